@@ -1,0 +1,137 @@
+"""The device side of the contract: source language to device image."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from trunnion.errors import ProgramError, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trunnion.contract.spec import Target
+    from trunnion.model.plan import KernelSignature
+    from trunnion.model.program import DeviceCode
+
+__all__ = ["CompileRequest", "DeviceCompiler", "DeviceImage", "ImageKernel", "ImageParameter"]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageParameter:
+    """One parameter of a compiled kernel, as the image's own table describes it."""
+
+    ordinal: int
+    """The position, counted from 0."""
+
+    offset: int
+    """Bytes from the start of the kernel's parameter block."""
+
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageKernel:
+    """One kernel of a compiled image."""
+
+    name: str
+    """The name that the program uses: a C identifier or a C++ name expression."""
+
+    symbol: str
+    """The exact name in the image, to be handed to ``cuLibraryGetKernel``; never searched for."""
+
+    parameters: tuple[ImageParameter, ...]
+    """The parameter table, by ordinal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceImage:
+    """Compiled device code."""
+
+    kind: str
+    """``"cubin"``, ``"ptx"``, ``"host-object"``, …"""
+
+    data: bytes
+    """The image itself."""
+
+    target: Target
+    """What it was compiled for."""
+
+    kernels: tuple[ImageKernel, ...]
+    """Every kernel that the request named, in the request's order."""
+
+    headers_read: tuple[str, ...] = ()
+    """Headers that could be reached from the source: a conservative superset of those that were read."""
+
+    log: str = ""
+    """What the compiler printed, on success too."""
+
+    toolchain: Mapping[str, str] = field(default_factory=dict)
+    """Name and version of everything that made the image."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "toolchain", MappingProxyType(dict(sorted(self.toolchain.items()))))
+
+    def kernel(self, name: str) -> ImageKernel:
+        """Return the kernel that the program calls ``name``.
+
+        Raises
+        ------
+        ProgramError
+            If the image has no such kernel.
+        """
+        for kernel in self.kernels:
+            if kernel.name == name:
+                return kernel
+        known = ", ".join(shorten(kernel.name) for kernel in self.kernels) or "none"
+        raise ProgramError(f"the image has no kernel {shorten(name)} (it has: {known})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileRequest:
+    """What a device compiler is asked for."""
+
+    code: tuple[DeviceCode, ...]
+    """The source, in one part or several that are linked."""
+
+    kernels: tuple[KernelSignature, ...]
+    """The kernels that the program launches, with what it passes to each."""
+
+    target: Target
+    """What to compile for."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The caller's options for this compiler, by name; an unknown one is refused."""
+
+
+class DeviceCompiler(ABC):
+    """Compile device code to an image.
+
+    A compiler is pure but for the files that its source includes: the same request, toolchain and headers give the
+    same bytes. It needs no device.
+    """
+
+    @abstractmethod
+    def compile(self, request: CompileRequest) -> DeviceImage:
+        """Return the image of ``request``.
+
+        Raises
+        ------
+        CompileError
+            If the compiler refuses the source; with its log, the numbered source, options and architecture.
+        ProgramError
+            If an option is unknown or the target is not one that an image can be made for.
+        BackendUnavailableError
+            If the toolchain is missing; the message says what to install.
+        """
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Return what identifies the toolchain: equal fingerprints make equal images of equal requests."""
+
+    @abstractmethod
+    def default_target(self) -> Target | None:
+        """Return the target of this machine's first device; None if there is no device."""

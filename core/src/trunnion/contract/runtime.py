@@ -1,0 +1,61 @@
+"""What a launcher asks of the tensor library, so that generated text names no tensor library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trunnion.model.dtypes import DType
+
+__all__ = ["Runtime"]
+
+
+class Runtime(Protocol):
+    """The tensor library's side of a launch.
+
+    Attributes
+    ----------
+    tensor_type
+        The class that tensors are instances of.
+    """
+
+    tensor_type: type
+
+    def dtype(self, dtype: DType) -> Any:
+        """Return the library's object for an element type, to be compared by identity with ``tensor.dtype``.
+
+        Raises
+        ------
+        DeviceRequirementError
+            If the installed library is too old to have the type.
+        """
+
+    def current_stream(self, device: int) -> int:
+        """Return the handle of the current stream of a device."""
+
+    def current_stream_getter(self) -> Callable[[int], int]:
+        """Return the fastest callable that does what `current_stream` does."""
+
+    def allocate(self, shape: tuple[int, ...], dtype: Any, device: int, stream: int) -> Any:
+        """Return a new tensor of uninitialised device memory, allocated under ``stream``.
+
+        Parameters
+        ----------
+        shape
+            Elements along each dimension.
+        dtype
+            What `dtype` returned.
+        device
+            The device's ordinal.
+        stream
+            The handle of the stream that will use it first. An allocator that recycles memory must know it: memory
+            recycled on another stream may still be in use there.
+        """
+
+    def presents_device(self, tensor: Any) -> bool:
+        """Whether a tensor lies on the kind of device that this runtime launches on."""
+
+    def has_storage(self, tensor: Any) -> bool:
+        """Whether there is memory behind a tensor, as it is: not a fake, not a lazily conjugated or negated view."""

@@ -1,0 +1,85 @@
+"""The source side of the contract: launch plan to launcher text."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trunnion.errors import UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from trunnion.contract.spec import BackendSpec
+    from trunnion.model.plan import LaunchPlan
+
+__all__ = ["GeneratedSource", "SourceWrapper"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratedSource:
+    """A launcher's text."""
+
+    language: str
+    """``"python"`` or ``"c++"``."""
+
+    filename: str
+    """The file name under which it is stored in an artifact."""
+
+    text: str
+    """The text itself, ending in a newline."""
+
+    plan: LaunchPlan
+    """The plan that it renders; `KernelAdapter.build` checks the image against it."""
+
+    emitter: str
+    """Name and version of what wrote it: part of an artifact's key."""
+
+
+class SourceWrapper(ABC):
+    """Render a launch plan as launcher source.
+
+    A wrapper is pure: it reads a plan and returns text. It never touches the driver, the clock, the file system or
+    the environment, and equal plans give byte-identical text.
+
+    Parameters
+    ----------
+    spec
+        The backend that the wrapper belongs to; what it declares is what `wrap` lets through.
+    """
+
+    def __init__(self, spec: BackendSpec) -> None:
+        self.spec = spec
+
+    @property
+    @abstractmethod
+    def version(self) -> str:
+        """The version of the text: it changes whenever the text for some plan does."""
+
+    def wrap(self, plan: LaunchPlan, target_kind: str = "cuda") -> GeneratedSource:
+        """Return the launcher's source.
+
+        Parameters
+        ----------
+        plan
+            What to launch.
+        target_kind
+            The kind of device that it is for.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            If the plan needs a capability that the backend does not declare for this kind of target. The check stands
+            here, in core, so that a plugin older than a capability refuses it instead of dropping it.
+        """
+        declared = self.spec.targets.get(target_kind)
+        if declared is None:
+            known = ", ".join(sorted(self.spec.targets))
+            raise UnsupportedFeatureError(self.spec.name, [f"target {target_kind!r}"], f"it launches on: {known}")
+        missing = sorted(plan.requires - declared)
+        if missing:
+            raise UnsupportedFeatureError(self.spec.name, missing, "choose another backend, see trunnion.explain()")
+        return self.emit(plan)
+
+    @abstractmethod
+    def emit(self, plan: LaunchPlan) -> GeneratedSource:
+        """Return the source of a plan that needs only what the backend declares."""

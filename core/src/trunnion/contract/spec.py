@@ -1,0 +1,158 @@
+"""What a plugin says of itself: `BackendSpec`, `CompilerSpec`, and the `Target` that both speak of."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from trunnion.errors import ProgramError, shorten
+from trunnion.model.capability import Capability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trunnion.contract.adapter import KernelAdapter
+    from trunnion.contract.compiler import DeviceCompiler
+    from trunnion.contract.source import SourceWrapper
+
+__all__ = ["CONTRACT_VERSION", "Availability", "BackendSpec", "Capability", "CompilerSpec", "Target"]
+
+CONTRACT_VERSION = 1
+"""The contract's major version. A plugin states, as a literal, the one that it was written for."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_ARCH = re.compile(r"[A-Za-z0-9_.+-]{0,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What to compile for: a kind of device, and an architecture in that kind's own words."""
+
+    kind: str
+    """``"cuda"``, ``"cpu"``, …"""
+
+    arch: str = ""
+    """For CUDA a real architecture such as ``"sm_90a"``; empty: the kind has only one."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.kind):
+            raise ProgramError(f"got kind {shorten(self.kind)}, expected a word such as 'cuda'", field="target")
+        if not _ARCH.fullmatch(self.arch):
+            raise ProgramError(
+                f"got architecture {shorten(self.arch)}, expected one such as 'sm_90a'", field="target"
+            )
+
+    @classmethod
+    def parse(cls, text: str | Target) -> Target:
+        """Read ``"cuda:sm_90a"``, ``"sm_90a"`` (short for the former) or ``"cpu"``.
+
+        Raises
+        ------
+        ProgramError
+            If the text is none of these.
+        """
+        if isinstance(text, Target):
+            return text
+        kind, colon, arch = text.partition(":")
+        if not colon and kind.startswith(("sm_", "compute_")):
+            return cls("cuda", kind)
+        return cls(kind, arch)
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.arch}" if self.arch else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Whether a plugin could work on this machine, found out without touching a device."""
+
+    usable: bool
+    """Whether everything that the plugin needs is installed."""
+
+    detail: str
+    """What was found (versions), or what is missing and how to install it."""
+
+
+def _always_available() -> Availability:
+    return Availability(usable=True, detail="needs nothing more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendSpec:
+    """One backend, as its plugin announces it. Nothing here may import a toolchain."""
+
+    name: str
+    """The backend's name; equal to the name of the entry point that announces it."""
+
+    contract_version: int
+    """The `CONTRACT_VERSION` that the plugin was written for: a literal, not the imported constant."""
+
+    targets: Mapping[str, frozenset[Capability]]
+    """For each kind of target that the backend launches on, what it can do there."""
+
+    accepts: tuple[str, ...]
+    """The kinds of device image that it can load (`DeviceImage.kind`), the preferred one first."""
+
+    load_wrapper: Callable[[], type[SourceWrapper]]
+    """Import and return the wrapper; needs no toolchain, so source can be made on any machine."""
+
+    load_adapter: Callable[[], type[KernelAdapter]]
+    """Import and return the adapter; imported at first use, so that discovery never pays for a toolchain."""
+
+    probe: Callable[[], Availability] = _always_available
+    """Say whether the backend could work here. Never raises, never initialises a device."""
+
+    auto_rank: int = 0
+    """Under ``backend="auto"`` the usable backend with the highest rank wins, then the first by name."""
+
+    summary: str = ""
+    """One line for ``trunnion backends``."""
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        frozen = MappingProxyType({kind: frozenset(caps) for kind, caps in self.targets.items()})
+        object.__setattr__(self, "targets", frozen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompilerSpec:
+    """One device compiler, as its plugin announces it. Nothing here may import a toolchain."""
+
+    name: str
+    """The compiler's name; equal to the name of the entry point that announces it."""
+
+    contract_version: int
+    """The `CONTRACT_VERSION` that the plugin was written for: a literal, not the imported constant."""
+
+    languages: tuple[str, ...]
+    """The source languages that it compiles (`DeviceCode.language`)."""
+
+    targets: tuple[str, ...]
+    """The kinds of target that it compiles for."""
+
+    produces: tuple[str, ...]
+    """The kinds of device image that it makes, the preferred one first."""
+
+    load_compiler: Callable[[], type[DeviceCompiler]]
+    """Import and return the compiler; imported at first use."""
+
+    probe: Callable[[], Availability] = _always_available
+    """Say whether the compiler could work here. Never raises, never initialises a device."""
+
+    auto_rank: int = 0
+    """Among usable compilers that fit, the one with the highest rank wins, then the first by name."""
+
+    summary: str = field(default="")
+    """One line for ``trunnion backends``."""
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ProgramError(
+            f"got plugin name {shorten(name)}, expected lower-case letters, digits and underscores", field="name"
+        )

@@ -1,0 +1,458 @@
+"""Every exception that trunnion raises.
+
+One tree, so that ``except TrunnionError`` catches all of it; each leaf also inherits the built-in class that a
+caller would expect. The facts are attributes; the text is built from them, in lower case: what was got, what is
+allowed, what to do. Every error pickles, so that it crosses a process pool unharmed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = [
+    "ArgumentError",
+    "ArgumentTypeError",
+    "ArgumentValueError",
+    "ArtifactError",
+    "BackendUnavailableError",
+    "CaptureError",
+    "CompileError",
+    "CorruptArtifactError",
+    "DeviceRequirementError",
+    "DriverError",
+    "DuplicatePluginError",
+    "ExprError",
+    "LifecycleError",
+    "ParameterMismatchError",
+    "ProgramError",
+    "RegistryError",
+    "TensorMapError",
+    "TrunnionError",
+    "UnboundSymbolError",
+    "UnknownBackendError",
+    "UnsupportedFeatureError",
+    "UntrustedArtifactError",
+    "shorten",
+]
+
+_NAME_LIMIT = 80
+
+
+def shorten(name: str) -> str:
+    """Quote a name for an error message, cutting a very long one in the middle.
+
+    Parameters
+    ----------
+    name
+        Any text that a user chose.
+
+    Returns
+    -------
+    str
+        The name, escaped and in quotes, at most about 80 characters long.
+    """
+    if len(name) > _NAME_LIMIT:
+        half = _NAME_LIMIT // 2
+        return f"{ascii(name[:half])[:-1]}...{ascii(name[-half:])[1:]} ({len(name)} characters)"
+    return ascii(name)
+
+
+class TrunnionError(Exception):
+    """The root of every error that trunnion raises on purpose."""
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return _rebuild, (type(self), self.args, dict(self.__dict__))
+
+
+def _rebuild(cls: type[TrunnionError], args: tuple[object, ...], state: dict[str, object]) -> TrunnionError:
+    error = cls.__new__(cls, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class ProgramError(TrunnionError, ValueError):
+    """A program's description is wrong, and can be known to be wrong before anything is compiled.
+
+    Parameters
+    ----------
+    message
+        What was got and what is allowed.
+    field
+        The path of the field that is wrong, for example ``"launches[1].grid[0]"``; empty if there is none.
+    """
+
+    def __init__(self, message: str, *, field: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.field else self.message
+
+    def within(self, prefix: str) -> ProgramError:
+        """Return this error with ``prefix`` put in front of its field path."""
+        joiner = "" if not self.field or self.field.startswith("[") else "."
+        self.field = f"{prefix}{joiner}{self.field}" if self.field else prefix
+        return self
+
+
+class TensorMapError(ProgramError):
+    """A tensor map breaks rules of ``cuTensorMapEncodeTiled`` or ``cuTensorMapEncodeIm2col``.
+
+    Parameters
+    ----------
+    broken
+        One sentence for each broken rule; all of them, not only the first.
+    field
+        The map's place in the program or in the call.
+    """
+
+    def __init__(self, broken: Iterable[str], *, field: str = "") -> None:
+        self.broken = tuple(broken)
+        super().__init__("; ".join(self.broken), field=field)
+
+
+class ExprError(ProgramError):
+    """An expression is malformed, or its value cannot be computed (overflow, division by zero, a cast out of range)."""
+
+
+class UnboundSymbolError(ProgramError):
+    """No argument of the call gives a symbol its value.
+
+    Parameters
+    ----------
+    symbol
+        The symbol's name.
+    candidates
+        Every place that could have bound it, for example ``"dimension 0 of 'a'"``.
+    """
+
+    def __init__(self, symbol: str, candidates: Iterable[str] = ()) -> None:
+        self.symbol = symbol
+        self.candidates = tuple(candidates)
+        where = ", ".join(self.candidates) or "none: no input has it as a bare dimension, stride or scalar"
+        super().__init__(f"symbol {shorten(symbol)} has no value (it could be bound by: {where})")
+
+
+class ArgumentError(TrunnionError):
+    """An argument of a call does not fit the program's signature.
+
+    Parameters
+    ----------
+    argument
+        The parameter's name; empty if the call as a whole is wrong.
+    got
+        What was passed.
+    expected
+        What is allowed.
+    """
+
+    def __init__(self, argument: str, got: str, expected: str) -> None:
+        super().__init__(argument, got, expected)
+        self.argument = argument
+        self.got = got
+        self.expected = expected
+
+    def __str__(self) -> str:
+        where = f"argument {shorten(self.argument)}: " if self.argument else ""
+        return f"{where}got {self.got}, expected {self.expected}"
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument, or the number of arguments, is of the wrong type."""
+
+
+class ArgumentValueError(ArgumentError, ValueError):
+    """An argument has the right type and a value, shape, stride or device that is not allowed."""
+
+
+class RegistryError(TrunnionError):
+    """A plugin could not be found, loaded or registered."""
+
+
+class UnknownBackendError(RegistryError, LookupError):
+    """No installed distribution announces the plugin that was asked for.
+
+    Parameters
+    ----------
+    name
+        What was asked for.
+    available
+        The names that are installed.
+    role
+        ``"backend"`` or ``"device compiler"``.
+    """
+
+    def __init__(self, name: str, available: Iterable[str] = (), role: str = "backend") -> None:
+        self.name = name
+        self.available = tuple(available)
+        self.role = role
+        super().__init__(name, self.available, role)
+
+    def __str__(self) -> str:
+        known = ", ".join(self.available) or "none is installed; try: pip install 'trunnion[all]'"
+        return f"unknown {self.role} {shorten(self.name)} (available: {known})"
+
+
+class DuplicatePluginError(RegistryError):
+    """Two distributions claim the same plugin name; neither is used.
+
+    Parameters
+    ----------
+    name
+        The name that is claimed twice.
+    distributions
+        The distributions that claim it; uninstall all but one.
+    """
+
+    def __init__(self, name: str, distributions: Iterable[str]) -> None:
+        self.name = name
+        self.distributions = tuple(distributions)
+        super().__init__(name, self.distributions)
+
+    def __str__(self) -> str:
+        owners = " and ".join(self.distributions)
+        return f"plugin {shorten(self.name)} is announced by {owners}; uninstall all but one"
+
+
+class BackendUnavailableError(RegistryError):
+    """A plugin is installed but cannot be used here.
+
+    Parameters
+    ----------
+    name
+        The plugin's name.
+    distribution
+        The distribution that announces it.
+    reason
+        What is wrong, and what to install or do.
+    details
+        The traceback of the failed import, if that is what is wrong.
+    """
+
+    def __init__(self, name: str, distribution: str, reason: str, details: str = "") -> None:
+        super().__init__(name, distribution, reason, details)
+        self.name = name
+        self.distribution = distribution
+        self.reason = reason
+        self.details = details
+
+    def __str__(self) -> str:
+        return f"plugin {shorten(self.name)} ({self.distribution}) is unavailable: {self.reason}"
+
+
+class UnsupportedFeatureError(TrunnionError, NotImplementedError):
+    """A correct program needs what the chosen plugin does not declare.
+
+    Parameters
+    ----------
+    plugin
+        The plugin that refuses.
+    features
+        The names of the missing features.
+    hint
+        What would help.
+    """
+
+    def __init__(self, plugin: str, features: Iterable[str], hint: str = "") -> None:
+        self.plugin = plugin
+        self.features = tuple(features)
+        self.hint = hint
+        super().__init__(plugin, self.features, hint)
+
+    def __str__(self) -> str:
+        tail = f"; {self.hint}" if self.hint else ""
+        return f"{self.plugin} does not support {', '.join(self.features)}{tail}"
+
+
+class DeviceRequirementError(TrunnionError):
+    """A device or driver is too small, too old or absent for what a program needs.
+
+    Parameters
+    ----------
+    requirement
+        What is needed.
+    got
+        What is there.
+    hint
+        What to do.
+    """
+
+    def __init__(self, requirement: str, got: str, hint: str = "") -> None:
+        super().__init__(requirement, got, hint)
+        self.requirement = requirement
+        self.got = got
+        self.hint = hint
+
+    def __str__(self) -> str:
+        tail = f"; {self.hint}" if self.hint else ""
+        return f"needs {self.requirement}, got {self.got}{tail}"
+
+
+_EXCERPT_RADIUS = 3
+
+
+class CompileError(TrunnionError):
+    """A compiler refused the source.
+
+    Parameters
+    ----------
+    compiler
+        The compiler's name and version, for example ``"NVRTC 13.0"``.
+    log
+        Everything that the compiler printed.
+    source
+        The text that was compiled, whole.
+    options
+        The options, in the order in which the compiler got them.
+    arch
+        The architecture that was compiled for, for example ``"sm_90a"``.
+    line
+        The first line that the log complains about, counted from 1; 0 if it names none.
+    """
+
+    def __init__(  # noqa: PLR0913 - an error report is exactly these facts, and an exception pickles by its arguments
+        self,
+        compiler: str,
+        log: str,
+        source: str = "",
+        options: Iterable[str] = (),
+        arch: str = "",
+        line: int = 0,
+    ) -> None:
+        self.compiler = compiler
+        self.log = log
+        self.source = source
+        self.options = tuple(options)
+        self.arch = arch
+        self.line = line
+        super().__init__(compiler, log, source, self.options, arch, line)
+
+    def numbered_source(self, radius: int | None = None) -> str:
+        """Return the source with line numbers.
+
+        Parameters
+        ----------
+        radius
+            How many lines to show on each side of `line`; None for all of the source.
+
+        Returns
+        -------
+        str
+            One source line on each line, numbered from 1, the offending one marked with ``>``.
+        """
+        lines = self.source.splitlines()
+        first, last = 1, len(lines)
+        if radius is not None:
+            centre = self.line or 1
+            first, last = max(1, centre - radius), min(len(lines), centre + radius)
+        width = len(str(last))
+        return "\n".join(
+            f"{'>' if number == self.line else ' '} {number:>{width}} | {lines[number - 1]}"
+            for number in range(first, last + 1)
+        )
+
+    def __str__(self) -> str:
+        parts = [f"{self.compiler} refused the source for {self.arch or 'the target'}"]
+        parts.append(f"options: {' '.join(self.options) or '(none)'}")
+        if self.source:
+            parts.append(self.numbered_source(_EXCERPT_RADIUS))
+        parts.append(self.log.strip() or "(the compiler printed nothing)")
+        return "\n".join(parts)
+
+
+class ParameterMismatchError(TrunnionError, ValueError):
+    """What a launch passes is not what the compiled kernel takes.
+
+    Parameters
+    ----------
+    kernel
+        The kernel's name, as the program spells it.
+    ordinal
+        The parameter's position, counted from 0; -1 if the number of parameters differs.
+    declared
+        What the program passes.
+    actual
+        What the image's parameter table says.
+    """
+
+    def __init__(self, kernel: str, ordinal: int, declared: str, actual: str) -> None:
+        super().__init__(kernel, ordinal, declared, actual)
+        self.kernel = kernel
+        self.ordinal = ordinal
+        self.declared = declared
+        self.actual = actual
+
+    def __str__(self) -> str:
+        what = "its parameters" if self.ordinal < 0 else f"parameter {self.ordinal}"
+        return (
+            f"kernel {shorten(self.kernel)}, {what}: the program passes {self.declared}, "
+            f"the compiled kernel takes {self.actual}; correct the launch's args or the kernel's declaration"
+        )
+
+
+class DriverError(TrunnionError, RuntimeError):
+    """A call of the CUDA driver, or of another native library, failed.
+
+    Parameters
+    ----------
+    call
+        The function's name, for example ``"cuLaunchKernelEx"``.
+    code
+        The status that it returned.
+    code_name
+        The status's name, for example ``"CUDA_ERROR_INVALID_VALUE"``.
+    explanation
+        What the status means, and what to do about it.
+    """
+
+    def __init__(self, call: str, code: int, code_name: str, explanation: str = "") -> None:
+        super().__init__(call, code, code_name, explanation)
+        self.call = call
+        self.code = code
+        self.code_name = code_name
+        self.explanation = explanation
+
+    def __str__(self) -> str:
+        tail = f": {self.explanation}" if self.explanation else ""
+        return f"{self.call} failed with {self.code_name} ({self.code}){tail}"
+
+
+class CaptureError(TrunnionError, RuntimeError):
+    """An operation that a stream capture forbids was asked for while a stream was being captured."""
+
+
+class LifecycleError(TrunnionError, RuntimeError):
+    """An object is used after it was closed, in a forked child, or twice where once is allowed."""
+
+
+class ArtifactError(TrunnionError):
+    """A stored artifact cannot be used."""
+
+
+class CorruptArtifactError(ArtifactError, ValueError):
+    """Bytes are not what they should be: truncated, changed, or of another format.
+
+    Parameters
+    ----------
+    what
+        The file, image or field that is wrong.
+    problem
+        What is wrong with it.
+    """
+
+    def __init__(self, what: str, problem: str) -> None:
+        super().__init__(what, problem)
+        self.what = what
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.problem}"
+
+
+class UntrustedArtifactError(ArtifactError):
+    """An artifact would run native code and is not on the list of what is trusted, or lies where others can write."""

@@ -1,0 +1,1 @@
+"""The model: frozen values that describe a program, in pure Python."""

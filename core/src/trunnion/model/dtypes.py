@@ -1,0 +1,139 @@
+"""Element types: one table, one row for each type that a kernel can take.
+
+Names are torch's names. The other columns are the same type in the vocabularies that meet at a launch: DLPack, C++,
+the ``struct`` module (how a scalar travels) and ``CUtensorMapDataType``.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from trunnion.errors import ProgramError, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["DTYPES", "DType", "Kind", "dtype"]
+
+
+class Kind(enum.StrEnum):
+    """The family of an element type."""
+
+    BOOL = "bool"
+    INT = "int"
+    UINT = "uint"
+    FLOAT = "float"
+    COMPLEX = "complex"
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """One element type.
+
+    Rows come from `DTYPES`; use `dtype` to look one up. Two rows are the same type exactly if their names are equal.
+    """
+
+    name: str
+    """The name, as torch spells it: ``torch.<name>``."""
+
+    kind: Kind
+    """The family."""
+
+    itemsize: int
+    """Bytes of storage that one tensor element takes (a packed pair counts as one element, as in torch)."""
+
+    dlpack: tuple[int, int, int]
+    """``DLDataType``: type code, bits, lanes (dlpack.h, ``DLDataTypeCode``)."""
+
+    cpp: str
+    """The type's spelling in C++, as a kernel's parameter."""
+
+    struct_code: str = ""
+    """The code of the ``struct`` module under which a scalar of this type travels; empty: no scalar of this type."""
+
+    tma_code: int | None = None
+    """``CUtensorMapDataType``; None: a tensor map needs an explicit type to read such a tensor as."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the type is an integer, signed or not; bool is not."""
+        return self.kind in (Kind.INT, Kind.UINT)
+
+    @property
+    def integer_range(self) -> tuple[int, int]:
+        """The least and the greatest value of an integer type.
+
+        Raises
+        ------
+        ProgramError
+            If the type is not an integer.
+        """
+        if self.kind is Kind.INT:
+            return -(1 << (8 * self.itemsize - 1)), (1 << (8 * self.itemsize - 1)) - 1
+        if self.kind is Kind.UINT:
+            return 0, (1 << (8 * self.itemsize)) - 1
+        raise ProgramError(f"dtype {self.name} is not an integer type")
+
+
+_INT, _UINT, _FLOAT = Kind.INT, Kind.UINT, Kind.FLOAT
+
+_ROWS = (
+    #     name, kind, bytes, (DLPack), C++, struct, CUtensorMapDataType
+    DType("bool", Kind.BOOL, 1, (6, 8, 1), "bool", "?", 0),
+    DType("int8", _INT, 1, (0, 8, 1), "signed char", "b", 0),
+    DType("int16", _INT, 2, (0, 16, 1), "short", "h", 1),
+    DType("int32", _INT, 4, (0, 32, 1), "int", "i", 3),
+    DType("int64", _INT, 8, (0, 64, 1), "long long", "q", 5),
+    DType("uint8", _UINT, 1, (1, 8, 1), "unsigned char", "B", 0),
+    DType("uint16", _UINT, 2, (1, 16, 1), "unsigned short", "H", 1),
+    DType("uint32", _UINT, 4, (1, 32, 1), "unsigned int", "I", 2),
+    DType("uint64", _UINT, 8, (1, 64, 1), "unsigned long long", "Q", 4),
+    DType("float16", _FLOAT, 2, (2, 16, 1), "__half", "e", 6),
+    DType("bfloat16", _FLOAT, 2, (4, 16, 1), "__nv_bfloat16", "H", 9),
+    DType("float32", _FLOAT, 4, (2, 32, 1), "float", "f", 7),
+    DType("float64", _FLOAT, 8, (2, 64, 1), "double", "d", 8),
+    DType("float8_e4m3fn", _FLOAT, 1, (10, 8, 1), "__nv_fp8_e4m3", "", 0),
+    DType("float8_e4m3fnuz", _FLOAT, 1, (11, 8, 1), "unsigned char", "", 0),
+    DType("float8_e5m2", _FLOAT, 1, (12, 8, 1), "__nv_fp8_e5m2", "", 0),
+    DType("float8_e5m2fnuz", _FLOAT, 1, (13, 8, 1), "unsigned char", "", 0),
+    DType("float8_e8m0fnu", _FLOAT, 1, (14, 8, 1), "__nv_fp8_e8m0", "", 0),
+    DType("float4_e2m1fn_x2", _FLOAT, 1, (17, 4, 2), "__nv_fp4x2_e2m1", "", None),
+    DType("complex32", Kind.COMPLEX, 4, (5, 32, 1), "__half2", "", None),
+    DType("complex64", Kind.COMPLEX, 8, (5, 64, 1), "float2", "", None),
+    DType("complex128", Kind.COMPLEX, 16, (5, 128, 1), "double2", "", None),
+)
+
+DTYPES: Mapping[str, DType] = MappingProxyType({row.name: row for row in _ROWS})
+"""Every element type, by name."""
+
+
+def dtype(spelling: object) -> DType:
+    """Return the element type that ``spelling`` names.
+
+    Parameters
+    ----------
+    spelling
+        A `DType`, its name, or a torch dtype (read by its text, so torch need not be imported).
+
+    Returns
+    -------
+    DType
+        The row of `DTYPES`.
+
+    Raises
+    ------
+    ProgramError
+        If there is no such type.
+    """
+    if isinstance(spelling, DType):
+        return spelling
+    row = DTYPES.get(str(spelling).removeprefix("torch."))
+    if row is None:
+        raise ProgramError(f"unknown dtype {shorten(str(spelling))} (known: {', '.join(DTYPES)})")
+    return row

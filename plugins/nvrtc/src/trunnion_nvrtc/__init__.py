@@ -1,0 +1,1 @@
+"""The NVRTC backend of trunnion."""
