@@ -60,6 +60,7 @@ def patched(position: int, layout: str, value: int) -> bytes:
 
 LAST_PARAMETER = record(Key.KPARAM_INFO, struct.pack("<IHHI", 0, 2, 0xB8, 0x21F000))
 MAX_THREADS = record(Key.MAX_THREADS, struct.pack("<III", 256, 1, 1))
+NONE_NAME = struct.unpack_from("<I", IMAGE, section(".nv.info.none")[1])[0]
 MAX_CLUSTER = record(Key.MAX_CLUSTER_RANK, struct.pack("<I", 4))
 
 
@@ -116,6 +117,7 @@ def test_spliced_bytes_are_read_or_refused(start: int, stop: int, data: bytes) -
         (patched(section(".nv.info.full")[1], "<I", 0), "described by no section"),
         (patched(section(".nv.info.full")[1] + 44, "<I", 0), "described by no section"),
         (patched(section(".nv.info.full")[1] + 44, "<I", read_elf(IMAGE).sections[-1].index), "two sections"),
+        (patched(section(".nv.info.full")[1], "<I", NONE_NAME), "described by '.nv.info.none'"),
         (patched(section(".text.full")[1], "<I", 0), "its code is in section"),
         (patched(section(".symtab")[0] + 2 * SYM.size + 6, "<H", 0xFF00), "in section 65280 ('no section')"),
         (IMAGE.replace(b"\0full\0", b"\0none\0"), "two kernels have the same name"),

@@ -29,8 +29,8 @@ def test_records_are_read_as_they_were_written(attributes: list[Attribute]) -> N
     assert list(read_attributes(memoryview(encode_attributes(attributes)), "s")) == attributes
 
 
-# The bytes are from ptxas 13.0, of a kernel (map, int, map, float*) with 128-byte maps by value, and of two with
-# structs of 4348 and 5000 bytes.
+# The bytes are from ptxas 13.0, of a kernel (map, int, map, float*) with 128-byte maps by value, and of two
+# with structs of 4348 and 5000 bytes.
 @pytest.mark.parametrize(
     ("record", "parameter"),
     [
