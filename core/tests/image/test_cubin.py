@@ -140,6 +140,13 @@ def test_spliced_bytes_are_read_or_refused(start: int, stop: int, data: bytes) -
             "parameters end at 200, but their total is 192",
         ),
         (patched(MAX_THREADS, "<I", 0), "counts (0, 1, 1)"),
+        (patched(MAX_THREADS - 3, "<B", Key.KPARAM_INFO_WIDE), "parameter 1 where parameter 2 should be"),
+        # A record that swallows those behind it.
+        (
+            patched(MAX_CLUSTER - 4, "<I", 20 << 16 | Key.PARAM_CBANK << 8 | 4),
+            "a parameter bank record of 20 bytes",
+        ),
+        (patched(section(".nv.info")[0] + 2, "<H", 20), "a register count of 20 bytes"),
         (
             patched(MAX_THREADS - 3, "<B", Key.CTA_PER_CLUSTER),
             "two records",
