@@ -307,11 +307,18 @@ def as_expr(value: ExprLike) -> Expr:
     return value if isinstance(value, Expr) else Const(value)
 
 
+_NEUTRAL = {Op.ADD: Const(0), Op.SUB: Const(0), Op.MUL: Const(1), Op.FLOORDIV: Const(1)}
+
+
 def binary(op: Op, left: ExprLike, right: ExprLike) -> Expr:
-    """Return an operation on two values; constants are folded at once."""
+    """Return an operation on two values; constants are folded, and neutral elements dropped, at once."""
     a, b = as_expr(left), as_expr(right)
     if isinstance(a, Const) and isinstance(b, Const) and not (op.divides and b.value == 0):
         return Const(op.compute(a.value, b.value))
+    if b == _NEUTRAL.get(op):
+        return a
+    if a == _NEUTRAL.get(op) and op in (Op.ADD, Op.MUL):
+        return b
     return Binary(op, a, b)
 
 

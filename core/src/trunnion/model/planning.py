@@ -69,11 +69,14 @@ class _Planner:
         self.scalar_slot = {scalar: index for index, scalar in enumerate(signature.scalars)}
         self.value_slot: dict[Symbol, Slot] = {}
         self.bindings: list[Binding] = []
+        self.kernel_slot: dict[str, int] = {}
+        self.map_slot: dict[tuple[object, ...], int] = {}
+        self.maps: list[tuple[TiledTensorMap, list[int]]] = []
         self._bind()
 
     def plan(self) -> LaunchPlan:
         signature = self.program.signature
-        launches = tuple(self._launches())
+        launches = tuple(self._launches())  # collects the maps and the kernels, too
         outputs = tuple(self.tensor_slot[output] for output in signature.outputs)
         return LaunchPlan(
             name=self.program.name,
@@ -83,7 +86,7 @@ class _Planner:
             bindings=tuple(self.bindings),
             checks=(*self._value_checks(), *self._condition_checks()),
             allocations=tuple(Allocation(slot) for slot in outputs),
-            encodes=self._encodes(launches),
+            encodes=tuple(self._encode(index, *entry) for index, entry in enumerate(self.maps)),
             launches=launches,
             results=outputs,
             kernels=self._kernels(launches),
@@ -172,9 +175,6 @@ class _Planner:
     # Launches --------------------------------------------------------------------------------------------------
 
     def _launches(self) -> Iterator[PlannedLaunch]:
-        self.map_slot: dict[tuple[object, ...], int] = {}
-        self.maps: list[tuple[TiledTensorMap, list[int]]] = []
-        self.kernel_slot: dict[str, int] = {}
         for index, launch in enumerate(self.program.launches):
             yield PlannedLaunch(
                 index=index,
@@ -204,10 +204,6 @@ class _Planner:
                 return MapArgument(slot)
         value = self._over_slots(argument)
         return ExprArgument(value, value.to if isinstance(value, Cast) else _INT64)
-
-    def _encodes(self, launches: Sequence[PlannedLaunch]) -> tuple[Encode, ...]:
-        assert len(launches) == len(self.program.launches)  # noqa: S101 - the maps are collected while launches are planned
-        return tuple(self._encode(index, *entry) for index, entry in enumerate(self.maps))
 
     def _encode(self, index: int, tensor_map: TiledTensorMap, readers: list[int]) -> Encode:
         itemsize = tensor_map.element_type.itemsize
