@@ -32,8 +32,8 @@ def file_size(module: Module) -> Iterator[str]:
 def function_sizes(module: Module) -> Iterator[str]:
     """Yield functions whose body has more than `FUNCTION_LINES` lines.
 
-    The body is counted from its first statement after the docstring to its last line, blank lines and comments
-    in between included; the signature and the docstring are not counted.
+    The body is counted from its first statement after the docstring to its last line, with blank lines and
+    comments in between; the signature and the docstring are not counted.
     """
     for node in ast.walk(module.tree):
         if isinstance(node, _FUNCTIONS):
@@ -92,8 +92,8 @@ def mutable_globals(module: Module) -> Iterator[str]:
 def stray_packages(paths: Collection[str]) -> Iterator[str]:
     """Yield ``__init__.py`` files where a folder must not be a package.
 
-    In ``plugins`` or the root one would make ``import tvm_ffi``, or ``import core``, find a folder; beside tests
-    one would give two test modules one name.
+    In ``plugins`` or the root one would make ``import tvm_ffi``, or ``import core``, find a folder; beside
+    tests one would give two test modules one name.
     """
     for path in paths:
         parent = PurePosixPath(path).parent.as_posix()
