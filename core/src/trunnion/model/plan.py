@@ -248,10 +248,10 @@ PlannedArgument = PointerArgument | ScalarArgument | ExprArgument | MapArgument
 
 @dataclass(frozen=True, slots=True)
 class KernelParameter:
-    """What a launch passes to one parameter, laid out as C lays out a struct of the parameters."""
+    """What a launch passes to one parameter.
 
-    offset: int
-    """Bytes from the start of the parameter block."""
+    Offsets are not part of a plan: where a parameter lies depends on the architecture (`trunnion.image.pack_parameters`).
+    """
 
     size: int
     """Bytes."""

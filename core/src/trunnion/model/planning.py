@@ -228,7 +228,8 @@ class _Planner:
     def _kernels(self, launches: Sequence[PlannedLaunch]) -> tuple[KernelSignature, ...]:
         found: dict[str, KernelSignature] = {}
         for planned, launch in zip(launches, self.program.launches, strict=True):
-            signature = KernelSignature(launch.kernel, tuple(self._parameters(planned.args)))
+            parameters = tuple(self._parameter(argument) for argument in planned.args)
+            signature = KernelSignature(launch.kernel, parameters)
             if found.setdefault(launch.kernel, signature) != signature:
                 raise ProgramError(
                     f"kernel {shorten(launch.kernel)} is given other parameters than in an earlier launch",
@@ -236,31 +237,23 @@ class _Planner:
                 )
         return tuple(found.values())
 
-    def _parameters(self, arguments: Iterable[PlannedArgument]) -> Iterator[KernelParameter]:
-        end = 0
-        for argument in arguments:
-            size, alignment, description = self._layout(argument)
-            offset = -(-end // alignment) * alignment
-            end = offset + size
-            yield KernelParameter(offset, size, alignment, description)
-
-    def _layout(self, argument: PlannedArgument) -> tuple[int, int, str]:
+    def _parameter(self, argument: PlannedArgument) -> KernelParameter:
         signature = self.program.signature
         match argument:
             case PointerArgument(slot):
                 tensor = (*signature.tensors, *signature.outputs)[slot]
-                return _POINTER_BYTES, _POINTER_BYTES, f"a pointer to {tensor.dtype} (8 bytes)"
+                return KernelParameter(_POINTER_BYTES, _POINTER_BYTES, f"a pointer to {tensor.dtype} (8 bytes)")
             case ScalarArgument(slot):
-                return _scalar_layout(signature.scalars[slot].dtype)
+                return _number(signature.scalars[slot].dtype)
             case ExprArgument(_, to):
-                return _scalar_layout(to)
+                return _number(to)
             case MapArgument():
-                return TENSOR_MAP_BYTES, TENSOR_MAP_ALIGNMENT, f"a tensor map ({TENSOR_MAP_BYTES} bytes)"
+                return KernelParameter(TENSOR_MAP_BYTES, TENSOR_MAP_ALIGNMENT, f"a tensor map ({TENSOR_MAP_BYTES} bytes)")
 
 
-def _scalar_layout(kind: DType) -> tuple[int, int, str]:
+def _number(kind: DType) -> KernelParameter:
     unit = "byte" if kind.itemsize == 1 else "bytes"
-    return kind.itemsize, kind.itemsize, f"{kind.name} ({kind.itemsize} {unit})"
+    return KernelParameter(kind.itemsize, kind.itemsize, f"{kind.name} ({kind.itemsize} {unit})")
 
 
 def _map_identity(tensor_map: TiledTensorMap) -> tuple[object, ...]:
