@@ -1,4 +1,4 @@
-"""Every Python block of the manual and of the read-me files runs, page by page, in a fresh process without a GPU."""
+"""Every Python block of the manual and of the read-me files runs, each page in a fresh process without a GPU."""
 
 from __future__ import annotations
 
