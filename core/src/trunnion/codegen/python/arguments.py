@@ -204,5 +204,5 @@ def _emit_outputs(out: SourceWriter, plan: LaunchPlan, printer: ExprPrinter) -> 
         for position, tensor in enumerate(outputs):
             shape = python_tuple([f"x{tensor.index}_{axis}" for axis in range(len(tensor.shape))])
             given = f"{python_string(tensor.name)}, out[{position}]"
-            out.line(f"check_output({given}, {shape}, dtype_{tensor.dtype.name}, {tensor.alignment}, device)")
+            out.line(f"check_output({given}, ({shape}, dtype_{tensor.dtype.name}, {tensor.alignment}, device))")
 

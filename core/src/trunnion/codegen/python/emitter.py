@@ -14,7 +14,14 @@ from trunnion.codegen.exprs import PYTHON, ExprPrinter
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.arguments import emit_arguments
 from trunnion.codegen.python.dialect import Dialect, FacadeDialect, LaunchText
-from trunnion.codegen.python.launches import emit_geometry, emit_values, launch_condition, pack_format, packed_values
+from trunnion.codegen.python.launches import (
+    ParameterBuffer,
+    emit_geometry,
+    emit_values,
+    launch_condition,
+    packed_values,
+    reader_condition,
+)
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.expr import Const
 from trunnion.model.plan import MapArgument
@@ -86,17 +93,12 @@ class _Emitter:
                 self.out.line(f"{self._launch_spec(launch)},")
         with self.out.block("ENCODES = (", ")"):
             for encode in self.plan.encodes:
-                self.out.line(f"{_map_spec(encode)},")
+                self.out.line(f"{_map_spec(self.plan, encode)},")
 
     def _launch_spec(self, launch: PlannedLaunch) -> str:
-        parameters = self.plan.kernels[launch.kernel].parameters
-        offsets = [
-            "None" if isinstance(argument, MapArgument) else str(parameter.offset)
-            for argument, parameter in zip(launch.args, parameters, strict=True)
-        ]
-        nbytes = max((p.offset + p.size for p in parameters), default=0)
+        buffer = ParameterBuffer.of(self.plan, launch)
         return (
-            f"LaunchSpec(kernel={launch.kernel}, offsets={python_tuple(offsets)}, nbytes={nbytes}, "
+            f"LaunchSpec(kernel={launch.kernel}, offsets={buffer.offsets!r}, nbytes={buffer.nbytes}, "
             f"grid={_known(launch.grid)}, block={_known(launch.block)}, "
             f"dynamic_smem_bytes={_literal(launch.dynamic_smem_bytes)})"
         )
@@ -116,7 +118,7 @@ class _Emitter:
         for encode in plan.encodes:
             out.line(f"encode{encode.index} = context.encoders[{encode.index}]")
         for launch in plan.launches:
-            out.line(f"pack{launch.index} = Struct({python_string(pack_format(plan, launch))}).pack_into")
+            out.line(f"pack{launch.index} = Struct({ParameterBuffer.of(plan, launch).format!r}).pack_into")
         out.lines(*self.dialect.hoisted())
 
     # A call ----------------------------------------------------------------------------------------------------
@@ -172,8 +174,9 @@ class _Emitter:
             out.line("    leave()")
 
     def _encode(self, encode: Encode) -> None:
-        index, condition = encode.index, _any_reader(self.plan, encode)
-        call = f"m{index} = encode{index}(device, a{index}, k{index}_dims, k{index}_strides, k{index}_inner)"
+        index, condition = encode.index, reader_condition(self.plan, encode)
+        address = f"p{encode.tensor} + k{index}_offset"
+        call = f"m{index} = encode{index}(device, {address}, k{index}_dims, k{index}_strides, k{index}_inner)"
         if condition == "True":
             self.out.line(call)
         else:
@@ -237,14 +240,10 @@ def _varying(launch: PlannedLaunch) -> list[str]:
     return names if isinstance(launch.dynamic_smem_bytes, Const) else [*names, "sharedMemBytes"]
 
 
-def _any_reader(plan: LaunchPlan, encode: Encode) -> str:
-    conditions = [launch_condition(plan.launches[reader]) for reader in encode.readers]
-    return "True" if "True" in conditions else " or ".join(conditions)
-
-
-def _map_spec(encode: Encode) -> str:
+def _map_spec(plan: LaunchPlan, encode: Encode) -> str:
     return (
         f"MapSpec(itemsize={encode.dtype.itemsize}, dtype_code={encode.dtype.tma_code}, box={encode.box!r}, "
         f"element_strides={encode.element_strides!r}, interleave={encode.interleave}, swizzle={encode.swizzle}, "
-        f"l2_promotion={encode.l2_promotion}, oob_fill={encode.oob_fill})"
+        f"l2_promotion={encode.l2_promotion}, oob_fill={encode.oob_fill}, "
+        f"name={python_string(plan.tensors[encode.tensor].name)})"
     )
