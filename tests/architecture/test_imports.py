@@ -23,7 +23,7 @@ LAYERS = {
     "model": frozenset({"errors"}),
     "contract": _VALUES,
     "hookspecs": frozenset[str](),
-    "codegen": _VALUES,
+    "codegen": _CONTRACT,
     "image": _CONTRACT,
     "artifacts": _CONTRACT,
     "registry": _CONTRACT | {"hookspecs"},
@@ -47,7 +47,13 @@ TYPING_ONLY = {
 AT_IMPORT = frozenset[str]()
 """Files that subclass a heavy package's class, and are themselves imported only inside functions."""
 
-IN_CALLS = frozenset[str]()
+IN_CALLS = frozenset(
+    {
+        "core/src/trunnion/cli/inputs.py torch",
+        "core/src/trunnion/cli/place.py torch",
+        "core/src/trunnion/cli/trial.py torch",
+    }
+)
 """Files that import a heavy package only when a function runs."""
 
 FOR_PLUGINS = frozenset(

@@ -101,18 +101,33 @@ def test_broad_handlers_knows_suppress_and_the_named_places() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["CACHE = {}", "seen: list[int] = []", "x = y = set()", "a = collections.defaultdict(int)"]
+    "text",
+    [
+        "cache = {}",
+        "seen: list[int] = []",
+        "x = y = set()",
+        "a = collections.defaultdict(int)",
+        "TABLE = {}\ndef f():\n    TABLE['x'] = 1",
+        "TABLE = {}\ndel TABLE['x']",
+        "_ROWS = [1]\ndef f():\n    _ROWS.append(2)",
+    ],
 )
-def test_mutable_globals_sees(line: str) -> None:
-    assert list(mutable_globals(snippet(line)))
+def test_mutable_globals_sees(text: str) -> None:
+    assert list(mutable_globals(snippet(text)))
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["__all__ = ['x']", "ROWS = (1, 2)", "T = MappingProxyType({})", "def f():\n    x = []", "x: list[int]"],
+    "text",
+    [
+        "__all__ = ['x']",
+        "ROWS = (1, 2)",
+        "_TABLE = {1: 2}\nx = _TABLE[1]",
+        "def f():\n    x = []\n    x.append(1)",
+        "x: list[int]",
+    ],
 )
-def test_mutable_globals_lets_pass(line: str) -> None:
-    assert not list(mutable_globals(snippet(line)))
+def test_mutable_globals_lets_pass(text: str) -> None:
+    assert not list(mutable_globals(snippet(text)))
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,13 @@ def test_docstrings_lets_pass_private_and_inherited() -> None:
 
 @pytest.mark.parametrize("decorator", ["@dataclass", "@dataclass(frozen=True)", "@dataclasses.dataclass"])
 def test_dataclass_fields_sees(decorator: str) -> None:
-    fields = "a: int", '"""One."""', "b: int = 2", "c: ClassVar[int] = 3", "_: KW_ONLY"
+    fields = (
+        "a: int",
+        '"""One."""',
+        "b: int = 2",
+        "c: ClassVar[int] = 3",
+        "_: KW_ONLY",
+        "d: int = field(init=False)",
+    )
     text = f"{decorator}\nclass C:\n    " + "\n    ".join(fields)
     assert [line.split()[1] for line in dataclass_fields(snippet(text))] == ["C.b"]

@@ -22,7 +22,10 @@ def docstrings(module: Module) -> Iterator[str]:
 
 
 def dataclass_fields(module: Module) -> Iterator[str]:
-    """Yield fields of dataclasses that no string documents."""
+    """Yield fields of dataclasses that no string documents.
+
+    A field that no caller gives (``init=False``) is derived, and documented where its meaning is defined.
+    """
     for node in ast.walk(module.tree):
         if not (isinstance(node, ast.ClassDef) and any(_is_dataclass(item) for item in node.decorator_list)):
             continue
@@ -55,7 +58,9 @@ def _is_dataclass(node: ast.expr) -> bool:
 
 
 def _is_field(node: ast.AnnAssign) -> bool:
-    return "ClassVar" not in ast.unparse(node.annotation) and ast.unparse(node.annotation) != "KW_ONLY"
+    annotation = ast.unparse(node.annotation)
+    derived = isinstance(node.value, ast.Call) and "init=False" in ast.unparse(node.value)
+    return "ClassVar" not in annotation and annotation != "KW_ONLY" and not derived
 
 
 def _is_string(node: ast.stmt | None) -> bool:

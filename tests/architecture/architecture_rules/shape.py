@@ -20,6 +20,21 @@ _DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetCom
 _CONTAINERS = frozenset(
     {"list", "dict", "set", "defaultdict", "deque", "OrderedDict", "Counter", "bytearray"}
 )
+_CHANGES = frozenset(
+    {
+        "append",
+        "extend",
+        "insert",
+        "remove",
+        "pop",
+        "popitem",
+        "clear",
+        "add",
+        "discard",
+        "update",
+        "setdefault",
+    }
+)
 
 
 def file_size(module: Module) -> Iterator[str]:
@@ -75,18 +90,43 @@ def broad_handlers(module: Module, allowed: Collection[str]) -> Iterator[str]:
 
 
 def mutable_globals(module: Module) -> Iterator[str]:
-    """Yield module-level names that are bound to a container that can change."""
-    for node in module.tree.body:
-        targets = node.targets if isinstance(node, ast.Assign) else []
-        if isinstance(node, ast.AnnAssign):
-            targets = [node.target]
-        value = getattr(node, "value", None)
-        mutable = isinstance(value, _DISPLAYS) or (
-            isinstance(value, ast.Call) and _last_name(value.func) in _CONTAINERS
-        )
-        for target in targets:
-            if mutable and _last_name(target) != "__all__":
-                yield f"{module.path}:{node.lineno}: {ast.unparse(target)} is global and can change"
+    """Yield module-level containers that change: global state.
+
+    A container under a name in capitals is a table, as long as nothing in its module changes it.
+    """
+    containers = {name: node for node in module.tree.body for name in _container_names(node)}
+    for name, node in containers.items():
+        if name != name.upper() and name != "__all__":
+            yield f"{module.path}:{node.lineno}: {name} is global and can change"
+    for node in ast.walk(module.tree):
+        changed = _changed_name(node)
+        if changed in containers:
+            yield f"{module.path}:{getattr(node, 'lineno', 0)}: {changed} is global and is changed"
+
+
+def _container_names(node: ast.stmt) -> list[str]:
+    """Return the names that a statement binds to a new container."""
+    targets = (
+        node.targets
+        if isinstance(node, ast.Assign)
+        else [node.target]
+        if isinstance(node, ast.AnnAssign)
+        else []
+    )
+    value = getattr(node, "value", None)
+    mutable = isinstance(value, _DISPLAYS) or (
+        isinstance(value, ast.Call) and _last_name(value.func) in _CONTAINERS
+    )
+    return [_last_name(target) for target in targets] if mutable else []
+
+
+def _changed_name(node: ast.AST) -> str:
+    """Return the name of the container that an expression changes; empty if it changes none."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
+        return _last_name(node.value)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
+        return _last_name(node.func.value)
+    return ""
 
 
 def stray_packages(paths: Collection[str]) -> Iterator[str]:
