@@ -159,9 +159,9 @@ class _Emitter:
 
     def _within_frame(self) -> None:
         out, plan = self.out, self.plan
-        with out.block("if states[device] is None:"):
-            out.line("preload(device)")
         out.line("state = states[device]")
+        with out.block("if state is None:"):
+            out.line("state = preload(device)")
         out.line(f"{', '.join(f'l{launch.index}' for launch in plan.launches)}, = frame.launches")
         out.line("entered = enter(device)")
         with out.block("try:"):

@@ -20,10 +20,13 @@ class TensorChecks:
     ----------
     runtime
         The tensor library.
+    device_count
+        The number of devices.
     """
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, device_count: int) -> None:
         self.runtime = runtime
+        self.device_count = device_count
         self.tensor_type = runtime.tensor_type
         self.strided = runtime.strided
         self.current_stream = runtime.current_stream_getter()
@@ -60,7 +63,7 @@ class TensorChecks:
         if not tensors:
             if given is None:
                 raise DeviceRequirementError("a device", "a call with no tensor", "pass device=")
-            return given
+            return self.check_ordinal(given)
         for name, tensor in zip(names, tensors, strict=True):
             if not self.runtime.presents_device(tensor):
                 raise ArgumentValueError(name, f"a tensor on {tensor.device}", "a tensor on a CUDA device")
@@ -74,15 +77,15 @@ class TensorChecks:
             raise ArgumentValueError("device", str(given), f"{first}, where the tensors lie")
         return int(first)
 
-    def check_ordinal(self, device: Any, count: int) -> None:
-        """Accept a device's ordinal.
+    def check_ordinal(self, device: Any) -> int:
+        """Return a device's ordinal.
 
         Raises
         ------
         ArgumentValueError
             If there is no such device.
         """
-        support.integer("device", device, 0, count - 1)
+        return support.integer("device", device, 0, self.device_count - 1)
 
     def check_pointer(self, name: str, tensor: Any, address: int, alignment: int) -> None:
         """Accept an address that looked wrong, if the tensor has no elements.
