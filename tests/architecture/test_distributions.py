@@ -106,6 +106,17 @@ def test_the_light_check_can_fail() -> None:
     )
 
 
+@pytest.mark.parametrize("order", ["sorted", "reversed"])
+def test_a_public_name_means_the_same_whatever_was_used_before_it(order: str) -> None:
+    """Importing a submodule binds its name in the package; none may bear the name of something public."""
+    done = _python(
+        f"import trunnion, types\nfor name in {order}(trunnion.__all__): getattr(trunnion, name)\n"
+        "modules = [n for n in trunnion.__all__ if isinstance(getattr(trunnion, n), types.ModuleType)]\n"
+        "assert not modules, modules"
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_importing_the_package_loads_no_part_of_it() -> None:
     done = _python(
         "import sys, trunnion\n"

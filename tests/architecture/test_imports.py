@@ -16,7 +16,7 @@ from architecture_rules.source import Module, core_modules, plugin_modules, plug
 _VALUES = frozenset({"errors", "model"})
 _CONTRACT = _VALUES | {"contract"}
 _MAKING = _CONTRACT | {"artifacts", "codegen", "image"}
-_FRONT = _MAKING | {"compiled", "hookspecs", "registry", "runtime", "torch_runtime"}
+_FRONT = _MAKING | {"compiled", "hookspecs", "registry", "torch_runtime"}
 
 LAYERS = {
     "errors": frozenset[str](),
@@ -27,8 +27,8 @@ LAYERS = {
     "image": _CONTRACT,
     "artifacts": _CONTRACT,
     "registry": _CONTRACT | {"hookspecs"},
-    "runtime": _CONTRACT,
-    "compiled": _MAKING | {"runtime"},
+    "torch_runtime": _CONTRACT | {"sim"},
+    "compiled": _MAKING | {"torch_runtime"},
     "compile": _FRONT,
     "sim": _VALUES | {"image"},
     "examples": _VALUES | {"sim"},
@@ -52,6 +52,7 @@ IN_CALLS = frozenset(
         "core/src/trunnion/cli/inputs.py torch",
         "core/src/trunnion/cli/place.py torch",
         "core/src/trunnion/cli/trial.py torch",
+        "core/src/trunnion/torch_runtime.py torch",
     }
 )
 """Files that import a heavy package only when a function runs."""
@@ -64,7 +65,11 @@ FOR_PLUGINS = frozenset(
 TOOLCHAINS = {"nvrtc": frozenset({"cuda"})}
 """The packages that each plugin wraps."""
 
-EDGES = frozenset[str]()
+EDGES = frozenset(
+    {
+        "plugins/nvrtc/src/trunnion_nvrtc/driver.py",
+    }
+)
 """The files of plugins that import a toolchain: where its errors become ours."""
 
 

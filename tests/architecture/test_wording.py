@@ -179,3 +179,4 @@ def test_dataclass_fields_sees(decorator: str) -> None:
     )
     text = f"{decorator}\nclass C:\n    " + "\n    ".join(fields)
     assert [line.split()[1] for line in dataclass_fields(snippet(text))] == ["C.b"]
+    assert not list(dataclass_fields(snippet(text.replace("class C", "class _C"))))

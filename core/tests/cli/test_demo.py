@@ -119,7 +119,7 @@ def test_a_wrong_body_turns_the_demo_red() -> None:
         "import dataclasses\nfrom trunnion import examples\noriginal = examples.load\n"
         "def load(name):\n"
         "    example = original(name)\n"
-        "    nothing = {symbol: (lambda launch: None) for symbol in example.bodies}\n"
+        "    nothing = {symbol: (lambda call: None) for symbol in example.bodies}\n"
         "    return dataclasses.replace(example, bodies=nothing)\n"
         "examples.load = load"
     )

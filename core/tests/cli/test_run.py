@@ -68,7 +68,7 @@ def test_the_report_for_people_says_the_same(program: Path) -> None:
 
 def test_bodies_come_from_a_file(program: Path, tmp_path: Path) -> None:
     bodies = tmp_path / "bodies.py"
-    bodies.write_text("def body(launch):\n    print('ran')\n\nBODIES = {'vector_add': body}\n", "utf-8")
+    bodies.write_text("def body(call):\n    print('ran')\n\nBODIES = {'vector_add': body}\n", "utf-8")
     done = run(str(program), "--simulate", "--bodies", str(bodies))
     assert done.returncode == 0, done.stderr
     assert "ran" in done.stdout

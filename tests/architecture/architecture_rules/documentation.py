@@ -22,12 +22,14 @@ def docstrings(module: Module) -> Iterator[str]:
 
 
 def dataclass_fields(module: Module) -> Iterator[str]:
-    """Yield fields of dataclasses that no string documents.
+    """Yield fields of public dataclasses that no string documents.
 
     A field that no caller gives (``init=False``) is derived, and documented where its meaning is defined.
     """
     for node in ast.walk(module.tree):
-        if not (isinstance(node, ast.ClassDef) and any(_is_dataclass(item) for item in node.decorator_list)):
+        if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+            continue
+        if not any(_is_dataclass(item) for item in node.decorator_list):
             continue
         for statement, following in zip_longest(node.body, node.body[1:]):
             if isinstance(statement, ast.AnnAssign) and _is_field(statement) and not _is_string(following):

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from trunnion.errors import DeviceRequirementError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
-    from trunnion.sim import Simulator
+    from trunnion.sim import KernelBody, Simulator
     from trunnion.sim.trace import Launched
 
 __all__ = ["SIMULATED", "Place", "choose_place", "gpu_name"]
@@ -39,9 +40,13 @@ class Place:
             return None
         from trunnion.sim.trace import Launched
 
-        return tuple(event for event in self.simulator.trace.events() if isinstance(event, Launched))
+        return tuple(event for event in self.simulator.trace if isinstance(event, Launched))
 
-    def register(self, bodies: Mapping[str, Callable[..., None]]) -> None:
+    def watched(self) -> AbstractContextManager[None]:
+        """Return a context that raises what a kernel's body raised, where the launcher could only say that it did."""
+        return contextlib.nullcontext() if self.simulator is None else self.simulator.reraise()
+
+    def register(self, bodies: Mapping[str, KernelBody]) -> None:
         """Give kernels their Python bodies; on a GPU they have their own."""
         if self.simulator is not None:
             for symbol, body in bodies.items():

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from trunnion.cli.place import Place
     from trunnion.examples import Example
+    from trunnion.sim import KernelBody
     from trunnion.sim.trace import Launched
 
 __all__ = ["run_program"]
@@ -111,7 +112,7 @@ def _subject(text: str, backend: str, target: str) -> _Subject:
     raise ProgramError(f"got {shorten(text)}, expected a file, an artifact's folder or an example ({known})")
 
 
-def _bodies(name: str) -> Mapping[str, Callable[..., None]]:
+def _bodies(name: str) -> Mapping[str, KernelBody]:
     """Return the ``BODIES`` of a module or of a file.
 
     Raises
@@ -160,7 +161,8 @@ def _run_once(compiled: Compiled, sizes: Mapping[str, int], place: Place) -> dic
     signature = program.plan.signature
     values = symbol_values(signature, sizes)
     inputs = random_inputs(signature, values, place.device)
-    result = program(*inputs, device=None if signature.tensors else 0)
+    with place.watched():
+        result = program(*inputs, device=None if signature.tensors else 0)
     returned = () if result is None else result if isinstance(result, tuple) else (result,)
     seen = place.launches()
     return {

@@ -122,7 +122,8 @@ def run_example(example: Example, compiled: Compiled, place: Place) -> Outcome:
     place.register(example.bodies)
     inputs = example.inputs(torch.Generator().manual_seed(0), place.device)
     before = place.launches()
-    result = program(*inputs)
+    with place.watched():
+        result = program(*inputs)
     after = place.launches()
     on_host = (value.cpu() if isinstance(value, torch.Tensor) else value for value in inputs)
     difference = result.cpu().double() - example.reference(*on_host).double()
