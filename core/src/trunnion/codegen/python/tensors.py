@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from trunnion.codegen.python import support
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError
 from trunnion.model.dtypes import dtype
