@@ -1,1 +1,150 @@
-"""trunnion: describe a GPU kernel program once; any installed backend compiles, binds and launches it."""
+"""trunnion: describe a GPU kernel program once; any installed backend compiles, binds and launches it.
+
+Public names are resolved at their first use (PEP 562), so that importing the package costs next to nothing and
+imports no torch, no driver, no toolchain and no plugin.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trunnion.artifacts.artifact import Artifact
+    from trunnion.artifacts.store import ArtifactStore
+    from trunnion.compilation import compile, load  # noqa: A004 - the verb of the field
+    from trunnion.compiled import CompiledProgram
+    from trunnion.contract.adapter import KernelAdapter, LoadedProgram
+    from trunnion.contract.compiler import CompileRequest, DeviceCompiler, DeviceImage
+    from trunnion.contract.source import GeneratedSource, SourceWrapper
+    from trunnion.contract.spec import BackendSpec, Capability, CompilerSpec, Target
+    from trunnion.errors import TrunnionError
+    from trunnion.hookspecs import hookimpl
+    from trunnion.model.builder import ProgramBuilder
+    from trunnion.model.dtypes import DType, dtype
+    from trunnion.model.expr import (
+        Expr,
+        Symbol,
+        ceildiv,
+        eq,
+        ge,
+        gt,
+        le,
+        lt,
+        maximum,
+        minimum,
+        ne,
+        select,
+        symbols,
+    )
+    from trunnion.model.launch import KernelLaunch
+    from trunnion.model.params import Check, ScalarParam, Signature, TensorParam
+    from trunnion.model.plan import LaunchPlan
+    from trunnion.model.program import DeviceCode, KernelProgram
+    from trunnion.model.tensormap import TiledTensorMap
+    from trunnion.registry import Registry, default_registry
+    from trunnion.selection import Choice, explain
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "trunnion.artifacts.artifact": ("Artifact",),
+    "trunnion.artifacts.store": ("ArtifactStore",),
+    "trunnion.compilation": ("compile", "load"),
+    "trunnion.compiled": ("CompiledProgram",),
+    "trunnion.contract.adapter": ("KernelAdapter", "LoadedProgram"),
+    "trunnion.contract.compiler": ("CompileRequest", "DeviceCompiler", "DeviceImage"),
+    "trunnion.contract.source": ("GeneratedSource", "SourceWrapper"),
+    "trunnion.contract.spec": ("BackendSpec", "Capability", "CompilerSpec", "Target"),
+    "trunnion.errors": ("TrunnionError",),
+    "trunnion.hookspecs": ("hookimpl",),
+    "trunnion.model.builder": ("ProgramBuilder",),
+    "trunnion.model.dtypes": ("DType", "dtype"),
+    "trunnion.model.expr": (
+        "Expr",
+        "Symbol",
+        "ceildiv",
+        "eq",
+        "ge",
+        "gt",
+        "le",
+        "lt",
+        "maximum",
+        "minimum",
+        "ne",
+        "select",
+        "symbols",
+    ),
+    "trunnion.model.launch": ("KernelLaunch",),
+    "trunnion.model.params": ("Check", "ScalarParam", "Signature", "TensorParam"),
+    "trunnion.model.plan": ("LaunchPlan",),
+    "trunnion.model.program": ("DeviceCode", "KernelProgram"),
+    "trunnion.model.tensormap": ("TiledTensorMap",),
+    "trunnion.registry": ("Registry", "default_registry"),
+    "trunnion.selection": ("Choice", "explain"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Artifact",
+    "ArtifactStore",
+    "BackendSpec",
+    "Capability",
+    "Check",
+    "Choice",
+    "CompileRequest",
+    "CompiledProgram",
+    "CompilerSpec",
+    "DType",
+    "DeviceCode",
+    "DeviceCompiler",
+    "DeviceImage",
+    "Expr",
+    "GeneratedSource",
+    "KernelAdapter",
+    "KernelLaunch",
+    "KernelProgram",
+    "LaunchPlan",
+    "LoadedProgram",
+    "ProgramBuilder",
+    "Registry",
+    "ScalarParam",
+    "Signature",
+    "SourceWrapper",
+    "Symbol",
+    "Target",
+    "TensorParam",
+    "TiledTensorMap",
+    "TrunnionError",
+    "__version__",
+    "ceildiv",
+    "compile",
+    "default_registry",
+    "dtype",
+    "eq",
+    "explain",
+    "ge",
+    "gt",
+    "hookimpl",
+    "le",
+    "load",
+    "lt",
+    "maximum",
+    "minimum",
+    "ne",
+    "select",
+    "symbols",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

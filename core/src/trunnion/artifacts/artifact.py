@@ -116,6 +116,17 @@ class Artifact:
         """Return this artifact with the key of ``inputs``, under which an `ArtifactStore` keeps it."""
         return Artifact(replace(self.manifest, key_inputs=inputs, key=artifact_key(inputs)), self.files)
 
+    def including(self, name: str, data: bytes) -> Artifact:
+        """Return this artifact with one more file.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If the name is not a plain name.
+        """
+        files = {**self.manifest.files, name: FileRecord.of(data)}
+        return Artifact(replace(self.manifest, files=files), {**self.files, name: data})
+
     @property
     def digest(self) -> str:
         """The SHA-256, in hex, of the manifest and so of everything: that of the file ``manifest.json``."""

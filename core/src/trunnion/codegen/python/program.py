@@ -100,8 +100,8 @@ class Context(TensorChecks):
     """What a generated launcher finds under ``context``: hoisted once, then variables of its closure."""
 
     def __init__(self, module: LauncherModule, image: bytes, symbols: Sequence[str], parts: _Parts) -> None:
-        super().__init__(parts.runtime)
         facade = parts.facade
+        super().__init__(parts.runtime, facade.device_count())
         self.facade = facade
         self.enter, self.leave = facade.enter, facade.leave
         self.pool = _Pool()
@@ -112,7 +112,7 @@ class Context(TensorChecks):
         self.library = facade.load(image)
         self.kernels = [facade.kernel(self.library, symbol) for symbol in symbols]
         self.encoders = [TiledEncoder(spec, facade) for spec in module.encodes]
-        self.states: list[list[int] | None] = [None] * facade.device_count()
+        self.states: list[list[int] | None] = [None] * self.device_count
         """For each device the dynamic shared memory that each kernel is allowed, in bytes; None: not preloaded."""
 
     def new_frame(self) -> _Frame:
@@ -122,8 +122,8 @@ class Context(TensorChecks):
             self.frames.add(frame)
         return frame
 
-    def preload(self, device: int) -> None:
-        """Prepare a device; called by a launcher that finds no state for it.
+    def preload(self, device: int) -> list[int]:
+        """Prepare a device and return its state; called by a launcher that finds none.
 
         Raises
         ------
@@ -133,8 +133,9 @@ class Context(TensorChecks):
         with self.lock:
             if self.closed_because:
                 raise LifecycleError(self.closed_because)
-            if self.states[device] is not None:
-                return
+            state = self.states[device]
+            if state is not None:
+                return state
             entered = self.facade.enter(device)
             try:
                 state = [_DEFAULT_SMEM] * len(self.kernels)
@@ -147,6 +148,7 @@ class Context(TensorChecks):
             finally:
                 if entered:
                     self.facade.leave()
+            return state
 
     def raise_dynamic_smem(self, device: int, kernel: int, nbytes: int) -> None:
         """Allow a kernel more dynamic shared memory than any call before needed."""
@@ -223,8 +225,7 @@ class PythonProgram(LoadedProgram):
 
     def preload(self, device: int) -> None:
         """Prepare a device; see `LoadedProgram.preload`."""
-        self._context.check_ordinal(device, len(self._context.states))
-        self._context.preload(device)
+        self._context.preload(self._context.check_ordinal(device))
 
     def close(self) -> None:
         """Wait for the program's launches on every device that it used, then unload the image."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
 
 from trunnion.codegen.python import support
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError
@@ -20,10 +21,13 @@ class TensorChecks:
     ----------
     runtime
         The tensor library.
+    device_count
+        The number of devices.
     """
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, device_count: int) -> None:
         self.runtime = runtime
+        self.device_count = device_count
         self.tensor_type = runtime.tensor_type
         self.strided = runtime.strided
         self.current_stream = runtime.current_stream_getter()
@@ -44,7 +48,9 @@ class TensorChecks:
         if not isinstance(value, self.tensor_type):
             raise ArgumentTypeError(name, type(value).__name__, "a tensor")
         if not self.runtime.has_storage(value):
-            expected = "a dense tensor in memory; call .resolve_conj(), .resolve_neg() or .to_dense() if it is lazy"
+            expected = (
+                "a dense tensor in memory; call .resolve_conj(), .resolve_neg() or .to_dense() if it is lazy"
+            )
             raise ArgumentTypeError(name, f"{type(value).__name__} with no memory of its own", expected)
 
     def check_device(self, names: tuple[str, ...], tensors: tuple[Any, ...], given: int | None) -> int:
@@ -60,7 +66,7 @@ class TensorChecks:
         if not tensors:
             if given is None:
                 raise DeviceRequirementError("a device", "a call with no tensor", "pass device=")
-            return given
+            return self.check_ordinal(given)
         for name, tensor in zip(names, tensors, strict=True):
             if not self.runtime.presents_device(tensor):
                 raise ArgumentValueError(name, f"a tensor on {tensor.device}", "a tensor on a CUDA device")
@@ -68,21 +74,23 @@ class TensorChecks:
         for name, tensor in zip(names, tensors, strict=True):
             if tensor.get_device() != first:
                 raise ArgumentValueError(
-                    name, f"a tensor on device {tensor.get_device()}", f"device {first}, where {names[0]!a} lies"
+                    name,
+                    f"a tensor on device {tensor.get_device()}",
+                    f"device {first}, where {names[0]!a} lies",
                 )
         if given is not None and given != first:
             raise ArgumentValueError("device", str(given), f"{first}, where the tensors lie")
         return int(first)
 
-    def check_ordinal(self, device: Any, count: int) -> None:
-        """Accept a device's ordinal.
+    def check_ordinal(self, device: Any) -> int:
+        """Return a device's ordinal.
 
         Raises
         ------
         ArgumentValueError
             If there is no such device.
         """
-        support.integer("device", device, 0, count - 1)
+        return support.integer("device", device, 0, self.device_count - 1)
 
     def check_pointer(self, name: str, tensor: Any, address: int, alignment: int) -> None:
         """Accept an address that looked wrong, if the tensor has no elements.
