@@ -1,1 +1,102 @@
-"""trunnion: describe a GPU kernel program once; any installed backend compiles, binds and launches it."""
+"""trunnion: describe a GPU kernel program once; any installed backend compiles, binds and launches it.
+
+Public names are resolved at their first use (PEP 562), so that importing the package costs next to nothing and
+imports no torch, no driver, no toolchain and no plugin.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trunnion.artifacts.artifact import Artifact
+    from trunnion.artifacts.store import ArtifactStore
+    from trunnion.compile import Choice, compile, explain, load  # noqa: A004 - the verb of the field
+    from trunnion.compiled import CompiledProgram
+    from trunnion.contract.adapter import KernelAdapter, LoadedProgram
+    from trunnion.contract.compiler import CompileRequest, DeviceCompiler, DeviceImage
+    from trunnion.contract.source import GeneratedSource, SourceWrapper
+    from trunnion.contract.spec import BackendSpec, Capability, CompilerSpec, Target
+    from trunnion.errors import TrunnionError
+    from trunnion.hookspecs import hookimpl
+    from trunnion.model.builder import ProgramBuilder
+    from trunnion.model.dtypes import DType, dtype
+    from trunnion.model.expr import (
+        Expr,
+        Symbol,
+        ceildiv,
+        eq,
+        ge,
+        gt,
+        le,
+        lt,
+        maximum,
+        minimum,
+        ne,
+        select,
+        symbols,
+    )
+    from trunnion.model.launch import KernelLaunch
+    from trunnion.model.params import Check, ScalarParam, Signature, TensorParam
+    from trunnion.model.plan import LaunchPlan
+    from trunnion.model.program import DeviceCode, KernelProgram
+    from trunnion.model.tensormap import TiledTensorMap
+    from trunnion.registry import Registry, default_registry
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "trunnion.artifacts.artifact": ("Artifact",),
+    "trunnion.artifacts.store": ("ArtifactStore",),
+    "trunnion.compile": ("Choice", "compile", "explain", "load"),
+    "trunnion.compiled": ("CompiledProgram",),
+    "trunnion.contract.adapter": ("KernelAdapter", "LoadedProgram"),
+    "trunnion.contract.compiler": ("CompileRequest", "DeviceCompiler", "DeviceImage"),
+    "trunnion.contract.source": ("GeneratedSource", "SourceWrapper"),
+    "trunnion.contract.spec": ("BackendSpec", "Capability", "CompilerSpec", "Target"),
+    "trunnion.errors": ("TrunnionError",),
+    "trunnion.hookspecs": ("hookimpl",),
+    "trunnion.model.builder": ("ProgramBuilder",),
+    "trunnion.model.dtypes": ("DType", "dtype"),
+    "trunnion.model.expr": (
+        "Expr",
+        "Symbol",
+        "ceildiv",
+        "eq",
+        "ge",
+        "gt",
+        "le",
+        "lt",
+        "maximum",
+        "minimum",
+        "ne",
+        "select",
+        "symbols",
+    ),
+    "trunnion.model.launch": ("KernelLaunch",),
+    "trunnion.model.params": ("Check", "ScalarParam", "Signature", "TensorParam"),
+    "trunnion.model.plan": ("LaunchPlan",),
+    "trunnion.model.program": ("DeviceCode", "KernelProgram"),
+    "trunnion.model.tensormap": ("TiledTensorMap",),
+    "trunnion.registry": ("Registry", "default_registry"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [  # noqa: PLE0604 - one table names each public name once
+    "__version__",
+    *sorted(_HOME_OF),
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

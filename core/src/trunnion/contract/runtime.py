@@ -19,9 +19,12 @@ class Runtime(Protocol):
     ----------
     tensor_type
         The class that tensors are instances of.
+    strided
+        The value of ``tensor.layout`` for a dense tensor.
     """
 
     tensor_type: type
+    strided: Any
 
     def dtype(self, dtype: DType) -> Any:
         """Return the library's object for an element type, to be compared by identity with ``tensor.dtype``.

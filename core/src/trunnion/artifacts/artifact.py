@@ -1,0 +1,267 @@
+"""An artifact: a built program as bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from trunnion.artifacts.manifest import (
+    MANIFEST_NAME,
+    MAX_FILE_BYTES,
+    FileRecord,
+    Manifest,
+    artifact_key,
+)
+from trunnion.artifacts.publish import discard, publish
+from trunnion.errors import ArtifactError, CorruptArtifactError, UntrustedArtifactError, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trunnion.contract.compiler import DeviceImage
+    from trunnion.contract.source import GeneratedSource
+    from trunnion.contract.spec import BackendSpec
+
+__all__ = ["Artifact", "read_artifact"]
+
+_MAX_MANIFEST_BYTES = 1 << 24
+
+# O_NONBLOCK: a pipe put where a file should be must not hang the reader. It means nothing for regular files.
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+# Never writable by others, whatever the umask: the store refuses to read what others could have changed.
+_FILE_MODE = 0o644
+_DIRECTORY_MODE = 0o755
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A built program, whole and in memory: files, and the manifest that says what they must be.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If the files are not those of the manifest.
+    """
+
+    manifest: Manifest
+    """What it is."""
+
+    files: Mapping[str, bytes]
+    """The bytes of every file, by name."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "files", MappingProxyType(dict(sorted(self.files.items()))))
+        _check_names(self.files, self.manifest)
+        for name, data in self.files.items():
+            if FileRecord.of(data) != self.manifest.files[name]:
+                raise CorruptArtifactError(
+                    name, "its bytes are not those that the manifest names; build it again"
+                )
+
+    def __hash__(self) -> int:
+        return hash(self.manifest)
+
+    def __reduce__(self) -> tuple[Callable[..., Artifact], tuple[object, ...]]:
+        return Artifact, (self.manifest, dict(self.files))
+
+    @classmethod
+    def create(
+        cls,
+        spec: BackendSpec,
+        source: GeneratedSource,
+        image: DeviceImage,
+        files: Mapping[str, bytes],
+        toolchain: Mapping[str, str] | None = None,
+    ) -> Artifact:
+        """Make an artifact from what a backend built.
+
+        Parameters
+        ----------
+        spec
+            The backend.
+        source
+            The launcher that was built; its plan's hash and its emitter are recorded.
+        image
+            The device image that it launches; its kernels, target and toolchain are recorded.
+        files
+            All that has to be kept, by plain file name; ``manifest.json`` is added by `save`.
+        toolchain
+            Name and version of what built the host side, beside the image's own.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If a file name is not a plain name, or a file is too large.
+        """
+        manifest = Manifest(
+            backend=spec.name,
+            contract_version=spec.contract_version,
+            target=str(image.target),
+            plan_hash=source.plan.hash,
+            emitter=source.emitter,
+            kernels=image.kernels,
+            files={name: FileRecord.of(data) for name, data in files.items()},
+            toolchain={**image.toolchain, **(toolchain or {})},
+        )
+        return cls(manifest, files)
+
+    def keyed(self, inputs: Mapping[str, str]) -> Artifact:
+        """Return this artifact with the key of ``inputs``, under which an `ArtifactStore` keeps it."""
+        return Artifact(replace(self.manifest, key_inputs=inputs, key=artifact_key(inputs)), self.files)
+
+    def including(self, name: str, data: bytes) -> Artifact:
+        """Return this artifact with one more file.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If the name is not a plain name.
+        """
+        files = {**self.manifest.files, name: FileRecord.of(data)}
+        return Artifact(replace(self.manifest, files=files), {**self.files, name: data})
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256, in hex, of the manifest and so of everything: that of the file ``manifest.json``."""
+        return hashlib.sha256(self.manifest.to_json()).hexdigest()
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write the artifact as a directory, which is there whole or not at all.
+
+        Parameters
+        ----------
+        directory
+            Where; it must not exist, unless it is this very artifact already.
+
+        Raises
+        ------
+        ArtifactError
+            If something else is there.
+        """
+        final = Path(directory).absolute()
+        final.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".{final.name[:64]}.", suffix=".tmp", dir=final.parent))
+        try:
+            self.write(staging)
+            if not publish(staging, final) and not self._is_at(final):
+                raise ArtifactError(
+                    f"something else is already at {final}; remove it or choose another place"
+                )
+        finally:
+            discard(staging)
+
+    def _is_at(self, directory: Path) -> bool:
+        try:
+            return read_artifact(directory) == self
+        except CorruptArtifactError:
+            return False
+
+    def write(self, staging: Path) -> None:
+        """Write the files into an existing, empty directory that nobody reads yet."""
+        staging.chmod(_DIRECTORY_MODE)
+        for name, data in {**self.files, MANIFEST_NAME: self.manifest.to_json()}.items():
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with open(os.open(staging / name, flags, _FILE_MODE), "wb") as out:  # noqa: PTH123 - of a descriptor
+                out.write(data)
+
+    @classmethod
+    def open(cls, directory: str | os.PathLike[str]) -> Artifact:
+        """Read an artifact and verify every byte of it. Nothing of it is run.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If there is none, its schema is unknown, or a file is missing, changed, extra or not a plain file.
+        """
+        try:
+            return read_artifact(Path(directory))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise CorruptArtifactError(str(directory), "there is no artifact directory") from error
+
+
+def read_artifact(directory: Path, owner: int | None = None) -> Artifact:
+    """Read and verify an artifact.
+
+    Parameters
+    ----------
+    directory
+        Where it is. All that is in it is opened relative to one descriptor of it, so that replacing the
+        directory meanwhile cannot mix two artifacts.
+    owner
+        If given, the user who must own the directory and each file, while nobody else may write to any.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such directory.
+    NotADirectoryError
+        If something else is there.
+    CorruptArtifactError
+        If it is not a whole artifact.
+    UntrustedArtifactError
+        If ``owner`` is given and somebody else could have written it.
+    """
+    root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if owner is not None:
+            check_owner(os.fstat(root), owner, str(directory))
+        manifest = Manifest.from_json(_read_file(root, MANIFEST_NAME, None, owner))
+        names = set(os.listdir(root)) - {MANIFEST_NAME}  # noqa: PTH208 - of a descriptor
+        _check_names(names, manifest)
+        files = {name: _read_file(root, name, manifest.files[name], owner) for name in sorted(names)}
+    finally:
+        os.close(root)
+    return Artifact(manifest, files)
+
+
+def check_owner(status: os.stat_result, owner: int, what: str) -> None:
+    """Refuse what somebody else owns or could write to.
+
+    Raises
+    ------
+    UntrustedArtifactError
+        If it does not belong to ``owner``, or group or others may write.
+    """
+    if status.st_uid != owner:
+        raise UntrustedArtifactError(
+            f"{what} belongs to user {status.st_uid}, expected {owner}; use a place of your own"
+        )
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise UntrustedArtifactError(
+            f"{what} can be written by others (mode {stat.S_IMODE(status.st_mode):03o}); run chmod go-w on it"
+        )
+
+
+def _check_names(found: Mapping[str, bytes] | set[str], manifest: Manifest) -> None:
+    for name in sorted(set(found) ^ manifest.files.keys()):
+        problem = "is missing" if name in manifest.files else "is not in the manifest"
+        raise CorruptArtifactError(shorten(name), problem)
+
+
+def _read_file(root: int, name: str, record: FileRecord | None, owner: int | None) -> bytes:
+    """Return a file's bytes; a record's size is checked before anything is read."""
+    try:
+        descriptor = os.open(name, _READ_FLAGS, dir_fd=root)
+    except OSError as error:
+        raise CorruptArtifactError(name, f"cannot be opened as a plain file: {error.strerror}") from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise CorruptArtifactError(name, "is not a plain file")
+        if owner is not None:
+            check_owner(status, owner, name)
+        limit = _MAX_MANIFEST_BYTES if record is None else MAX_FILE_BYTES
+        if status.st_size > limit or (record is not None and status.st_size != record.size):
+            expected = f"at most {limit}" if record is None else str(record.size)
+            raise CorruptArtifactError(name, f"has {status.st_size} bytes, expected {expected}")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(status.st_size)
+    finally:
+        os.close(descriptor)

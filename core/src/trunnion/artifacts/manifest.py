@@ -1,0 +1,249 @@
+"""The manifest: what an artifact is, and the hash of each of its bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from trunnion.contract.compiler import ImageKernel, ImageParameter
+from trunnion.errors import CorruptArtifactError, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["MANIFEST_NAME", "MAX_FILE_BYTES", "SCHEMA", "FileRecord", "Manifest", "artifact_key"]
+
+SCHEMA = 1
+"""The version of the manifest's form. A manifest of another version is refused, not guessed at."""
+
+MANIFEST_NAME = "manifest.json"
+"""The manifest's file name in an artifact's directory."""
+
+MAX_FILE_BYTES = 1 << 30
+"""No file of an artifact may be larger: 1 GiB."""
+
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def artifact_key(inputs: Mapping[str, str]) -> str:
+    """Return the key of an artifact: the SHA-256, in hex, of everything that its bytes depend on.
+
+    Parameters
+    ----------
+    inputs
+        What the bytes depend on, each under a name; the order does not count.
+    """
+    text = json.dumps({"schema": SCHEMA, "inputs": dict(inputs)}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """What a file must be."""
+
+    sha256: str
+    """The SHA-256 of its bytes, in hex."""
+
+    size: int
+    """Bytes."""
+
+    def __post_init__(self) -> None:
+        if not _SHA256.fullmatch(self.sha256):
+            raise CorruptArtifactError(
+                MANIFEST_NAME, f"got SHA-256 {shorten(self.sha256)}, expected 64 hex digits"
+            )
+        if not 0 <= self.size <= MAX_FILE_BYTES:
+            raise CorruptArtifactError(
+                MANIFEST_NAME, f"got a file of {self.size} bytes, expected 0 to {MAX_FILE_BYTES}"
+            )
+
+    @classmethod
+    def of(cls, data: bytes) -> FileRecord:
+        """Return the record of these bytes."""
+        return cls(hashlib.sha256(data).hexdigest(), len(data))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """Everything there is to know about an artifact without running it.
+
+    Equal builds have equal manifests: there is no time, path or host in it.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If a file name is not a plain name, a hash is none, or the key is not that of its inputs.
+    """
+
+    backend: str
+    """The backend that built it, and that can load it."""
+
+    contract_version: int
+    """The contract version that the backend was written for."""
+
+    target: str
+    """What it was compiled for, as `Target` spells it: ``"cuda:sm_90a"``."""
+
+    plan_hash: str
+    """The hash of the launch plan."""
+
+    emitter: str
+    """Name and version of what wrote the launcher."""
+
+    kernels: tuple[ImageKernel, ...]
+    """The program's name of each kernel, its exact name in the image, and its parameter table."""
+
+    files: Mapping[str, FileRecord]
+    """Every file but the manifest itself, by name."""
+
+    toolchain: Mapping[str, str] = field(default_factory=dict)
+    """Name and version of everything that made it."""
+
+    key_inputs: Mapping[str, str] = field(default_factory=dict)
+    """What `key` is computed from; empty until the artifact is given a key."""
+
+    key: str = ""
+    """`artifact_key` of `key_inputs`; empty if there are none."""
+
+    schema: int = SCHEMA
+    """The version of this form."""
+
+    def __post_init__(self) -> None:
+        if self.schema != SCHEMA:
+            raise CorruptArtifactError(
+                MANIFEST_NAME,
+                f"got schema {self.schema!r}, this trunnion reads {SCHEMA}; build the artifact again",
+            )
+        for name in self.files:
+            if not _FILE_NAME.fullmatch(name) or name == MANIFEST_NAME:
+                raise CorruptArtifactError(
+                    MANIFEST_NAME, f"got file name {shorten(name)}, expected a plain name other than its own"
+                )
+        if self.key != (artifact_key(self.key_inputs) if self.key_inputs else ""):
+            raise CorruptArtifactError(MANIFEST_NAME, f"key {shorten(self.key)} is not that of its inputs")
+        for name in ("files", "toolchain", "key_inputs"):
+            object.__setattr__(self, name, MappingProxyType(dict(sorted(getattr(self, name).items()))))
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def __reduce__(self) -> tuple[Callable[..., Manifest], tuple[object, ...]]:
+        return Manifest.from_json, (self.to_json(),)
+
+    def to_json(self) -> bytes:
+        """Return the one spelling of this manifest: keys sorted, ASCII, its own SHA-256 among the members."""
+        members = {
+            "schema": self.schema,
+            "backend": self.backend,
+            "contract_version": self.contract_version,
+            "target": self.target,
+            "plan_hash": self.plan_hash,
+            "emitter": self.emitter,
+            "kernels": [_kernel_members(kernel) for kernel in self.kernels],
+            "files": {name: {"sha256": r.sha256, "size": r.size} for name, r in self.files.items()},
+            "toolchain": dict(self.toolchain),
+            "key_inputs": dict(self.key_inputs),
+            "key": self.key,
+        }
+        return _spell({**members, "sha256": hashlib.sha256(_spell(members)).hexdigest()})
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Manifest:
+        """Read what `to_json` wrote, and nothing else.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If the bytes are not exactly what `to_json` writes: another schema, an unknown, missing or
+            repeated field, a value of the wrong type, another spelling.
+        """
+        try:
+            members = json.loads(data.decode("ascii"))
+        except (ValueError, RecursionError) as error:
+            raise CorruptArtifactError(MANIFEST_NAME, f"is not JSON: {type(error).__name__}") from error
+        if isinstance(members, dict) and members.get("schema") != SCHEMA:
+            found = members.get("schema")
+            raise CorruptArtifactError(
+                MANIFEST_NAME, f"got schema {found!r}, this trunnion reads {SCHEMA}; build the artifact again"
+            )
+        fields = _record(members, _FIELDS, "the manifest")
+        del fields["sha256"]  # compared with the rest of the bytes below
+        kernels = tuple(_kernel(member) for member in fields["kernels"])
+        files = {name: _file(member) for name, member in fields["files"].items()}
+        for name in ("toolchain", "key_inputs"):
+            for value in fields[name].values():
+                _typed(value, str, name)
+        manifest = cls(**{**fields, "kernels": kernels, "files": files})
+        if manifest.to_json() != data:
+            raise CorruptArtifactError(
+                MANIFEST_NAME, "is not spelled as it was written; it was edited or truncated"
+            )
+        return manifest
+
+
+_FIELDS: Mapping[str, type] = MappingProxyType(
+    {
+        "schema": int,
+        "backend": str,
+        "contract_version": int,
+        "target": str,
+        "plan_hash": str,
+        "emitter": str,
+        "kernels": list,
+        "files": dict,
+        "toolchain": dict,
+        "key_inputs": dict,
+        "key": str,
+        "sha256": str,
+    }
+)
+_KERNEL_FIELDS: Mapping[str, type] = MappingProxyType({"name": str, "symbol": str, "parameters": list})
+_PARAMETER_FIELDS: Mapping[str, type] = MappingProxyType({"ordinal": int, "offset": int, "size": int})
+_FILE_FIELDS: Mapping[str, type] = MappingProxyType({"sha256": str, "size": int})
+
+
+def _spell(members: Mapping[str, Any]) -> bytes:
+    return (json.dumps(members, indent=1, sort_keys=True, allow_nan=False) + "\n").encode("ascii")
+
+
+def _kernel_members(kernel: ImageKernel) -> dict[str, Any]:
+    table = [{"ordinal": p.ordinal, "offset": p.offset, "size": p.size} for p in kernel.parameters]
+    return {"name": kernel.name, "symbol": kernel.symbol, "parameters": table}
+
+
+def _kernel(members: object) -> ImageKernel:
+    fields = _record(members, _KERNEL_FIELDS, "a kernel")
+    table = tuple(
+        ImageParameter(**_record(member, _PARAMETER_FIELDS, "a parameter")) for member in fields["parameters"]
+    )
+    return ImageKernel(fields["name"], fields["symbol"], table)
+
+
+def _file(members: object) -> FileRecord:
+    return FileRecord(**_record(members, _FILE_FIELDS, "a file"))
+
+
+def _record(members: object, fields: Mapping[str, type], what: str) -> dict[str, Any]:
+    """Return a JSON object's members if they are exactly ``fields``, each of its type."""
+    checked: dict[str, Any] = _typed(members, dict, what)
+    odd = sorted(checked.keys() ^ fields.keys())
+    if odd:
+        names = ", ".join(shorten(name) for name in odd)
+        raise CorruptArtifactError(MANIFEST_NAME, f"{what} has unknown or missing fields: {names}")
+    for name, kind in fields.items():
+        _typed(checked[name], kind, f"{what}, field {name}")
+    return checked
+
+
+def _typed(value: Any, kind: type, what: str) -> Any:
+    # Not isinstance: true is no number here.
+    if type(value) is not kind:
+        raise CorruptArtifactError(
+            MANIFEST_NAME, f"{what} is of type {type(value).__name__}, expected {kind.__name__}"
+        )
+    return value

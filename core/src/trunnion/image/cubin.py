@@ -1,0 +1,297 @@
+"""What a cubin says about its kernels: exact names, parameter tables and launch bounds.
+
+Pure Python over the bytes, with no driver: the same answer on a machine without a GPU. Malformed input of any
+kind ends in a :class:`~trunnion.errors.CorruptArtifactError`, before a driver that takes no length would read
+past its end.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from trunnion.errors import CorruptArtifactError, shorten
+from trunnion.image.elf import ET_REL, Elf, Section, Symbol, read_elf
+from trunnion.image.nvinfo import Attribute, Key, decode_dims, decode_parameter, decode_word, read_attributes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trunnion.contract.compiler import ImageParameter
+
+__all__ = ["CubinInfo", "KernelInfo", "read_cubin"]
+
+SHT_CUDA_INFO: Final = 0x70000000
+"""``sh_type`` of ``.nv.info`` and ``.nv.info.<kernel>``."""
+STT_FUNC: Final = 2
+"""``st_info`` type of a function."""
+STO_CUDA_ENTRY: Final = 0x10
+"""``st_other`` flag of a kernel, as opposed to a device function."""
+TOOLKIT_NOTE: Final = ".note.nv.tkinfo"
+"""The section that names the tool that wrote the file, and the options that it was given."""
+NOTE: Final = struct.Struct("<III12s")
+"""A note's name size, payload size and kind, and NVIDIA's name."""
+TOOLKIT: Final = struct.Struct("<6I")
+"""The toolkit note: its version, then where in the text that follows object, tool, tool version, branch and
+options start."""
+
+_LEGACY_ABI: Final = 7  # what CUDA 12 writes up to sm_90: the architecture is in the low byte of e_flags
+_LEGACY_ACCELERATED: Final = 0x800
+_ACCELERATED: Final = 0x8
+_REGISTERS: Final = struct.Struct("<II")
+_BANK: Final = struct.Struct("<IHH")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelInfo:
+    """One kernel of an image, as the image describes it.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If the parameter ordinals are not 0, 1, 2, ..., or parameters overlap.
+    """
+
+    name: str
+    """The exact symbol name, mangled if the language mangles."""
+
+    parameters: tuple[ImageParameter, ...] = ()
+    """The parameters by ordinal; offsets and sizes in bytes."""
+
+    parameter_base: int | None = None
+    """Bytes from the start of constant bank 0 to the parameters, which differ by architecture; None without
+    parameters. Alignment applies to ``parameter_base + offset``."""
+
+    max_threads: tuple[int, int, int] | None = None
+    """The largest block (x, y, z), in threads, from ``__launch_bounds__``."""
+
+    required_threads: tuple[int, int, int] | None = None
+    """The only block (x, y, z) allowed, in threads."""
+
+    cluster: tuple[int, int, int] | None = None
+    """The only cluster (x, y, z) allowed, in blocks, from ``__cluster_dims__``."""
+
+    max_cluster_blocks: int | None = None
+    """The most blocks that a cluster may have, from the third number of ``__launch_bounds__``."""
+
+    registers: int | None = None
+    """Registers of one thread."""
+
+    def __post_init__(self) -> None:
+        end = 0
+        for expected, parameter in enumerate(self.parameters):
+            if parameter.ordinal != expected:
+                problem = f"parameter {parameter.ordinal} where parameter {expected} should be"
+                raise CorruptArtifactError(f"kernel {shorten(self.name)}", problem)
+            if parameter.size < 1 or parameter.offset < end:
+                got = f"{parameter.size} bytes at {parameter.offset}"
+                problem = f"parameter {expected} has {got}, where the one before ends at {end}"
+                raise CorruptArtifactError(f"kernel {shorten(self.name)}", problem)
+            end = parameter.offset + parameter.size
+
+    @property
+    def parameter_bytes(self) -> int:
+        """The bytes from the first parameter's start to the last one's end."""
+        last = self.parameters[-1] if self.parameters else None
+        return last.offset + last.size if last is not None else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CubinInfo:
+    """What a cubin says about itself."""
+
+    arch: str
+    """The architecture, for example ``"sm_90a"``. The letter comes from the options that the file's tool
+    recorded, or from the file's flags; a tool that records neither leaves it out."""
+
+    kernels: tuple[KernelInfo, ...]
+    """Every kernel, in the order of the symbol table."""
+
+    relocatable: bool = False
+    """Whether the file must be linked before it can be loaded."""
+
+    def kernel(self, name: str) -> KernelInfo | None:
+        """Return the kernel whose exact symbol name is ``name``; None if there is none."""
+        return next((kernel for kernel in self.kernels if kernel.name == name), None)
+
+
+def read_cubin(data: bytes) -> CubinInfo:
+    """Read the kernels of a cubin.
+
+    Parameters
+    ----------
+    data
+        The whole file.
+
+    Returns
+    -------
+    CubinInfo
+        Its architecture and kernels.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If the bytes are no cubin, or any part that is read here is truncated or contradicts another. The
+        message says what was found and where.
+    """
+    elf = read_elf(data)
+    symbols = elf.symbols()
+    registers = _read_registers(elf, len(symbols))
+    infos = _info_sections(elf)
+    entries = [symbol for symbol in symbols if _is_kernel(symbol)]
+    names = elf.symbol_names(entries)
+    if len(set(names)) != len(names):
+        raise CorruptArtifactError("cubin", "two kernels have the same name")
+    return CubinInfo(
+        arch=_read_arch(elf),
+        kernels=tuple(
+            _read_kernel(elf, name, _kernel_section(elf, infos, symbol, name), registers.get(symbol.index))
+            for symbol, name in zip(entries, names, strict=True)
+        ),
+        relocatable=elf.kind == ET_REL,
+    )
+
+
+def _is_kernel(symbol: Symbol) -> bool:
+    # Section 0 means that the symbol is only declared here, which a relocatable file may do.
+    return symbol.kind == STT_FUNC and bool(symbol.other & STO_CUDA_ENTRY) and symbol.section != 0
+
+
+def _info_sections(elf: Elf) -> Mapping[int, Section]:
+    """Return each ``.nv.info.<kernel>`` section by the index of the code that it describes."""
+    found: dict[int, Section] = {}
+    for section in elf.sections:
+        if section.kind == SHT_CUDA_INFO and section.name.startswith(".nv.info."):
+            if section.info in found:
+                raise CorruptArtifactError(
+                    "cubin", f"two sections describe the code in section {section.info}"
+                )
+            found[section.info] = section
+    return found
+
+
+def _kernel_section(elf: Elf, infos: Mapping[int, Section], symbol: Symbol, name: str) -> Section:
+    """Return the section that describes a kernel, once code, symbol and description agree on its name."""
+    code = elf.sections[symbol.section].name if symbol.section < len(elf.sections) else "no section"
+    info = infos.get(symbol.section)
+    if code != f".text.{name}" or info is None or info.name != f".nv.info.{name}":
+        described = shorten(info.name) if info is not None else "no section"
+        raise CorruptArtifactError(
+            f"kernel {shorten(name)}",
+            f"its code is in section {symbol.section} ({shorten(code)}), described by {described}",
+        )
+    return info
+
+
+def _read_registers(elf: Elf, symbol_count: int) -> Mapping[int, int]:
+    """Return the register count of each function by its symbol's index, from the file-wide section."""
+    registers: dict[int, int] = {}
+    for section in elf.sections:
+        if section.kind != SHT_CUDA_INFO or section.name != ".nv.info":
+            continue
+        for attribute in read_attributes(elf.contents(section), section.name):
+            if attribute.key != Key.REGCOUNT:
+                continue
+            if len(attribute.payload) != _REGISTERS.size:
+                raise CorruptArtifactError(
+                    "cubin section .nv.info", f"a register count of {len(attribute.payload)} bytes"
+                )
+            symbol, count = _REGISTERS.unpack(attribute.payload)
+            if symbol >= symbol_count:
+                raise CorruptArtifactError(
+                    "cubin section .nv.info", f"a register count of symbol {symbol}, of {symbol_count}"
+                )
+            registers[symbol] = count
+    return registers
+
+
+def _read_kernel(elf: Elf, name: str, section: Section, registers: int | None) -> KernelInfo:
+    """Read one kernel's own records; keys that are not listed here do not concern a launch."""
+    attributes = read_attributes(elf.contents(section), section.name)
+    parameters = [
+        decode_parameter(attribute, section.name)
+        for attribute in attributes
+        if attribute.key in {Key.KPARAM_INFO, Key.KPARAM_INFO_WIDE}
+    ]
+    single = _single_records(attributes, section.name)
+    cluster_rank = single.get(Key.MAX_CLUSTER_RANK)
+    dims = {
+        key: decode_dims(single[key], section.name)
+        for key in (Key.MAX_THREADS, Key.REQNTID, Key.CTA_PER_CLUSTER)
+        if key in single
+    }
+    kernel = KernelInfo(
+        name=name,
+        parameters=tuple(sorted(parameters, key=lambda parameter: parameter.ordinal)),
+        parameter_base=_read_parameter_base(single.get(Key.PARAM_CBANK), section.name),
+        max_threads=dims.get(Key.MAX_THREADS),
+        required_threads=dims.get(Key.REQNTID),
+        cluster=dims.get(Key.CTA_PER_CLUSTER),
+        max_cluster_blocks=None if cluster_rank is None else decode_word(cluster_rank, section.name),
+        registers=registers,
+    )
+    size = single.get(Key.CBANK_PARAM_SIZE)
+    total = size.value if size is not None else 0
+    if kernel.parameter_bytes != total:
+        problem = f"its parameters end at {kernel.parameter_bytes}, but their total is {total}"
+        raise CorruptArtifactError(f"kernel {shorten(name)}", problem)
+    return kernel
+
+
+def _single_records(attributes: tuple[Attribute, ...], section: str) -> Mapping[int, Attribute]:
+    """Return the records that a kernel may have once, by key."""
+    once = {
+        Key.MAX_THREADS,
+        Key.PARAM_CBANK,
+        Key.REQNTID,
+        Key.CBANK_PARAM_SIZE,
+        Key.CTA_PER_CLUSTER,
+        Key.MAX_CLUSTER_RANK,
+    }
+    single: dict[int, Attribute] = {}
+    for attribute in attributes:
+        if attribute.key not in once:
+            continue
+        if attribute.key in single:
+            raise CorruptArtifactError(
+                f"cubin section {shorten(section)}", f"two records {attribute.key:#04x}"
+            )
+        single[attribute.key] = attribute
+    return single
+
+
+def _read_parameter_base(attribute: Attribute | None, section: str) -> int | None:
+    if attribute is None:
+        return None
+    if len(attribute.payload) != _BANK.size:
+        raise CorruptArtifactError(
+            f"cubin section {shorten(section)}", f"a parameter bank record of {len(attribute.payload)} bytes"
+        )
+    _, base, _ = _BANK.unpack(attribute.payload)
+    return int(base)
+
+
+def _read_arch(elf: Elf) -> str:
+    """Return ``sm_<number>`` from the file's flags, with the letter that its tool recorded."""
+    legacy = elf.abi_version <= _LEGACY_ABI
+    number = elf.flags & 0xFF if legacy else elf.flags >> 8 & 0xFF
+    accelerated = bool(elf.flags & (_LEGACY_ACCELERATED if legacy else _ACCELERATED))
+    # ptxas 12.8 sets the flag and ptxas 13.0 does not (tried), so the recorded options come first.
+    recorded = re.search(r"(?:^|\s)-arch[ =](sm_(\d+)[a-z]?)(?=\s|$)", _toolkit_options(elf))
+    if recorded is not None and int(recorded[2]) == number:
+        return recorded[1]
+    return f"sm_{number}{'a' if accelerated else ''}"
+
+
+def _toolkit_options(elf: Elf) -> str:
+    """Return the command line that the tool recorded; empty without such a note, or with another layout."""
+    for section in elf.sections:
+        contents = elf.contents(section)
+        if section.name != TOOLKIT_NOTE or len(contents) < NOTE.size + TOOLKIT.size:
+            continue
+        start = TOOLKIT.unpack_from(contents, NOTE.size)[-1]
+        text = bytes(contents[NOTE.size + TOOLKIT.size :])
+        return text[start:].split(b"\0", 1)[0].decode(errors="replace")
+    return ""

@@ -1,0 +1,99 @@
+"""Where device compilers put a kernel's parameters.
+
+Read from what ptxas of CUDA 12.8 and 13.0 writes; the agreement test of the NVRTC plugin compares it again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from trunnion.contract.compiler import ImageParameter
+from trunnion.errors import ProgramError, shorten
+from trunnion.image.nvinfo import WIDE_THRESHOLD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["BLACKWELL", "arch_number", "pack_parameters", "parameter_base"]
+
+BLACKWELL: Final = 100
+"""The first architecture number of Blackwell."""
+
+_ARCH_LIMIT: Final = 0xFF  # e_flags has a byte for it
+_HOPPER: Final = 90
+
+
+def arch_number(arch: str) -> int:
+    """Return the number of an architecture such as ``"sm_90a"``.
+
+    Raises
+    ------
+    ProgramError
+        If ``arch`` is no architecture.
+    """
+    match = re.fullmatch(r"sm_(\d{2,3})[af]?", arch, re.ASCII)
+    if match is None or int(match[1]) > _ARCH_LIMIT:
+        raise ProgramError(f"{shorten(arch)} is no architecture such as 'sm_90a'", field="arch")
+    return int(match[1])
+
+
+def parameter_base(arch: str, nbytes: int) -> int:
+    """Return where compilers put the parameters in constant bank 0, in bytes.
+
+    Parameters
+    ----------
+    arch
+        For example ``"sm_90a"``.
+    nbytes
+        The size of all parameters together, in bytes.
+
+    Raises
+    ------
+    ProgramError
+        If ``arch`` is no architecture.
+    """
+    number = arch_number(arch)
+    if number >= BLACKWELL:
+        return 0x380
+    if number >= _HOPPER:
+        return 0x210
+    return 0x1A80 if nbytes > WIDE_THRESHOLD else 0x160
+
+
+def pack_parameters(layouts: Iterable[tuple[int, int]], arch: str = "sm_90a") -> tuple[ImageParameter, ...]:
+    """Lay out parameters in order, each at the next place that its alignment allows, as device compilers do.
+
+    Alignment applies to the place in constant bank 0, so the offsets of one signature differ by architecture.
+
+    Parameters
+    ----------
+    layouts
+        The size and the alignment of each parameter, in bytes.
+    arch
+        For example ``"sm_90a"``.
+
+    Raises
+    ------
+    ProgramError
+        If a size is not positive, an alignment is no power of two, or ``arch`` is no architecture.
+    """
+    pairs = tuple(layouts)
+    for ordinal, (size, alignment) in enumerate(pairs):
+        if size < 1 or alignment < 1 or alignment & (alignment - 1):
+            problem = (
+                f"{size} bytes aligned to {alignment}, where a positive size and a power of two are allowed"
+            )
+            raise ProgramError(problem, field=f"layouts[{ordinal}]")
+    narrow, total = _pack(pairs, parameter_base(arch, 0))
+    return narrow if total <= WIDE_THRESHOLD else _pack(pairs, parameter_base(arch, total))[0]
+
+
+def _pack(pairs: tuple[tuple[int, int], ...], base: int) -> tuple[tuple[ImageParameter, ...], int]:
+    parameters = []
+    end = base
+    for ordinal, (size, alignment) in enumerate(pairs):
+        at = -(-end // alignment) * alignment
+        parameters.append(ImageParameter(ordinal, at - base, size))
+        end = at + size
+    return tuple(parameters), end - base

@@ -1,0 +1,128 @@
+"""`ProgramBuilder`: how people write a program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.errors import ProgramError
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import Check, Param, ScalarParam, Signature, TensorParam
+from trunnion.model.program import DeviceCode, KernelProgram
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from trunnion.model.dtypes import DType
+    from trunnion.model.expr import Expr, ExprLike, Symbol
+
+__all__ = ["ProgramBuilder"]
+
+
+class ProgramBuilder:
+    """Collect a program's parts in the order in which they are written.
+
+    Parameters
+    ----------
+    name
+        What people call the program.
+    code
+        The device code, in one part or several that are linked.
+
+    Examples
+    --------
+    >>> from trunnion import DeviceCode, ProgramBuilder, ceildiv, symbols
+    >>> (n,) = symbols("n")
+    >>> p = ProgramBuilder("scale", DeviceCode("cuda", "extern \\"C\\" __global__ void scale(...)"))
+    >>> x = p.input("x", "float32", (n,))
+    >>> y = p.output("y", "float32", (n,))
+    >>> p.launch("scale", args=(x, y, n.cast("int32")), grid=ceildiv(n, 256), block=256)
+    >>> p.build().signature.outputs[0].name
+    'y'
+    """
+
+    def __init__(self, name: str, code: DeviceCode | Iterable[DeviceCode]) -> None:
+        self._name = name
+        self._code = (code,) if isinstance(code, DeviceCode) else tuple(code)
+        self._params: list[Param] = []
+        self._outputs: list[TensorParam] = []
+        self._checks: list[Check] = []
+        self._launches: list[KernelLaunch] = []
+
+    def input(self, name: str, dtype: DType | str, shape: Sequence[ExprLike], **fields: Any) -> TensorParam:
+        """Add a tensor that the caller passes; further fields are those of `TensorParam`.
+
+        Raises
+        ------
+        ProgramError
+            If a field is wrong; it is named.
+        """
+        param = _tensor(name, dtype, shape, fields)
+        self._params.append(param)
+        return param
+
+    def output(self, name: str, dtype: DType | str, shape: Sequence[ExprLike], **fields: Any) -> TensorParam:
+        """Add a tensor that the launcher allocates and returns; further fields are those of `TensorParam`.
+
+        Raises
+        ------
+        ProgramError
+            If a field is wrong; it is named.
+        """
+        param = _tensor(name, dtype, shape, {"access": "write", **fields})
+        self._outputs.append(param)
+        return param
+
+    def scalar(self, name: str, dtype: DType | str, symbol: Symbol | None = None) -> ScalarParam:
+        """Add a number that the caller passes, and the symbol that stands for it in expressions.
+
+        Raises
+        ------
+        ProgramError
+            If a field is wrong; it is named.
+        """
+        param = ScalarParam(name, dtype, symbol)  # type: ignore[arg-type]  # the constructor reads spellings too
+        self._params.append(param)
+        return param
+
+    def check(self, condition: Expr, message: str) -> None:
+        """Refuse every call for which ``condition`` is 0, with ``message`` as what is expected."""
+        self._checks.append(Check(condition, message))
+
+    def launch(
+        self,
+        kernel: str,
+        args: Sequence[Any],
+        grid: ExprLike | Sequence[ExprLike],
+        block: ExprLike | Sequence[ExprLike],
+        **fields: Any,
+    ) -> None:
+        """Add a launch; further fields are those of `KernelLaunch`.
+
+        Raises
+        ------
+        ProgramError
+            If a field is wrong; it is named.
+        """
+        try:
+            self._launches.append(KernelLaunch(kernel, tuple(args), grid, block, **fields))  # type: ignore[arg-type]  # the constructor normalises
+        except TypeError as error:
+            raise ProgramError(f"got unknown fields: {error}", field=f"launches[{len(self._launches)}]") from error
+
+    def build(self) -> KernelProgram:
+        """Return the program.
+
+        Raises
+        ------
+        ProgramError
+            If its parts do not fit together; the wrong field is named.
+        """
+        signature = Signature(tuple(self._params), tuple(self._outputs), tuple(self._checks))
+        return KernelProgram(self._name, signature, self._code, tuple(self._launches))
+
+
+def _tensor(name: str, dtype: DType | str, shape: Sequence[ExprLike], fields: dict[str, Any]) -> TensorParam:
+    try:
+        return TensorParam(name, dtype, shape, **fields)  # type: ignore[arg-type]  # the constructor normalises
+    except TypeError as error:
+        raise ProgramError(f"got unknown fields: {error}", field=f"tensor {name!r}") from error

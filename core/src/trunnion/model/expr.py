@@ -1,0 +1,422 @@
+"""Integer expressions over symbols: extents, strides, grids, conditions and integer kernel arguments.
+
+Floor semantics everywhere, as in Python. Every intermediate value is a signed 64-bit integer: where interval analysis
+over the symbols' bounds cannot prove that a value fits, it is checked at each call. ``==`` compares structure, and an
+expression has no truth value; use `eq`, `lt`, … to compare values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn
+
+from trunnion.errors import ExprError, shorten
+from trunnion.model.dtypes import DType, dtype
+from trunnion.model.interval import INT64, INT64_MAX, Interval
+from trunnion.model.op import Op
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = [
+    "Binary",
+    "Cast",
+    "Const",
+    "Expr",
+    "ExprLike",
+    "Op",
+    "Select",
+    "Slot",
+    "Symbol",
+    "as_expr",
+    "binary",
+    "ceildiv",
+    "eq",
+    "ge",
+    "gt",
+    "le",
+    "lt",
+    "maximum",
+    "minimum",
+    "ne",
+    "select",
+    "substitute",
+    "symbols",
+    "walk",
+]
+
+_MAX_DEPTH = 100
+_MAX_NODES = 4096
+
+
+class Expr:
+    """An integer expression; see the module's text. Made by operators and the functions of this module."""
+
+    __slots__ = ()
+
+    bounds: Interval
+    """Every value that the expression can take, given its symbols' bounds."""
+
+    depth: int
+    """The height of the tree; a leaf has 1."""
+
+    nodes: int
+    """The number of nodes, shared ones counted each time."""
+
+    def __add__(self, other: ExprLike) -> Expr:
+        return binary(Op.ADD, self, other)
+
+    def __radd__(self, other: ExprLike) -> Expr:
+        return binary(Op.ADD, other, self)
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return binary(Op.SUB, self, other)
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return binary(Op.SUB, other, self)
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return binary(Op.MUL, self, other)
+
+    def __rmul__(self, other: ExprLike) -> Expr:
+        return binary(Op.MUL, other, self)
+
+    def __floordiv__(self, other: ExprLike) -> Expr:
+        return binary(Op.FLOORDIV, self, other)
+
+    def __rfloordiv__(self, other: ExprLike) -> Expr:
+        return binary(Op.FLOORDIV, other, self)
+
+    def __mod__(self, other: ExprLike) -> Expr:
+        return binary(Op.MOD, self, other)
+
+    def __rmod__(self, other: ExprLike) -> Expr:
+        return binary(Op.MOD, other, self)
+
+    def __neg__(self) -> Expr:
+        return binary(Op.SUB, 0, self)
+
+    def __bool__(self) -> NoReturn:
+        raise ExprError("an expression has no truth value before a call; use eq(), lt(), select() to build one")
+
+    def cast(self, to: DType | str) -> Expr:
+        """Return this value as an integer of type ``to``; out of its range is an error at the call.
+
+        Parameters
+        ----------
+        to
+            An integer type.
+
+        Raises
+        ------
+        ExprError
+            If ``to`` is not an integer type, or the value is constant and out of range.
+        """
+        return Cast(self, dtype(to))
+
+
+ExprLike = Expr | int
+"""Where an expression is wanted, an integer will do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Expr):
+    """A number."""
+
+    value: int
+    """The value: a signed 64-bit integer."""
+
+    bounds: Interval = field(init=False, compare=False, repr=False)
+    depth: int = field(init=False, compare=False, repr=False)
+    nodes: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if type(self.value) is not int:
+            raise ExprError(f"got {type(self.value).__name__} {shorten(str(self.value))}, expected an integer")
+        if self.value not in INT64:
+            raise ExprError(f"{self.value} does not fit 64 signed bits")
+        _seal(self, Interval(self.value, self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol(Expr):
+    """A number that each call gives, by the extent, stride or scalar that the symbol stands for."""
+
+    name: str
+    """What people call it. It is shown in messages and never becomes an identifier."""
+
+    min: int = field(default=0, kw_only=True)
+    """The least value that a call may give it."""
+
+    max: int = field(default=INT64_MAX, kw_only=True)
+    """The greatest value that a call may give it."""
+
+    multiple_of: int = field(default=1, kw_only=True)
+    """A call may give it only multiples of this."""
+
+    bounds: Interval = field(init=False, compare=False, repr=False)
+    depth: int = field(init=False, compare=False, repr=False)
+    nodes: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        where = f"symbol {shorten(self.name)}"
+        if not self.name:
+            raise ExprError("a symbol needs a name")
+        if self.min not in INT64 or self.max not in INT64 or self.min > self.max:
+            raise ExprError(f"got min={self.min}, max={self.max}, expected min <= max, in 64 signed bits", field=where)
+        if not 1 <= self.multiple_of <= INT64_MAX:
+            raise ExprError(f"got multiple_of={self.multiple_of}, expected at least 1", field=where)
+        _seal(self, Interval(self.min, self.max))
+
+
+@dataclass(frozen=True, slots=True)
+class Slot(Expr):
+    """A symbol's value by its position in a `LaunchPlan`; programs never contain one."""
+
+    index: int
+    """The position in the plan's list of bindings."""
+
+    low: int
+    """The least value, taken over from the symbol."""
+
+    high: int
+    """The greatest value, taken over from the symbol."""
+
+    bounds: Interval = field(init=False, compare=False, repr=False)
+    depth: int = field(init=False, compare=False, repr=False)
+    nodes: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _seal(self, Interval(self.low, self.high))
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Expr):
+    """An operation on two values. A comparison gives 1 or 0."""
+
+    op: Op
+    """The operation."""
+
+    left: Expr
+    """The left operand."""
+
+    right: Expr
+    """The right operand."""
+
+    exact: Interval = field(init=False, compare=False, repr=False)
+    """The bounds before they are cut to 64 bits: outside of them lies what a call must check."""
+
+    bounds: Interval = field(init=False, compare=False, repr=False)
+    depth: int = field(init=False, compare=False, repr=False)
+    nodes: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        exact = self.op.bounds(self.left.bounds, self.right.bounds)
+        object.__setattr__(self, "exact", exact)
+        if self.op.divides and self.right.bounds == Interval(0, 0):
+            raise ExprError("division by zero, whatever the call")
+        if exact.low > INT64.high or exact.high < INT64.low:
+            raise ExprError("the value fits 64 signed bits in no call")
+        _seal(self, exact.clipped(INT64), self.left, self.right)
+
+    @property
+    def may_overflow(self) -> bool:
+        """Whether some call within the symbols' bounds could leave 64 bits."""
+        return not self.exact.within(INT64)
+
+    @property
+    def may_divide_by_zero(self) -> bool:
+        """Whether some call within the symbols' bounds could divide by zero."""
+        return self.op.divides and 0 in self.right.bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Expr):
+    """One of two values; only the chosen one is computed."""
+
+    condition: Expr
+    """Any value but 0 chooses `then`."""
+
+    then: Expr
+    """The value if the condition holds."""
+
+    otherwise: Expr
+    """The value if it does not."""
+
+    bounds: Interval = field(init=False, compare=False, repr=False)
+    depth: int = field(init=False, compare=False, repr=False)
+    nodes: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        bounds = self.then.bounds.joined(self.otherwise.bounds)
+        _seal(self, bounds, self.condition, self.then, self.otherwise)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expr):
+    """A value as an integer of another width; out of range is an error, never a wrap."""
+
+    operand: Expr
+    """The value."""
+
+    to: DType
+    """The integer type."""
+
+    bounds: Interval = field(init=False, compare=False, repr=False)
+    depth: int = field(init=False, compare=False, repr=False)
+    nodes: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.to.is_integer:
+            raise ExprError(f"got a cast to {self.to}, expected an integer type")
+        allowed, got = self.range, self.operand.bounds
+        if got.low > allowed.high or got.high < allowed.low:
+            raise ExprError(f"a value in [{got.low}, {got.high}] never fits {self.to}")
+        _seal(self, got.clipped(allowed), self.operand)
+
+    @property
+    def range(self) -> Interval:
+        """The values that the type can hold, as far as 64 signed bits reach."""
+        return Interval(*self.to.integer_range).clipped(INT64)
+
+    @property
+    def may_be_out_of_range(self) -> bool:
+        """Whether some call within the symbols' bounds could leave the type's range."""
+        return not self.operand.bounds.within(self.range)
+
+
+def _seal(node: Expr, bounds: Interval, *children: Expr) -> None:
+    depth = 1 + max((child.depth for child in children), default=0)
+    nodes = 1 + sum(child.nodes for child in children)
+    if depth > _MAX_DEPTH or nodes > _MAX_NODES:
+        raise ExprError(
+            f"got an expression of depth {depth} with {nodes} nodes, expected at most {_MAX_DEPTH} and {_MAX_NODES}"
+        )
+    for name, value in (("bounds", bounds), ("depth", depth), ("nodes", nodes)):
+        object.__setattr__(node, name, value)
+
+
+def as_expr(value: ExprLike) -> Expr:
+    """Return ``value`` as an expression.
+
+    Raises
+    ------
+    ExprError
+        If it is neither an expression nor an integer (a bool is not an integer here).
+    """
+    return value if isinstance(value, Expr) else Const(value)
+
+
+_NEUTRAL = {Op.ADD: Const(0), Op.SUB: Const(0), Op.MUL: Const(1), Op.FLOORDIV: Const(1)}
+
+
+def binary(op: Op, left: ExprLike, right: ExprLike) -> Expr:
+    """Return an operation on two values; constants are folded, and neutral elements dropped, at once."""
+    a, b = as_expr(left), as_expr(right)
+    if isinstance(a, Const) and isinstance(b, Const) and not (op.divides and b.value == 0):
+        return Const(op.compute(a.value, b.value))
+    if b == _NEUTRAL.get(op):
+        return a
+    if a == _NEUTRAL.get(op) and op in (Op.ADD, Op.MUL):
+        return b
+    return Binary(op, a, b)
+
+
+def ceildiv(numerator: ExprLike, denominator: ExprLike) -> Expr:
+    """Return the quotient rounded up, as a grid needs it."""
+    return binary(Op.CEILDIV, numerator, denominator)
+
+
+def minimum(left: ExprLike, right: ExprLike) -> Expr:
+    """Return the smaller value."""
+    return binary(Op.MIN, left, right)
+
+
+def maximum(left: ExprLike, right: ExprLike) -> Expr:
+    """Return the greater value."""
+    return binary(Op.MAX, left, right)
+
+
+def eq(left: ExprLike, right: ExprLike) -> Expr:
+    """Return 1 if the values are equal, else 0."""
+    return binary(Op.EQ, left, right)
+
+
+def ne(left: ExprLike, right: ExprLike) -> Expr:
+    """Return 1 if the values differ, else 0."""
+    return binary(Op.NE, left, right)
+
+
+def lt(left: ExprLike, right: ExprLike) -> Expr:
+    """Return 1 if ``left`` is less, else 0."""
+    return binary(Op.LT, left, right)
+
+
+def le(left: ExprLike, right: ExprLike) -> Expr:
+    """Return 1 if ``left`` is not greater, else 0."""
+    return binary(Op.LE, left, right)
+
+
+def gt(left: ExprLike, right: ExprLike) -> Expr:
+    """Return 1 if ``left`` is greater, else 0."""
+    return binary(Op.GT, left, right)
+
+
+def ge(left: ExprLike, right: ExprLike) -> Expr:
+    """Return 1 if ``left`` is not less, else 0."""
+    return binary(Op.GE, left, right)
+
+
+def select(condition: ExprLike, then: ExprLike, otherwise: ExprLike) -> Expr:
+    """Return ``then`` if ``condition`` is not 0, else ``otherwise``; only the chosen one is computed."""
+    test = as_expr(condition)
+    if isinstance(test, Const):
+        return as_expr(then if test.value else otherwise)
+    return Select(test, as_expr(then), as_expr(otherwise))
+
+
+def symbols(names: str) -> tuple[Symbol, ...]:
+    """Return one symbol for each word of ``names``, with default bounds.
+
+    Raises
+    ------
+    ExprError
+        If there is no word.
+    """
+    words = names.split()
+    if not words:
+        raise ExprError("got no name, expected words such as 'm n k'")
+    return tuple(Symbol(word) for word in words)
+
+
+def _children(expr: Expr) -> tuple[Expr, ...]:
+    match expr:
+        case Binary():
+            return (expr.left, expr.right)
+        case Select():
+            return (expr.condition, expr.then, expr.otherwise)
+        case Cast():
+            return (expr.operand,)
+    return ()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Yield every node, operands before the operation, left before right."""
+    for child in _children(expr):
+        yield from walk(child)
+    yield expr
+
+
+def substitute(expr: Expr, leaf: Callable[[Symbol], Expr]) -> Expr:
+    """Return the expression with every symbol replaced by ``leaf(symbol)``."""
+    match expr:
+        case Symbol():
+            return leaf(expr)
+        case Binary():
+            return Binary(expr.op, substitute(expr.left, leaf), substitute(expr.right, leaf))
+        case Select():
+            parts = (substitute(part, leaf) for part in _children(expr))
+            return Select(*parts)
+        case Cast():
+            return Cast(substitute(expr.operand, leaf), expr.to)
+    return expr

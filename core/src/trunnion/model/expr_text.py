@@ -1,0 +1,171 @@
+"""Expressions as text, for JSON and for people: a printer and its exact inverse.
+
+The grammar is Python's arithmetic, cut down: integers, symbols, ``+ - * // %``, parentheses and the functions of
+`trunnion.model.expr` by name. A symbol whose name is not a plain word is written as a JSON string. The parser is a
+small precedence climber (Pratt, *Top down operator precedence*, 1973); nothing is ever evaluated as Python.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from trunnion.errors import ExprError, shorten
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Symbol, binary, select
+from trunnion.model.op import Op
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["format_expr", "parse_expr"]
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TOKEN = re.compile(r'\s*(?:(\d{1,20})|([A-Za-z_][A-Za-z0-9_]*)|("(?:[^"\\]|\\.)*")|(//|[-+*%(),]))', re.DOTALL)
+_CALLS = {op.value: op for op in Op if not op.is_infix}
+_RESERVED = frozenset({*_CALLS, "select", "cast"})
+_BINDING = {"+": 1, "-": 1, "*": 2, "//": 2, "%": 2}
+_MAX_TEXT = 1 << 20
+_MAX_NESTING = 200
+
+
+def format_expr(expr: Expr) -> str:
+    """Return the text of an expression; `parse_expr` gives back an equal one.
+
+    Raises
+    ------
+    ExprError
+        If the expression holds a plan's slot: those have no text.
+    """
+    match expr:
+        case Const(value):
+            return str(value)
+        case Symbol(name):
+            plain = _WORD.fullmatch(name) and name not in _RESERVED
+            return name if plain else json.dumps(name)
+        case Binary(op, left, right) if op.is_infix:
+            return f"({format_expr(left)} {op.value} {format_expr(right)})"
+        case Binary(op, left, right):
+            return f"{op.value}({format_expr(left)}, {format_expr(right)})"
+        case Select(condition, then, otherwise):
+            return f"select({format_expr(condition)}, {format_expr(then)}, {format_expr(otherwise)})"
+        case Cast(operand, to):
+            return f"cast({to.name}, {format_expr(operand)})"
+    raise ExprError(f"{type(expr).__name__} has no text")
+
+
+def parse_expr(text: str, symbol: Callable[[str], Symbol]) -> Expr:
+    """Read what `format_expr` wrote, or what a person wrote in the same grammar.
+
+    Parameters
+    ----------
+    text
+        The expression.
+    symbol
+        Gives the symbol of a name; raises `ExprError` for a name that it does not know.
+
+    Raises
+    ------
+    ExprError
+        If the text is not an expression, saying where.
+    """
+    if len(text) > _MAX_TEXT:
+        raise ExprError(f"got {len(text)} characters, expected an expression of at most {_MAX_TEXT}")
+    return _Parser(text, symbol).whole()
+
+
+class _Parser:
+    """One pass over one text."""
+
+    def __init__(self, text: str, symbol: Callable[[str], Symbol]) -> None:
+        self.symbol = symbol
+        self.text = text
+        self.tokens = self._tokens()
+        self.position = 0
+        self.nesting = 0
+
+    def _tokens(self) -> list[str]:
+        found, end = [], 0
+        while end < len(self.text.rstrip()):
+            match = _TOKEN.match(self.text, end)
+            if match is None:
+                raise ExprError(f"unexpected character at {end} of {shorten(self.text)}")
+            found.append(match.group().strip())
+            end = match.end()
+        return found
+
+    def _peek(self) -> str:
+        return self.tokens[self.position] if self.position < len(self.tokens) else ""
+
+    def _next(self) -> str:
+        token = self._peek()
+        self.position += 1
+        return token
+
+    def _expect(self, token: str) -> None:
+        got = self._next()
+        if got != token:
+            raise ExprError(f"got {got or 'the end'!r}, expected {token!r} in {shorten(self.text)}")
+
+    def whole(self) -> Expr:
+        expr = self._sum(0)
+        if self._peek():
+            raise ExprError(f"unexpected {self._peek()!r} in {shorten(self.text)}")
+        return expr
+
+    def _sum(self, least: int) -> Expr:
+        self.nesting += 1
+        if self.nesting > _MAX_NESTING:
+            raise ExprError(f"expected at most {_MAX_NESTING} levels of nesting")
+        left = self._operand()
+        while (binding := _BINDING.get(self._peek(), 0)) > least:
+            op = Op(self._next())
+            left = binary(op, left, self._sum(binding))
+        self.nesting -= 1
+        return left
+
+    def _operand(self) -> Expr:
+        token = self._next()
+        if token.isdecimal():
+            return Const(int(token))
+        if token == "-":
+            # The sign belongs to the number: 2**63 alone would not fit.
+            return Const(-int(self._next())) if self._peek().isdecimal() else -self._sum(2)
+        if token == "(":
+            inner = self._sum(0)
+            self._expect(")")
+            return inner
+        if token.startswith('"'):
+            return self.symbol(_unquote(token))
+        if _WORD.fullmatch(token):
+            return self._call(token) if token in _RESERVED else self.symbol(token)
+        raise ExprError(f"got {token or 'the end'!r}, expected a value in {shorten(self.text)}")
+
+    def _call(self, name: str) -> Expr:
+        self._expect("(")
+        if name == "cast":
+            to = dtype(self._next())
+            self._expect(",")
+            result = self._sum(0).cast(to)
+        elif name == "select":
+            result = select(*self._arguments(3))
+        else:
+            left, right = self._arguments(2)
+            result = binary(_CALLS[name], left, right)
+        self._expect(")")
+        return result
+
+    def _arguments(self, count: int) -> list[Expr]:
+        arguments = [self._sum(0)]
+        for _ in range(count - 1):
+            self._expect(",")
+            arguments.append(self._sum(0))
+        return arguments
+
+
+def _unquote(token: str) -> str:
+    try:
+        return str(json.loads(token))
+    except ValueError as error:
+        raise ExprError(f"got the symbol {shorten(token)}, expected a JSON string") from error

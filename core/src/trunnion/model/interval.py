@@ -1,0 +1,89 @@
+"""Interval arithmetic: which values an expression can take, so that only real risks are checked at each call.
+
+The rules are the textbook ones (Moore, *Interval Analysis*, 1966) for floor division and its remainder. Bounds are
+Python integers, so that an interval can say by how far a 64-bit value would overflow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["INT64", "INT64_MAX", "INT64_MIN", "Interval"]
+
+INT64_MIN = -(1 << 63)
+INT64_MAX = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """All integers from `low` to `high`, both included."""
+
+    low: int
+    """The least value."""
+
+    high: int
+    """The greatest value."""
+
+    def within(self, other: Interval) -> bool:
+        """Whether every value of this interval lies in ``other``."""
+        return other.low <= self.low and self.high <= other.high
+
+    def clipped(self, other: Interval) -> Interval:
+        """Return the part that lies in ``other``; the nearest single value if there is none."""
+        low = min(max(self.low, other.low), other.high)
+        return Interval(low, max(low, min(self.high, other.high)))
+
+    def joined(self, other: Interval) -> Interval:
+        """Return the least interval that holds both."""
+        return Interval(min(self.low, other.low), max(self.high, other.high))
+
+    def __contains__(self, value: int) -> bool:
+        return self.low <= value <= self.high
+
+    def __add__(self, other: Interval) -> Interval:
+        return Interval(self.low + other.low, self.high + other.high)
+
+    def __sub__(self, other: Interval) -> Interval:
+        return Interval(self.low - other.high, self.high - other.low)
+
+    def __mul__(self, other: Interval) -> Interval:
+        return _hull(a * b for a in (self.low, self.high) for b in (other.low, other.high))
+
+    def __floordiv__(self, other: Interval) -> Interval:
+        divisors = [part for part in (_negative(other), _positive(other)) if part is not None]
+        if not divisors:
+            return Interval(0, 0)
+        return _hull(a // b for a in (self.low, self.high) for part in divisors for b in (part.low, part.high))
+
+    def __mod__(self, other: Interval) -> Interval:
+        low = min(0, other.low + 1) if other.low < 0 else 0
+        high = max(0, other.high - 1) if other.high > 0 else 0
+        if self.low >= 0 and other.low > 0:
+            high = min(high, self.high)
+        return Interval(low, high)
+
+    def ceildiv(self, other: Interval) -> Interval:
+        """Return the bounds of the quotient rounded up."""
+        floor = Interval(-self.high, -self.low) // other
+        return Interval(-floor.high, -floor.low)
+
+
+def _hull(values: Iterable[int]) -> Interval:
+    seen = list(values)
+    return Interval(min(seen), max(seen))
+
+
+def _negative(interval: Interval) -> Interval | None:
+    return Interval(interval.low, min(interval.high, -1)) if interval.low < 0 else None
+
+
+def _positive(interval: Interval) -> Interval | None:
+    return Interval(max(interval.low, 1), interval.high) if interval.high > 0 else None
+
+
+INT64 = Interval(INT64_MIN, INT64_MAX)
+"""What a 64-bit signed integer can hold."""

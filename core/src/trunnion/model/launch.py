@@ -1,0 +1,127 @@
+"""One kernel launch, as its author describes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trunnion.errors import ProgramError, shorten
+from trunnion.model.expr import Const, Expr, ExprLike, as_expr
+from trunnion.model.params import ScalarParam, TensorParam
+from trunnion.model.tensormap import TiledTensorMap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Argument", "Dims", "KernelLaunch", "MAX_BLOCK", "MAX_GRID", "MAX_THREADS"]
+
+Argument = TensorParam | ScalarParam | TiledTensorMap | Expr
+"""What a launch passes: a tensor's pointer, a scalar, a tensor map by value, or an integer expression.
+
+An expression travels as the type of its outermost cast, or as ``int64`` if it has none.
+"""
+
+Dims = tuple[Expr, Expr, Expr]
+"""Three extents: x, y, z."""
+
+MAX_GRID = (2**31 - 1, 65535, 65535)
+"""The greatest grid, in blocks (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
+
+MAX_BLOCK = (1024, 1024, 64)
+"""The greatest extents of a block, in threads (ibid.)."""
+
+MAX_THREADS = 1024
+"""The most threads of a block (ibid.)."""
+
+_MAX_ARGUMENTS = 4096
+
+
+def _dims(value: ExprLike | Sequence[ExprLike], field: str) -> Dims:
+    given = (value,) if isinstance(value, (Expr, int)) else tuple(value)
+    if not 1 <= len(given) <= 3:  # noqa: PLR2004 - x, y and z
+        raise ProgramError(f"got {len(given)} extents, expected 1 to 3", field=field)
+    extents: list[Expr] = []
+    for axis, extent in enumerate(given):
+        try:
+            extents.append(as_expr(extent))
+        except ProgramError as error:
+            raise error.within(f"{field}[{axis}]") from None
+    while len(extents) < 3:  # noqa: PLR2004 - x, y and z
+        extents.append(Const(1))
+    return extents[0], extents[1], extents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLaunch:
+    """One launch of one kernel (``cuLaunchKernelEx``)."""
+
+    kernel: str
+    """The kernel: a C identifier, or a C++ name expression such as ``"gemm<128>"``."""
+
+    args: tuple[Argument, ...]
+    """What the kernel is given, in its own parameters' order."""
+
+    grid: Dims
+    """Blocks along x, y, z; missing ones are 1. It counts blocks with a cluster too. A grid with a 0 launches nothing."""
+
+    block: Dims
+    """Threads along x, y, z; missing ones are 1."""
+
+    dynamic_smem_bytes: Expr = Const(0)
+    """Dynamic shared memory of a block, in bytes."""
+
+    cluster: Dims | None = None
+    """Blocks of a cluster along x, y, z; None: the launch says nothing of clusters, which is not the same as (1, 1, 1)."""
+
+    cooperative: bool = False
+    """Whether all blocks must be resident at once, so that they can wait for one another."""
+
+    pdl: bool = False
+    """Set on the consumer: it may start before the launch before it has finished, and waits by itself."""
+
+    def __post_init__(self) -> None:
+        try:
+            self._normalise()
+        except ProgramError as error:
+            raise error.within(f"launch of {shorten(str(self.kernel))}") from None
+
+    def _normalise(self) -> None:
+        if not isinstance(self.kernel, str) or not self.kernel:
+            raise ProgramError(f"got {self.kernel!r}, expected a kernel's name", field="kernel")
+        if "\0" in self.kernel:
+            raise ProgramError("a kernel's name cannot hold a NUL character", field="kernel")
+        object.__setattr__(self, "args", tuple(self._argument(i, arg) for i, arg in enumerate(self.args)))
+        if len(self.args) > _MAX_ARGUMENTS:
+            raise ProgramError(f"got {len(self.args)} arguments, expected at most {_MAX_ARGUMENTS}", field="args")
+        for name in ("grid", "block"):
+            object.__setattr__(self, name, _dims(getattr(self, name), name))
+        if self.cluster is not None:
+            object.__setattr__(self, "cluster", _dims(self.cluster, "cluster"))
+        object.__setattr__(self, "dynamic_smem_bytes", as_expr(self.dynamic_smem_bytes))
+        self._check_bounds()
+
+    def _argument(self, index: int, value: object) -> Argument:
+        if isinstance(value, (TensorParam, ScalarParam, TiledTensorMap, Expr)):
+            return value
+        if type(value) is int:
+            return Const(value)
+        raise ProgramError(
+            f"got {type(value).__name__}, expected a parameter, a tensor map or an integer expression",
+            field=f"args[{index}]",
+        )
+
+    def _check_bounds(self) -> None:
+        for name, limits, least in (("grid", MAX_GRID, 0), ("block", MAX_BLOCK, 1)):
+            for axis, (extent, limit) in enumerate(zip(getattr(self, name), limits, strict=True)):
+                if extent.bounds.high < least or extent.bounds.low > limit:
+                    raise ProgramError(
+                        f"got {extent.bounds.low} to {extent.bounds.high}, expected {least} to {limit}",
+                        field=f"{name}[{axis}]",
+                    )
+        threads = 1
+        for extent in self.block:
+            threads *= max(extent.bounds.low, 1)
+        if threads > MAX_THREADS:
+            raise ProgramError(f"got at least {threads} threads, expected at most {MAX_THREADS}", field="block")
+        if self.dynamic_smem_bytes.bounds.high < 0:
+            raise ProgramError("the size is negative in every call", field="dynamic_smem_bytes")

@@ -1,0 +1,391 @@
+"""Which plugins are installed, and what each of them announces.
+
+A registry lists entry points without importing anything behind them. A plugin is imported when it is first
+asked for, alone: each has a plugin manager of its own, may announce only what bears its own name, and if it
+fails it becomes an `Unavailable` with its traceback while every other plugin goes on working.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import traceback
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from trunnion.contract.spec import CONTRACT_VERSION, Availability, BackendSpec, CompilerSpec
+from trunnion.errors import BackendUnavailableError, DuplicatePluginError, UnknownBackendError, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from importlib.metadata import EntryPoint
+
+__all__ = ["GROUP", "PluginInfo", "Registry", "Unavailable", "default_registry"]
+
+GROUP = "trunnion"
+"""The group of entry points that plugins use."""
+
+_T = TypeVar("_T")
+_Spec = TypeVar("_Spec", BackendSpec, CompilerSpec)
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """A plugin that is installed and cannot be used."""
+
+    name: str
+    """The entry point's name."""
+
+    distribution: str
+    """The distribution that announces it; several joined by ``" and "`` if the name is claimed twice."""
+
+    version: str
+    """That distribution's version; empty if there is none to name."""
+
+    reason: str
+    """What is wrong, in one line."""
+
+    traceback: str
+    """Where it went wrong, if an exception says so; else empty."""
+
+    def error(self) -> BackendUnavailableError:
+        """Return the exception that says the same."""
+        return BackendUnavailableError(self.name, self.distribution, self.reason, self.traceback)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginInfo:
+    """One plugin, with everything that can be known without a device."""
+
+    name: str
+    """The entry point's name."""
+
+    distribution: str
+    """The distribution that announces it."""
+
+    version: str
+    """That distribution's version; empty if it is not known."""
+
+    backend: BackendSpec | None = None
+    """The backend that it announces, if any."""
+
+    backend_availability: Availability | None = None
+    """What the backend's probe says; None if there is no backend."""
+
+    compiler: CompilerSpec | None = None
+    """The device compiler that it announces, if any."""
+
+    compiler_availability: Availability | None = None
+    """What the compiler's probe says; None if there is no compiler."""
+
+    failure: Unavailable | None = None
+    """Why there is neither a backend nor a compiler; None if the plugin could be loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plugin:
+    """A plugin that was loaded."""
+
+    name: str
+    distribution: str
+    version: str
+    backend: BackendSpec | None
+    compiler: CompilerSpec | None
+
+    def plus(self, spec: BackendSpec | CompilerSpec) -> _Plugin | None:
+        """Return this plugin with one more spec; None if the spec's role is taken."""
+        if isinstance(spec, BackendSpec):
+            return replace(self, backend=spec) if self.backend is None else None
+        return replace(self, compiler=spec) if self.compiler is None else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What a plugin's code raised."""
+
+    reason: str
+    traceback: str
+
+
+class _RefusedError(Exception):
+    """A plugin breaks a rule of the registry; never leaves this module."""
+
+
+def _attempt(call: Callable[[], _T]) -> _T | _Failure:
+    """Run a plugin's code; return what it raised as a value."""
+    try:
+        return call()
+    except _RefusedError as error:
+        return _Failure(str(error), "")
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything, and one broken plugin must not hurt another
+        lines = traceback.format_exception_only(error)
+        return _Failure(lines[-1].strip() if lines else type(error).__name__, traceback.format_exc())
+
+
+def _owner(entry_point: EntryPoint) -> tuple[str, str]:
+    """Return name and version of the distribution behind an entry point."""
+    dist = entry_point.dist
+    return (dist.name or "unknown", dist.version or "") if dist is not None else ("unknown", "")
+
+
+def _collect(name: str, results: Iterable[object], kind: type[_Spec]) -> _Spec | None:
+    """Return the one spec that a hook's implementations announced, or None.
+
+    Raises
+    ------
+    _RefusedError
+        If one is of the wrong type, bears another name, speaks another contract, or is not alone.
+    """
+    found: _Spec | None = None
+    for result in results:
+        if not hasattr(result, "__iter__"):
+            raise _RefusedError(
+                f"a hook returned {type(result).__name__}, expected an iterable of {kind.__name__}"
+            )
+        for spec in result:
+            if not isinstance(spec, kind):
+                raise _RefusedError(f"a hook announced {type(spec).__name__}, expected {kind.__name__}")
+            if spec.name != name:
+                raise _RefusedError(
+                    f"it announces {shorten(spec.name)}, a plugin may only announce the name of its entry "
+                    f"point, {shorten(name)}"
+                )
+            _check_contract(spec.contract_version)
+            if found is not None:
+                raise _RefusedError(f"it announces more than one {kind.__name__}, expected one at most")
+            found = spec
+    return found
+
+
+def _check_contract(version: int) -> None:
+    if version != CONTRACT_VERSION:
+        raise _RefusedError(
+            f"it was written for contract version {version!r}, this trunnion speaks {CONTRACT_VERSION}; "
+            "install versions of both that match"
+        )
+
+
+def _announced(entry_point: EntryPoint) -> tuple[BackendSpec | None, CompilerSpec | None]:
+    """Import one plugin and call its hooks. Raises whatever the plugin raises."""
+    import pluggy  # noqa: PLC0415 - listing the plugins must not pay for it
+
+    from trunnion import hookspecs  # noqa: PLC0415 - as above
+
+    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
+    manager.register(entry_point.load(), name=entry_point.name)
+    manager.check_pending()
+    backend = _collect(entry_point.name, manager.hook.trunnion_register_backends(), BackendSpec)
+    compiler = _collect(entry_point.name, manager.hook.trunnion_register_compilers(), CompilerSpec)
+    if backend is None and compiler is None:
+        raise _RefusedError(
+            f"{entry_point.value} announces neither a backend nor a device compiler; "
+            "mark its hooks with trunnion.hookspecs.hookimpl"
+        )
+    return backend, compiler
+
+
+def _probe(spec: BackendSpec | CompilerSpec | None) -> Availability | None:
+    """Return what a spec's probe says; one that raises, against the contract, is reported as unusable."""
+    if spec is None:
+        return None
+    found = _attempt(spec.probe)
+    if isinstance(found, _Failure):
+        return Availability(usable=False, detail=f"its probe failed: {found.reason}")
+    return found
+
+
+class Registry:
+    """The plugins that are installed.
+
+    Safe to use from several threads: each plugin is loaded once, by whoever asks first.
+
+    Parameters
+    ----------
+    entry_points
+        What to choose from; None: the installed entry points of group ``"trunnion"``, listed at first use.
+    """
+
+    def __init__(self, entry_points: Iterable[EntryPoint] | None = None) -> None:
+        # Re-entrant: a plugin may look at the registry while it is imported.
+        self._lock = threading.RLock()
+        self._given = None if entry_points is None else tuple(entry_points)
+        self._listed: dict[str, tuple[EntryPoint, ...]] | None = None
+        self._loaded: dict[str, _Plugin | Unavailable] = {}
+        self._loading: set[str] = set()
+
+    def names(self) -> tuple[str, ...]:
+        """Return the name of every plugin, sorted, without loading any."""
+        with self._lock:
+            return tuple(sorted({*self._entries(), *self._loaded}))
+
+    def backend(self, name: str) -> BackendSpec:
+        """Return the backend called ``name``.
+
+        Raises
+        ------
+        UnknownBackendError
+            If nothing of that name is installed, or it brings no backend.
+        BackendUnavailableError
+            If its plugin could not be loaded.
+        DuplicatePluginError
+            If two distributions claim the name.
+        """
+        spec = self._plugin(name, "backend").backend
+        if spec is None:
+            raise self._unknown(name, "backend")
+        return spec
+
+    def compiler(self, name: str) -> CompilerSpec:
+        """Return the device compiler called ``name``.
+
+        Raises
+        ------
+        UnknownBackendError
+            If nothing of that name is installed, or it brings no device compiler.
+        BackendUnavailableError
+            If its plugin could not be loaded.
+        DuplicatePluginError
+            If two distributions claim the name.
+        """
+        spec = self._plugin(name, "device compiler").compiler
+        if spec is None:
+            raise self._unknown(name, "device compiler")
+        return spec
+
+    def backends(self) -> tuple[BackendSpec, ...]:
+        """Load every plugin; return the backends of those that could be loaded, by name."""
+        return tuple(p.backend for p in self._all() if isinstance(p, _Plugin) and p.backend is not None)
+
+    def compilers(self) -> tuple[CompilerSpec, ...]:
+        """Load every plugin; return the device compilers of those that could be loaded, by name."""
+        return tuple(p.compiler for p in self._all() if isinstance(p, _Plugin) and p.compiler is not None)
+
+    def unavailable(self) -> tuple[Unavailable, ...]:
+        """Load every plugin; return those that could not be loaded, by name."""
+        return tuple(p for p in self._all() if isinstance(p, Unavailable))
+
+    def plugins(self) -> tuple[PluginInfo, ...]:
+        """Load and probe every plugin; return what was found, by name."""
+        return tuple(self._describe(plugin) for plugin in self._all())
+
+    def register(self, spec: BackendSpec | CompilerSpec, distribution: str = "this process") -> None:
+        """Add a backend or a device compiler of this process, which no entry point announces.
+
+        Parameters
+        ----------
+        spec
+            What to add. A backend and a compiler of one name and one distribution make one plugin.
+        distribution
+            Who brings it, for error messages.
+
+        Raises
+        ------
+        BackendUnavailableError
+            If it was written for another contract version.
+        DuplicatePluginError
+            If the name is taken.
+        """
+        checked = _attempt(lambda: _check_contract(spec.contract_version))
+        if isinstance(checked, _Failure):
+            raise BackendUnavailableError(spec.name, distribution, checked.reason)
+        with self._lock:
+            announced = self._entries().get(spec.name, ())
+            if announced:
+                owners = [_owner(point)[0] for point in announced]
+                raise DuplicatePluginError(spec.name, [*owners, distribution])
+            old = self._loaded.get(spec.name, _Plugin(spec.name, distribution, "", None, None))
+            grown = old.plus(spec) if isinstance(old, _Plugin) and old.distribution == distribution else None
+            if grown is None:
+                raise DuplicatePluginError(spec.name, [old.distribution, distribution])
+            self._loaded[spec.name] = grown
+
+    def _entries(self) -> dict[str, tuple[EntryPoint, ...]]:
+        if self._listed is None:
+            points = self._given
+            if points is None:
+                import importlib.metadata  # noqa: PLC0415 - takes longer to import than all of trunnion
+
+                points = tuple(importlib.metadata.entry_points(group=GROUP))
+            listed: dict[str, tuple[EntryPoint, ...]] = {}
+            for point in points:
+                listed[point.name] = (*listed.get(point.name, ()), point)
+            self._listed = listed
+        return self._listed
+
+    def _plugin(self, name: str, role: str) -> _Plugin:
+        with self._lock:
+            points = self._entries().get(name, ())
+            if len(points) > 1:
+                raise DuplicatePluginError(name, [_owner(point)[0] for point in points])
+            if not points and name not in self._loaded:
+                raise self._unknown(name, role)
+            plugin = self._load(name)
+        if isinstance(plugin, Unavailable):
+            raise plugin.error()
+        return plugin
+
+    def _unknown(self, name: str, role: str) -> UnknownBackendError:
+        """Return the error that lists what there is, loading nothing, less what is known to lack the role."""
+        with self._lock:
+            lacking = {
+                plugin.name
+                for plugin in self._loaded.values()
+                if isinstance(plugin, _Plugin)
+                and (plugin.backend if role == "backend" else plugin.compiler) is None
+            }
+            return UnknownBackendError(name, [n for n in self.names() if n not in lacking], role)
+
+    def _all(self) -> tuple[_Plugin | Unavailable, ...]:
+        with self._lock:
+            return tuple(self._load(name) for name in self.names())
+
+    def _load(self, name: str) -> _Plugin | Unavailable:
+        """Return a plugin's state, loading it if nobody has; called under the lock."""
+        known = self._loaded.get(name)
+        if known is not None:
+            return known
+        points = self._entries()[name]
+        if len(points) > 1:
+            error = DuplicatePluginError(name, [_owner(point)[0] for point in points])
+            failure = Unavailable(name, " and ".join(error.distributions), "", str(error), "")
+            return self._loaded.setdefault(name, failure)
+        distribution, version = _owner(points[0])
+        if name in self._loading:
+            # Not stored: the import further up the stack decides what becomes of the plugin.
+            return Unavailable(
+                name, distribution, version, "it was asked for while it was being imported", ""
+            )
+        self._loading.add(name)
+        try:
+            found = _attempt(lambda: _announced(points[0]))
+        finally:
+            self._loading.discard(name)
+        plugin: _Plugin | Unavailable
+        if isinstance(found, _Failure):
+            plugin = Unavailable(name, distribution, version, found.reason, found.traceback)
+        else:
+            plugin = _Plugin(name, distribution, version, *found)
+        return self._loaded.setdefault(name, plugin)
+
+    @staticmethod
+    def _describe(plugin: _Plugin | Unavailable) -> PluginInfo:
+        if isinstance(plugin, Unavailable):
+            return PluginInfo(
+                name=plugin.name, distribution=plugin.distribution, version=plugin.version, failure=plugin
+            )
+        return PluginInfo(
+            name=plugin.name,
+            distribution=plugin.distribution,
+            version=plugin.version,
+            backend=plugin.backend,
+            backend_availability=_probe(plugin.backend),
+            compiler=plugin.compiler,
+            compiler_availability=_probe(plugin.compiler),
+        )
+
+
+@functools.cache
+def default_registry() -> Registry:
+    """Return the registry of this environment's entry points: always the same object."""
+    return Registry()

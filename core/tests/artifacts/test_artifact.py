@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.manifest import artifact_key
+from trunnion.errors import ArtifactError, CorruptArtifactError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    MakeArtifact = Callable[..., Artifact]
+
+
+@pytest.fixture
+def saved(make_artifact: MakeArtifact, tmp_path: Path) -> Path:
+    place = tmp_path / "made" / "artifact"
+    make_artifact().save(place)
+    return place
+
+
+def test_what_is_recorded(make_artifact: MakeArtifact) -> None:
+    manifest = make_artifact().manifest
+    assert (manifest.backend, manifest.contract_version) == ("acme", 1)
+    assert (manifest.target, manifest.plan_hash, manifest.emitter) == ("cuda:sm_90a", "f" * 64, "python 1")
+    assert [(k.name, k.symbol, len(k.parameters)) for k in manifest.kernels] == [("add<1>", "_Z3add", 2)]
+    assert dict(manifest.toolchain) == {"nvrtc": "13.0", "acme": "2.0"}
+    assert manifest.files["launcher.py"].sha256 == hashlib.sha256(b"pass\n").hexdigest()
+    assert manifest.files["launcher.py"].size == 5
+
+
+def test_save_and_open(make_artifact: MakeArtifact, saved: Path) -> None:
+    made = make_artifact()
+    assert Artifact.open(saved) == made
+    assert Artifact.open(str(saved)).digest == made.digest
+    assert made.digest == hashlib.sha256((saved / "manifest.json").read_bytes()).hexdigest()
+    assert sorted(path.name for path in saved.parent.iterdir()) == ["artifact"]
+
+
+def test_no_time_path_or_host_is_in_it(make_artifact: MakeArtifact, saved: Path, tmp_path: Path) -> None:
+    os.utime(saved, (1, 1))
+    again = tmp_path / "elsewhere"
+    make_artifact().save(again)
+    for name in ("manifest.json", "launcher.py", "image.cubin"):
+        assert (saved / name).read_bytes() == (again / name).read_bytes()
+    text = (saved / "manifest.json").read_text(encoding="ascii")
+    assert str(tmp_path) not in text
+    assert os.uname().nodename not in text
+
+
+def test_the_digest_covers_everything(make_artifact: MakeArtifact) -> None:
+    changed = [
+        make_artifact(),
+        make_artifact(kernel="other"),
+        make_artifact({"image.cubin": b"\x7fELG", "launcher.py": b"pass\n"}),
+        make_artifact({"image.cubin": b"\x7fELF", "launched.py": b"pass\n"}),
+        make_artifact().keyed({"plan": "1"}),
+    ]
+    assert len({artifact.digest for artifact in changed}) == len(changed)
+    assert len(set(changed)) == len(changed)
+
+
+def test_keyed(make_artifact: MakeArtifact) -> None:
+    keyed = make_artifact().keyed({"plan": "1"})
+    assert keyed.manifest.key == artifact_key({"plan": "1"})
+    assert keyed.files == make_artifact().files
+
+
+def test_it_pickles(make_artifact: MakeArtifact) -> None:
+    made = make_artifact().keyed({"plan": "1"})
+    assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301 - our own bytes
+
+
+def test_files_other_than_the_manifests_are_refused(make_artifact: MakeArtifact) -> None:
+    made = make_artifact()
+    for files in ({}, {**made.files, "more": b""}, {**made.files, "launcher.py": b"pasS\n"}):
+        with pytest.raises(CorruptArtifactError):
+            Artifact(made.manifest, files)
+
+
+def test_saving_again_is_fine_and_over_something_else_is_refused(
+    make_artifact: MakeArtifact, saved: Path
+) -> None:
+    make_artifact().save(saved)
+    with pytest.raises(ArtifactError, match="already"):
+        make_artifact(kernel="other").save(saved)
+    assert Artifact.open(saved) == make_artifact()
+    (saved / "manifest.json").unlink()
+    with pytest.raises(ArtifactError, match="already"):
+        make_artifact().save(saved)
+    file = saved.parent / "file"
+    file.write_bytes(b"")
+    with pytest.raises(ArtifactError):
+        make_artifact().save(file)
+    assert sorted(path.name for path in saved.parent.iterdir()) == ["artifact", "file"]
+
+
+def test_others_can_never_write_it_whatever_the_umask(make_artifact: MakeArtifact, tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        make_artifact().save(tmp_path / "open")
+    finally:
+        os.umask(old)
+    for path in [tmp_path / "open", *(tmp_path / "open").iterdir()]:
+        assert path.stat().st_mode & 0o022 == 0
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def link(path: Path) -> None:
+    elsewhere = path.parent.parent / "elsewhere"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+
+
+def replace_by_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def replace_by_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "a flipped bit": flip,
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "longer": lambda path: path.write_bytes(path.read_bytes() + b"x"),
+    "empty": lambda path: path.write_bytes(b""),
+    "missing": Path.unlink,
+    "a link": link,
+    "a pipe": replace_by_pipe,
+    "a folder": replace_by_folder,
+    "one more file": lambda path: (path.parent / "more").write_bytes(b""),
+    "one more folder": lambda path: (path.parent / "more").mkdir(),
+    "one more link": lambda path: (path.parent / "more").symlink_to("/nonexistent"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", ["manifest.json", "image.cubin"])
+def test_damage_is_found(saved: Path, name: str, damage: str) -> None:
+    DAMAGES[damage](saved / name)
+    with pytest.raises(CorruptArtifactError):
+        Artifact.open(saved)
+
+
+def test_every_single_byte_counts(saved: Path) -> None:
+    for path in saved.iterdir():
+        good = path.read_bytes()
+        for index in range(len(good)):
+            path.write_bytes(good[:index] + bytes([good[index] ^ 0x20]) + good[index + 1 :])
+            with pytest.raises(CorruptArtifactError):
+                Artifact.open(saved)
+        path.write_bytes(good)
+    Artifact.open(saved)
+
+
+def test_an_oversized_file_is_refused_without_being_read(saved: Path) -> None:
+    for name in ("image.cubin", "manifest.json"):
+        with (saved / name).open("r+b") as file:
+            file.truncate(
+                1 << 42
+            )  # sparse: no room is taken, but reading it would need all the memory there is
+        with pytest.raises(CorruptArtifactError, match="bytes"):
+            Artifact.open(saved)
+
+
+def test_a_manifest_that_names_a_path_reads_nothing_outside(saved: Path) -> None:
+    secret = saved.parent / "secret"
+    secret.write_bytes(b"secret")
+    members = json.loads((saved / "manifest.json").read_text())
+    members["files"]["../secret"] = {"sha256": hashlib.sha256(b"secret").hexdigest(), "size": 6}
+    text = json.dumps(members, indent=1, sort_keys=True) + "\n"
+    (saved / "manifest.json").write_text(text)
+    with pytest.raises(CorruptArtifactError, match="file name"):
+        Artifact.open(saved)
+
+
+def test_no_artifact_there(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    for name in ("absent", "file", "folder"):
+        with pytest.raises(CorruptArtifactError):
+            Artifact.open(tmp_path / name)
+
+
+def test_a_failed_save_leaves_nothing(
+    make_artifact: MakeArtifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        make_artifact().save(tmp_path / "artifact")
+    assert list(tmp_path.iterdir()) == []
+    shutil.rmtree(tmp_path)

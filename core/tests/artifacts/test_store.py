@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+import pytest
+
+from trunnion.artifacts.manifest import artifact_key
+from trunnion.artifacts.store import ArtifactStore, CorruptArtifactWarning, default_root
+from trunnion.errors import ArtifactError, UntrustedArtifactError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trunnion.artifacts.artifact import Artifact
+
+    MakeArtifact = Callable[..., Artifact]
+
+INPUTS = {"plan": "1"}
+KEY = artifact_key(INPUTS)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArtifactStore:
+    return ArtifactStore(tmp_path / "store")
+
+
+def no_build(_: Path) -> Artifact:
+    raise AssertionError("built again")
+
+
+def test_a_miss_then_a_build_then_a_hit(store: ArtifactStore, make_artifact: MakeArtifact) -> None:
+    assert store.get(KEY) is None
+    made = make_artifact().keyed(INPUTS)
+    assert store.get_or_build(KEY, lambda _: made) is made
+    assert store.get(KEY) == made
+    assert store.get_or_build(KEY, no_build) == made
+    assert ArtifactStore(store.root).get(KEY) == made
+
+
+def test_the_build_gets_an_empty_folder_of_its_own(store: ArtifactStore, make_artifact: MakeArtifact) -> None:
+    seen: list[Path] = []
+
+    def build(folder: Path) -> Artifact:
+        assert list(folder.iterdir()) == []
+        assert folder.stat().st_dev == store.root.stat().st_dev
+        (folder / "rubbish").write_bytes(b"")
+        seen.append(folder)
+        return make_artifact().keyed(INPUTS)
+
+    store.get_or_build(KEY, build)
+    assert not seen[0].exists()
+    assert list((store.root / "staging").iterdir()) == []
+
+
+def test_a_build_that_fails_leaves_nothing_and_the_next_builds(
+    store: ArtifactStore, make_artifact: MakeArtifact
+) -> None:
+    def fail(folder: Path) -> Artifact:
+        (folder / "rubbish").write_bytes(b"")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.get_or_build(KEY, fail)
+    assert list((store.root / "staging").iterdir()) == []
+    assert store.get(KEY) is None
+    made = make_artifact().keyed(INPUTS)
+    assert store.get_or_build(KEY, lambda _: made) == made
+
+
+def test_an_artifact_of_another_key_is_refused(store: ArtifactStore, make_artifact: MakeArtifact) -> None:
+    for made in (make_artifact(), make_artifact().keyed({"plan": "2"})):
+        with pytest.raises(ArtifactError, match="keyed"):
+            store.get_or_build(KEY, lambda _, made=made: made)
+    assert store.get(KEY) is None
+
+
+@pytest.mark.parametrize("key", ["", "x", "../" + KEY, KEY.upper(), KEY + "\n", KEY[:-1]])
+def test_what_is_no_key_is_refused(store: ArtifactStore, key: str) -> None:
+    with pytest.raises(ArtifactError, match="key"):
+        store.get(key)
+    with pytest.raises(ArtifactError, match="key"):
+        store.get_or_build(key, no_build)
+
+
+def flip(entry: Path) -> None:
+    path = entry / "image.cubin"
+    path.write_bytes(path.read_bytes()[::-1])
+
+
+def replace_by_file(entry: Path) -> None:
+    shutil.rmtree(entry)
+    entry.write_bytes(b"")
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "flipped": flip,
+    "no manifest": lambda entry: (entry / "manifest.json").unlink(),
+    "a file": replace_by_file,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("read_first", [True, False])
+def test_a_corrupt_entry_is_a_miss_and_is_built_again(
+    store: ArtifactStore, make_artifact: MakeArtifact, damage: str, read_first: bool
+) -> None:
+    made = make_artifact().keyed(INPUTS)
+    entry = store.root / "entries" / KEY
+    for _ in range(2):
+        store.get_or_build(KEY, lambda _: made)
+        DAMAGES[damage](entry)
+        if read_first:
+            with pytest.warns(CorruptArtifactWarning, match=KEY[:12]):
+                assert store.get(KEY) is None
+            assert store.get_or_build(KEY, lambda _: made) is made
+        else:
+            with pytest.warns(CorruptArtifactWarning, match=KEY[:12]):
+                assert store.get_or_build(KEY, lambda _: made) is made
+        assert store.get(KEY) == made
+    assert len(list((store.root / "corrupt").iterdir())) == 1
+
+
+def test_the_entry_heals_even_where_warnings_are_errors(
+    store: ArtifactStore, make_artifact: MakeArtifact
+) -> None:
+    made = make_artifact().keyed(INPUTS)
+    store.get_or_build(KEY, lambda _: made)
+    flip(store.root / "entries" / KEY)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(CorruptArtifactWarning):
+            store.get(KEY)
+        assert store.get_or_build(KEY, lambda _: made) is made
+
+
+def test_an_entry_under_anothers_key_is_corrupt(store: ArtifactStore, make_artifact: MakeArtifact) -> None:
+    store.get_or_build(KEY, lambda _: make_artifact().keyed(INPUTS))
+    other = artifact_key({"plan": "2"})
+    (store.root / "entries" / KEY).rename(store.root / "entries" / other)
+    with pytest.warns(CorruptArtifactWarning):
+        assert store.get(other) is None
+
+
+def test_reading_a_corrupt_entry_does_not_wait_for_its_builder(
+    store: ArtifactStore, make_artifact: MakeArtifact
+) -> None:
+    made = make_artifact().keyed(INPUTS)
+    building, go_on = threading.Event(), threading.Event()
+
+    def build(_: Path) -> Artifact:
+        building.set()
+        assert go_on.wait(30)
+        return made
+
+    builder = threading.Thread(target=store.get_or_build, args=(KEY, build))
+    builder.start()
+    assert building.wait(30)
+    made.save(store.root / "entries" / KEY)
+    flip(store.root / "entries" / KEY)
+    with pytest.warns(CorruptArtifactWarning):
+        assert store.get(KEY) is None
+    go_on.set()
+    builder.join()
+
+
+def test_the_folders_are_private_whatever_the_umask(tmp_path: Path, make_artifact: MakeArtifact) -> None:
+    old = os.umask(0)
+    try:
+        store = ArtifactStore(tmp_path / "store")
+        store.get_or_build(KEY, lambda _: make_artifact().keyed(INPUTS))
+        assert store.get(KEY) is not None
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(store.root.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
+@pytest.mark.parametrize("folder", ["", "entries"])
+def test_a_store_that_others_can_write_is_refused(tmp_path: Path, mode: int, folder: str) -> None:
+    ArtifactStore(tmp_path / "store")
+    (tmp_path / "store" / folder).chmod(mode)
+    with pytest.raises(UntrustedArtifactError, match="written by others"):
+        ArtifactStore(tmp_path / "store")
+
+
+@pytest.mark.parametrize("name", ["", "manifest.json", "image.cubin"])
+def test_an_entry_that_others_can_write_is_refused(
+    store: ArtifactStore, make_artifact: MakeArtifact, name: str
+) -> None:
+    store.get_or_build(KEY, lambda _: make_artifact().keyed(INPUTS))
+    (store.root / "entries" / KEY / name).chmod(0o777)
+    with pytest.raises(UntrustedArtifactError):
+        store.get(KEY)
+    with pytest.raises(UntrustedArtifactError):
+        store.get_or_build(KEY, no_build)
+
+
+def test_a_store_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ArtifactStore(tmp_path / "store")
+    mine = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
+    with pytest.raises(UntrustedArtifactError, match="belongs to"):
+        ArtifactStore(tmp_path / "store")
+
+
+def test_the_default_is_this_users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_root().is_relative_to(platformdirs.user_cache_path())
+    store = ArtifactStore()
+    assert store.root == default_root()
+    assert store.root.is_relative_to(tmp_path)
+
+
+CHILD = """
+    import importlib.util, os, signal, sys, time
+    from pathlib import Path
+    from trunnion.artifacts.manifest import artifact_key
+    from trunnion.artifacts.store import ArtifactStore
+
+    spec = importlib.util.spec_from_file_location("made", sys.argv[1])
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    inputs = {"plan": "1"}
+
+    def build(folder):
+        with open(sys.argv[3], "a") as log:
+            log.write("built\\n")
+        (folder / "rubbish").write_bytes(b"")
+        if sys.argv[4] == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.3)
+        return made.build_artifact().keyed(inputs)
+
+    print(ArtifactStore(Path(sys.argv[2])).get_or_build(artifact_key(inputs), build).digest)
+"""
+
+
+def start(store: ArtifactStore, log: Path, what: str) -> subprocess.Popen[str]:
+    helper = Path(__file__).with_name("conftest.py")
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(CHILD), str(helper), str(store.root), str(log), what],
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_of_eight_processes_one_builds(
+    store: ArtifactStore, make_artifact: MakeArtifact, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    children = [start(store, log, "live") for _ in range(8)]
+    digests = [child.communicate(timeout=60)[0].strip() for child in children]
+    assert digests == [make_artifact().keyed(INPUTS).digest] * 8
+    assert log.read_text() == "built\n"
+    assert list((store.root / "staging").iterdir()) == []
+
+
+def test_of_eight_threads_one_builds(store: ArtifactStore, make_artifact: MakeArtifact) -> None:
+    built: list[int] = []
+    found: list[Artifact] = []
+
+    def build(_: Path) -> Artifact:
+        built.append(1)
+        return make_artifact().keyed(INPUTS)
+
+    threads = [
+        threading.Thread(target=lambda: found.append(store.get_or_build(KEY, build))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert built == [1]
+    assert len(found) == 8
+
+
+def test_a_builder_that_is_killed_frees_the_key(
+    store: ArtifactStore, make_artifact: MakeArtifact, tmp_path: Path
+) -> None:
+    child = start(store, tmp_path / "log", "die")
+    child.communicate(timeout=60)
+    assert child.returncode == -signal.SIGKILL
+    assert len(list((store.root / "staging").iterdir())) == 1
+    made = make_artifact().keyed(INPUTS)
+    assert store.get_or_build(KEY, lambda _: made) == made
+    assert list((store.root / "staging").iterdir()) == []

@@ -1,0 +1,200 @@
+"""The reader of kernels answers with the truth or with one error, whatever the bytes are."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trunnion.contract.compiler import ImageParameter
+from trunnion.errors import CorruptArtifactError
+from trunnion.image import (
+    CubinInfo,
+    KernelInfo,
+    SyntheticKernel,
+    pack_parameters,
+    read_cubin,
+    synthetic_cubin,
+)
+from trunnion.image.elf import EHDR, SHDR, SYM, read_elf
+from trunnion.image.nvinfo import Key
+
+IMAGE = synthetic_cubin(
+    [
+        SyntheticKernel(name="none"),
+        SyntheticKernel(
+            name="full",
+            parameters=pack_parameters([(128, 64), (4, 4), (8, 8)]),
+            max_threads=(256, 1, 1),
+            cluster=(2, 1, 1),
+            max_cluster_blocks=4,
+            registers=168,
+        ),
+        SyntheticKernel(
+            name="wide", parameters=pack_parameters([(4, 4), (5000, 1)]), required_threads=(64, 2, 1)
+        ),
+    ]
+)
+
+
+def section(name: str) -> tuple[int, int]:
+    """Return where a section's contents and its header start."""
+    elf = read_elf(IMAGE)
+    (found,) = (section for section in elf.sections if section.name == name)
+    return found.offset, EHDR.unpack_from(IMAGE)[6] + found.index * SHDR.size
+
+
+def record(key: Key, contents: bytes) -> int:
+    """Return where the payload of a record of the kernel ``full`` starts."""
+    start = section(".nv.info.full")[0]
+    return IMAGE.index(bytes((4, key)) + struct.pack("<H", len(contents)) + contents, start) + 4
+
+
+def patched(position: int, layout: str, value: int) -> bytes:
+    image = bytearray(IMAGE)
+    struct.pack_into(layout, image, position, value)
+    return bytes(image)
+
+
+LAST_PARAMETER = record(Key.KPARAM_INFO, struct.pack("<IHHI", 0, 2, 0xB8, 0x21F000))
+MAX_THREADS = record(Key.MAX_THREADS, struct.pack("<III", 256, 1, 1))
+NONE_NAME = struct.unpack_from("<I", IMAGE, section(".nv.info.none")[1])[0]
+MAX_CLUSTER = record(Key.MAX_CLUSTER_RANK, struct.pack("<I", 4))
+
+
+def read_or_refuse(data: bytes) -> CubinInfo | None:
+    """Any other exception than the one that is allowed fails the test."""
+    try:
+        return read_cubin(data)
+    except CorruptArtifactError:
+        return None
+
+
+@settings(max_examples=300)
+@given(cut=st.integers(0, len(IMAGE) - 1))
+def test_no_truncated_image_is_read(cut: int) -> None:
+    # The section headers are the file's last bytes, so that every cut takes some of them.
+    with pytest.raises(CorruptArtifactError):
+        read_cubin(IMAGE[:cut])
+
+
+@settings(max_examples=500)
+@given(
+    changes=st.lists(st.tuples(st.integers(0, len(IMAGE) - 1), st.integers(0, 255)), min_size=1, max_size=8)
+)
+def test_changed_bytes_are_read_or_refused(changes: list[tuple[int, int]]) -> None:
+    image = bytearray(IMAGE)
+    for position, value in changes:
+        image[position] = value
+    read_or_refuse(bytes(image))
+
+
+@settings(max_examples=500)
+@given(
+    position=st.integers(0, len(IMAGE) // 4 - 2),
+    value=st.sampled_from((0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1, len(IMAGE), len(IMAGE) - 1)),
+)
+def test_absurd_words_are_read_or_refused(position: int, value: int) -> None:
+    read_or_refuse(patched(position * 4, "<Q", value))
+
+
+@given(data=st.binary(max_size=300))
+def test_arbitrary_bytes_are_refused(data: bytes) -> None:
+    assert read_or_refuse(data) is None
+    assert read_or_refuse(IMAGE[:64] + data) is None
+
+
+@given(start=st.integers(0, len(IMAGE)), stop=st.integers(0, len(IMAGE)), data=st.binary(max_size=200))
+def test_spliced_bytes_are_read_or_refused(start: int, stop: int, data: bytes) -> None:
+    read_or_refuse(IMAGE[:start] + data + IMAGE[stop:])
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (patched(section(".nv.info.full")[1], "<I", 0), "described by no section"),
+        (patched(section(".nv.info.full")[1] + 44, "<I", 0), "described by no section"),
+        (patched(section(".nv.info.full")[1] + 44, "<I", read_elf(IMAGE).sections[-1].index), "two sections"),
+        (patched(section(".nv.info.full")[1], "<I", NONE_NAME), "described by '.nv.info.none'"),
+        (patched(section(".text.full")[1], "<I", 0), "its code is in section"),
+        (patched(section(".symtab")[0] + 2 * SYM.size + 6, "<H", 0xFF00), "in section 65280 ('no section')"),
+        (IMAGE.replace(b"\0full\0", b"\0none\0"), "two kernels have the same name"),
+        (IMAGE.replace(b"\0full\0", b"\0fill\0"), "its code is in section"),
+        (patched(section(".nv.info")[0] + 4, "<I", 4), "a register count of symbol 4, of 4"),
+        (
+            patched(LAST_PARAMETER + 4, "<H", 1),
+            "parameter 1",
+        ),
+        (
+            patched(LAST_PARAMETER + 6, "<H", 0),
+            "at 0, where",
+        ),
+        (
+            patched(LAST_PARAMETER + 8, "<I", 0),
+            "0 bytes at",
+        ),
+        (
+            patched(LAST_PARAMETER + 8, "<I", 0x41F000),
+            "parameters end at 200, but their total is 192",
+        ),
+        (patched(MAX_THREADS, "<I", 0), "counts (0, 1, 1)"),
+        (patched(MAX_THREADS - 3, "<B", Key.KPARAM_INFO_WIDE), "parameter 1 where parameter 2 should be"),
+        # A record that swallows those behind it.
+        (
+            patched(MAX_CLUSTER - 4, "<I", 20 << 16 | Key.PARAM_CBANK << 8 | 4),
+            "a parameter bank record of 20 bytes",
+        ),
+        (patched(section(".nv.info")[0] + 2, "<H", 20), "a register count of 20 bytes"),
+        (
+            patched(MAX_THREADS - 3, "<B", Key.CTA_PER_CLUSTER),
+            "two records",
+        ),
+        (
+            patched(MAX_CLUSTER - 3, "<B", Key.PARAM_CBANK),
+            "two records",
+        ),
+    ],
+)
+def test_contradictions_are_refused_by_what_and_where(data: bytes, problem: str) -> None:
+    with pytest.raises(CorruptArtifactError) as caught:
+        read_cubin(data)
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("abi", "flags", "options", "arch"),
+    [
+        (8, 0x6005A04, "-arch sm_90a ", "sm_90a"),
+        (8, 0x6005A04, "-arch sm_80 -", "sm_90"),
+        (8, 0x6005A04, "-O3 sm_90a --", "sm_90"),
+        (8, 0x600640A, "             ", "sm_100a"),
+        (7, 0x5A055A, "             ", "sm_90"),
+        (7, 0x5A0D5A, "             ", "sm_90a"),
+        (7, 0x500550, "             ", "sm_80"),
+    ],
+)
+def test_the_architecture_of_old_and_new_files(abi: int, flags: int, options: str, arch: str) -> None:
+    # The flags are those that CUDA 12.8 and 13.0 wrote for these architectures.
+    image = bytearray(IMAGE.replace(b"-arch sm_90a ", options.encode()))
+    image[8] = abi
+    struct.pack_into("<I", image, 48, flags)
+    assert read_cubin(bytes(image)).arch == arch
+
+
+def test_a_declared_kernel_and_a_device_function_are_no_kernels() -> None:
+    symbol = section(".symtab")[0] + 2 * SYM.size
+    for data in (patched(symbol + 6, "<H", 0), patched(symbol + 5, "<B", 0), patched(symbol + 4, "<B", 0x11)):
+        assert [kernel.name for kernel in read_cubin(data).kernels] == ["none", "wide"]
+
+
+def test_a_relocatable_file_says_so() -> None:
+    assert read_cubin(patched(16, "<H", 1)).relocatable
+
+
+def test_parameters_must_be_in_order_and_apart() -> None:
+    with pytest.raises(CorruptArtifactError, match="kernel 'k': parameter 1 where parameter 0 should be"):
+        KernelInfo(name="k", parameters=(ImageParameter(1, 0, 4),))
+    assert KernelInfo(name="k").parameter_bytes == 0
+    assert KernelInfo(name="k", parameters=(ImageParameter(0, 8, 4),)).parameter_bytes == 12

@@ -1,0 +1,238 @@
+"""The image reader and the synthetic writer agree with the cubins that NVRTC makes.
+
+The expectations are the kernels' C++ declarations, whose sizes and alignments the language fixes; nothing is
+taken from the reader's own answer. No GPU is needed.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from cuda.bindings import nvrtc
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trunnion.errors import CorruptArtifactError
+from trunnion.image import (
+    CubinInfo,
+    KernelInfo,
+    SyntheticKernel,
+    pack_parameters,
+    read_cubin,
+    synthetic_cubin,
+)
+from trunnion.image.elf import Elf, Section, read_elf
+from trunnion.image.nvinfo import Attribute, Key, read_attributes
+
+ARCHS = ("sm_80", "sm_90a", "sm_100a", "sm_120")
+LONG = "a" * 3000
+
+SOURCE = r"""
+struct alignas(64) Map { char bytes[128]; };
+struct Mixed { int a; short b; char c[5]; };
+struct Empty {};
+struct Narrow { char bytes[4348]; };
+struct Wide { char bytes[4352]; };
+struct Big { char bytes[5000]; };
+template <int N, class T> __global__ void scaled(T* p, T v) { p[threadIdx.x] = v * N; }
+template __global__ void scaled<128, float>(float*, float);
+template __global__ void scaled<7, double>(double*, double);
+__device__ __noinline__ float helper(float x) { return x * x + 1; }
+namespace LONG_NAME { __global__ void f(char c) {} }
+extern "C" {
+__global__ void none() {}
+__global__ void vadd(const float* a, const float* b, float* c, int n) {
+  if (threadIdx.x < n) c[threadIdx.x] = *a + *b;
+}
+__global__ void unused(char c, double d, Mixed m, Empty e, int z) {}
+__global__ void calls(float* p) { p[0] = helper(p[1]); }
+__global__ void maps(const __grid_constant__ Map m, int x, const __grid_constant__ Map n, float* o) {
+  o[threadIdx.x] = m.bytes[threadIdx.x] + n.bytes[x];
+}
+__global__ void narrow(int x, Narrow n) {}
+__global__ void wide(int x, Wide w) {}
+__global__ void bigs(int x, const __grid_constant__ Big b, char q, Big c, const __grid_constant__ Map m,
+                     float* o) {
+  o[threadIdx.x] = b.bytes[x] + q + c.bytes[x] + m.bytes[x];
+}
+__global__ void __launch_bounds__(128, 2) bounded(long long e, short d) {}
+#if __CUDA_ARCH__ >= 900
+__global__ void __cluster_dims__(2, 1, 1) clustered(float* p) { p[0] = 1; }
+__global__ void __launch_bounds__(256, 1, 4) ranked(float* p) { p[0] = 1; }
+__global__ void __block_size__((64, 2, 1), (2, 2, 1)) blocked(float* p) { p[0] = 1; }
+#endif
+}
+""".replace("LONG_NAME", LONG)
+
+POINTER, MAP, BIG = (8, 8), (128, 64), (5000, 1)
+LAYOUTS: dict[str, list[tuple[int, int]]] = {
+    "none": [],
+    "vadd": [POINTER, POINTER, POINTER, (4, 4)],
+    "unused": [(1, 1), (8, 8), (12, 4), (1, 1), (4, 4)],
+    "calls": [POINTER],
+    "maps": [MAP, (4, 4), MAP, POINTER],
+    "narrow": [(4, 4), (4348, 1)],
+    "wide": [(4, 4), (4352, 1)],
+    "bigs": [(4, 4), BIG, (1, 1), BIG, MAP, POINTER],
+    "bounded": [(8, 8), (2, 2)],
+    "_Z6scaledILi128EfEvPT0_S0_": [POINTER, (4, 4)],
+    "_Z6scaledILi7EdEvPT0_S0_": [POINTER, (8, 8)],
+    f"_ZN3000{LONG}1fEc": [(1, 1)],
+}
+HOPPER_LAYOUTS = {"clustered": [POINTER], "ranked": [POINTER], "blocked": [POINTER]}
+
+
+@cache
+def compiled(arch: str) -> bytes:
+    """Compile the source with NVRTC itself, not with the plugin that this file lies beside."""
+    status, program = nvrtc.nvrtcCreateProgram(SOURCE.encode(), b"agreement.cu", 0, [], [])
+    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS
+    options = [f"--gpu-architecture={arch}".encode()]
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    _, size = nvrtc.nvrtcGetProgramLogSize(program)
+    log = b" " * size
+    nvrtc.nvrtcGetProgramLog(program, log)
+    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
+    _, size = nvrtc.nvrtcGetCUBINSize(program)
+    image = b" " * size
+    nvrtc.nvrtcGetCUBIN(program, image)
+    nvrtc.nvrtcDestroyProgram(program)
+    return image
+
+
+def kernel(info: CubinInfo, name: str) -> KernelInfo:
+    found = info.kernel(name)
+    assert found is not None, name
+    return found
+
+
+def rewritten(info: CubinInfo) -> bytes:
+    """Describe a real image's kernels with the synthetic writer."""
+    fields = (
+        "name",
+        "parameters",
+        "max_threads",
+        "required_threads",
+        "cluster",
+        "max_cluster_blocks",
+        "registers",
+    )
+    kernels = [
+        SyntheticKernel(**{field: getattr(kernel, field) for field in fields}) for kernel in info.kernels
+    ]
+    return synthetic_cubin(kernels, info.arch)
+
+
+def comparable(attributes: tuple[Attribute, ...]) -> list[Attribute]:
+    """Keep what both files say: no other keys, symbol numbers, or address spaces (from sm_100)."""
+    kept = []
+    for attribute in attributes:
+        if attribute.key not in set(Key):
+            continue
+        payload = bytearray(attribute.payload)
+        if attribute.key == Key.KPARAM_INFO:
+            payload[9] &= 0xF0
+        if attribute.key == Key.KPARAM_INFO_WIDE:
+            payload[11] &= 0xF0
+        if attribute.key in {Key.PARAM_CBANK, Key.REGCOUNT}:
+            payload[:4] = bytes(4)
+        kept.append(Attribute(attribute.form, attribute.key, attribute.value, bytes(payload)))
+    return sorted(kept, key=lambda attribute: (attribute.key, attribute.payload))
+
+
+def section(elf: Elf, name: str) -> Section:
+    (found,) = (section for section in elf.sections if section.name == name)
+    return found
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_the_reader_finds_what_the_source_declares(arch: str) -> None:
+    info = read_cubin(compiled(arch))
+    layouts = LAYOUTS if arch == "sm_80" else LAYOUTS | HOPPER_LAYOUTS
+    assert info.arch == arch
+    assert not info.relocatable
+    assert {kernel.name for kernel in info.kernels} == set(layouts)
+    for name, layout in layouts.items():
+        assert kernel(info, name).parameters == pack_parameters(layout, arch), name
+        assert kernel(info, name).registers in range(1, 256)
+    maps = kernel(info, "maps")
+    assert maps.parameter_base is not None
+    assert [(maps.parameter_base + maps.parameters[ordinal].offset) % 64 for ordinal in (0, 2)] == [0, 0]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_the_reader_finds_the_launch_bounds(arch: str) -> None:
+    info = read_cubin(compiled(arch))
+    assert kernel(info, "bounded").max_threads == (128, 1, 1)
+    assert kernel(info, "vadd").max_threads is None
+    if arch != "sm_80":
+        assert kernel(info, "clustered").cluster == (2, 1, 1)
+        assert kernel(info, "ranked").max_threads == (256, 1, 1)
+        assert kernel(info, "ranked").max_cluster_blocks == 4
+        assert kernel(info, "blocked").required_threads == (64, 2, 1)
+        assert kernel(info, "blocked").cluster == (2, 2, 1)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_the_writer_says_what_the_compiler_says(arch: str) -> None:
+    info = read_cubin(compiled(arch))
+    copy = rewritten(info)
+    assert read_cubin(copy) == info
+    real, ours = read_elf(compiled(arch)), read_elf(copy)
+    assert (ours.kind, ours.abi_version, ours.flags) == (real.kind, real.abi_version, real.flags)
+    assert compiled(arch)[:16] == copy[:16]
+    for mine in ours.sections:
+        theirs = section(real, mine.name)
+        assert (mine.kind, mine.flags) == (theirs.kind, theirs.flags), mine.name
+        if mine.name.startswith(".nv.info."):
+            records = [
+                read_attributes(elf.contents(its), its.name) for elf, its in ((ours, mine), (real, theirs))
+            ]
+            assert comparable(records[0]) == comparable(records[1]), mine.name
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_the_writers_kernel_symbols_are_like_the_compilers(arch: str) -> None:
+    """Compare everything that the reader looks at in a symbol, but for weak binding of template instances."""
+    described = []
+    for data in (compiled(arch), rewritten(read_cubin(compiled(arch)))):
+        elf = read_elf(data)
+        symbols = [symbol for symbol in elf.symbols() if symbol.other == 0x10]
+        names = elf.symbol_names(symbols)
+        described.append(
+            {
+                name: (symbol.kind, elf.sections[symbol.section].name)
+                for name, symbol in zip(names, symbols, strict=True)
+            }
+        )
+    assert described[0] == described[1]
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_a_changed_real_cubin_is_read_or_refused(data: st.DataObject) -> None:
+    image = bytearray(compiled("sm_90a"))
+    # Code and constants fill most of the file and are not read: aim at headers, names and records as well.
+    spans = [(0, 64), (int.from_bytes(image[40:48], "little"), len(image))]
+    spans += [
+        (section.offset, section.offset + section.size)
+        for section in read_elf(bytes(image)).sections
+        if section.name.startswith((".nv.info", ".symtab", ".strtab", ".shstrtab", ".note")) and section.size
+    ]
+    for _ in range(data.draw(st.integers(1, 4))):
+        start, stop = data.draw(st.sampled_from(spans))
+        image[data.draw(st.integers(start, stop - 1))] = data.draw(st.integers(0, 255))
+    try:
+        read_cubin(bytes(image))
+    except CorruptArtifactError:
+        return  # either outcome is right; any other exception fails the test
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_a_truncated_real_cubin_is_refused(data: st.DataObject) -> None:
+    image = compiled("sm_90a")
+    sections_end = int.from_bytes(image[40:48], "little") + 64 * int.from_bytes(image[60:62], "little")
+    with pytest.raises(CorruptArtifactError):
+        read_cubin(image[: data.draw(st.integers(0, sections_end - 1))])
