@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trunnion.artifacts.artifact import Artifact
     from trunnion.artifacts.store import ArtifactStore
-    from trunnion.compile import Choice, compile, explain, load  # noqa: A004 - the verb of the field
+    from trunnion.compilation import Choice, compile, explain, load  # noqa: A004 - the verb of the field
     from trunnion.compiled import CompiledProgram
     from trunnion.contract.adapter import KernelAdapter, LoadedProgram
     from trunnion.contract.compiler import CompileRequest, DeviceCompiler, DeviceImage
@@ -49,7 +49,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "trunnion.artifacts.artifact": ("Artifact",),
     "trunnion.artifacts.store": ("ArtifactStore",),
-    "trunnion.compile": ("Choice", "compile", "explain", "load"),
+    "trunnion.compilation": ("Choice", "compile", "explain", "load"),
     "trunnion.compiled": ("CompiledProgram",),
     "trunnion.contract.adapter": ("KernelAdapter", "LoadedProgram"),
     "trunnion.contract.compiler": ("CompileRequest", "DeviceCompiler", "DeviceImage"),

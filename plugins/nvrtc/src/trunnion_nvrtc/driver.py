@@ -78,7 +78,9 @@ class CudaDriver:
     def __init__(self) -> None:
         try:
             (status,) = cu.cuInit(0)
-        except RuntimeError as error:  # what cuda.bindings raises when libcuda.so.1 or a symbol of it is missing
+        except (
+            RuntimeError
+        ) as error:  # what cuda.bindings raises when libcuda.so.1 or a symbol of it is missing
             raise BackendUnavailableError(
                 "nvrtc",
                 "trunnion-nvrtc",

@@ -14,7 +14,13 @@ from trunnion.artifacts.store import ArtifactStore
 from trunnion.compiled import PROGRAM_FILE, CompiledProgram
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
-from trunnion.errors import ArgumentTypeError, DeviceRequirementError, ProgramError, UnsupportedFeatureError, shorten
+from trunnion.errors import (
+    ArgumentTypeError,
+    DeviceRequirementError,
+    ProgramError,
+    UnsupportedFeatureError,
+    shorten,
+)
 from trunnion.registry import default_registry
 
 if TYPE_CHECKING:
@@ -150,8 +156,12 @@ def explain(program: KernelProgram, *, registry: Registry | None = None) -> tupl
         reason = _refusal(spec, plan, program, plugins)
         chosen = not reason and not taken
         taken = taken or chosen
-        choices.append(Choice(spec.name, chosen, reason or ("chosen" if chosen else "usable, but of lower rank")))
-    choices += [Choice(missing.name, chosen=False, reason=missing.reason) for missing in plugins.unavailable()]
+        choices.append(
+            Choice(spec.name, chosen, reason or ("chosen" if chosen else "usable, but of lower rank"))
+        )
+    choices += [
+        Choice(missing.name, chosen=False, reason=missing.reason) for missing in plugins.unavailable()
+    ]
     return tuple(choices)
 
 
@@ -173,14 +183,18 @@ def _refusal(spec: BackendSpec, plan: LaunchPlan, program: KernelProgram, regist
         return probe.detail
     if not any(_fits(compiler, spec, program) for compiler in registry.compilers()):
         languages = ", ".join(sorted({part.language for part in program.code}))
-        return f"no installed device compiler makes of {languages} what it launches ({', '.join(spec.accepts)})"
+        return (
+            f"no installed device compiler makes of {languages} what it launches ({', '.join(spec.accepts)})"
+        )
     return ""
 
 
 def _fits(compiler: CompilerSpec, backend: BackendSpec, program: KernelProgram) -> bool:
     speaks = all(part.language in compiler.languages for part in program.code)
-    return speaks and bool(set(compiler.produces) & set(backend.accepts)) and bool(
-        set(compiler.targets) & set(backend.targets)
+    return (
+        speaks
+        and bool(set(compiler.produces) & set(backend.accepts))
+        and bool(set(compiler.targets) & set(backend.targets))
     )
 
 
@@ -229,7 +243,9 @@ def _target(program: KernelProgram, given: str | Target | None, compiler: Device
         return Target.parse(named.pop())
     found = compiler.default_target()
     if found is None:
-        raise DeviceRequirementError("a target", "none, and no device to take it from", "pass target='sm_90a', say")
+        raise DeviceRequirementError(
+            "a target", "none, and no device to take it from", "pass target='sm_90a', say"
+        )
     return found
 
 
@@ -275,6 +291,4 @@ def _job(program: KernelProgram, backend: str, compiler: str | None, registry: R
 
 
 def _from_store(store: ArtifactStore, job: _Job, request: CompileRequest, inputs: dict[str, str]) -> Artifact:
-    return store.get_or_build(
-        artifact_key(inputs), lambda staging: job.build(request, staging).keyed(inputs)
-    )
+    return store.get_or_build(artifact_key(inputs), lambda staging: job.build(request, staging).keyed(inputs))

@@ -1,0 +1,68 @@
+# Everything that a developer does, each target from a fresh clone: the environment makes itself.
+#
+#   make demo    compile the examples with every usable backend and run them (on a GPU if there is one, else simulated)
+#   make test    every test; needs no GPU
+#   make lint    ruff, ruff format --check, mypy --strict
+#   make format  apply the formatter and the safe fixes
+#   make docs    build the documentation, warnings are errors
+#   make bench   run the benchmarks
+#   make clean   remove what the other targets made
+#
+# VENV=path uses, or makes, another environment; PYTHON=python3.12 chooses the interpreter for a new one.
+# ARGS='...' is handed to pytest by `make test` and to the command by `make demo`.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := demo
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV ?= .venv
+WORKERS ?= 2
+ARGS ?=
+
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.trunnion-ready
+MANIFESTS := constraints.txt pyproject.toml core/pyproject.toml $(wildcard plugins/*/pyproject.toml)
+
+# Pinned, quiet, and never asking a question.
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --no-input
+INSTALL := $(PIP) install --constraint constraints.txt
+
+.PHONY: venv demo test lint format docs bench clean
+
+venv: $(STAMP)
+
+# Two steps, because editable installs without build isolation need the build backend to be there already; without
+# isolation the build backend is the pinned one.
+$(STAMP): $(MANIFESTS)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) --upgrade pip
+	$(INSTALL) --group build
+	$(INSTALL) --no-build-isolation --group dev --editable 'core[cli,conformance]' --editable 'plugins/nvrtc[compiler]'
+	touch $@
+
+demo: $(STAMP)
+	$(BIN)/trunnion demo $(ARGS)
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'not gpu' $(ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+bench: $(STAMP)
+	for script in benchmarks/*.py; do $(BIN)/python "$$script"; done
+
+clean:
+	rm -rf .venv dist build docs/_build .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -path ./.git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,71 @@
+"""``trunnion backends``: what is installed, what it can do, and what is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+import trunnion
+from trunnion.cli.presentation import print_json, print_line, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trunnion.contract.spec import Availability, BackendSpec, CompilerSpec
+    from trunnion.registry import PluginInfo
+
+__all__ = ["backends"]
+
+_COLUMNS = ("name", "role", "distribution", "targets", "capabilities", "usable", "detail")
+
+
+def backends(
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, with the tracebacks of plugins that failed.")
+    ] = False,
+) -> None:
+    """List the installed backends and device compilers. Touches no device."""
+    plugins = trunnion.default_registry().plugins()
+    rows = [row for plugin in plugins for row in _rows(plugin)]
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        print_line("no plugin is installed; try: pip install 'trunnion[all]'", "yellow")
+        return
+    print_table("installed plugins", _COLUMNS, [_cells(row) for row in rows])
+
+
+def _rows(plugin: PluginInfo) -> Iterator[dict[str, Any]]:
+    """Yield one row for each role that a plugin plays, or one that says why it plays none."""
+    head = {"name": plugin.name, "distribution": f"{plugin.distribution} {plugin.version}".strip()}
+    if plugin.failure is not None:
+        nothing: dict[str, Any] = {"role": "", "targets": [], "capabilities": [], "usable": False}
+        yield head | nothing | {"detail": plugin.failure.reason, "traceback": plugin.failure.traceback}
+    if plugin.backend is not None and plugin.backend_availability is not None:
+        yield head | _backend(plugin.backend) | _availability(plugin.backend_availability)
+    if plugin.compiler is not None and plugin.compiler_availability is not None:
+        yield head | _compiler(plugin.compiler) | _availability(plugin.compiler_availability)
+
+
+def _backend(spec: BackendSpec) -> dict[str, Any]:
+    capabilities = sorted({capability.value for found in spec.targets.values() for capability in found})
+    return {"role": "backend", "targets": sorted(spec.targets), "capabilities": capabilities}
+
+
+def _compiler(spec: CompilerSpec) -> dict[str, Any]:
+    made = [f"{language} to {', '.join(spec.produces)}" for language in spec.languages]
+    return {"role": "device compiler", "targets": sorted(spec.targets), "capabilities": made}
+
+
+def _availability(found: Availability) -> dict[str, Any]:
+    return {"usable": found.usable, "detail": found.detail, "traceback": ""}
+
+
+def _cells(row: dict[str, Any]) -> list[str | Text]:
+    usable = Text("yes", style="green") if row["usable"] else Text("no", style="bold red")
+    joined = [", ".join(row[column]) for column in ("targets", "capabilities")]
+    return [row["name"], row["role"], row["distribution"], *joined, usable, row["detail"]]

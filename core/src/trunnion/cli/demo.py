@@ -1,0 +1,140 @@
+"""``trunnion demo``: every example, through every usable backend, against its reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import trunnion
+from trunnion.cli.place import choose_place
+from trunnion.cli.presentation import print_json, print_line, print_table, report_error
+from trunnion.cli.trial import COLUMNS, Compiled, failure, run_example, timed
+from trunnion.errors import ArtifactError, BackendUnavailableError, TrunnionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trunnion.cli.place import Place
+    from trunnion.cli.trial import Outcome
+
+__all__ = ["demo"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """One example on one backend."""
+
+    example: str
+    """The example's name."""
+
+    backend: str
+    """The backend's name."""
+
+    make: Callable[[], Compiled]
+    """Compiles the example, or loads its artifact."""
+
+
+def demo(
+    *,
+    backend: Annotated[str, typer.Option(help="Only this backend.")] = "",
+    save: Annotated[Path | None, typer.Option(help="Write the artifacts into this folder.")] = None,
+    artifacts: Annotated[
+        Path | None, typer.Option(help="Run the artifacts that --save wrote there; compile nothing.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compile the examples with every usable backend; run them on a GPU if there is one, else simulated."""
+    with choose_place(simulate=None) as place:
+        subjects = _compilations(backend) if artifacts is None else _saved(artifacts, backend)
+        outcomes = [_attempt(subject, place, save) for subject in subjects]
+    if as_json:
+        print_json([outcome.facts() for outcome in outcomes])
+    else:
+        _show(place, outcomes)
+    if not all(outcome.ok for outcome in outcomes):
+        raise typer.Exit(1)
+
+
+def _compilations(backend: str) -> list[_Subject]:
+    """Return every example on every usable backend, or on the one that is named.
+
+    Raises
+    ------
+    RegistryError
+        If there is no such backend, or no usable one at all.
+    """
+    from trunnion import examples
+
+    registry = trunnion.default_registry()
+    chosen = (registry.backend(backend),) if backend else registry.backends()
+    usable = [spec.name for spec in chosen if backend or spec.probe().usable]
+    if not usable:
+        passed_over = [f"{spec.name}: {spec.probe().detail}" for spec in chosen]
+        passed_over += [f"{plugin.name}: {plugin.reason}" for plugin in registry.unavailable()]
+        reason = "; ".join(passed_over) or "none is installed; try: pip install 'trunnion[all]'"
+        raise BackendUnavailableError("every backend", "this environment", reason)
+    return [
+        _Subject(name, spec, partial(_compile, name, spec)) for spec in usable for name in examples.EXAMPLES
+    ]
+
+
+def _compile(example: str, backend: str) -> Compiled:
+    from trunnion import examples
+
+    program = examples.load(example).program
+    return timed(partial(trunnion.compile, program, backend=backend))
+
+
+def _saved(folder: Path, backend: str) -> list[_Subject]:
+    """Return the artifacts below ``folder``, which lie there as ``<backend>/<example>``.
+
+    Raises
+    ------
+    ArtifactError
+        If there is none.
+    """
+    from trunnion import examples
+
+    found = sorted(folder.glob(f"{backend or '*'}/*/"))
+    subjects = [_Subject(path.name, path.parent.name, partial(_load, path)) for path in found]
+    strangers = [subject.example for subject in subjects if subject.example not in examples.EXAMPLES]
+    if strangers or not subjects:
+        what = f"artifacts of {', '.join(strangers)}" if strangers else "no artifact"
+        known = ", ".join(examples.EXAMPLES)
+        raise ArtifactError(f"got {what} in {folder}, expected folders <backend>/<example>, of {known}")
+    return subjects
+
+
+def _load(path: Path) -> Compiled:
+    return Compiled(trunnion.load(path), None)
+
+
+def _attempt(subject: _Subject, place: Place, save: Path | None) -> Outcome:
+    """Return what becomes of one subject; an error is an outcome, so that the others have their turn."""
+    from trunnion import examples
+
+    try:
+        compiled = subject.make()
+        if save is not None:
+            compiled.program.artifact.save(save / subject.backend / subject.example)
+        outcome = run_example(examples.load(subject.example), compiled, place)
+        compiled.program.close()
+    except TrunnionError as error:
+        return failure(subject.example, subject.backend, place, error)
+    return outcome
+
+
+def _show(place: Place, outcomes: list[Outcome]) -> None:
+    print_table(f"trunnion demo, {place.label}", COLUMNS, [outcome.cells() for outcome in outcomes])
+    for outcome in outcomes:
+        if outcome.problem is not None:
+            print_line(f"{outcome.name} on {outcome.backend}:", "red")
+            report_error(outcome.problem, traceback=False)
+    good = sum(outcome.ok for outcome in outcomes)
+    print_line(
+        f"{good} of {len(outcomes)} as the reference says", "green" if good == len(outcomes) else "bold red"
+    )

@@ -1,0 +1,90 @@
+"""Where programs run: on a GPU, or on the simulated driver of this process."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trunnion.errors import DeviceRequirementError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+    from trunnion.sim import KernelBody, Simulator
+    from trunnion.sim.trace import Launched
+
+__all__ = ["SIMULATED", "Place", "choose_place", "gpu_name"]
+
+SIMULATED = "simulated"
+"""What stands where a GPU's name would."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A device that programs can be launched on."""
+
+    label: str
+    """The GPU's name, or `SIMULATED`."""
+
+    simulator: Simulator | None
+    """The simulated driver; None on a GPU."""
+
+    device: str = "cuda:0"
+    """The device, as torch spells it."""
+
+    def launches(self) -> tuple[Launched, ...] | None:
+        """Return every launch so far, as the simulated driver saw it; None on a GPU, which keeps no list."""
+        if self.simulator is None:
+            return None
+        from trunnion.sim.trace import Launched
+
+        return tuple(event for event in self.simulator.trace if isinstance(event, Launched))
+
+    def watched(self) -> AbstractContextManager[None]:
+        """Return a context that raises what a kernel's body raised, where the launcher could only say that it did."""
+        return contextlib.nullcontext() if self.simulator is None else self.simulator.reraise()
+
+    def register(self, bodies: Mapping[str, KernelBody]) -> None:
+        """Give kernels their Python bodies; on a GPU they have their own."""
+        if self.simulator is not None:
+            for symbol, body in bodies.items():
+                self.simulator.register_body(symbol, body)
+
+
+def gpu_name() -> str:
+    """Return the name of the GPU that torch would use, or an empty text if it has none."""
+    import torch
+
+    return str(torch.cuda.get_device_name(0)) if torch.cuda.is_available() else ""
+
+
+@contextlib.contextmanager
+def choose_place(*, simulate: bool | None) -> Iterator[Place]:
+    """Enter a place to run in.
+
+    Parameters
+    ----------
+    simulate
+        True: simulated; False: on a GPU; None: on a GPU if there is one. The simulated driver must be loaded
+        before any real one: enter a place first of all.
+
+    Raises
+    ------
+    DeviceRequirementError
+        If a GPU is asked for and there is none.
+    """
+    name = "" if simulate else gpu_name()
+    if name:
+        yield Place(name, None)
+        return
+    if simulate is False:
+        raise DeviceRequirementError(
+            "a CUDA GPU", "none that torch can use", "add --simulate to run without one"
+        )
+    from trunnion import sim
+
+    simulator = sim.active() or sim.start()
+    with simulator.torch_mode():
+        yield Place(SIMULATED, simulator)

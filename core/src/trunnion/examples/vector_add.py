@@ -1,0 +1,57 @@
+"""c = a + b over any number of elements: the smallest whole program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.examples.example import Example, device_code
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.expr import Symbol, ceildiv
+
+if TYPE_CHECKING:
+    import torch
+
+    from trunnion.model.program import KernelProgram
+    from trunnion.sim.bodies import KernelCall
+
+__all__ = ["EXAMPLE"]
+
+_THREADS = 256
+_LENGTH = 100_003  # not a multiple of the block: the last block is ragged
+
+
+def _program() -> KernelProgram:
+    p = ProgramBuilder("vector_add", device_code("vector_add.cu"))
+    n = Symbol("n", max=2**31 - 1)
+    a, b = p.input("a", "float32", (n,)), p.input("b", "float32", (n,))
+    c = p.output("c", "float32", (n,))
+    p.launch("vector_add", args=(a, b, c, n.cast("int32")), grid=ceildiv(n, _THREADS), block=_THREADS)
+    return p.build()
+
+
+def _inputs(generator: torch.Generator, device: str) -> tuple[torch.Tensor, ...]:
+    import torch  # noqa: PLC0415 - describing a program must not import torch
+
+    return tuple(torch.randn(_LENGTH, generator=generator).to(device) for _ in range(2))
+
+
+def _reference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a + b
+
+
+def _body(call: KernelCall) -> None:
+    """Do what ``vector_add.cu`` does, with what the launch delivered."""
+    length = min(int(call.scalar(3, "int32")), call.grid[0] * call.block[0])
+    a, b, c = (call.memory.view(call.pointer(i), "float32", (length,)) for i in range(3))
+    c.copy_(a + b)
+
+
+EXAMPLE = Example(
+    name="vector_add",
+    summary="c = a + b, of any length",
+    program=_program(),
+    inputs=_inputs,
+    reference=_reference,
+    bodies={"vector_add": _body},
+    tolerance=0.0,
+)

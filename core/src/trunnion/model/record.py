@@ -1,0 +1,116 @@
+"""`Record`: a JSON object that is read field by field, each once and with its type, and nothing left over."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from trunnion.errors import ProgramError, shorten
+
+__all__ = ["Record"]
+
+_T = TypeVar("_T")
+
+
+class Record:
+    """A JSON object under way.
+
+    Parameters
+    ----------
+    tree
+        What the JSON reader gave.
+    path
+        Where it stands, for messages.
+
+    Raises
+    ------
+    ProgramError
+        If it is not an object.
+    """
+
+    def __init__(self, tree: Any, path: str) -> None:
+        if not isinstance(tree, dict):
+            raise ProgramError(f"got {type(tree).__name__}, expected an object", field=path)
+        self.path = path
+        self._left: dict[str, Any] = dict(tree)
+
+    def has(self, name: str) -> bool:
+        """Whether a field is there and was not read yet."""
+        return name in self._left
+
+    def null(self, name: str) -> bool:
+        """Whether a field is null; if so, it counts as read."""
+        if name in self._left and self._left[name] is None:
+            del self._left[name]
+            return True
+        return False
+
+    def text(self, name: str) -> str:
+        """Read a text."""
+        return self._take(name, str)
+
+    def integer(self, name: str) -> int:
+        """Read an integer; true and false are none."""
+        return self._take(name, int)
+
+    def boolean(self, name: str) -> bool:
+        """Read true or false."""
+        return self._take(name, bool)
+
+    def record(self, name: str) -> Record:
+        """Read an object."""
+        return Record(self._take(name, dict), f"{self.path}.{name}")
+
+    def records(self, name: str) -> list[Record]:
+        """Read a list of objects."""
+        return [Record(tree, f"{self.path}.{name}[{i}]") for i, tree in enumerate(self._take(name, list))]
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Read a list of texts."""
+        return self._members(name, str)
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """Read a list of integers."""
+        return self._members(name, int)
+
+    def pairs(self, name: str) -> tuple[tuple[str, str | None], ...]:
+        """Read a list of pairs of a text, and a text or null."""
+        pairs = []
+        for index, pair in enumerate(self._take(name, list)):
+            match pair:
+                case [str() as first, str() | None as second]:
+                    pairs.append((first, second))
+                case _:
+                    raise ProgramError("expected a pair of texts", field=f"{self.path}.{name}[{index}]")
+        return tuple(pairs)
+
+    def done(self) -> None:
+        """Refuse what was not read.
+
+        Raises
+        ------
+        ProgramError
+            If a field is left.
+        """
+        if self._left:
+            names = ", ".join(shorten(str(name)) for name in sorted(self._left))
+            raise ProgramError(f"got unknown fields {names}", field=self.path)
+
+    def _take(self, name: str, kind: type[_T]) -> _T:
+        if name not in self._left:
+            raise ProgramError("is missing", field=f"{self.path}.{name}")
+        value = self._left.pop(name)
+        if type(value) is not kind:
+            raise ProgramError(
+                f"got {type(value).__name__}, expected {kind.__name__}", field=f"{self.path}.{name}"
+            )
+        return value
+
+    def _members(self, name: str, kind: type[_T]) -> tuple[_T, ...]:
+        members = self._take(name, list)
+        for index, value in enumerate(members):
+            if type(value) is not kind:
+                raise ProgramError(
+                    f"got {type(value).__name__}, expected {kind.__name__}",
+                    field=f"{self.path}.{name}[{index}]",
+                )
+        return tuple(members)

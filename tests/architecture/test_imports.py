@@ -1,0 +1,191 @@
+"""The direction of imports between core's parts, plugins and heavy packages."""
+
+from __future__ import annotations
+
+import pytest
+from architecture_rules.imports import (
+    When,
+    heavy_imports,
+    imports,
+    layering,
+    plugin_imports,
+    toolchain_imports,
+)
+from architecture_rules.source import Module, core_modules, plugin_modules, plugin_names, snippet
+
+_VALUES = frozenset({"errors", "model"})
+_CONTRACT = _VALUES | {"contract"}
+_MAKING = _CONTRACT | {"artifacts", "codegen", "image"}
+_FRONT = _MAKING | {"compiled", "hookspecs", "registry", "torch_runtime"}
+
+LAYERS = {
+    "errors": frozenset[str](),
+    "model": frozenset({"errors"}),
+    "contract": _VALUES,
+    "hookspecs": frozenset[str](),
+    "codegen": _CONTRACT,
+    "image": _CONTRACT,
+    "artifacts": _CONTRACT,
+    "registry": _CONTRACT | {"hookspecs"},
+    "torch_runtime": _CONTRACT | {"sim"},
+    "compiled": _MAKING | {"torch_runtime"},
+    "compile": _FRONT,
+    "sim": _VALUES | {"image"},
+    "examples": _VALUES | {"sim"},
+    "cli": _FRONT | {"compile", "examples", "sim"},
+    "testing": _FRONT | {"compile", "examples", "sim"},
+}
+"""What each part of core may import. Nobody has ``testing``; ``cli`` has everything else."""
+
+TYPING_ONLY = {
+    "contract": frozenset({"artifacts"}),
+    "hookspecs": frozenset({"contract"}),
+    "": frozenset(LAYERS) - {"testing", "cli"},
+}
+"""What a part may, besides, name in annotations."""
+
+AT_IMPORT = frozenset[str]()
+"""Files that subclass a heavy package's class, and are themselves imported only inside functions."""
+
+IN_CALLS = frozenset(
+    {
+        "core/src/trunnion/cli/inputs.py torch",
+        "core/src/trunnion/cli/place.py torch",
+        "core/src/trunnion/cli/trial.py torch",
+        "core/src/trunnion/torch_runtime.py torch",
+    }
+)
+"""Files that import a heavy package only when a function runs."""
+
+FOR_PLUGINS = frozenset(
+    {"errors", "model", "contract", "codegen", "image", "artifacts", "hookspecs", "toolchain"}
+)
+"""The parts of core that plugins build on; the rest is for users, or for tests."""
+
+TOOLCHAINS = {"nvrtc": frozenset({"cuda"})}
+"""The packages that each plugin wraps."""
+
+EDGES = frozenset(
+    {
+        "plugins/nvrtc/src/trunnion_nvrtc/driver.py",
+    }
+)
+"""The files of plugins that import a toolchain: where its errors become ours."""
+
+
+def _all(rule_violations: list[str]) -> None:
+    assert not rule_violations, "\n".join(rule_violations)
+
+
+def test_core_imports_go_down_the_layers() -> None:
+    modules = [module for module in core_modules() if module.name != "trunnion"]
+    assert modules
+    _all([line for module in modules for line in layering(module, LAYERS, TYPING_ONLY)])
+
+
+def test_the_public_package_imports_no_part_of_itself() -> None:
+    (package,) = (module for module in core_modules() if module.name == "trunnion")
+    eager = [item.target for item in imports(package) if item.when is When.IMPORT]
+    assert not [target for target in eager if target.startswith("trunnion")]
+
+
+def test_core_imports_heavy_packages_only_where_named() -> None:
+    _all([line for module in core_modules() for line in heavy_imports(module, AT_IMPORT, IN_CALLS)])
+
+
+def test_plugins_import_public_core_and_no_other_plugin() -> None:
+    modules = plugin_modules()
+    assert modules
+    _all([line for module in modules for line in plugin_imports(module, FOR_PLUGINS)])
+
+
+@pytest.mark.parametrize("plugin", plugin_names())
+def test_a_toolchain_is_imported_in_few_files(plugin: str) -> None:
+    own = [module for module in plugin_modules() if module.path.startswith(f"plugins/{plugin}/")]
+    _all([line for module in own for line in toolchain_imports(module, TOOLCHAINS[plugin], EDGES)])
+
+
+def test_every_named_exception_is_still_needed() -> None:
+    """A row that no file uses any more would let one back in unseen."""
+    found = {
+        f"{module.path} {item.target.partition('.')[0]}"
+        for module in (*core_modules(), *plugin_modules())
+        for item in imports(module)
+    }
+    assert not (AT_IMPORT | IN_CALLS) - found
+    assert not EDGES - {row.partition(" ")[0] for row in found}
+    parts = {module.name.split(".")[1] for module in core_modules() if "." in module.name}
+    assert parts == set(LAYERS)
+
+
+LOW = {"errors": frozenset[str](), "model": frozenset({"errors"}), "sample": frozenset({"model"})}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import trunnion.contract.spec",
+        "from trunnion import contract",
+        "from trunnion.contract import spec",
+        "from .contract import spec",
+        "def f():\n    from trunnion.contract import spec",
+        "try:\n    import trunnion.contract\nexcept ImportError:\n    pass",
+        "if TYPE_CHECKING:\n    pass\nelse:\n    import trunnion.contract",
+    ],
+)
+def test_layering_sees(line: str) -> None:
+    assert list(layering(snippet(line), LOW, {}))
+    assert list(layering(snippet(line), LOW, {"sample": frozenset({"contract"})})), "not for typing: it runs"
+
+
+def test_layering_lets_pass_what_is_allowed() -> None:
+    assert not list(
+        layering(snippet("import trunnion.model.expr\nimport trunnion.sample.x\nimport os"), LOW, {})
+    )
+    typing_only = snippet("if TYPE_CHECKING:\n    from trunnion.contract import spec")
+    assert list(layering(typing_only, LOW, {}))
+    assert not list(layering(typing_only, LOW, {"sample": frozenset({"contract"})}))
+
+
+def test_layering_wants_a_row_for_every_part() -> None:
+    assert list(layering(snippet("", "trunnion.novelty"), LOW, {}))
+
+
+def test_heavy_imports_are_seen_wherever_they_run() -> None:
+    at_import, in_call = snippet("import torch.nn"), snippet("def f():\n    from cuda.bindings import driver")
+    assert list(heavy_imports(at_import, (), ()))
+    assert list(heavy_imports(at_import, (), [f"{at_import.path} torch"]))
+    assert not list(heavy_imports(at_import, [f"{at_import.path} torch"], ()))
+    assert list(heavy_imports(in_call, (), ()))
+    assert not list(heavy_imports(in_call, (), [f"{in_call.path} cuda"]))
+    assert list(heavy_imports(snippet("class C:\n    import numpy"), (), []))
+    assert not list(heavy_imports(snippet("if TYPE_CHECKING:\n    import torch"), (), ()))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import trunnion_other",
+        "from trunnion_other.hooks import x",
+        "from trunnion.model import _private",
+        "from trunnion.codegen._inner import x",
+        "import trunnion.testing.reference",
+        "def f():\n    import trunnion.cli",
+    ],
+)
+def test_plugin_imports_sees(line: str) -> None:
+    plugin = Module("plugins/acme/src/trunnion_acme/x.py", "trunnion_acme.x", line)
+    assert list(plugin_imports(plugin, {"model", "codegen"}))
+
+
+def test_plugin_imports_lets_pass_what_is_public() -> None:
+    text = "from trunnion.model.plan import LaunchPlan\nfrom . import wrapper\nimport trunnion_acme.driver"
+    assert not list(plugin_imports(Module("p", "trunnion_acme.x", text), {"model"}))
+
+
+def test_toolchain_imports_are_seen_outside_the_edge() -> None:
+    module = Module(
+        "plugins/acme/src/trunnion_acme/x.py", "trunnion_acme.x", "def f():\n    import cuda.bindings"
+    )
+    assert list(toolchain_imports(module, {"cuda"}, ()))
+    assert not list(toolchain_imports(module, {"cuda"}, {module.path}))

@@ -1,0 +1,182 @@
+"""What text may not say, and what documentation must."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from architecture_rules.documentation import dataclass_fields, docstrings
+from architecture_rules.source import (
+    ROOT,
+    Module,
+    core_modules,
+    files,
+    plugin_modules,
+    plugin_names,
+    python_files,
+    snippet,
+)
+from architecture_rules.wording import (
+    machine_paths,
+    package_indexes,
+    plugin_names_in_code,
+    suppressions,
+    unfinished,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PLUGINS = frozenset({"nvrtc", "cutedsl", "tvm_ffi", "tilelang"}) | set(plugin_names())
+"""The names that core does not know: of the plugins here, and of those that are to come."""
+
+TOOLCHAIN_IMPORTS = frozenset[str]()
+"""Where core may import a package that has the name of a plugin."""
+
+
+def _texts() -> Iterator[tuple[str, str]]:
+    for path in files():
+        try:
+            yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
+        except UnicodeDecodeError:
+            continue  # an image: no words in it
+
+
+def test_core_names_no_plugin() -> None:
+    violations = [
+        line for module in core_modules() for line in plugin_names_in_code(module, PLUGINS, TOOLCHAIN_IMPORTS)
+    ]
+    assert not violations, "\n".join(violations)
+
+
+@pytest.mark.parametrize("rule", [machine_paths, package_indexes, unfinished])
+def test_no_text_says(rule: Callable[[str, str], Iterator[str]]) -> None:
+    violations = [
+        line
+        for path, text in _texts()
+        for line in rule(path, text)
+        if path != "tests/architecture/test_wording.py"
+    ]
+    assert not violations, "\n".join(violations)
+
+
+def test_every_suppression_gives_its_reason() -> None:
+    violations = [line for module in python_files() for line in suppressions(module)]
+    assert not violations, "\n".join(violations)
+
+
+@pytest.mark.parametrize("rule", [docstrings, dataclass_fields])
+def test_everything_public_is_documented(rule: Callable[[Module], Iterator[str]]) -> None:
+    violations = [line for module in (*core_modules(), *plugin_modules()) for line in rule(module)]
+    assert not violations, "\n".join(violations)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = 'acme'",
+        "x = f'use {y} or acme'",
+        "x = b'acme'",
+        "class AcmeThing: ...",
+        "def load_acme(): ...",
+        "x.acme",
+        "f(acme=1)",
+        "import trunnion_acme",
+        "from acme import x",
+        "import x as acme",
+        "X_ACME_Y = 1",
+        "useAcme()",
+        "x = 'pip install trunnion-acme'",
+    ],
+)
+def test_plugin_names_in_code_sees(line: str) -> None:
+    assert list(plugin_names_in_code(snippet(line), {"acme"}))
+
+
+@pytest.mark.parametrize(
+    "line", ['"""Like acme."""', "x: int\n'As acme does.'", "# acme\nx = 1", "x = 'acmeology'"]
+)
+def test_plugin_names_in_code_lets_pass(line: str) -> None:
+    assert not list(plugin_names_in_code(snippet(line), {"acme"}))
+
+
+def test_plugin_names_in_code_knows_the_named_imports() -> None:
+    module = snippet("import acme.core")
+    assert list(plugin_names_in_code(module, {"acme"}))
+    assert not list(plugin_names_in_code(module, {"acme"}, {f"{module.path} acme"}))
+
+
+@pytest.mark.parametrize("text", ["see /work/x", "'/home/me/x'", "PATH=/root/bin", "open('/tmp/scratch')"])
+def test_machine_paths_sees(text: str) -> None:
+    assert list(machine_paths("x", text))
+    assert not list(machine_paths("x", "/usr/local/cuda and a/work/b and https://example.org/home/x"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pip install --index-url x",
+        "--extra-index-url=x",
+        "https://pypi.org/simple",
+        "https://example.org/whl/cpu",
+    ],
+)
+def test_package_indexes_sees(text: str) -> None:
+    assert list(package_indexes("x", text))
+    assert not list(package_indexes("x", "pip install torch; https://docs.example.org/"))
+
+
+@pytest.mark.parametrize("text", ["# TODO: it", "FIXME", "XXX", "HACK"])
+def test_unfinished_sees(text: str) -> None:
+    assert list(unfinished("x", text))
+    assert not list(unfinished("x", "mastodon hackathon"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["x = 1  # noqa", "x = 1  # noqa: E501", "x = 1  # type: ignore", "x = 1  # type: ignore[attr-defined]"],
+)
+def test_suppressions_sees(line: str) -> None:
+    assert list(suppressions(snippet(line)))
+
+
+def test_suppressions_lets_pass_a_reason() -> None:
+    text = "x = 1  # noqa: E501, D100 - a table\ny = 1  # type: ignore[attr-defined] # no stubs\nz = '# noqa'"
+    assert not list(suppressions(snippet(text)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 1",
+        '"""M."""\ndef f(): ...',
+        '"""M."""\nclass C: ...',
+        '"""M."""\nclass C:\n    """C."""\n    def f(self): ...',
+        '"""M."""\nclass C:\n    """C."""\n    @property\n    def f(self): ...',
+    ],
+)
+def test_docstrings_sees(text: str) -> None:
+    assert len(list(docstrings(snippet(text)))) == 1
+
+
+def test_docstrings_lets_pass_private_and_inherited() -> None:
+    text = (
+        '"""M."""\ndef _f(): ...\nclass _C:\n    def f(self): ...\n'
+        'class D:\n    """D."""\n    @override\n    def f(self): ...'
+    )
+    assert not list(docstrings(snippet(text)))
+
+
+@pytest.mark.parametrize("decorator", ["@dataclass", "@dataclass(frozen=True)", "@dataclasses.dataclass"])
+def test_dataclass_fields_sees(decorator: str) -> None:
+    fields = (
+        "a: int",
+        '"""One."""',
+        "b: int = 2",
+        "c: ClassVar[int] = 3",
+        "_: KW_ONLY",
+        "d: int = field(init=False)",
+    )
+    text = f"{decorator}\nclass C:\n    " + "\n    ".join(fields)
+    assert [line.split()[1] for line in dataclass_fields(snippet(text))] == ["C.b"]
+    assert not list(dataclass_fields(snippet(text.replace("class C", "class _C"))))

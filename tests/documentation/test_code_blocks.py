@@ -1,0 +1,82 @@
+"""Every Python block of the manual and of the read-me files runs, each page in a fresh process without a GPU."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import trunnion
+
+ROOT = Path(__file__).resolve().parents[2]
+_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PROLOGUE = "from trunnion import sim\nsim.start().torch_mode().__enter__()\nimport trunnion\n"
+
+
+def python_blocks(text: str) -> list[tuple[int, str]]:
+    """Return each block with the number of the line that it begins on."""
+    return [(text[: found.start(1)].count("\n") + 1, found[1]) for found in _BLOCK.finditer(text)]
+
+
+def page_source(name: str, text: str) -> str:
+    """Return a program that runs a page's blocks in one namespace, as files of their own for tracebacks."""
+    steps = [
+        f"exec(compile({chr(10) * (line - 1) + code!r}, {name!r}, 'exec'), names)"
+        for line, code in python_blocks(text)
+    ]
+    return "\n".join([_PROLOGUE, "names = {'__name__': 'page', 'trunnion': trunnion}", *steps])
+
+
+def _run(source: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-c", source]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for place in ("*.md", "docs/*.md", "core/*.md", "plugins/*/*.md")
+    for path in ROOT.glob(place)
+    if python_blocks(path.read_text("utf-8"))
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_code_of_a_page_runs(page: str) -> None:
+    done = _run(page_source(page, (ROOT / page).read_text("utf-8")))
+    assert done.returncode == 0, done.stderr
+
+
+def test_there_is_code_to_run() -> None:
+    assert {"README.md", "docs/quickstart.md", "docs/simulation.md"} <= set(PAGES)
+
+
+def test_a_page_that_is_wrong_is_noticed_with_its_line() -> None:
+    done = _run(
+        page_source("page.md", "# Page\n\n```python\nx = 1\n```\n\nText.\n\n```python\nassert x == 2\n```\n")
+    )
+    assert done.returncode != 0
+    assert 'File "page.md", line 10' in done.stderr
+
+
+def _modules_with_examples() -> list[str]:
+    root = Path(trunnion.__file__).parent
+    found = []
+    for module in pkgutil.walk_packages([str(root)], "trunnion."):
+        path = root.joinpath(*module.name.split(".")[1:])
+        file = path / "__init__.py" if module.ispkg else path.with_suffix(".py")
+        if ">>>" in file.read_text("utf-8"):
+            found.append(module.name)
+    return found
+
+
+@pytest.mark.parametrize("module", _modules_with_examples())
+def test_the_examples_in_docstrings_are_true(module: str) -> None:
+    result = doctest.testmod(importlib.import_module(module))
+    assert result.attempted
+    assert not result.failed
