@@ -1,6 +1,7 @@
 """The driver's structures and constants, as C lays them out.
 
-Source: CUDA Driver API, Data types used by CUDA driver; the layouts are those of ``cuda.h`` on a 64-bit machine.
+Source: CUDA Driver API, Data types used by CUDA driver; the layouts are those of ``cuda.h`` on a 64-bit
+machine.
 """
 
 from __future__ import annotations

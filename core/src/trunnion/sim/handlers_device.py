@@ -64,7 +64,7 @@ def _proc_address(call: Call, symbol: int | None, address: int | None, version: 
     put(ctypes.c_void_p, address, entry.address, "pfn")
 
 
-def _proc_address_v2(  # noqa: PLR0913 - the driver's own parameters
+def _proc_address_v2(
     call: Call, symbol: int | None, address: int | None, version: int, flags: int, status: int | None
 ) -> None:
     entry, result = _find(call, symbol, version, flags)

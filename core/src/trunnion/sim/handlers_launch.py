@@ -1,6 +1,7 @@
 """Launches.
 
-Source: CUDA Driver API, Execution Control; the statuses of broken rules are those of an H200 under driver 580.
+Source: CUDA Driver API, Execution Control; the statuses of broken rules are those of an H200 under driver
+580.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class _Request:
     extra: int | None
 
 
-def _launch(  # noqa: PLR0913 - the driver's own parameters
+def _launch(  # noqa: PLR0913, PLR0917 - the driver's own parameters
     call: Call,
     function: int | None,
     grid_x: int,
@@ -155,7 +156,9 @@ def _check_block(request: _Request, kernel: Kernel, device: Device) -> None:
     for axis, threads in enumerate(request.block):
         limit = device.attribute(DeviceAttribute.MAX_BLOCK_DIM_X + axis)
         if not 1 <= threads <= limit:
-            raise Refusal(Status.INVALID_VALUE, f"blockDim{_AXES[axis]} is {threads}, from 1 to {limit} is allowed")
+            raise Refusal(
+                Status.INVALID_VALUE, f"blockDim{_AXES[axis]} is {threads}, from 1 to {limit} is allowed"
+            )
     total = math.prod(request.block)
     most = device.attribute(DeviceAttribute.MAX_THREADS_PER_BLOCK)
     if kernel.info.max_threads is not None:
@@ -164,14 +167,18 @@ def _check_block(request: _Request, kernel: Kernel, device: Device) -> None:
         raise Refusal(Status.INVALID_VALUE, f"a block of {total} threads, {kernel.info.name!a} takes {most}")
     required = kernel.info.required_threads
     if required is not None and request.block != required:
-        raise Refusal(Status.INVALID_VALUE, f"a block of {request.block}, {kernel.info.name!a} needs {required}")
+        raise Refusal(
+            Status.INVALID_VALUE, f"a block of {request.block}, {kernel.info.name!a} needs {required}"
+        )
 
 
 def _check_grid(request: _Request, device: Device) -> None:
     for axis, blocks in enumerate(request.grid):
         limit = device.attribute(DeviceAttribute.MAX_GRID_DIM_X + axis)
         if not 1 <= blocks <= limit:
-            raise Refusal(Status.INVALID_VALUE, f"gridDim{_AXES[axis]} is {blocks}, from 1 to {limit} is allowed")
+            raise Refusal(
+                Status.INVALID_VALUE, f"gridDim{_AXES[axis]} is {blocks}, from 1 to {limit} is allowed"
+            )
 
 
 def _check_shared_memory(request: _Request, kernel: Kernel, device: Device) -> None:
@@ -231,7 +238,9 @@ def _parameters(request: _Request, kernel: Kernel) -> tuple[bytes, ...]:
     table = kernel.info.parameters
     if request.extra is not None:
         status = Status.INVALID_VALUE if request.parameters is not None else Status.NOT_SUPPORTED
-        raise Refusal(status, "parameters through extra are not simulated, and never allowed beside kernelParams")
+        raise Refusal(
+            status, "parameters through extra are not simulated, and never allowed beside kernelParams"
+        )
     with HostReader() as reader:
         pointers = reader.array(ctypes.c_void_p, request.parameters, len(table), "kernelParams")
         return tuple(

@@ -1,7 +1,8 @@
 """Libraries and kernels.
 
-Source: CUDA Driver API, Library Management. Where a driver under lazy loading finds a malformed image only when a
-kernel is asked for, the simulator finds it at once, as a driver under ``CUDA_MODULE_LOADING=EAGER`` does.
+Source: CUDA Driver API, Library Management. Where a driver under lazy loading finds a malformed image only
+when a kernel is asked for, the simulator finds it at once, as a driver under ``CUDA_MODULE_LOADING=EAGER``
+does.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def _image(address: int | None) -> bytes:
         start = reader.read(address, len(_ELF64) + 2, "code")
         if not start.startswith(_ELF64):
             if start.startswith(_PTX):
-                raise Refusal(Status.JIT_COMPILER_NOT_FOUND, "the image is PTX, which the simulator cannot compile")
+                raise Refusal(
+                    Status.JIT_COMPILER_NOT_FOUND, "the image is PTX, which the simulator cannot compile"
+                )
             if start[:4] in _FAT_BINARY:
                 raise Refusal(Status.NOT_SUPPORTED, "the image is a fat binary; load the cubin in it")
             raise Refusal(Status.INVALID_IMAGE, f"the image begins with {start.hex()}, no 64-bit ELF file")
@@ -53,7 +56,9 @@ def _image(address: int | None) -> bytes:
         (program_at, section_at), (program_size, program_count) = header[5:7], header[9:11]
         section_size, section_count = header[11:13]
         if section_size != _SECTION.size:
-            raise Refusal(Status.INVALID_IMAGE, f"section headers of {section_size} bytes, not {_SECTION.size}")
+            raise Refusal(
+                Status.INVALID_IMAGE, f"section headers of {section_size} bytes, not {_SECTION.size}"
+            )
         end = max(program_at + program_size * program_count, section_at + section_size * section_count)
         _check_size(end)
         table = reader.read((address or 0) + section_at, section_size * section_count, "the section table")
@@ -69,7 +74,7 @@ def _check_size(end: int) -> None:
         raise Refusal(Status.INVALID_IMAGE, f"the image's tables reach to {end} bytes")
 
 
-def _load(  # noqa: PLR0913 - the driver's own parameters
+def _load(
     call: Call,
     result: int | None,
     code: int | None,
@@ -81,11 +86,15 @@ def _load(  # noqa: PLR0913 - the driver's own parameters
     count: int,
 ) -> None:
     if jit_count or count:
-        raise Refusal(Status.NOT_SUPPORTED, f"{jit_count} JIT options and {count} library options, 0 are simulated")
+        raise Refusal(
+            Status.NOT_SUPPORTED, f"{jit_count} JIT options and {count} library options, 0 are simulated"
+        )
     try:
         data = _image(code)
     except Refusal as refusal:
-        if code and refusal.status is Status.INVALID_VALUE:  # what could not be read lies behind the image's end
+        if (
+            code and refusal.status is Status.INVALID_VALUE
+        ):  # what could not be read lies behind the image's end
             raise Refusal(Status.INVALID_IMAGE, refusal.reason) from refusal
         raise
     try:
@@ -116,12 +125,15 @@ def _get_kernel(call: Call, result: int | None, handle: int | None, name: int | 
     device = call.state.devices[0]  # all devices have one architecture
     if not can_run(library.info.arch, device):
         raise Refusal(
-            Status.NO_BINARY_FOR_GPU, f"the image is for {library.info.arch}, the device is {device.arch.name}"
+            Status.NO_BINARY_FOR_GPU,
+            f"the image is for {library.info.arch}, the device is {device.arch.name}",
         )
     symbol = text(name, "name")
     kernel = library.kernels.get(symbol)
     if kernel is None:
-        raise Refusal(Status.NOT_FOUND, f"no kernel {symbol!a} (there are: {', '.join(library.kernels) or 'none'})")
+        raise Refusal(
+            Status.NOT_FOUND, f"no kernel {symbol!a} (there are: {', '.join(library.kernels) or 'none'})"
+        )
     put(ctypes.c_void_p, result, kernel.handle, "pKernel")
     call.state.add(kernel)
 
@@ -171,7 +183,8 @@ def _set_attribute(call: Call, attribute: int, value: int, handle: int | None, o
     allowed = _settable(kernel, key, device)
     if value not in allowed:
         raise Refusal(
-            Status.INVALID_VALUE, f"{key.name} is {value}, from {allowed.start} to {allowed.stop - 1} is allowed"
+            Status.INVALID_VALUE,
+            f"{key.name} is {value}, from {allowed.start} to {allowed.stop - 1} is allowed",
         )
     kernel.attributes[device.ordinal, key] = value
     call.state.trace.add(AttributeSet(kernel.info.name, device.ordinal, key, value))
@@ -207,7 +220,8 @@ def _param_info(call: Call, handle: int | None, index: int, offset: int | None, 
     call.state.current()  # measured on an H200: without a context it is refused
     if index >= len(kernel.info.parameters):
         raise Refusal(
-            Status.INVALID_VALUE, f"parameter {index} of {len(kernel.info.parameters)} in {kernel.info.name!a}"
+            Status.INVALID_VALUE,
+            f"parameter {index} of {len(kernel.info.parameters)} in {kernel.info.name!a}",
         )
     parameter = kernel.info.parameters[index]
     put(ctypes.c_size_t, offset, parameter.offset, "paramOffset")

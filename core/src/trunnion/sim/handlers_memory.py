@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["HANDLERS"]
 
 
-def _fill(call: Call, itemsize: int, address: int, value: int, count: int, handle: int | None) -> None:  # noqa: PLR0913 - the driver's own parameters, and the width
+def _fill(call: Call, itemsize: int, address: int, value: int, count: int, handle: int | None) -> None:
     stream = call.stream(handle)
     device = call.state.stream_device(stream)
     if address % itemsize:
@@ -67,7 +67,7 @@ def _member(kind: type[enum.IntEnum], value: int, what: str) -> enum.IntEnum:
     return kind(value)
 
 
-def _encode_tiled(  # noqa: PLR0913 - the driver's own parameters
+def _encode_tiled(  # noqa: PLR0913, PLR0917 - the driver's own parameters
     call: Call,
     result: int | None,
     data_type: int,

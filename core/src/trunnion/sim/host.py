@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from trunnion.sim.status import Refusal, Status
 
@@ -20,7 +20,7 @@ class HostReader:
     Opened for each call and not once: after a fork, an old descriptor would go on to read the parent.
     """
 
-    def __enter__(self) -> HostReader:
+    def __enter__(self) -> Self:
         self._descriptor = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
         return self
 

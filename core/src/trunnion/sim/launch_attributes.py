@@ -78,9 +78,7 @@ def _cooperative(value: LaunchAttributeValue, _: Device, found: LaunchAttributes
 
 
 def _programmatic(value: LaunchAttributeValue, _: Device, found: LaunchAttributes) -> LaunchAttributes:
-    return replace(
-        found, programmatic_stream_serialization=value.programmaticStreamSerializationAllowed != 0
-    )
+    return replace(found, programmatic_stream_serialization=value.programmaticStreamSerializationAllowed != 0)
 
 
 def _priority(value: LaunchAttributeValue, _: Device, found: LaunchAttributes) -> LaunchAttributes:

@@ -41,7 +41,8 @@ class DeviceMemory:
     """All live allocations of all simulated devices."""
 
     def __init__(self) -> None:
-        # A finalizer can run in the middle of anything that this class does, in the same thread: hence an RLock.
+        # A finalizer can run in the middle of anything that this class does, in the same thread: hence an
+        # RLock.
         self._lock = threading.RLock()
         self._starts: list[int] = []
         self._live: dict[int, tuple[Allocation, weakref.ref[mmap.mmap]]] = {}

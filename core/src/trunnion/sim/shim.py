@@ -239,7 +239,14 @@ def _compiler() -> tuple[str, ...]:
 def _key(source: bytes, command: tuple[str, ...]) -> str:
     executable = Path(command[0]).resolve()
     details = executable.stat()
-    identity = (str(executable), details.st_size, details.st_mtime_ns, command[1:], _FLAGS, os.uname().machine)
+    identity = (
+        str(executable),
+        details.st_size,
+        details.st_mtime_ns,
+        command[1:],
+        _FLAGS,
+        os.uname().machine,
+    )
     return hashlib.sha256(source + repr(identity).encode()).hexdigest()[:32]
 
 

@@ -41,7 +41,7 @@ _FIRST_HANDLE: Final = 0x51_0000_0000_0000  # above every user-space address: no
 _HANDLE_STEP: Final = 0x100
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Context:
     """A primary context."""
 
@@ -50,7 +50,7 @@ class Context:
     references: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Stream:
     """A stream."""
 
@@ -58,7 +58,7 @@ class Stream:
     device: Device
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Library:
     """A loaded image."""
 
@@ -68,7 +68,7 @@ class Library:
     kernels: dict[str, Kernel] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
     """A kernel of a library; it serves every device."""
 
@@ -91,7 +91,7 @@ class Kernel:
         return -1 if attribute is FunctionAttribute.PREFERRED_SHARED_MEMORY_CARVEOUT else 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Function:
     """A kernel in one device's context."""
 
@@ -132,6 +132,8 @@ class DriverState:
         self.lock = threading.RLock()
         self.contexts = tuple(Context(self.new_handle(), device) for device in self.devices)
         self._stacks: dict[int, list[Context]] = {}
+        self._streams: dict[tuple[int, int], int] = {}
+        self._activated: set[int] = set()
         self.handled: dict[int, Context | Stream | Library | Kernel | Function] = {
             context.handle: context for context in self.contexts
         }
@@ -170,6 +172,28 @@ class DriverState:
         if not 0 <= ordinal < len(self.devices):
             raise Refusal(Status.INVALID_DEVICE, f"device {ordinal} of {len(self.devices)}")
         return self.devices[ordinal]
+
+    def activate(self, device: Device) -> None:
+        """Do what a tensor library does at its first use of a device: initialise, retain the primary context.
+
+        It makes no context current: that the library of the calling thread did so is nothing to rely on.
+        """
+        with self.lock:
+            self.initialized = True
+            if device.ordinal not in self._activated:
+                self._activated.add(device.ordinal)
+                self.contexts[device.ordinal].references += 1
+
+    def current_stream(self, device: int) -> int:
+        """Return the calling thread's current stream of a device; 0 unless `set_current_stream` set it."""
+        return self._streams.get((self.thread(), device), 0)
+
+    def set_current_stream(self, device: int, stream: int) -> int:
+        """Make a stream the calling thread's current one of a device, and return the one before."""
+        key = (self.thread(), device)
+        before = self._streams.get(key, 0)
+        self._streams[key] = stream
+        return before
 
     def stack(self) -> list[Context]:
         """Return the calling thread's context stack, the current one last."""

@@ -128,7 +128,7 @@ class Status(enum.IntEnum):
         return "no error" if self is Status.SUCCESS else self.name.lower().replace("_", " ")
 
 
-class Refusal(Exception):  # noqa: N818 - it is no error of the simulator: it becomes the status that the call returns
+class Refusal(Exception):  # noqa: N818 - no error: it becomes the call's status
     """Raised by a handler, and turned into the call's status where the call leaves.
 
     Parameters

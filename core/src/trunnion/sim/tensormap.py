@@ -1,8 +1,8 @@
 """Tensor maps of the simulated driver: a request, and the 128 bytes that stand for it.
 
 Everything here is in driver order, **innermost dimension first**, as in ``cuTensorMapEncodeTiled`` and in the
-coordinates of ``cp.async.bulk.tensor``. What the simulated encode writes holds the whole request, so that a kernel
-body reads back what was delivered and nothing else: there is no registry of maps.
+coordinates of ``cp.async.bulk.tensor``. What the simulated encode writes holds the whole request, so that a
+kernel body reads back what was delivered and nothing else: there is no registry of maps.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ class TiledRequest:
         return len(self.dims)
 
 
-# magic, checksum of all that follows, address, then type, rank, interleave, swizzle, promotion and fill; dims less
-# one (2^32 is allowed), strides, box and element strides, each with room for rank 5.
+# magic, checksum of all that follows, address, then type, rank, interleave, swizzle, promotion and fill;
+# dims less one (2^32 is allowed), strides, box and element strides, each with room for rank 5.
 _LAYOUT: Final = struct.Struct("<8sIQ6B5I4Q5H5B")
 _MAGIC: Final = b"trnTMAp\x01"
 _BODY: Final = 12
@@ -198,7 +198,9 @@ def decode(data: bytes) -> TiledRequest:
     """
     if len(data) != TENSOR_MAP_BYTES or not data.startswith(_MAGIC):
         raise CorruptArtifactError("tensor map", f"{len(data)} bytes that no simulated encode wrote")
-    (_, checksum, address, kind, rank, interleave, swizzle, promotion, fill, *rest) = _LAYOUT.unpack_from(data)
+    (_, checksum, address, kind, rank, interleave, swizzle, promotion, fill, *rest) = _LAYOUT.unpack_from(
+        data
+    )
     if checksum != zlib.crc32(data[_BODY:]):
         raise CorruptArtifactError("tensor map", "its bytes were changed after the encode")
     return TiledRequest(

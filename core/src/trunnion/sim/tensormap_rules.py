@@ -1,7 +1,8 @@
 """The rules of ``cuTensorMapEncodeTiled``, as the simulated driver holds callers to them.
 
-Source: CUDA Driver API, Tensor Map Object Management; rules marked *measured* are not documented, and were seen on
-an H200 under driver 580. The simulator refuses what the documentation forbids even where that driver lets it pass.
+Source: CUDA Driver API, Tensor Map Object Management; rules marked *measured* are not documented, and were
+seen on an H200 under driver 580. The simulator refuses what the documentation forbids even where that driver
+lets it pass.
 """
 
 from __future__ import annotations
@@ -102,7 +103,10 @@ def _box_rules(request: TiledRequest, device: Device) -> Iterator[str]:
 def _mode_rules(request: TiledRequest) -> Iterator[str]:
     if request.interleave is Interleave.B32 and request.swizzle is not Swizzle.B32:
         yield "interleave 32B needs swizzle 32B"
-    if request.data_type is TensorMapDataType.PACKED_16U6_ALIGN16B and request.interleave is not Interleave.NONE:
+    if (
+        request.data_type is TensorMapDataType.PACKED_16U6_ALIGN16B
+        and request.interleave is not Interleave.NONE
+    ):
         yield "16U6_ALIGN16B needs interleave NONE"
     swizzles = _PACKED_SWIZZLES.get(request.data_type)
     if swizzles is not None and request.swizzle not in swizzles:

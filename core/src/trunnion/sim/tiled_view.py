@@ -49,8 +49,8 @@ class _Span:
 class TiledView:
     """A delivered tensor map, over the memory of the device that the kernel runs on.
 
-    Values are those of the *logical* box. Where the hardware puts them in shared memory (the swizzle) is for the
-    kernel to undo, and so has no place here.
+    Values are those of the *logical* box. Where the hardware puts them in shared memory (the swizzle) is for
+    the kernel to undo, and so has no place here.
     """
 
     request: TiledRequest
@@ -77,8 +77,8 @@ class TiledView:
         Returns
         -------
         torch.Tensor
-            A new host tensor in row-major order, outermost dimension first. Elements outside the tensor are zero,
-            or NaN if the map asks for it.
+            A new host tensor in row-major order, outermost dimension first. Elements outside the tensor are
+            zero, or NaN if the map asks for it.
 
         Raises
         ------
@@ -163,9 +163,7 @@ class TiledView:
         address = self.request.address + sum(
             span.start * pitch for span, pitch in zip(spans, pitches, strict=True)
         )
-        steps = tuple(
-            span.step * pitch // row.itemsize for span, pitch in zip(spans, pitches, strict=True)
-        )
+        steps = tuple(span.step * pitch // row.itemsize for span, pitch in zip(spans, pitches, strict=True))
         return self.memory.view(address, row, tuple(span.inside for span in reversed(spans)), steps[::-1])
 
 
