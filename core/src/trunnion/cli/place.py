@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
 
+    from trunnion.compiled import CompiledProgram
     from trunnion.sim import KernelBody, Simulator
     from trunnion.sim.trace import Launched
 
@@ -46,11 +47,12 @@ class Place:
         """Return a context that raises what a kernel's body raised, where the launcher could only say that it did."""
         return contextlib.nullcontext() if self.simulator is None else self.simulator.reraise()
 
-    def register(self, bodies: Mapping[str, KernelBody]) -> None:
-        """Give kernels their Python bodies; on a GPU they have their own."""
+    def register(self, program: CompiledProgram, bodies: Mapping[str, KernelBody]) -> None:
+        """Give a program's kernels their Python bodies, by the names that the program uses; a GPU needs none."""
         if self.simulator is not None:
-            for symbol, body in bodies.items():
-                self.simulator.register_body(symbol, body)
+            for kernel in program.artifact.manifest.kernels:
+                if kernel.name in bodies:
+                    self.simulator.register_body(kernel.symbol, bodies[kernel.name])
 
 
 def gpu_name() -> str:

@@ -53,7 +53,7 @@ def run_program(  # noqa: PLR0913 - a command's options are its parameters
     simulate: Annotated[bool, typer.Option("--simulate", help="Run on the simulated driver.")] = False,
     bodies: Annotated[
         str,
-        typer.Option(help="A module, or a .py file, whose BODIES maps kernels' symbols to Python functions."),
+        typer.Option(help="A module, or a .py file, whose BODIES maps kernels' names to Python functions."),
     ] = "",
     size: Annotated[
         list[str] | None, typer.Option(help="A symbol's value, such as m=128; repeatable.")
@@ -67,8 +67,9 @@ def run_program(  # noqa: PLR0913 - a command's options are its parameters
     sizes = parse_sizes(size or ())
     with choose_place(simulate=simulate) as place:
         subject = _subject(program, backend, target)
-        place.register(_bodies(bodies))
+        functions = _bodies(bodies)
         compiled = subject.make()
+        place.register(compiled.program, functions)
         if subject.example is not None:
             _report_example(run_example(subject.example, compiled, place), as_json=as_json)
             return
@@ -126,7 +127,7 @@ def _bodies(name: str) -> Mapping[str, KernelBody]:
     bodies = getattr(module, "BODIES", None)
     if not isinstance(bodies, Mapping):
         raise ProgramError(
-            f"{shorten(name)} has no mapping BODIES from kernels' symbols to functions", field="--bodies"
+            f"{shorten(name)} has no mapping BODIES from kernels' names to functions", field="--bodies"
         )
     return bodies
 

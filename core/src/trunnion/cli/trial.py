@@ -69,7 +69,7 @@ class Outcome:
     """How many kernels were launched; None if it did not get so far."""
 
     largest_error: float | None = None
-    """The largest absolute difference from the reference; None if there is none to compare with."""
+    """The largest difference from the reference, relative to its greatest magnitude; None if there is no reference."""
 
     tolerance: float | None = None
     """The largest one that is allowed."""
@@ -119,15 +119,16 @@ def run_example(example: Example, compiled: Compiled, place: Place) -> Outcome:
     import torch
 
     program = compiled.program
-    place.register(example.bodies)
+    place.register(program, example.bodies)
     inputs = example.inputs(torch.Generator().manual_seed(0), place.device)
     before = place.launches()
     with place.watched():
         result = program(*inputs)
     after = place.launches()
     on_host = (value.cpu() if isinstance(value, torch.Tensor) else value for value in inputs)
-    difference = result.cpu().double() - example.reference(*on_host).double()
-    largest = float(difference.abs().max()) if difference.numel() else 0.0
+    reference = example.reference(*on_host).double()
+    scale = float(reference.abs().max()) or 1.0
+    largest = float((result.cpu().double() - reference).abs().max()) / scale
     return Outcome(
         name=example.name,
         backend=str(program.backend),
