@@ -29,11 +29,11 @@ LAYERS = {
     "registry": _CONTRACT | {"hookspecs"},
     "torch_runtime": _CONTRACT | {"sim"},
     "compiled": _MAKING | {"torch_runtime"},
-    "compile": _FRONT,
+    "compilation": _FRONT,
     "sim": _VALUES | {"image"},
     "examples": _VALUES | {"sim"},
-    "cli": _FRONT | {"compile", "examples", "sim"},
-    "testing": _FRONT | {"compile", "examples", "sim"},
+    "cli": _FRONT | {"compilation", "examples", "sim"},
+    "testing": _FRONT | {"compilation", "examples", "sim"},
 }
 """What each part of core may import. Nobody has ``testing``; ``cli`` has everything else."""
 

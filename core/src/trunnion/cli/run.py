@@ -98,16 +98,16 @@ def _subject(text: str, backend: str, target: str) -> _Subject:
                 "an artifact has its backend and its target; give neither --backend nor --target"
             )
         return _Subject(lambda: Compiled(trunnion.load(path), None))
-    options = {"backend": backend, "target": target or None}
+    build = partial(trunnion.compile, backend=backend, target=target or None)
     if path.is_file():
         try:
             source = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ProgramError(f"cannot read {shorten(text)}: {error}") from error
-        return _Subject(partial(timed, partial(trunnion.compile, KernelProgram.from_json(source), **options)))
+        return _Subject(partial(timed, partial(build, KernelProgram.from_json(source))))
     if text in examples.EXAMPLES:
         example = examples.load(text)
-        return _Subject(partial(timed, partial(trunnion.compile, example.program, **options)), example)
+        return _Subject(partial(timed, partial(build, example.program)), example)
     known = ", ".join(examples.EXAMPLES)
     raise ProgramError(f"got {shorten(text)}, expected a file, an artifact's folder or an example ({known})")
 
