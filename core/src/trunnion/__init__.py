@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trunnion.artifacts.artifact import Artifact
     from trunnion.artifacts.store import ArtifactStore
-    from trunnion.compilation import Choice, compile, explain, load  # noqa: A004 - the verb of the field
+    from trunnion.compilation import compile, load  # noqa: A004 - the verb of the field
     from trunnion.compiled import CompiledProgram
     from trunnion.contract.adapter import KernelAdapter, LoadedProgram
     from trunnion.contract.compiler import CompileRequest, DeviceCompiler, DeviceImage
@@ -43,13 +43,14 @@ if TYPE_CHECKING:
     from trunnion.model.program import DeviceCode, KernelProgram
     from trunnion.model.tensormap import TiledTensorMap
     from trunnion.registry import Registry, default_registry
+    from trunnion.selection import Choice, explain
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "trunnion.artifacts.artifact": ("Artifact",),
     "trunnion.artifacts.store": ("ArtifactStore",),
-    "trunnion.compilation": ("Choice", "compile", "explain", "load"),
+    "trunnion.compilation": ("compile", "load"),
     "trunnion.compiled": ("CompiledProgram",),
     "trunnion.contract.adapter": ("KernelAdapter", "LoadedProgram"),
     "trunnion.contract.compiler": ("CompileRequest", "DeviceCompiler", "DeviceImage"),
@@ -80,12 +81,59 @@ _HOMES = {
     "trunnion.model.program": ("DeviceCode", "KernelProgram"),
     "trunnion.model.tensormap": ("TiledTensorMap",),
     "trunnion.registry": ("Registry", "default_registry"),
+    "trunnion.selection": ("Choice", "explain"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [  # noqa: PLE0604 - one table names each public name once
+__all__ = [
+    "Artifact",
+    "ArtifactStore",
+    "BackendSpec",
+    "Capability",
+    "Check",
+    "Choice",
+    "CompileRequest",
+    "CompiledProgram",
+    "CompilerSpec",
+    "DType",
+    "DeviceCode",
+    "DeviceCompiler",
+    "DeviceImage",
+    "Expr",
+    "GeneratedSource",
+    "KernelAdapter",
+    "KernelLaunch",
+    "KernelProgram",
+    "LaunchPlan",
+    "LoadedProgram",
+    "ProgramBuilder",
+    "Registry",
+    "ScalarParam",
+    "Signature",
+    "SourceWrapper",
+    "Symbol",
+    "Target",
+    "TensorParam",
+    "TiledTensorMap",
+    "TrunnionError",
     "__version__",
-    *sorted(_HOME_OF),
+    "ceildiv",
+    "compile",
+    "default_registry",
+    "dtype",
+    "eq",
+    "explain",
+    "ge",
+    "gt",
+    "hookimpl",
+    "le",
+    "load",
+    "lt",
+    "maximum",
+    "minimum",
+    "ne",
+    "select",
+    "symbols",
 ]
 
 

@@ -1,4 +1,4 @@
-"""`compile`, `load` and `explain`: from a program to something that can be called."""
+"""`compile` and `load`: from a program to something that can be called."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from trunnion.artifacts.store import ArtifactStore
 from trunnion.compiled import PROGRAM_FILE, CompiledProgram
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
-from trunnion.errors import ArgumentTypeError, DeviceRequirementError, ProgramError, UnsupportedFeatureError, shorten
+from trunnion.errors import (
+    DeviceRequirementError,
+    ProgramError,
+    shorten,
+)
 from trunnion.registry import default_registry
+from trunnion.selection import choose_backend, choose_compiler
 
 if TYPE_CHECKING:
     import os
@@ -28,21 +33,7 @@ if TYPE_CHECKING:
     from trunnion.model.program import KernelProgram
     from trunnion.registry import Registry
 
-__all__ = ["Choice", "compile", "explain", "load"]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What `explain` says of one backend."""
-
-    backend: str
-    """The backend's name."""
-
-    chosen: bool
-    """Whether ``backend="auto"`` takes it."""
-
-    reason: str
-    """Why it is taken, or why not."""
+__all__ = ["compile", "load"]
 
 
 def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with everything that it can say
@@ -133,106 +124,6 @@ def load(artifact: Artifact | str | os.PathLike[str], *, registry: Registry | No
     return CompiledProgram(whole, spec)
 
 
-def explain(program: KernelProgram, *, registry: Registry | None = None) -> tuple[Choice, ...]:
-    """Say of each installed backend whether ``backend="auto"`` would take it, and why not.
-
-    Parameters
-    ----------
-    program
-        The program.
-    registry
-        The plugins to choose from; None: those that are installed.
-    """
-    plugins = registry or default_registry()
-    plan = program.plan()
-    choices, taken = [], False
-    for spec in _by_rank(plugins.backends()):
-        reason = _refusal(spec, plan, program, plugins)
-        chosen = not reason and not taken
-        taken = taken or chosen
-        choices.append(Choice(spec.name, chosen, reason or ("chosen" if chosen else "usable, but of lower rank")))
-    choices += [Choice(missing.name, chosen=False, reason=missing.reason) for missing in plugins.unavailable()]
-    return tuple(choices)
-
-
-# Selection ----------------------------------------------------------------------------------------------------------
-
-
-def _by_rank(specs: tuple[BackendSpec, ...]) -> list[BackendSpec]:
-    return sorted(specs, key=lambda spec: (-spec.auto_rank, spec.name))
-
-
-def _refusal(spec: BackendSpec, plan: LaunchPlan, program: KernelProgram, registry: Registry) -> str:
-    """Why a backend cannot take a program; empty if it can."""
-    capable = [kind for kind, declared in spec.targets.items() if plan.requires <= declared]
-    if not capable:
-        missing = plan.requires - frozenset().union(*spec.targets.values())
-        return f"does not support {', '.join(sorted(missing or plan.requires))}"
-    probe = spec.probe()
-    if not probe.usable:
-        return probe.detail
-    if not any(_fits(compiler, spec, program) for compiler in registry.compilers()):
-        languages = ", ".join(sorted({part.language for part in program.code}))
-        return f"no installed device compiler makes of {languages} what it launches ({', '.join(spec.accepts)})"
-    return ""
-
-
-def _fits(compiler: CompilerSpec, backend: BackendSpec, program: KernelProgram) -> bool:
-    speaks = all(part.language in compiler.languages for part in program.code)
-    return speaks and bool(set(compiler.produces) & set(backend.accepts)) and bool(
-        set(compiler.targets) & set(backend.targets)
-    )
-
-
-def _choose_backend(program: KernelProgram, name: str, plan: LaunchPlan, registry: Registry) -> BackendSpec:
-    if not isinstance(name, str):
-        raise ArgumentTypeError("backend", type(name).__name__, "a backend's name, or 'auto'")
-    if name != "auto":
-        return registry.backend(name)
-    reasons = {}
-    for spec in _by_rank(registry.backends()):
-        reasons[spec.name] = _refusal(spec, plan, program, registry)
-        if not reasons[spec.name]:
-            return spec
-    if not reasons:
-        return registry.backend(name)  # says that none is installed
-    text = "; ".join(f"{backend}: {reason}" for backend, reason in reasons.items())
-    raise UnsupportedFeatureError("every installed backend", sorted(plan.requires) or ["this program"], text)
-
-
-def _choose_compiler(
-    program: KernelProgram, name: str | None, backend: BackendSpec, registry: Registry
-) -> CompilerSpec:
-    if name is not None:
-        spec = registry.compiler(name)
-        if not _fits(spec, backend, program):
-            languages = ", ".join(sorted({part.language for part in program.code}))
-            hint = f"it compiles {', '.join(spec.languages)} to {', '.join(spec.produces)}"
-            raise UnsupportedFeatureError(spec.name, [f"{languages} for {backend.name}"], hint)
-        return spec
-    fitting = [spec for spec in registry.compilers() if _fits(spec, backend, program)]
-    if not fitting:
-        languages = sorted({part.language for part in program.code})
-        hint = f"install a device compiler for it; see: trunnion backends ({backend.name} loads {backend.accepts})"
-        raise UnsupportedFeatureError("every installed device compiler", languages, hint)
-    usable = [spec for spec in fitting if spec.probe().usable]
-    return min(usable or fitting, key=lambda spec: (-spec.auto_rank, spec.name))
-
-
-def _target(program: KernelProgram, given: str | Target | None, compiler: DeviceCompiler) -> Target:
-    if given is not None:
-        return Target.parse(given)
-    named = {part.target for part in program.code if part.target}
-    if len(named) > 1:
-        raise ProgramError(f"the parts name different targets: {', '.join(sorted(named))}", field="code")
-    if named:
-        return Target.parse(named.pop())
-    found = compiler.default_target()
-    if found is None:
-        raise DeviceRequirementError("a target", "none, and no device to take it from", "pass target='sm_90a', say")
-    return found
-
-
 # Building -----------------------------------------------------------------------------------------------------------
 
 
@@ -269,12 +160,26 @@ class _Job:
 
 def _job(program: KernelProgram, backend: str, compiler: str | None, registry: Registry) -> _Job:
     plan = program.plan()
-    chosen = _choose_backend(program, backend, plan, registry)
-    spec = _choose_compiler(program, compiler, chosen, registry)
+    chosen = choose_backend(program, backend, plan, registry)
+    spec = choose_compiler(program, compiler, chosen, registry)
     return _Job(program, plan, chosen, spec, spec.load_compiler()())
 
 
 def _from_store(store: ArtifactStore, job: _Job, request: CompileRequest, inputs: dict[str, str]) -> Artifact:
-    return store.get_or_build(
-        artifact_key(inputs), lambda staging: job.build(request, staging).keyed(inputs)
-    )
+    return store.get_or_build(artifact_key(inputs), lambda staging: job.build(request, staging).keyed(inputs))
+
+
+def _target(program: KernelProgram, given: str | Target | None, compiler: DeviceCompiler) -> Target:
+    if given is not None:
+        return Target.parse(given)
+    named = {part.target for part in program.code if part.target}
+    if len(named) > 1:
+        raise ProgramError(f"the parts name different targets: {', '.join(sorted(named))}", field="code")
+    if named:
+        return Target.parse(named.pop())
+    found = compiler.default_target()
+    if found is None:
+        raise DeviceRequirementError(
+            "a target", "none, and no device to take it from", "pass target='sm_90a', say"
+        )
+    return found

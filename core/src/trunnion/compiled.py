@@ -6,7 +6,13 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from trunnion.contract.spec import Target
-from trunnion.errors import ArgumentTypeError, ArgumentValueError, CorruptArtifactError, LifecycleError, shorten
+from trunnion.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    CorruptArtifactError,
+    LifecycleError,
+    shorten,
+)
 from trunnion.model.program import KernelProgram
 from trunnion.torch_runtime import default_runtime
 
@@ -96,7 +102,9 @@ class CompiledProgram:
         """
         name = f"image.{kind}"
         if name not in self.artifact.files:
-            kept = ", ".join(sorted(file for file in self.artifact.files if file.startswith("image."))) or "none"
+            kept = (
+                ", ".join(sorted(file for file in self.artifact.files if file.startswith("image."))) or "none"
+            )
             raise ArgumentValueError("kind", shorten(kind), f"the kind of an image that is kept ({kept})")
         return self.artifact.files[name]
 
@@ -152,7 +160,9 @@ class CompiledProgram:
             return out
         if len(self.plan.results) == 1:
             return (out,)
-        raise ArgumentTypeError("out", type(out).__name__, f"a sequence of {len(self.plan.results)} tensors, or None")
+        raise ArgumentTypeError(
+            "out", type(out).__name__, f"a sequence of {len(self.plan.results)} tensors, or None"
+        )
 
     # Life ------------------------------------------------------------------------------------------------------
 
@@ -211,7 +221,9 @@ def _stream_handle(stream: Any) -> int | None:
         return int(stream.__cuda_stream__()[1])
     if hasattr(stream, "cuda_stream"):
         return int(stream.cuda_stream)
-    raise ArgumentTypeError("stream", type(stream).__name__, "None, an int, or an object with __cuda_stream__")
+    raise ArgumentTypeError(
+        "stream", type(stream).__name__, "None, an int, or an object with __cuda_stream__"
+    )
 
 
 def _device_ordinal(device: Any) -> int | None:
@@ -219,5 +231,7 @@ def _device_ordinal(device: Any) -> int | None:
         return device
     kind, _, index = str(device).partition(":")
     if kind != "cuda" or not (index or "0").isdecimal():
-        raise ArgumentTypeError("device", shorten(str(device)), "None, an ordinal, or a device such as 'cuda:0'")
+        raise ArgumentTypeError(
+            "device", shorten(str(device)), "None, an ordinal, or a device such as 'cuda:0'"
+        )
     return int(index or 0)

@@ -315,7 +315,7 @@ class CompileError(TrunnionError):
         The first line that the log complains about, counted from 1; 0 if it names none.
     """
 
-    def __init__(  # noqa: PLR0913 - an error report is exactly these facts, and an exception pickles by its arguments
+    def __init__(
         self,
         compiler: str,
         log: str,

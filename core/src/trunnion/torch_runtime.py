@@ -28,7 +28,9 @@ class TorchRuntime:
         try:
             import torch  # noqa: PLC0415 - importing trunnion must not import torch
         except ImportError as error:
-            raise BackendUnavailableError("torch", "torch", "torch is not installed; pip install torch") from error
+            raise BackendUnavailableError(
+                "torch", "torch", "torch is not installed; pip install torch"
+            ) from error
         self._torch = torch
         self.tensor_type: type = torch.Tensor
         self.strided: Any = torch.strided
@@ -38,7 +40,9 @@ class TorchRuntime:
         found = getattr(self._torch, dtype.name, None)
         if found is None:
             have = f"torch {self._torch.__version__}"
-            raise DeviceRequirementError(f"a torch that has the dtype {dtype.name}", have, "install a newer torch")
+            raise DeviceRequirementError(
+                f"a torch that has the dtype {dtype.name}", have, "install a newer torch"
+            )
         return found
 
     def current_stream(self, device: int) -> int:

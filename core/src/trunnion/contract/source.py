@@ -74,10 +74,14 @@ class SourceWrapper(ABC):
         declared = self.spec.targets.get(target_kind)
         if declared is None:
             known = ", ".join(sorted(self.spec.targets))
-            raise UnsupportedFeatureError(self.spec.name, [f"target {target_kind!r}"], f"it launches on: {known}")
+            raise UnsupportedFeatureError(
+                self.spec.name, [f"target {target_kind!r}"], f"it launches on: {known}"
+            )
         missing = sorted(plan.requires - declared)
         if missing:
-            raise UnsupportedFeatureError(self.spec.name, missing, "choose another backend, see trunnion.explain()")
+            raise UnsupportedFeatureError(
+                self.spec.name, missing, "choose another backend, see trunnion.explain()"
+            )
         return self.emit(plan)
 
     @abstractmethod

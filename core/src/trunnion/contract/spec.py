@@ -38,7 +38,9 @@ class Target:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.kind):
-            raise ProgramError(f"got kind {shorten(self.kind)}, expected a word such as 'cuda'", field="target")
+            raise ProgramError(
+                f"got kind {shorten(self.kind)}, expected a word such as 'cuda'", field="target"
+            )
         if not _ARCH.fullmatch(self.arch):
             raise ProgramError(
                 f"got architecture {shorten(self.arch)}, expected one such as 'sm_90a'", field="target"
@@ -154,5 +156,6 @@ class CompilerSpec:
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise ProgramError(
-            f"got plugin name {shorten(name)}, expected lower-case letters, digits and underscores", field="name"
+            f"got plugin name {shorten(name)}, expected lower-case letters, digits and underscores",
+            field="name",
         )

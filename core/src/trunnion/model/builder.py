@@ -107,7 +107,9 @@ class ProgramBuilder:
         try:
             self._launches.append(KernelLaunch(kernel, tuple(args), grid, block, **fields))  # type: ignore[arg-type]  # the constructor normalises
         except TypeError as error:
-            raise ProgramError(f"got unknown fields: {error}", field=f"launches[{len(self._launches)}]") from error
+            raise ProgramError(
+                f"got unknown fields: {error}", field=f"launches[{len(self._launches)}]"
+            ) from error
 
     def build(self) -> KernelProgram:
         """Return the program.

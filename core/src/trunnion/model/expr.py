@@ -97,7 +97,9 @@ class Expr:
         return binary(Op.SUB, 0, self)
 
     def __bool__(self) -> NoReturn:
-        raise ExprError("an expression has no truth value before a call; use eq(), lt(), select() to build one")
+        raise ExprError(
+            "an expression has no truth value before a call; use eq(), lt(), select() to build one"
+        )
 
     def cast(self, to: DType | str) -> Expr:
         """Return this value as an integer of type ``to``; out of its range is an error at the call.
@@ -132,7 +134,9 @@ class Const(Expr):
 
     def __post_init__(self) -> None:
         if type(self.value) is not int:
-            raise ExprError(f"got {type(self.value).__name__} {shorten(str(self.value))}, expected an integer")
+            raise ExprError(
+                f"got {type(self.value).__name__} {shorten(str(self.value))}, expected an integer"
+            )
         if self.value not in INT64:
             raise ExprError(f"{self.value} does not fit 64 signed bits")
         _seal(self, Interval(self.value, self.value))
@@ -163,7 +167,9 @@ class Symbol(Expr):
         if not self.name:
             raise ExprError("a symbol needs a name")
         if self.min not in INT64 or self.max not in INT64 or self.min > self.max:
-            raise ExprError(f"got min={self.min}, max={self.max}, expected min <= max, in 64 signed bits", field=where)
+            raise ExprError(
+                f"got min={self.min}, max={self.max}, expected min <= max, in 64 signed bits", field=where
+            )
         if not 1 <= self.multiple_of <= INT64_MAX:
             raise ExprError(f"got multiple_of={self.multiple_of}, expected at least 1", field=where)
         _seal(self, Interval(self.min, self.max))

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["format_expr", "parse_expr"]
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TOKEN = re.compile(r'\s*(?:(\d{1,20})|([A-Za-z_][A-Za-z0-9_]*)|("(?:[^"\\]|\\.)*")|(//|[-+*%(),]))', re.DOTALL)
+_TOKEN = re.compile(
+    r'\s*(?:(\d{1,20})|([A-Za-z_][A-Za-z0-9_]*)|("(?:[^"\\]|\\.)*")|(//|[-+*%(),]))', re.DOTALL
+)
 _CALLS = {op.value: op for op in Op if not op.is_infix}
 _RESERVED = frozenset({*_CALLS, "select", "cast"})
 _BINDING = {"+": 1, "-": 1, "*": 2, "//": 2, "%": 2}

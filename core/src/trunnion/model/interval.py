@@ -57,7 +57,9 @@ class Interval:
         divisors = [part for part in (_negative(other), _positive(other)) if part is not None]
         if not divisors:
             return Interval(0, 0)
-        return _hull(a // b for a in (self.low, self.high) for part in divisors for b in (part.low, part.high))
+        return _hull(
+            a // b for a in (self.low, self.high) for part in divisors for b in (part.low, part.high)
+        )
 
     def __mod__(self, other: Interval) -> Interval:
         low = min(0, other.low + 1) if other.low < 0 else 0

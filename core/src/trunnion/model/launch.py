@@ -13,7 +13,7 @@ from trunnion.model.tensormap import TiledTensorMap
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Argument", "Dims", "KernelLaunch", "MAX_BLOCK", "MAX_GRID", "MAX_THREADS"]
+__all__ = ["MAX_BLOCK", "MAX_GRID", "MAX_THREADS", "Argument", "Dims", "KernelLaunch"]
 
 Argument = TensorParam | ScalarParam | TiledTensorMap | Expr
 """What a launch passes: a tensor's pointer, a scalar, a tensor map by value, or an integer expression.
@@ -92,7 +92,9 @@ class KernelLaunch:
             raise ProgramError("a kernel's name cannot hold a NUL character", field="kernel")
         object.__setattr__(self, "args", tuple(self._argument(i, arg) for i, arg in enumerate(self.args)))
         if len(self.args) > _MAX_ARGUMENTS:
-            raise ProgramError(f"got {len(self.args)} arguments, expected at most {_MAX_ARGUMENTS}", field="args")
+            raise ProgramError(
+                f"got {len(self.args)} arguments, expected at most {_MAX_ARGUMENTS}", field="args"
+            )
         for name in ("grid", "block"):
             object.__setattr__(self, name, _dims(getattr(self, name), name))
         if self.cluster is not None:
@@ -122,6 +124,8 @@ class KernelLaunch:
         for extent in self.block:
             threads *= max(extent.bounds.low, 1)
         if threads > MAX_THREADS:
-            raise ProgramError(f"got at least {threads} threads, expected at most {MAX_THREADS}", field="block")
+            raise ProgramError(
+                f"got at least {threads} threads, expected at most {MAX_THREADS}", field="block"
+            )
         if self.dynamic_smem_bytes.bounds.high < 0:
             raise ProgramError("the size is negative in every call", field="dynamic_smem_bytes")

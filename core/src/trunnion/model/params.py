@@ -70,7 +70,9 @@ class TensorParam:
         object.__setattr__(self, "dtype", dtype(self.dtype))
         object.__setattr__(self, "shape", _exprs(self.shape, "shape"))
         if len(self.shape) > _MAX_RANK:
-            raise ProgramError(f"got {len(self.shape)} dimensions, expected at most {_MAX_RANK}", field="shape")
+            raise ProgramError(
+                f"got {len(self.shape)} dimensions, expected at most {_MAX_RANK}", field="shape"
+            )
         if self.strides is not None:
             object.__setattr__(self, "strides", _exprs(self.strides, "strides"))
             if len(self.strides or ()) != len(self.shape):
@@ -124,7 +126,9 @@ class ScalarParam:
         if not self.dtype.struct_code:
             raise ProgramError(f"dtype {self.dtype} cannot travel as a scalar", field=f"{where}.dtype")
         if self.symbol is not None and not self.dtype.is_integer:
-            raise ProgramError(f"got dtype {self.dtype}, expected an integer type under a symbol", field=f"{where}.symbol")
+            raise ProgramError(
+                f"got dtype {self.dtype}, expected an integer type under a symbol", field=f"{where}.symbol"
+            )
 
 
 Param = TensorParam | ScalarParam
@@ -175,7 +179,8 @@ class Signature:
         for symbol in self._symbols():
             if known.setdefault(symbol.name, symbol) != symbol:
                 raise ProgramError(
-                    f"symbol {shorten(symbol.name)} is declared twice with different bounds", field="signature"
+                    f"symbol {shorten(symbol.name)} is declared twice with different bounds",
+                    field="signature",
                 )
 
     @property

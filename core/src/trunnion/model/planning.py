@@ -242,13 +242,17 @@ class _Planner:
         match argument:
             case PointerArgument(slot):
                 tensor = (*signature.tensors, *signature.outputs)[slot]
-                return KernelParameter(_POINTER_BYTES, _POINTER_BYTES, f"a pointer to {tensor.dtype} (8 bytes)")
+                return KernelParameter(
+                    _POINTER_BYTES, _POINTER_BYTES, f"a pointer to {tensor.dtype} (8 bytes)"
+                )
             case ScalarArgument(slot):
                 return _number(signature.scalars[slot].dtype)
             case ExprArgument(_, to):
                 return _number(to)
             case MapArgument():
-                return KernelParameter(TENSOR_MAP_BYTES, TENSOR_MAP_ALIGNMENT, f"a tensor map ({TENSOR_MAP_BYTES} bytes)")
+                return KernelParameter(
+                    TENSOR_MAP_BYTES, TENSOR_MAP_ALIGNMENT, f"a tensor map ({TENSOR_MAP_BYTES} bytes)"
+                )
 
 
 def _number(kind: DType) -> KernelParameter:

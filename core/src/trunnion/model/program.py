@@ -58,7 +58,9 @@ class DeviceCode:
         for name in ("includes", "defines"):
             object.__setattr__(self, name, tuple((key, value) for key, value in getattr(self, name)))
         if isinstance(self.source, str) == (self.language in _BINARY):
-            raise ProgramError(f"got {type(self.source).__name__} for language {self.language!r}", field="code.source")
+            raise ProgramError(
+                f"got {type(self.source).__name__} for language {self.language!r}", field="code.source"
+            )
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], language: str = "", **fields: object) -> DeviceCode:
@@ -73,7 +75,9 @@ class DeviceCode:
         found = language or _LANGUAGE_OF_SUFFIX.get(file.suffix, "")
         if not found:
             known = ", ".join(_LANGUAGE_OF_SUFFIX)
-            raise ProgramError(f"got suffix {file.suffix!r}, expected one of {known} or language=", field="code")
+            raise ProgramError(
+                f"got suffix {file.suffix!r}, expected one of {known} or language=", field="code"
+            )
         try:
             source = file.read_bytes() if found in _BINARY else file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -170,9 +174,13 @@ def _check_references(launch: KernelLaunch, members: set[Param], known: set[Symb
         field = f"args[{index}]"
         param = argument.tensor if isinstance(argument, TiledTensorMap) else argument
         if isinstance(param, (TensorParam, ScalarParam)) and param not in members:
-            raise ProgramError(f"{shorten(param.name)} is not a parameter of this program's signature", field=field)
+            raise ProgramError(
+                f"{shorten(param.name)} is not a parameter of this program's signature", field=field
+            )
         places += [(field, expr) for expr in _expressions(argument)]
     for field, expr in places:
         for node in walk(expr):
             if isinstance(node, Symbol) and node not in known:
-                raise ProgramError(f"symbol {shorten(node.name)} does not stand in the signature", field=field)
+                raise ProgramError(
+                    f"symbol {shorten(node.name)} does not stand in the signature", field=field
+                )

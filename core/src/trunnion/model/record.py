@@ -100,7 +100,9 @@ class Record:
             raise ProgramError("is missing", field=f"{self.path}.{name}")
         value = self._left.pop(name)
         if type(value) is not kind:
-            raise ProgramError(f"got {type(value).__name__}, expected {kind.__name__}", field=f"{self.path}.{name}")
+            raise ProgramError(
+                f"got {type(value).__name__}, expected {kind.__name__}", field=f"{self.path}.{name}"
+            )
         return value
 
     def _members(self, name: str, kind: type[_T]) -> tuple[_T, ...]:
@@ -108,6 +110,7 @@ class Record:
         for index, value in enumerate(members):
             if type(value) is not kind:
                 raise ProgramError(
-                    f"got {type(value).__name__}, expected {kind.__name__}", field=f"{self.path}.{name}[{index}]"
+                    f"got {type(value).__name__}, expected {kind.__name__}",
+                    field=f"{self.path}.{name}[{index}]",
                 )
         return tuple(members)

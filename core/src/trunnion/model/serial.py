@@ -41,7 +41,8 @@ def dump_program(program: KernelProgram) -> str:
         "schema": SCHEMA,
         "name": program.name,
         "symbols": [
-            {"name": s.name, "min": s.min, "max": s.max, "multiple_of": s.multiple_of} for s in signature.symbols()
+            {"name": s.name, "min": s.min, "max": s.max, "multiple_of": s.multiple_of}
+            for s in signature.symbols()
         ],
         "params": [_dump_param(param) for param in signature.params],
         "outputs": [_dump_param(output) for output in signature.outputs],

@@ -135,7 +135,9 @@ class TiledTensorMap:
             raise error.within(f"tensor map {shorten(self.label or 'over ' + self.tensor.name)}") from None
         broken = broken_rules(self._known_fields())
         if broken:
-            raise TensorMapError(broken, field=f"tensor map {shorten(self.label or 'over ' + self.tensor.name)}")
+            raise TensorMapError(
+                broken, field=f"tensor map {shorten(self.label or 'over ' + self.tensor.name)}"
+            )
 
     def _normalise(self) -> None:
         for name, kind in _ENUMS.items():
@@ -143,7 +145,9 @@ class TiledTensorMap:
         if self.dtype is not None:
             object.__setattr__(self, "dtype", dtype(self.dtype))
         if self.element_type.tma_code is None:
-            raise ProgramError(f"dtype {self.element_type} has no tensor map type; name one to read it as", field="dtype")
+            raise ProgramError(
+                f"dtype {self.element_type} has no tensor map type; name one to read it as", field="dtype"
+            )
         object.__setattr__(self, "element_offset", as_expr(self.element_offset))
         for name in ("shape", "strides"):
             given = getattr(self, name)

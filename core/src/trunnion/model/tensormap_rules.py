@@ -168,7 +168,10 @@ RULES: tuple[Rule, ...] = (
     Rule("each box dimension is 1 to 256", lambda f: _outside("box_dim", f.box, 1, _MAX_BOX)),
     Rule("without interleave, the innermost box dimension spans a multiple of 16 bytes", _inner_box),
     Rule("without interleave, the innermost box dimension fits the swizzle's span", _swizzle_span),
-    Rule("each element stride is 1 to 8", lambda f: _outside("element_strides", f.element_strides, 1, _MAX_STEP)),
+    Rule(
+        "each element stride is 1 to 8",
+        lambda f: _outside("element_strides", f.element_strides, 1, _MAX_STEP),
+    ),
     Rule("interleave 32B goes with swizzle 32B", _interleave_swizzle),
     Rule("NaN fill is for float types only", _fill),
 )

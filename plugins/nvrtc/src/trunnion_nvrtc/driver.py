@@ -25,7 +25,7 @@ _ADVICE = {
     "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": "the PTX is newer than the driver: compile to a cubin",
     "CUDA_ERROR_NOT_FOUND": "the image has no symbol of that name",
     "CUDA_ERROR_NO_DEVICE": "no CUDA device is visible: is CUDA_VISIBLE_DEVICES empty?",
-    "CUDA_ERROR_INVALID_HANDLE": "a handle is of another device or was destroyed: is the stream one of the tensors' device?",
+    "CUDA_ERROR_INVALID_HANDLE": "a handle is stale or of another device: is the stream one of the tensors' device?",
 }
 
 
@@ -78,7 +78,9 @@ class CudaDriver:
     def __init__(self) -> None:
         try:
             (status,) = cu.cuInit(0)
-        except RuntimeError as error:  # what cuda.bindings raises when libcuda.so.1 or a symbol of it is missing
+        except (
+            RuntimeError
+        ) as error:  # what cuda.bindings raises if libcuda.so.1, or a symbol of it, is missing
             raise BackendUnavailableError(
                 "nvrtc",
                 "trunnion-nvrtc",

@@ -71,7 +71,9 @@ def _emit_unpacking(out: SourceWriter, plan: LaunchPlan) -> None:
 def _emit_structure(out: SourceWriter, tensor: TensorSlot) -> None:
     t, name = f"t{tensor.index}", python_string(tensor.name)
     lazy = {Kind.FLOAT: f" or {t}.is_neg()", Kind.COMPLEX: f" or {t}.is_neg() or {t}.is_conj()"}
-    with out.block(f"if type({t}) is not Tensor or {t}.layout is not strided{lazy.get(tensor.dtype.kind, '')}:"):
+    with out.block(
+        f"if type({t}) is not Tensor or {t}.layout is not strided{lazy.get(tensor.dtype.kind, '')}:"
+    ):
         out.line(f"check_tensor({name}, {t})")
     with out.block(f"if {t}.dtype is not dtype_{tensor.dtype.name}:"):
         out.line(f"raise dtype_error({name}, {t}, {python_string(tensor.dtype.name)})")
@@ -81,7 +83,9 @@ def _emit_structure(out: SourceWriter, tensor: TensorSlot) -> None:
     if tensor.shape:
         out.line(f"{', '.join(f'd{tensor.index}_{axis}' for axis in range(len(tensor.shape)))}, = shape")
         if tensor.strides is not None:
-            out.line(f"{', '.join(f'r{tensor.index}_{axis}' for axis in range(len(tensor.shape)))}, = {t}.stride()")
+            out.line(
+                f"{', '.join(f'r{tensor.index}_{axis}' for axis in range(len(tensor.shape)))}, = {t}.stride()"
+            )
 
 
 def _emit_device(out: SourceWriter, inputs: list[TensorSlot]) -> None:
@@ -138,7 +142,12 @@ def _emit_binding(out: SourceWriter, plan: LaunchPlan, binding: Binding) -> None
         allowed.append(f"a multiple of {binding.multiple_of}")
     if wrong:
         with out.block(f"if {' or '.join(wrong)}:"):
-            texts = (python_string(argument), python_string(place), variable, python_string(", ".join(allowed)))
+            texts = (
+                python_string(argument),
+                python_string(place),
+                variable,
+                python_string(", ".join(allowed)),
+            )
             out.line(f"raise symbol_error({', '.join(texts)})")
 
 
@@ -204,5 +213,6 @@ def _emit_outputs(out: SourceWriter, plan: LaunchPlan, printer: ExprPrinter) -> 
         for position, tensor in enumerate(outputs):
             shape = python_tuple([f"x{tensor.index}_{axis}" for axis in range(len(tensor.shape))])
             given = f"{python_string(tensor.name)}, out[{position}]"
-            out.line(f"check_output({given}, ({shape}, dtype_{tensor.dtype.name}, {tensor.alignment}, device))")
-
+            out.line(
+                f"check_output({given}, ({shape}, dtype_{tensor.dtype.name}, {tensor.alignment}, device))"
+            )

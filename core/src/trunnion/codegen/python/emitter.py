@@ -68,7 +68,9 @@ class _Emitter:
 
     def module(self) -> str:
         out = self.out
-        out.line(f'"""Launcher of plan {self.plan.hash}; emitter {VERSION}, dialect {self.dialect.version}."""')
+        out.line(
+            f'"""Launcher of plan {self.plan.hash}; emitter {VERSION}, dialect {self.dialect.version}."""'
+        )
         out.lines("", "from struct import Struct", "")
         out.line("from trunnion.codegen.python.facade import LaunchSpec")
         out.line("from trunnion.codegen.python.maps import MapSpec")
@@ -107,9 +109,13 @@ class _Emitter:
         """Bind everything that a call needs as a variable of the closure."""
         out, plan = self.out, self.plan
         out.line("Tensor, strided, check_tensor = context.tensor_type, context.strided, context.check_tensor")
-        out.line("check_device, check_pointer, check_output = context.check_device, context.check_pointer, context.check_output")
+        out.line(
+            "check_device, check_pointer, check_output = context.check_device, context.check_pointer, context.check_output"
+        )
         out.line("current_stream, allocate = context.current_stream, context.allocate")
-        out.line("states, preload, pool, new_frame = context.states, context.preload, context.pool, context.new_frame")
+        out.line(
+            "states, preload, pool, new_frame = context.states, context.preload, context.pool, context.new_frame"
+        )
         out.line("enter, leave = context.enter, context.leave")
         for name in sorted({tensor.dtype.name for tensor in plan.tensors}):
             out.line(f"{_dtype(name)} = context.dtype({python_string(name)})")
@@ -235,8 +241,16 @@ def _texts(dims: tuple[Expr, Expr, Expr], prefix: str) -> tuple[str, str, str]:
 
 
 def _varying(launch: PlannedLaunch) -> list[str]:
-    names = [f"grid{axis}" for axis, extent in zip("XYZ", launch.grid, strict=True) if not isinstance(extent, Const)]
-    names += [f"block{axis}" for axis, extent in zip("XYZ", launch.block, strict=True) if not isinstance(extent, Const)]
+    names = [
+        f"grid{axis}"
+        for axis, extent in zip("XYZ", launch.grid, strict=True)
+        if not isinstance(extent, Const)
+    ]
+    names += [
+        f"block{axis}"
+        for axis, extent in zip("XYZ", launch.block, strict=True)
+        if not isinstance(extent, Const)
+    ]
     return names if isinstance(launch.dynamic_smem_bytes, Const) else [*names, "sharedMemBytes"]
 
 

@@ -55,7 +55,9 @@ class ParameterBuffer:
                 continue
             offset = -(-end // parameter.alignment) * parameter.alignment
             codes += f"{offset - end}x" if offset > end else ""
-            codes += _POINTER if isinstance(argument, PointerArgument) else _dtype_of(plan, argument).struct_code
+            codes += (
+                _POINTER if isinstance(argument, PointerArgument) else _dtype_of(plan, argument).struct_code
+            )
             offsets.append(offset)
             end = offset + parameter.size
         return cls(tuple(offsets), end, codes)
@@ -74,7 +76,9 @@ def packed_values(plan: LaunchPlan, launch: PlannedLaunch) -> list[str]:
                 values.append(f"p{tensor}")
             case ScalarArgument(scalar):
                 text = f"s{scalar}"
-                values.append(f"bfloat16_bits({text})" if plan.scalars[scalar].dtype.name == "bfloat16" else text)
+                values.append(
+                    f"bfloat16_bits({text})" if plan.scalars[scalar].dtype.name == "bfloat16" else text
+                )
             case ExprArgument():
                 values.append(f"e{launch.index}_{ordinal}")
             case MapArgument():
@@ -154,5 +158,7 @@ def emit_values(out: SourceWriter, plan: LaunchPlan, printer: ExprPrinter) -> No
             index = encode.index
             out.line(f"k{index}_offset = {printer.text(encode.offset_bytes)}")
             out.line(f"k{index}_dims = {python_tuple([printer.text(extent) for extent in encode.dims])}")
-            out.line(f"k{index}_strides = {python_tuple([printer.text(stride) for stride in encode.strides])}")
+            out.line(
+                f"k{index}_strides = {python_tuple([printer.text(stride) for stride in encode.strides])}"
+            )
             out.line(f"k{index}_inner = {printer.text(encode.innermost_stride)}")

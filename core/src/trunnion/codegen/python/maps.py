@@ -71,7 +71,12 @@ class TiledEncoder:
         self._kept: dict[tuple[object, ...], EncodedMap] = {}
 
     def __call__(
-        self, device: int, address: int, dims: tuple[int, ...], strides: tuple[int, ...], innermost_stride: int
+        self,
+        device: int,
+        address: int,
+        dims: tuple[int, ...],
+        strides: tuple[int, ...],
+        innermost_stride: int,
     ) -> EncodedMap:
         """Return the map.
 

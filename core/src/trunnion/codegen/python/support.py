@@ -180,7 +180,11 @@ def bfloat16_bits(value: float) -> int:
 
 
 def _describe(value: Any) -> str:
-    return f"{type(value).__name__} {shorten(repr(value))}" if isinstance(value, (int, float, str)) else type(value).__name__
+    return (
+        f"{type(value).__name__} {shorten(repr(value))}"
+        if isinstance(value, (int, float, str))
+        else type(value).__name__
+    )
 
 
 def count_error(args: tuple[Any, ...], names: tuple[str, ...]) -> ArgumentError:
@@ -202,7 +206,9 @@ def dtype_error(name: str, tensor: Any, expected: str) -> ArgumentError:
 
 def rank_error(name: str, tensor: Any, rank: int) -> ArgumentError:
     """Return the error of a tensor with another number of dimensions."""
-    return ArgumentValueError(name, f"{tensor.dim()} dimensions, shape {tuple(tensor.shape)}", f"{rank} dimensions")
+    return ArgumentValueError(
+        name, f"{tensor.dim()} dimensions, shape {tuple(tensor.shape)}", f"{rank} dimensions"
+    )
 
 
 def extent_error(name: str, axis: int, got: int, expected: int, text: str) -> ArgumentError:
@@ -221,7 +227,11 @@ def value_error(name: str, got: int, expected: int, text: str) -> ArgumentError:
 
 
 def _equation(expected: int, text: str) -> str:
-    return str(expected) if text == str(expected) else f"{expected} ({text if len(text) < 200 else text[:200] + '...'})"  # noqa: PLR2004 - a readable line
+    return (
+        str(expected)
+        if text == str(expected)
+        else f"{expected} ({text if len(text) < 200 else text[:200] + '...'})"
+    )
 
 
 def layout_error(name: str, tensor: Any) -> ArgumentError:
@@ -247,19 +257,27 @@ def condition_error(message: str) -> ArgumentError:
 
 def grid_error(kernel: str, axis: int, got: int, limit: int) -> ArgumentError:
     """Return the error of a grid that no device can run."""
-    return ArgumentValueError("", f"a grid of {got} blocks along {_AXES[axis]} for kernel {shorten(kernel)}", f"0 to {limit}")
+    return ArgumentValueError(
+        "", f"a grid of {got} blocks along {_AXES[axis]} for kernel {shorten(kernel)}", f"0 to {limit}"
+    )
 
 
 def block_error(kernel: str, axis: int, got: int, limit: int) -> ArgumentError:
     """Return the error of a block that no device can run."""
-    return ArgumentValueError("", f"{got} threads along {_AXES[axis]} for kernel {shorten(kernel)}", f"1 to {limit}")
+    return ArgumentValueError(
+        "", f"{got} threads along {_AXES[axis]} for kernel {shorten(kernel)}", f"1 to {limit}"
+    )
 
 
 def wide_block_error(kernel: str, got: int) -> ArgumentError:
     """Return the error of a block with too many threads in all."""
-    return ArgumentValueError("", f"a block of {got} threads for kernel {shorten(kernel)}", f"at most {MAX_THREADS}")
+    return ArgumentValueError(
+        "", f"a block of {got} threads for kernel {shorten(kernel)}", f"at most {MAX_THREADS}"
+    )
 
 
 def smem_error(kernel: str, got: int, limit: int) -> ArgumentError:
     """Return the error of a size of shared memory that the driver has no number for."""
-    return ArgumentValueError("", f"{got} bytes of shared memory for kernel {shorten(kernel)}", f"0 to {limit}")
+    return ArgumentValueError(
+        "", f"{got} bytes of shared memory for kernel {shorten(kernel)}", f"0 to {limit}"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
 
 from trunnion.codegen.python import support
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError
@@ -47,7 +48,9 @@ class TensorChecks:
         if not isinstance(value, self.tensor_type):
             raise ArgumentTypeError(name, type(value).__name__, "a tensor")
         if not self.runtime.has_storage(value):
-            expected = "a dense tensor in memory; call .resolve_conj(), .resolve_neg() or .to_dense() if it is lazy"
+            expected = (
+                "a dense tensor in memory; call .resolve_conj(), .resolve_neg() or .to_dense() if it is lazy"
+            )
             raise ArgumentTypeError(name, f"{type(value).__name__} with no memory of its own", expected)
 
     def check_device(self, names: tuple[str, ...], tensors: tuple[Any, ...], given: int | None) -> int:
@@ -71,7 +74,9 @@ class TensorChecks:
         for name, tensor in zip(names, tensors, strict=True):
             if tensor.get_device() != first:
                 raise ArgumentValueError(
-                    name, f"a tensor on device {tensor.get_device()}", f"device {first}, where {names[0]!a} lies"
+                    name,
+                    f"a tensor on device {tensor.get_device()}",
+                    f"device {first}, where {names[0]!a} lies",
                 )
         if given is not None and given != first:
             raise ArgumentValueError("device", str(given), f"{first}, where the tensors lie")

@@ -1,0 +1,140 @@
+"""Which backend and which device compiler take a program, and why the others do not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trunnion.errors import ArgumentTypeError, UnsupportedFeatureError
+from trunnion.registry import default_registry
+
+if TYPE_CHECKING:
+    from trunnion.contract.spec import BackendSpec, CompilerSpec
+    from trunnion.model.plan import LaunchPlan
+    from trunnion.model.program import KernelProgram
+    from trunnion.registry import Registry
+
+__all__ = ["Choice", "choose_backend", "choose_compiler", "explain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What `explain` says of one backend."""
+
+    backend: str
+    """The backend's name."""
+
+    chosen: bool
+    """Whether ``backend="auto"`` takes it."""
+
+    reason: str
+    """Why it is taken, or why not."""
+
+
+def explain(program: KernelProgram, *, registry: Registry | None = None) -> tuple[Choice, ...]:
+    """Say of each installed backend whether ``backend="auto"`` would take it, and why not.
+
+    Parameters
+    ----------
+    program
+        The program.
+    registry
+        The plugins to choose from; None: those that are installed.
+    """
+    plugins = registry or default_registry()
+    plan = program.plan()
+    choices, taken = [], False
+    for spec in _by_rank(plugins.backends()):
+        reason = _refusal(spec, plan, program, plugins)
+        chosen = not reason and not taken
+        taken = taken or chosen
+        choices.append(
+            Choice(spec.name, chosen, reason or ("chosen" if chosen else "usable, but of lower rank"))
+        )
+    choices += [
+        Choice(missing.name, chosen=False, reason=missing.reason) for missing in plugins.unavailable()
+    ]
+    return tuple(choices)
+
+
+def _by_rank(specs: tuple[BackendSpec, ...]) -> list[BackendSpec]:
+    return sorted(specs, key=lambda spec: (-spec.auto_rank, spec.name))
+
+
+def _refusal(spec: BackendSpec, plan: LaunchPlan, program: KernelProgram, registry: Registry) -> str:
+    """Why a backend cannot take a program; empty if it can."""
+    capable = [kind for kind, declared in spec.targets.items() if plan.requires <= declared]
+    if not capable:
+        missing = plan.requires - frozenset().union(*spec.targets.values())
+        return f"does not support {', '.join(sorted(missing or plan.requires))}"
+    probe = spec.probe()
+    if not probe.usable:
+        return probe.detail
+    if not any(_fits(compiler, spec, program) for compiler in registry.compilers()):
+        languages = ", ".join(sorted({part.language for part in program.code}))
+        return (
+            f"no installed device compiler makes of {languages} what it launches ({', '.join(spec.accepts)})"
+        )
+    return ""
+
+
+def _fits(compiler: CompilerSpec, backend: BackendSpec, program: KernelProgram) -> bool:
+    speaks = all(part.language in compiler.languages for part in program.code)
+    return (
+        speaks
+        and bool(set(compiler.produces) & set(backend.accepts))
+        and bool(set(compiler.targets) & set(backend.targets))
+    )
+
+
+def choose_backend(program: KernelProgram, name: str, plan: LaunchPlan, registry: Registry) -> BackendSpec:
+    """Return the backend of that name; under ``"auto"`` the usable one of the highest rank that can take the program.
+
+    Raises
+    ------
+    UnknownBackendError, BackendUnavailableError
+        If the named backend is not installed or cannot be loaded.
+    UnsupportedFeatureError
+        If under ``"auto"`` no backend can take the program; the reasons are given.
+    """
+    if not isinstance(name, str):
+        raise ArgumentTypeError("backend", type(name).__name__, "a backend's name, or 'auto'")
+    if name != "auto":
+        return registry.backend(name)
+    reasons = {}
+    for spec in _by_rank(registry.backends()):
+        reasons[spec.name] = _refusal(spec, plan, program, registry)
+        if not reasons[spec.name]:
+            return spec
+    if not reasons:
+        return registry.backend(name)  # says that none is installed
+    text = "; ".join(f"{backend}: {reason}" for backend, reason in reasons.items())
+    raise UnsupportedFeatureError("every installed backend", sorted(plan.requires) or ["this program"], text)
+
+
+def choose_compiler(
+    program: KernelProgram, name: str | None, backend: BackendSpec, registry: Registry
+) -> CompilerSpec:
+    """Return the device compiler of that name; without one, the usable one of the highest rank that fits.
+
+    Raises
+    ------
+    UnknownBackendError, BackendUnavailableError
+        If the named compiler is not installed or cannot be loaded.
+    UnsupportedFeatureError
+        If no compiler makes what the backend launches of the program's languages.
+    """
+    if name is not None:
+        spec = registry.compiler(name)
+        if not _fits(spec, backend, program):
+            languages = ", ".join(sorted({part.language for part in program.code}))
+            hint = f"it compiles {', '.join(spec.languages)} to {', '.join(spec.produces)}"
+            raise UnsupportedFeatureError(spec.name, [f"{languages} for {backend.name}"], hint)
+        return spec
+    fitting = [spec for spec in registry.compilers() if _fits(spec, backend, program)]
+    if not fitting:
+        languages = sorted({part.language for part in program.code})
+        hint = f"install a device compiler for it; see: trunnion backends ({backend.name} loads {backend.accepts})"
+        raise UnsupportedFeatureError("every installed device compiler", languages, hint)
+    usable = [spec for spec in fitting if spec.probe().usable]
+    return min(usable or fitting, key=lambda spec: (-spec.auto_rank, spec.name))
