@@ -1,0 +1,146 @@
+"""The driver's structures and constants, as C lays them out.
+
+Source: CUDA Driver API, Data types used by CUDA driver; the layouts are those of ``cuda.h`` on a 64-bit
+machine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+from typing import Final
+
+__all__ = [
+    "TENSOR_MAP_BYTES",
+    "AccessPolicyWindowStruct",
+    "DeviceAttribute",
+    "FunctionAttribute",
+    "LaunchAttributeId",
+    "LaunchAttributeStruct",
+    "LaunchAttributeValue",
+    "LaunchConfigStruct",
+]
+
+TENSOR_MAP_BYTES: Final = 128
+"""``sizeof(CUtensorMap)``."""
+
+
+class _Dim3(ctypes.Structure):
+    _fields_ = (("x", ctypes.c_uint32), ("y", ctypes.c_uint32), ("z", ctypes.c_uint32))
+
+
+class AccessPolicyWindowStruct(ctypes.Structure):
+    """``CUaccessPolicyWindow``: 32 bytes."""
+
+    _fields_ = (
+        ("base_ptr", ctypes.c_void_p),
+        ("num_bytes", ctypes.c_size_t),
+        ("hitRatio", ctypes.c_float),
+        ("hitProp", ctypes.c_int32),
+        ("missProp", ctypes.c_int32),
+    )
+
+
+class LaunchAttributeValue(ctypes.Union):
+    """``CUlaunchAttributeValue``: 64 bytes, of which only the members that the simulator reads are named."""
+
+    _fields_ = (
+        ("pad", ctypes.c_char * 64),
+        ("accessPolicyWindow", AccessPolicyWindowStruct),
+        ("cooperative", ctypes.c_int32),
+        ("clusterDim", _Dim3),
+        ("programmaticStreamSerializationAllowed", ctypes.c_int32),
+        ("priority", ctypes.c_int32),
+    )
+
+
+class LaunchAttributeStruct(ctypes.Structure):
+    """``CUlaunchAttribute``: 72 bytes."""
+
+    _fields_ = (
+        ("id", ctypes.c_int32),
+        ("pad", ctypes.c_char * 4),
+        ("value", LaunchAttributeValue),
+    )
+
+
+class LaunchConfigStruct(ctypes.Structure):
+    """``CUlaunchConfig``: 56 bytes; the grid counts blocks, the block threads, the shared memory bytes."""
+
+    _fields_ = (
+        ("gridDimX", ctypes.c_uint32),
+        ("gridDimY", ctypes.c_uint32),
+        ("gridDimZ", ctypes.c_uint32),
+        ("blockDimX", ctypes.c_uint32),
+        ("blockDimY", ctypes.c_uint32),
+        ("blockDimZ", ctypes.c_uint32),
+        ("sharedMemBytes", ctypes.c_uint32),
+        ("hStream", ctypes.c_void_p),
+        ("attrs", ctypes.c_void_p),
+        ("numAttrs", ctypes.c_uint32),
+    )
+
+
+class LaunchAttributeId(enum.IntEnum):
+    """``CUlaunchAttributeID``."""
+
+    IGNORE = 0
+    ACCESS_POLICY_WINDOW = 1
+    COOPERATIVE = 2
+    SYNCHRONIZATION_POLICY = 3
+    CLUSTER_DIMENSION = 4
+    CLUSTER_SCHEDULING_POLICY_PREFERENCE = 5
+    PROGRAMMATIC_STREAM_SERIALIZATION = 6
+    PROGRAMMATIC_EVENT = 7
+    PRIORITY = 8
+    MEM_SYNC_DOMAIN_MAP = 9
+    MEM_SYNC_DOMAIN = 10
+    PREFERRED_CLUSTER_DIMENSION = 11
+    LAUNCH_COMPLETION_EVENT = 12
+    DEVICE_UPDATABLE_KERNEL_NODE = 13
+    PREFERRED_SHARED_MEMORY_CARVEOUT = 14
+
+
+class FunctionAttribute(enum.IntEnum):
+    """``CUfunction_attribute``."""
+
+    MAX_THREADS_PER_BLOCK = 0
+    SHARED_SIZE_BYTES = 1
+    CONST_SIZE_BYTES = 2
+    LOCAL_SIZE_BYTES = 3
+    NUM_REGS = 4
+    PTX_VERSION = 5
+    BINARY_VERSION = 6
+    CACHE_MODE_CA = 7
+    MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+    PREFERRED_SHARED_MEMORY_CARVEOUT = 9
+    CLUSTER_SIZE_MUST_BE_SET = 10
+    REQUIRED_CLUSTER_WIDTH = 11
+    REQUIRED_CLUSTER_HEIGHT = 12
+    REQUIRED_CLUSTER_DEPTH = 13
+    NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14
+    CLUSTER_SCHEDULING_POLICY_PREFERENCE = 15
+
+
+class DeviceAttribute(enum.IntEnum):
+    """The rows of ``CUdevice_attribute`` that the simulator itself reads."""
+
+    MAX_THREADS_PER_BLOCK = 1
+    MAX_BLOCK_DIM_X = 2
+    MAX_BLOCK_DIM_Y = 3
+    MAX_BLOCK_DIM_Z = 4
+    MAX_GRID_DIM_X = 5
+    MAX_GRID_DIM_Y = 6
+    MAX_GRID_DIM_Z = 7
+    MAX_SHARED_MEMORY_PER_BLOCK = 8
+    MULTIPROCESSOR_COUNT = 16
+    MAX_THREADS_PER_MULTIPROCESSOR = 39
+    COMPUTE_CAPABILITY_MAJOR = 75
+    COMPUTE_CAPABILITY_MINOR = 76
+    MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 81
+    MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
+    MAX_BLOCKS_PER_MULTIPROCESSOR = 106
+    MAX_ACCESS_POLICY_WINDOW_SIZE = 109
+    RESERVED_SHARED_MEMORY_PER_BLOCK = 111
+    CLUSTER_LAUNCH = 120
+    TENSOR_MAP_ACCESS_SUPPORTED = 127

@@ -1,0 +1,88 @@
+"""The simulated driver: every entry point of the shim, connected to its handler."""
+
+from __future__ import annotations
+
+import atexit
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from trunnion.sim import (
+    handlers_context,
+    handlers_device,
+    handlers_launch,
+    handlers_library,
+    handlers_memory,
+)
+from trunnion.sim.call import Call
+from trunnion.sim.status import Refusal, Status
+from trunnion.sim.trace import CallRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trunnion.sim.call import Handler
+    from trunnion.sim.shim import Entry, Shim
+    from trunnion.sim.state import DriverState
+
+__all__ = ["HANDLERS", "Driver"]
+
+HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
+    {
+        **handlers_device.HANDLERS,
+        **handlers_context.HANDLERS,
+        **handlers_library.HANDLERS,
+        **handlers_launch.HANDLERS,
+        **handlers_memory.HANDLERS,
+    }
+)
+"""Every handler, by exported symbol (without ``_ptsz``)."""
+
+
+class Driver:
+    """Connects a shim to a state, and keeps what handlers raise until it can leave.
+
+    Parameters
+    ----------
+    shim
+        The loaded shim.
+    state
+        What the driver remembers.
+    """
+
+    def __init__(self, shim: Shim, state: DriverState) -> None:
+        self._shim = shim
+        self._state = state
+        self._pending: dict[int, list[BaseException]] = {}
+
+    def connect(self) -> None:
+        """Register a handler for every entry point, until the interpreter ends."""
+        for entry in self._shim.entries:
+            self._shim.register(entry, self._guarded(entry, HANDLERS[entry.symbol.removesuffix("_ptsz")]))
+        atexit.register(self._shim.unregister)
+
+    def take_pending(self) -> list[BaseException]:
+        """Return and forget what handlers raised in the calling thread, oldest first."""
+        return self._pending.pop(self._state.thread(), [])
+
+    def keep(self, error: BaseException) -> None:
+        """Keep an exception of the calling thread that cannot be raised through native code."""
+        self._pending.setdefault(self._state.thread(), []).append(error)
+
+    def _guarded(self, entry: Entry, handler: Handler) -> Callable[..., int]:
+        call = Call(entry, self._shim.entries, self._state)
+        early = entry.base in handlers_device.UNINITIALIZED
+
+        def guarded(*arguments: Any) -> int:
+            try:
+                if not (early or self._state.initialized):
+                    raise Refusal(Status.NOT_INITIALIZED, "cuInit was not called")  # noqa: TRY301 - one way out
+                handler(call, *arguments)
+            except Refusal as refusal:
+                self._state.trace.add(CallRefused(entry.symbol, refusal.status, refusal.reason))
+                return refusal.status
+            except BaseException as error:  # noqa: BLE001 - native code called this: no way out
+                self.keep(error)
+                return Status.UNKNOWN
+            return Status.SUCCESS
+
+        return guarded

@@ -1,0 +1,237 @@
+"""Simulated device memory: host memory that knows which device it belongs to, and when it was freed."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import threading
+import weakref
+from bisect import bisect_right, insort
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from trunnion.errors import DriverError
+from trunnion.model.dtypes import DType, dtype
+from trunnion.sim.status import Status
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Allocation", "BoundMemory", "DeviceMemory"]
+
+POISON: Final = 0xFF
+"""Every byte of fresh memory: NaN in every float type, -1 in the integers, so that nobody takes it for zeros."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Allocation:
+    """A live piece of device memory."""
+
+    address: int
+    """The first byte; a multiple of the page size."""
+
+    nbytes: int
+    """How many bytes; at least 1."""
+
+    device: int
+    """The ordinal of the device that it belongs to."""
+
+
+class DeviceMemory:
+    """All live allocations of all simulated devices."""
+
+    def __init__(self) -> None:
+        # A finalizer can run in the middle of anything that this class does, in the same thread: hence an
+        # RLock.
+        self._lock = threading.RLock()
+        self._starts: list[int] = []
+        self._live: dict[int, tuple[Allocation, weakref.ref[mmap.mmap]]] = {}
+
+    def allocate(self, nbytes: int, device: int) -> tuple[Allocation, mmap.mmap]:
+        """Return fresh memory, every byte `POISON`, and the buffer that owns it.
+
+        Parameters
+        ----------
+        nbytes
+            How many bytes; at least 1.
+        device
+            The ordinal of the device.
+
+        Returns
+        -------
+        tuple of Allocation, mmap.mmap
+            The allocation lives exactly as long as the buffer.
+        """
+        buffer = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+        ctypes.memset(address, POISON, nbytes)
+        allocation = Allocation(address, nbytes, device)
+        with self._lock:
+            self._live[address] = (allocation, weakref.ref(buffer))
+            insort(self._starts, address)
+        weakref.finalize(buffer, self._forget, allocation).atexit = False
+        return allocation, buffer
+
+    def _forget(self, allocation: Allocation) -> None:
+        with self._lock:
+            held = self._live.get(allocation.address)
+            if held is not None and held[0] is allocation:
+                del self._live[allocation.address]
+                self._starts.remove(allocation.address)
+
+    def allocations(self) -> tuple[Allocation, ...]:
+        """Return every live allocation, lowest address first."""
+        with self._lock:
+            return tuple(self._live[start][0] for start in self._starts)
+
+    def find(self, address: int) -> Allocation | None:
+        """Return the live allocation that holds the byte at ``address``, or None."""
+        with self._lock:
+            at = bisect_right(self._starts, address) - 1
+            if at < 0:
+                return None
+            allocation, _ = self._live[self._starts[at]]
+            return allocation if address < allocation.address + allocation.nbytes else None
+
+    def check(self, address: int, nbytes: int, device: int) -> Allocation:
+        """Return the live allocation of ``device`` that holds a range of bytes.
+
+        Raises
+        ------
+        DriverError
+            ``CUDA_ERROR_ILLEGAL_ADDRESS``, if there is none.
+        """
+        found = self.find(address)
+        span = f"{nbytes} bytes at {address:#x}"
+        if found is None:
+            raise _illegal(f"{span} lie in no live allocation")
+        if found.device != device:
+            raise _illegal(f"{span} belong to device {found.device}, and device {device} touches them")
+        if address + nbytes > found.address + found.nbytes:
+            over = address + nbytes - found.address - found.nbytes
+            raise _illegal(f"{span} end {over} bytes behind their allocation of {found.nbytes} bytes")
+        return found
+
+    def buffer(self, allocation: Allocation) -> mmap.mmap:
+        """Return the buffer that owns an allocation.
+
+        Raises
+        ------
+        DriverError
+            ``CUDA_ERROR_ILLEGAL_ADDRESS``, if it was freed.
+        """
+        with self._lock:
+            held = self._live.get(allocation.address)
+        buffer = held[1]() if held is not None and held[0] is allocation else None
+        if buffer is None:
+            raise _illegal(f"{allocation.nbytes} bytes at {allocation.address:#x} were freed")
+        return buffer
+
+    def on(self, device: int) -> BoundMemory:
+        """Return the memory as a kernel on ``device`` sees it: another device's memory is out of bounds."""
+        return BoundMemory(self, device)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundMemory:
+    """Device memory, as one device sees it."""
+
+    memory: DeviceMemory
+    """All memory."""
+
+    device: int
+    """The ordinal of the device."""
+
+    def view(
+        self,
+        address: int,
+        dtype_: DType | str | torch.dtype,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...] | None = None,
+    ) -> torch.Tensor:
+        """Return a host tensor over device memory; writes go through.
+
+        Parameters
+        ----------
+        address
+            The address of element (0, 0, ...).
+        dtype_
+            The element type.
+        shape
+            Elements along each dimension.
+        strides
+            Elements from one index to the next along each dimension; None: contiguous, row-major.
+
+        Returns
+        -------
+        torch.Tensor
+            A plain tensor. It keeps the memory alive.
+
+        Raises
+        ------
+        DriverError
+            ``CUDA_ERROR_ILLEGAL_ADDRESS`` if any element lies outside a live allocation of this device,
+            ``CUDA_ERROR_MISALIGNED_ADDRESS`` if the address is not a multiple of the element's size.
+        """
+        import torch  # noqa: PLC0415 - only a process that runs kernel bodies pays for it
+
+        row = dtype(dtype_)
+        kind: Any = getattr(torch, row.name)
+        if 0 in shape:
+            return torch.empty(shape, dtype=kind)
+        steps = _contiguous(shape) if strides is None else strides
+        reach = [(extent - 1) * step for extent, step in zip(shape, steps, strict=True)]
+        first = address + row.itemsize * sum(step for step in reach if step < 0)
+        last = address + row.itemsize * (1 + sum(step for step in reach if step > 0))
+        allocation = self.memory.check(first, last - first, self.device)
+        if min(steps, default=0) < 0:
+            raise _illegal("a view cannot have a negative stride")
+        start = address - allocation.address
+        if start % row.itemsize:
+            raise DriverError(
+                "kernel body",
+                Status.MISALIGNED_ADDRESS,
+                Status.MISALIGNED_ADDRESS.symbol,
+                f"{address:#x} is not a multiple of the {row.itemsize} bytes of {row.name}",
+            )
+        flat = torch.frombuffer(
+            self.memory.buffer(allocation), dtype=torch.uint8, offset=start, count=last - address
+        )
+        # Through a copy-free reinterpretation: frombuffer itself knows only some of the element types.
+        return flat.view(kind).as_strided(shape, steps)
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Return bytes of device memory.
+
+        Raises
+        ------
+        DriverError
+            ``CUDA_ERROR_ILLEGAL_ADDRESS``, if they are not all in one live allocation of this device.
+        """
+        self.memory.check(address, nbytes, self.device)
+        return ctypes.string_at(address, nbytes)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write bytes to device memory.
+
+        Raises
+        ------
+        DriverError
+            ``CUDA_ERROR_ILLEGAL_ADDRESS``, if they are not all in one live allocation of this device.
+        """
+        self.memory.check(address, len(data), self.device)
+        ctypes.memmove(address, data, len(data))
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    steps: list[int] = []
+    step = 1
+    for extent in reversed(shape):
+        steps.append(step)
+        step *= extent
+    return tuple(reversed(steps))
+
+
+def _illegal(explanation: str) -> DriverError:
+    status = Status.ILLEGAL_ADDRESS
+    return DriverError("kernel body", status, status.symbol, explanation)

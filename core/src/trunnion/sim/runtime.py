@@ -1,0 +1,95 @@
+"""The tensor library's side of a launch, with simulated tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from trunnion.errors import DeviceRequirementError
+from trunnion.sim.tensor import SimTensor, empty
+from trunnion.sim.trace import Allocated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trunnion.model.dtypes import DType
+    from trunnion.sim.simulator import Simulator
+
+__all__ = ["SimRuntime"]
+
+
+class SimRuntime:
+    """A `trunnion.contract.runtime.Runtime` over a simulator.
+
+    Parameters
+    ----------
+    simulator
+        Whose streams and memory.
+    """
+
+    tensor_type: type
+    strided: Any
+
+    def __init__(self, simulator: Simulator) -> None:
+        self._simulator = simulator
+        self.tensor_type = torch.Tensor
+        self.strided = torch.strided
+
+    def dtype(self, dtype: DType) -> Any:
+        """Return torch's object for an element type.
+
+        Raises
+        ------
+        DeviceRequirementError
+            If the installed torch is too old to have it.
+        """
+        found = getattr(torch, dtype.name, None)
+        if found is None:
+            raise DeviceRequirementError(f"a torch that has {dtype.name}", torch.__version__, "upgrade torch")
+        return found
+
+    def current_stream(self, device: int) -> int:
+        """Return the calling thread's current stream of a device."""
+        return self._simulator.state.current_stream(device)
+
+    def current_stream_getter(self) -> Callable[[int], int]:
+        """Return the callable behind `current_stream`."""
+        return self._simulator.state.current_stream
+
+    def allocate(self, shape: tuple[int, ...], dtype: Any, device: int, stream: int) -> SimTensor:
+        """Return a new tensor of device memory, every byte of it 0xFF, and trace it with its stream.
+
+        Parameters
+        ----------
+        shape
+            Elements along each dimension.
+        dtype
+            A torch dtype.
+        device
+            The ordinal of the device.
+        stream
+            The stream that will use it first.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is no such device.
+        """
+        tensor = empty(self._simulator, shape, dtype, device)
+        nbytes = tensor.numel() * tensor.element_size()
+        self._simulator.state.trace.add(Allocated(tensor.data_ptr(), nbytes, device, stream))
+        return tensor
+
+    def presents_device(self, tensor: Any) -> bool:
+        """Whether a tensor is a simulated one; a CUDA tensor of another library is not."""
+        return isinstance(tensor, SimTensor)
+
+    def has_storage(self, tensor: Any) -> bool:
+        """Whether there is live device memory behind a tensor, as it is: no lazy conjugate or negation."""
+        if not isinstance(tensor, SimTensor) or tensor.is_conj() or tensor.is_neg():
+            return False
+        if tensor.numel() == 0:
+            return True
+        found = self._simulator.memory.find(tensor.data_ptr())
+        return found is not None and found.device == tensor.get_device()

@@ -1,0 +1,269 @@
+"""Build, cache and load the C shim that takes ``libcuda.so.1``'s place in this process."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trunnion.errors import CompileError, DeviceRequirementError, LifecycleError, UntrustedArtifactError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Entry", "Shim", "load_shim"]
+
+_SONAME: Final = "libcuda.so.1"
+_FLAGS: Final = (
+    "-std=c11",
+    "-O2",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+    f"-Wl,-soname,{_SONAME}",
+)
+_TYPES: Final[dict[str, Any]] = {
+    "P": ctypes.c_void_p,
+    "I": ctypes.c_int32,
+    "U": ctypes.c_uint32,
+    "L": ctypes.c_uint64,
+    "H": ctypes.c_uint16,
+    "B": ctypes.c_uint8,
+}
+
+
+class _EntryStruct(ctypes.Structure):
+    _fields_ = (
+        ("symbol", ctypes.c_char_p),
+        ("base", ctypes.c_char_p),
+        ("signature", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("handler", ctypes.c_void_p),
+        ("since", ctypes.c_uint32),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One entry point of the shim."""
+
+    symbol: str
+    """The exported name, for example ``"cuLaunchKernel_ptsz"``."""
+
+    base: str
+    """The name under which ``cuGetProcAddress`` finds it, for example ``"cuLaunchKernel"``."""
+
+    since: int
+    """The least CUDA version of this ABI: 1000 x major + 10 x minor."""
+
+    signature: str
+    """One letter for each parameter, as ``shim.c`` defines them."""
+
+    address: int
+    """The address of the function."""
+
+    slot: int
+    """The address of the variable that holds the registered handler."""
+
+    @property
+    def per_thread(self) -> bool:
+        """Whether the null stream means the per-thread default stream here."""
+        return self.symbol.endswith("_ptsz")
+
+
+class Shim:
+    """The loaded shim.
+
+    Parameters
+    ----------
+    path
+        The shared library, as `load_shim` built it. It stays mapped until the process ends.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        library = ctypes.CDLL(os.fspath(path), mode=ctypes.RTLD_GLOBAL)
+        self._thread = library.trunnion_sim_thread
+        self._thread.restype = ctypes.c_uint64
+        self._thread.argtypes = ()
+        self.entries = tuple(_read_entries(library))
+        self._callbacks: list[Any] = []
+
+    def thread(self) -> int:
+        """Return a number that names the calling thread and that no other thread of the process has or had."""
+        return int(self._thread())
+
+    def register(self, entry: Entry, handler: Callable[..., int]) -> None:
+        """Forward an entry point to ``handler``, which gets plain integers (None for a null pointer).
+
+        Parameters
+        ----------
+        entry
+            The entry point.
+        handler
+            Returns the call's ``CUresult``, and must not raise.
+        """
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int32, *(_TYPES[letter] for letter in entry.signature))
+        callback = prototype(handler)
+        self._callbacks.append(callback)
+        address = ctypes.cast(callback, ctypes.c_void_p).value
+        ctypes.c_void_p.from_address(entry.slot).value = address
+
+    def unregister(self) -> None:
+        """Let every entry point answer ``CUDA_ERROR_DEINITIALIZED``: native code may call after Python's end."""
+        for entry in self.entries:
+            ctypes.c_void_p.from_address(entry.slot).value = None
+
+
+def _read_entries(library: ctypes.CDLL) -> list[Entry]:
+    first = ctypes.addressof(_EntryStruct.in_dll(library, "trunnion_sim_entries"))
+    entries: list[Entry] = []
+    while (row := _EntryStruct.from_address(first + len(entries) * ctypes.sizeof(_EntryStruct))).symbol:
+        entry = Entry(
+            symbol=row.symbol.decode(),
+            base=row.base.decode(),
+            since=row.since,
+            signature=row.signature.decode(),
+            address=row.address,
+            slot=row.handler,
+        )
+        entries.append(entry)
+    return entries
+
+
+def load_shim() -> Shim:
+    """Build the shim if the cache lacks it, and load it for the whole process.
+
+    Returns
+    -------
+    Shim
+        The loaded library, with nothing registered.
+
+    Raises
+    ------
+    LifecycleError
+        If this is not Linux, or another ``libcuda`` is mapped already: a process has one.
+    DeviceRequirementError
+        If there is no C compiler.
+    CompileError
+        If the compiler fails.
+    UntrustedArtifactError
+        If others could have written the cached library.
+    """
+    _check_process()
+    return Shim(build_shim(_cache_folder()))
+
+
+def _check_process() -> None:
+    if not sys.platform.startswith("linux"):
+        raise LifecycleError(f"the simulated driver runs on Linux only, got {sys.platform}")
+    with Path("/proc/self/maps").open(encoding="utf-8", errors="surrogateescape") as maps:
+        paths = {line.split(maxsplit=5)[5].strip() for line in maps if line.count(" ") and "/" in line}
+    loaded = sorted(path for path in paths if Path(path).name.startswith("libcuda.so"))
+    if loaded:
+        raise LifecycleError(
+            f"another CUDA driver library is loaded in this process ({', '.join(loaded)}); "
+            "start the simulator before anything that uses CUDA, or in a process of its own"
+        )
+
+
+def _cache_folder() -> Path:
+    import platformdirs  # noqa: PLC0415 - only a process that simulates pays for it
+
+    return platformdirs.user_cache_path("trunnion") / "sim"
+
+
+def build_shim(cache: Path) -> Path:
+    """Return the path of the compiled shim, compiling it if ``cache`` lacks it.
+
+    Parameters
+    ----------
+    cache
+        The folder that holds one folder for each (source, compiler).
+
+    Returns
+    -------
+    pathlib.Path
+        The shared library.
+
+    Raises
+    ------
+    DeviceRequirementError
+        If there is no C compiler.
+    CompileError
+        If the compiler fails.
+    UntrustedArtifactError
+        If others could have written the cached library.
+    """
+    source = resources.files("trunnion.sim").joinpath("shim.c").read_bytes()
+    command = _compiler()
+    target = cache / _key(source, command) / _SONAME
+    if not target.exists():
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache, prefix="building-") as staging:
+            built = Path(staging) / "image"
+            built.mkdir(mode=0o700)
+            _compile(command, source, built)
+            try:
+                built.rename(target.parent)
+            except OSError:
+                if not target.exists():  # else another process published the same bytes first
+                    raise
+    for path in (target, target.parent, cache):
+        _check_owner(path)
+    return target
+
+
+def _compiler() -> tuple[str, ...]:
+    words = tuple(shlex.split(os.environ.get("CC", ""))) or ("cc",)
+    found = shutil.which(words[0])
+    if found is None:
+        raise DeviceRequirementError(
+            "a C compiler to build the simulated driver",
+            f"no {words[0]!r} on PATH",
+            "install gcc or clang (Debian, Ubuntu: apt-get install gcc), or name one in CC",
+        )
+    return (found, *words[1:])
+
+
+def _key(source: bytes, command: tuple[str, ...]) -> str:
+    executable = Path(command[0]).resolve()
+    details = executable.stat()
+    identity = (
+        str(executable),
+        details.st_size,
+        details.st_mtime_ns,
+        command[1:],
+        _FLAGS,
+        os.uname().machine,
+    )
+    return hashlib.sha256(source + repr(identity).encode()).hexdigest()[:32]
+
+
+def _compile(command: tuple[str, ...], source: bytes, folder: Path) -> None:
+    text = folder / "shim.c"
+    text.write_bytes(source)
+    options = (*_FLAGS, str(text), "-o", str(folder / _SONAME))
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise CompileError(
+            " ".join(command), done.stdout + done.stderr, source.decode(), options, os.uname().machine
+        )
+
+
+def _check_owner(path: Path) -> None:
+    details = path.stat()
+    if details.st_uid != os.getuid() or details.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise UntrustedArtifactError(
+            f"{path} is owned or writable by others, and loading it runs its code; remove it and start again"
+        )

@@ -1,0 +1,223 @@
+"""The simulator, as its users hold it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from trunnion.errors import ArgumentValueError
+from trunnion.sim.driver import Driver
+from trunnion.sim.state import DriverState, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from trunnion.sim.bodies import KernelBody
+    from trunnion.sim.devices import Architecture, Device
+    from trunnion.sim.memory import DeviceMemory
+    from trunnion.sim.runtime import SimRuntime
+    from trunnion.sim.shim import Shim
+    from trunnion.sim.tensor import SimTensor
+    from trunnion.sim.trace import Event
+
+__all__ = ["Simulator"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class Simulator:
+    """The simulated driver of this process; `trunnion.sim.start` makes it.
+
+    Parameters
+    ----------
+    shim
+        The loaded shim.
+    arch
+        The architecture of every device.
+    devices
+        How many devices there are.
+    driver_version
+        The driver's CUDA version: 1000 x major + 10 x minor.
+    """
+
+    def __init__(self, shim: Shim, arch: Architecture, devices: int, driver_version: int) -> None:
+        self._shim = shim
+        self._state = DriverState(arch, devices, driver_version, shim.thread)
+        self._driver = Driver(shim, self._state)
+        self._driver.connect()
+
+    @property
+    def arch(self) -> str:
+        """The architecture of every device, for example ``"sm_90a"``."""
+        return self._state.devices[0].arch.name
+
+    @property
+    def devices(self) -> int:
+        """How many devices there are."""
+        return len(self._state.devices)
+
+    @property
+    def driver_version(self) -> int:
+        """The driver's CUDA version: 1000 x major + 10 x minor."""
+        return self._state.driver_version
+
+    @property
+    def library_path(self) -> str:
+        """The path of the loaded ``libcuda.so.1``."""
+        return str(self._shim.path)
+
+    @property
+    def memory(self) -> DeviceMemory:
+        """The memory of all devices."""
+        return self._state.memory
+
+    @property
+    def state(self) -> DriverState:
+        """What the driver remembers."""
+        return self._state
+
+    @property
+    def trace(self) -> tuple[Event, ...]:
+        """Everything that the driver was asked to do, oldest first."""
+        return self._state.trace.events()
+
+    def clear_trace(self) -> None:
+        """Forget the trace."""
+        self._state.trace.clear()
+
+    def register_body(self, symbol_name: str, body: KernelBody) -> None:
+        """Run a Python function whenever a kernel is launched.
+
+        Parameters
+        ----------
+        symbol_name
+            The kernel's exact symbol name. A kernel without a body is only recorded.
+        body
+            Called with a `KernelCall` for each launch, and done before the launch returns. What it raises is
+            raised again by `raise_pending`.
+        """
+        self._state.bodies[symbol_name] = body
+
+    def unregister_body(self, symbol_name: str) -> None:
+        """Stop running a body; nothing happens if there is none."""
+        self._state.bodies.pop(symbol_name, None)
+
+    def raise_pending(self) -> None:
+        """Raise what a handler or a kernel body raised in this thread since the last call, if anything."""
+        self._raise(None)
+
+    def _raise(self, cause: BaseException | None) -> None:
+        pending = self._driver.take_pending()
+        if not pending:
+            return
+        for later in pending[1:]:
+            pending[0].add_note(f"after it, in the same thread: {later!r}")
+        raise pending[0] from cause
+
+    @contextmanager
+    def reraise(self) -> Iterator[None]:
+        """Raise, where the block ends, what handlers and kernel bodies raised inside; it goes before other errors.
+
+        Native code stands between a body and its launch, and lets no exception through: the launch returns an
+        error status, and a launcher raises a `DriverError` for it. Here the exception itself comes out, with
+        the launcher's as its cause.
+        """
+        self._driver.take_pending()
+        try:
+            yield
+        except BaseException as error:
+            self._raise(error)
+            raise
+        self._raise(None)
+
+    def call(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Return ``function(*args, **kwargs)``, called inside `reraise`."""
+        with self.reraise():
+            return function(*args, **kwargs)
+
+    def keep_pending(self, error: BaseException) -> None:
+        """Keep an exception that cannot pass through native code, for `raise_pending` to raise."""
+        self._driver.keep(error)
+
+    def device(self, ordinal: int) -> Device:
+        """Return a device, initialised and with its primary context retained, as a tensor library does it.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is no such device.
+        """
+        if not 0 <= ordinal < self.devices:
+            raise ArgumentValueError("device", f"{ordinal}", f"from 0 to {self.devices - 1}")
+        device = self._state.devices[ordinal]
+        self._state.activate(device)
+        return device
+
+    def new_stream(self, device: int = 0) -> int:
+        """Return the handle of a new stream.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is no such device.
+        """
+        stream = Stream(self._state.new_handle(), self.device(device))
+        self._state.add(stream)
+        return stream.handle
+
+    @contextmanager
+    def stream(self, handle: int, device: int = 0) -> Iterator[None]:
+        """Make a stream the current one of a device, in this thread, until the block ends.
+
+        Parameters
+        ----------
+        handle
+            The stream; 0, 1 and 2 are the driver's default streams.
+        device
+            The ordinal of its device.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is no such device.
+        """
+        self.device(device)
+        before = self._state.set_current_stream(device, handle)
+        try:
+            yield
+        finally:
+            self._state.set_current_stream(device, before)
+
+    @property
+    def runtime(self) -> SimRuntime:
+        """What a launcher asks of the tensor library, answered for simulated tensors."""
+        from trunnion.sim.runtime import SimRuntime  # noqa: PLC0415 - imports torch
+
+        return SimRuntime(self)
+
+    def tensor(self, host: Any, device: int = 0) -> SimTensor:
+        """Return a copy of a host tensor in a device's memory.
+
+        Parameters
+        ----------
+        host
+            A `torch.Tensor`.
+        device
+            The ordinal of the device.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is no such device.
+        """
+        from trunnion.sim.tensor import place  # noqa: PLC0415 - imports torch
+
+        return place(self, host, device)
+
+    def torch_mode(self) -> AbstractContextManager[Any]:
+        """Return a context in which torch's factories and ``.to()`` understand ``device="cuda:N"``."""
+        from trunnion.sim.torch_mode import SimMode  # noqa: PLC0415 - imports torch
+
+        return SimMode(self)

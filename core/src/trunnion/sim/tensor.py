@@ -1,0 +1,384 @@
+"""Tensors that present themselves as CUDA tensors, over host memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+
+from trunnion.errors import ArgumentValueError, LifecycleError, UnsupportedFeatureError
+from trunnion.sim import active
+from trunnion.sim.memory import POISON
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from trunnion.sim.simulator import Simulator
+
+__all__ = ["EMPTY", "SimTensor", "empty", "move", "place", "poison", "target_device"]
+
+
+class SimTensor(torch.Tensor):
+    """A CUDA tensor of a simulated device.
+
+    Its storage is the simulator's device memory; views, operations and factories keep the device, tensors of
+    two devices do not mix, and ``.cpu()`` is a plain tensor again. No autograd.
+    """
+
+    _ordinal: int
+    __dlpack_c_exchange_api__: Any
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]  # torch declares an attribute, and has a property
+        """``cuda:N``."""
+        return torch.device("cuda", self._ordinal)
+
+    @property
+    def is_cuda(self) -> bool:  # type: ignore[override]  # as above
+        """True."""
+        return True
+
+    @property
+    def is_cpu(self) -> bool:  # type: ignore[override]  # as above
+        """False."""
+        return False
+
+    def get_device(self) -> int:
+        """Return the ordinal of the device."""
+        return self._ordinal
+
+    def host(self) -> torch.Tensor:
+        """Return a plain tensor over the same memory: what is written there is seen here."""
+        return _plain(self)
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """Return an array of a copy, if ``force``; without it, refuse as a CUDA tensor does.
+
+        Raises
+        ------
+        TypeError
+            If ``force`` is false.
+        """
+        if not force:
+            message = f"can't convert {self.device} device type tensor to numpy; copy it with .cpu() first"
+            raise TypeError(message)
+        return self.cpu().numpy(force=True)
+
+    def __array__(self, dtype: Any = None) -> Any:
+        """Refuse as a CUDA tensor does."""
+        return self.numpy()
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        """Return DLPack's name of the device: (2, N)."""
+        return 2, self._ordinal
+
+    def __dlpack__(self, **_: Any) -> Any:
+        """Refuse: through a capsule, a consumer would ask the CUDA runtime about memory that it does not know.
+
+        Raises
+        ------
+        BufferError
+            Always, as the protocol says for what cannot be exported.
+        """
+        raise BufferError("a simulated tensor is exported through __dlpack_c_exchange_api__ only")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SimTensor:
+        """Return a copy on the same device."""
+        if id(self) not in memo:
+            memo[id(self)] = self.clone()
+        copied: SimTensor = memo[id(self)]
+        return copied
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse.
+
+        Raises
+        ------
+        TypeError
+            Always: device memory does not outlive its process.
+        """
+        raise TypeError("a simulated tensor does not pickle; copy it with .cpu() first")
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        """Return the host tensor's text with the device in it, as torch prints a CUDA tensor."""
+        text = torch.Tensor.__repr__(_plain(self), tensor_contents=tensor_contents)
+        return f"{text[:-1]}, device='{self.device}')"
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run an operation on the host, and put what comes out where it belongs."""
+        return _run(_simulator(), func, args, dict(kwargs or {}))
+
+
+def _simulator() -> Simulator:
+    simulator = active()
+    if simulator is None:
+        raise LifecycleError("no simulator runs in this process; call trunnion.sim.start()")
+    return simulator
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - documented for subclasses
+        return tensor.as_subclass(torch.Tensor)
+
+
+def _wrap(tensor: torch.Tensor, ordinal: int) -> SimTensor:
+    wrapped = tensor.as_subclass(SimTensor)
+    wrapped._ordinal = ordinal  # noqa: SLF001 - the constructor of this module's own class
+    return wrapped
+
+
+def empty(
+    simulator: Simulator,
+    shape: Sequence[int],
+    dtype: torch.dtype,
+    ordinal: int,
+    strides: Sequence[int] | None = None,
+) -> SimTensor:
+    """Return a tensor in fresh device memory, every byte of it 0xFF.
+
+    Parameters
+    ----------
+    simulator
+        Whose memory.
+    shape
+        Elements along each dimension.
+    dtype
+        The element type.
+    ordinal
+        The ordinal of the device.
+    strides
+        Elements from one index to the next along each dimension; None: contiguous, row-major.
+
+    Raises
+    ------
+    ArgumentValueError
+        If there is no such device.
+    """
+    simulator.device(ordinal)
+    layout = (
+        torch.empty_strided(tuple(shape), tuple(strides), dtype=dtype, device="meta") if strides else None
+    )
+    if layout is None:
+        layout = torch.empty(tuple(shape), dtype=dtype, device="meta")
+    nbytes = layout.untyped_storage().nbytes()
+    if layout.numel() == 0 or nbytes == 0:
+        return _wrap(torch.empty_strided(layout.shape, layout.stride(), dtype=dtype), ordinal)
+    _, buffer = simulator.memory.allocate(nbytes, ordinal)
+    flat = torch.frombuffer(buffer, dtype=torch.uint8).view(dtype)
+    return _wrap(flat.as_strided(layout.shape, layout.stride()), ordinal)
+
+
+def place(simulator: Simulator, tensor: torch.Tensor, ordinal: int) -> SimTensor:
+    """Return a copy of a tensor in a device's memory, with the same strides.
+
+    Parameters
+    ----------
+    simulator
+        Whose memory.
+    tensor
+        Any tensor with storage on the host; a simulated one is copied from its device.
+    ordinal
+        The ordinal of the device.
+
+    Raises
+    ------
+    ArgumentValueError
+        If there is no such device.
+    UnsupportedFeatureError
+        If the tensor takes part in autograd.
+    """
+    if tensor.requires_grad:
+        raise UnsupportedFeatureError("the simulated device", ("autograd",), "detach the tensor first")
+    source = _plain(tensor).resolve_conj().resolve_neg()
+    # An expanded dimension (stride 0) has no place of its own to copy to.
+    strides = source.stride() if 0 not in source.stride() else None
+    if strides is None:
+        source = source.contiguous()
+    placed = empty(simulator, source.shape, source.dtype, ordinal, source.stride())
+    if source.numel():
+        _bytes(_plain(placed)).copy_(_bytes(source))
+    return placed
+
+
+def poison(tensor: SimTensor) -> SimTensor:
+    """Return a tensor after filling it as fresh device memory is: whoever takes it for zeros is found out."""
+    if tensor.numel():
+        _bytes(_plain(tensor)).fill_(POISON)
+    return tensor
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the bytes from a tensor's first element to its last; torch copies not every type, but any bytes."""
+    reach = sum((extent - 1) * step for extent, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.as_strided((1 + reach,), (1,)).view(torch.uint8)
+
+
+def target_device(simulator: Simulator, device: Any) -> torch.device:
+    """Return the device that an argument means: an ordinal or a name counts as CUDA's if torch says so.
+
+    Parameters
+    ----------
+    simulator
+        Tells the current device: ``"cuda"`` is the device of the thread's current context, else 0.
+    device
+        What a user passed for ``device=``.
+    """
+    found = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+    if found.type == "cuda" and found.index is None:
+        stack = simulator.state.stack()
+        return torch.device("cuda", stack[-1].device.ordinal if stack else 0)
+    return found
+
+
+def _adopt(simulator: Simulator, result: Any, ordinal: int) -> Any:
+    """Return what an operation returned, every host tensor in it as one of the device."""
+    if isinstance(result, SimTensor):
+        return result
+    if isinstance(result, torch.Tensor):
+        if result.layout is torch.strided and _in_device_memory(simulator, result):
+            return _wrap(result, ordinal)
+        return place(simulator, result, ordinal)
+    if isinstance(result, (tuple, list)):
+        items = [_adopt(simulator, item, ordinal) for item in result]
+        if hasattr(
+            result, "_fields"
+        ):  # a named tuple takes its fields, torch's own return types one sequence
+            return type(result)(*items)
+        return type(result)(items)
+    return result
+
+
+def _in_device_memory(simulator: Simulator, tensor: torch.Tensor) -> bool:
+    return tensor.numel() == 0 or simulator.memory.find(tensor.untyped_storage().data_ptr()) is not None
+
+
+def _to_host(simulator: Simulator, result: Any) -> Any:
+    """Return what an operation returned, no tensor in it over device memory."""
+    if isinstance(result, torch.Tensor):
+        plain = _plain(result)
+        return plain.clone() if _in_device_memory(simulator, plain) else plain
+    if isinstance(result, (tuple, list)):
+        return type(result)([_to_host(simulator, item) for item in result])
+    return result
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _tensors(item)
+
+
+def _run(
+    simulator: Simulator, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    if func in (torch.Tensor.to, torch.Tensor.cpu, torch.Tensor.cuda):
+        return move(simulator, func, args, kwargs)
+    given = kwargs.pop("device", None)
+    ordinal = _common_ordinal(func, args, kwargs)
+    with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - documented for subclasses
+        result = func(*args, **kwargs)
+    if given is None:
+        adopted = _adopt(simulator, result, ordinal)
+        return poison(adopted) if func in EMPTY else adopted
+    target = target_device(simulator, given)
+    if target.type == "cuda":
+        adopted = _adopt(simulator, result, target.index)
+        return poison(adopted) if func in EMPTY else adopted
+    return _to_host(simulator, result)
+
+
+EMPTY: Final = frozenset(
+    (
+        torch.empty,
+        torch.empty_like,
+        torch.empty_strided,
+        torch.Tensor.new_empty,
+        torch.Tensor.new_empty_strided,
+    )
+)
+"""The factories that promise nothing about what is in their memory."""
+
+# Where torch lets a host tensor meet a CUDA tensor.
+_MIXING: Final = frozenset((torch.Tensor.copy_, torch.Tensor.__setitem__, torch.Tensor.__getitem__))
+
+
+def _common_ordinal(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    ordinals: set[int] = set()
+    strangers: set[str] = set()
+    for tensor in _tensors([args, kwargs]):
+        if isinstance(tensor, SimTensor):
+            ordinals.add(tensor.get_device())
+        elif tensor.dim() > 0:  # a host tensor without dimensions counts as a number
+            strangers.add(str(tensor.device))
+    if func is torch.Tensor.copy_:
+        first = args[0]
+        return first.get_device() if isinstance(first, SimTensor) else 0
+    if len(ordinals) > 1 or (strangers and func not in _MIXING):
+        devices = sorted({f"cuda:{ordinal}" for ordinal in ordinals} | strangers)
+        name = getattr(func, "__name__", str(func))
+        raise ArgumentValueError(
+            "", f"tensors on {', '.join(devices)} in {name}", "all tensors on one device"
+        )
+    return ordinals.pop() if ordinals else 0
+
+
+def move(
+    simulator: Simulator, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Run ``Tensor.to``, ``.cpu`` or ``.cuda``.
+
+    Parameters
+    ----------
+    simulator
+        Whose memory.
+    func
+        The method of `torch.Tensor`.
+    args
+        The tensor, plain or simulated, and what the caller passed behind it.
+    kwargs
+        What the caller passed by name.
+    """
+    tensor, rest = args[0], list(args[1:])
+    given = kwargs.pop("device", None)
+    if func is torch.Tensor.cpu:
+        given = "cpu"
+    elif rest and isinstance(rest[0], torch.Tensor):
+        given, rest[0] = rest[0].device, rest[0].dtype
+    elif rest and isinstance(rest[0], (str, int, torch.device)):
+        given = rest.pop(0)
+    elif func is torch.Tensor.cuda:
+        given = "cuda" if given is None else given
+    if func is not torch.Tensor.to:
+        rest = []
+    target = target_device(simulator, tensor.device if given is None else given)
+    host = _plain(tensor)
+    result = host.to(*rest, **kwargs) if rest or kwargs else host
+    if target.type == "cuda":
+        stays = isinstance(tensor, SimTensor) and tensor.get_device() == target.index
+        if stays and result is host:
+            return tensor
+        return place(simulator, result, target.index)
+    if target.type == "cpu":
+        return _to_host(simulator, result)
+    return result.to(target)
+
+
+def _install_exchange() -> None:
+    from trunnion.sim.exchange import exchange_capsule  # noqa: PLC0415 - it needs the class of this module
+
+    SimTensor.__dlpack_c_exchange_api__ = exchange_capsule()
+
+
+_install_exchange()

@@ -1,0 +1,197 @@
+"""What the simulated driver was asked to do, as typed events in the order of the calls."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from trunnion.sim.launch_attributes import LaunchAttributes
+    from trunnion.sim.status import Status
+    from trunnion.sim.tensormap import TiledRequest
+
+__all__ = [
+    "Allocated",
+    "AttributeSet",
+    "CallRefused",
+    "Event",
+    "Launched",
+    "LibraryLoaded",
+    "LibraryUnloaded",
+    "MemorySet",
+    "TensorMapEncoded",
+    "Trace",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryLoaded:
+    """``cuLibraryLoadData`` read an image."""
+
+    library: int
+    """The library's handle."""
+
+    sha256: str
+    """Of the image's bytes, from its first to the end that its own headers give; hexadecimal."""
+
+    nbytes: int
+    """The image's size in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryUnloaded:
+    """``cuLibraryUnload`` dropped a library."""
+
+    library: int
+    """The library's handle."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeSet:
+    """``cuKernelSetAttribute`` changed an attribute."""
+
+    kernel: str
+    """The kernel's exact symbol name."""
+
+    device: int
+    """The device's ordinal."""
+
+    attribute: int
+    """``CUfunction_attribute``."""
+
+    value: int
+    """The new value."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMapEncoded:
+    """``cuTensorMapEncodeTiled`` wrote a map."""
+
+    request: TiledRequest
+    """All that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """Device memory was allocated for a launcher, through the runtime or through DLPack's exchange API."""
+
+    address: int
+    """The first byte."""
+
+    nbytes: int
+    """How many bytes."""
+
+    device: int
+    """The device's ordinal."""
+
+    stream: int
+    """The stream under which it was allocated."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySet:
+    """``cuMemsetD8Async``, ``D16`` or ``D32`` filled memory."""
+
+    address: int
+    """The first byte."""
+
+    value: int
+    """The value of one element."""
+
+    itemsize: int
+    """Bytes of one element: 1, 2 or 4."""
+
+    count: int
+    """How many elements."""
+
+    device: int
+    """The device whose stream it ran on."""
+
+    stream: int
+    """The stream's handle, as it was passed (2 for the null stream of a per-thread call)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launched:
+    """``cuLaunchKernelEx`` or ``cuLaunchKernel`` started a kernel."""
+
+    kernel: str
+    """The kernel's exact symbol name."""
+
+    library: int
+    """The handle of the library that it came from."""
+
+    device: int
+    """The device that it ran on."""
+
+    stream: int
+    """The stream's handle, as it was passed (2 for the null stream of a per-thread call)."""
+
+    grid: tuple[int, int, int]
+    """Blocks along x, y, z."""
+
+    block: tuple[int, int, int]
+    """Threads along x, y, z."""
+
+    cluster: tuple[int, int, int] | None
+    """Blocks of one cluster along x, y, z, from the launch or from the kernel itself; None without one."""
+
+    dynamic_smem_bytes: int
+    """Dynamic shared memory of each block, in bytes."""
+
+    parameters: tuple[bytes, ...]
+    """The bytes of each parameter, exactly as many as the image's parameter table says."""
+
+    attributes: LaunchAttributes
+    """The launch attributes, decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRefused:
+    """A call broke a rule and returned an error status."""
+
+    call: str
+    """The entry point."""
+
+    status: Status
+    """What it returned."""
+
+    reason: str
+    """Which rule was broken."""
+
+
+Event: TypeAlias = (
+    LibraryLoaded
+    | LibraryUnloaded
+    | AttributeSet
+    | TensorMapEncoded
+    | Allocated
+    | MemorySet
+    | Launched
+    | CallRefused
+)
+"""Everything that a trace can hold."""
+
+
+class Trace:
+    """A thread-safe list of events."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._events: list[Event] = []
+
+    def add(self, event: Event) -> None:
+        """Append one event."""
+        with self._lock:
+            self._events.append(event)
+
+    def events(self) -> tuple[Event, ...]:
+        """Return all events so far, oldest first."""
+        with self._lock:
+            return tuple(self._events)
+
+    def clear(self) -> None:
+        """Forget all events."""
+        with self._lock:
+            self._events.clear()
