@@ -13,8 +13,14 @@ from architecture_rules.shape import (
 )
 from architecture_rules.source import ROOT, Module, core_modules, files, plugin_modules, python_files, snippet
 
-BROAD = frozenset({"core/src/trunnion/registry.py Exception"})
-"""Where everything is caught: a plugin that fails in any way whatsoever must hurt no other plugin."""
+BROAD = frozenset(
+    {
+        "core/src/trunnion/registry.py Exception",  # a plugin that fails in any way must hurt no other plugin
+        "core/src/trunnion/sim/driver.py BaseException",  # nothing passes through C: it is raised again behind the call
+        "core/src/trunnion/sim/exchange.py BaseException",  # the same
+    }
+)
+"""Where everything is caught."""
 
 
 def test_files_are_short() -> None:
