@@ -279,6 +279,28 @@ for options in ((), ("--generate-line-info",)):
         assert done.stdout.split() == here
 
 
+def test_the_surroundings_follow_every_file_that_could_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.h").write_text('#if 0\n#include "b.h"\n#endif\n')
+    (tmp_path / "b.h").write_text("")
+    (tmp_path / "never.h").write_text("")
+
+    def surroundings(**more: Any) -> dict[str, str]:
+        source = '#include "mine.h"\n#include <a.h>\n' + ADD
+        asked = request(source, "add", includes=(("mine.h", ""),), named={"I": str(tmp_path)}, **more)
+        return NvrtcCompiler().surroundings(asked)
+
+    before = surroundings()
+    assert before.keys() == {str(tmp_path / "a.h"), str(tmp_path / "b.h")}
+    (tmp_path / "b.h").write_text("// changed")
+    after = surroundings()
+    assert [path for path in before if before[path] != after[path]] == [str(tmp_path / "b.h")]
+    assert surroundings(options=("-G",)) == {**after, "working directory": str(tmp_path)}
+    assert NvrtcCompiler().surroundings(request(ADD, "add")) == {}
+
+
 def test_options_reach_the_compiler() -> None:
     plain = build(ADD, "add").data
     assert build(ADD, "add", options=("-lineinfo",)).data != plain

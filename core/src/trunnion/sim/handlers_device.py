@@ -73,6 +73,11 @@ def _proc_address_v2(
         put(ctypes.c_int32, status, result, "symbolStatus")
 
 
+def _export_table(_: Call, table: int | None, identity: int | None) -> None:
+    # NVRTC asks for a table of the driver's private interface, and reads it unless the driver says that it has none.
+    raise Refusal(Status.NOT_FOUND, f"no private interface {identity or 0:#x} for {table or 0:#x}")
+
+
 def _error_name(call: Call, code: int, result: int | None) -> None:
     _error_text(call, _NAMES, code, result)
 
@@ -121,6 +126,7 @@ HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
         "cuDriverGetVersion": _driver_version,
         "cuGetProcAddress": _proc_address,
         "cuGetProcAddress_v2": _proc_address_v2,
+        "cuGetExportTable": _export_table,
         "cuGetErrorName": _error_name,
         "cuGetErrorString": _error_string,
         "cuDeviceGet": _device_get,

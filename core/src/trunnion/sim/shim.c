@@ -19,6 +19,7 @@
 #define ENTRIES \
   E1(cuInit, "cuInit", 2000, U) \
   E1(cuDriverGetVersion, "cuDriverGetVersion", 2020, P) \
+  E2(cuGetExportTable, "cuGetExportTable", 3000, P, P) \
   E4(cuGetProcAddress, "cuGetProcAddress", 11030, P, P, I, L) \
   E5(cuGetProcAddress_v2, "cuGetProcAddress", 12000, P, P, I, L, P) \
   E2(cuGetErrorName, "cuGetErrorName", 6000, I, P) \

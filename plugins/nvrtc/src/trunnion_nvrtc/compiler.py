@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.contract.compiler import DeviceCompiler, DeviceImage, ImageKernel
@@ -126,8 +128,7 @@ class NvrtcCompiler(DeviceCompiler):
         code = _only_source(request.code)
         arch = _checked_arch(request.target)
         merged = merge_options(code.options, request.options)
-        toolkit = toolkit_directories() if needs_toolkit(code) else ()
-        directories = (*merged.pop("include-path", ()), *toolkit)
+        directories = _directories(code, merged.pop("include-path", ()))
         options = (
             f"--gpu-architecture={arch}",
             f"--frandom-seed={_seed(code)}",
@@ -148,6 +149,36 @@ class NvrtcCompiler(DeviceCompiler):
             toolchain={"nvrtc": nvrtc.build_id()},
         )
 
+    def surroundings(self, request: CompileRequest) -> dict[str, str]:
+        """Return what the image depends on beyond the request and the fingerprint, without compiling.
+
+        Parameters
+        ----------
+        request
+            What would be compiled.
+
+        Returns
+        -------
+        dict[str, str]
+            The SHA-256 of each header file that could be included, by path; for ``device-debug`` the working
+            directory too.
+
+        Raises
+        ------
+        ProgramError
+            If an option is not one that may be given.
+        UnsupportedFeatureError
+            If there are several sources to link.
+        """
+        code = _only_source(request.code)
+        merged = merge_options(code.options, request.options)
+        held = {name for name, _ in code.includes}
+        reached = reachable_headers(code, _directories(code, merged.get("include-path", ())))
+        found = {
+            path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in reached if path not in held
+        }
+        return {**found, "working directory": str(Path.cwd())} if "device-debug" in merged else found
+
     def fingerprint(self) -> str:
         """Return the exact build of NVRTC and the version of this module."""
         return f"nvrtc {nvrtc.build_id()}, request form {_VERSION}"
@@ -156,6 +187,11 @@ class NvrtcCompiler(DeviceCompiler):
         """Return the target of device 0; None without a driver or a device."""
         arch = device_arch(0)
         return None if arch is None else Target("cuda", arch)
+
+
+def _directories(code: DeviceCode, given: Sequence[str]) -> tuple[str, ...]:
+    """Return where headers are looked for: CUDA's own come last, and only if a header is not in memory."""
+    return (*given, *toolkit_directories()) if needs_toolkit(code) else tuple(given)
 
 
 def _seed(code: DeviceCode) -> str:
