@@ -66,7 +66,7 @@ def module_name(module: Module) -> Iterator[str]:
 
 
 def broad_handlers(module: Module, allowed: Collection[str]) -> Iterator[str]:
-    """Yield handlers that catch everything, outside the places that are named.
+    """Yield handlers that catch everything and do not raise it again, outside the places that are named.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def broad_handlers(module: Module, allowed: Collection[str]) -> Iterator[str]:
     """
     for node in ast.walk(module.tree):
         caught: list[ast.expr | None] = []
-        if isinstance(node, ast.ExceptHandler):
+        if isinstance(node, ast.ExceptHandler) and not _raises_again(node):
             caught = list(node.type.elts) if isinstance(node.type, ast.Tuple) else [node.type]
         elif isinstance(node, ast.Call) and _last_name(node.func) == "suppress":
             caught = list(node.args)
@@ -89,12 +89,20 @@ def broad_handlers(module: Module, allowed: Collection[str]) -> Iterator[str]:
                 yield f"{module.path}:{node.lineno}: catches {name}"
 
 
-def mutable_globals(module: Module) -> Iterator[str]:
+def mutable_globals(module: Module, allowed: Collection[str] = ()) -> Iterator[str]:
     """Yield module-level containers that change: global state.
 
     A container under a name in capitals is a table, as long as nothing in its module changes it.
+
+    Parameters
+    ----------
+    module
+        Any module.
+    allowed
+        ``"<path> <name>"`` of what may change.
     """
-    containers = {name: node for node in module.tree.body for name in _container_names(node)}
+    found = {name: node for node in module.tree.body for name in _container_names(node)}
+    containers = {name: node for name, node in found.items() if f"{module.path} {name}" not in allowed}
     for name, node in containers.items():
         if name != name.upper() and name != "__all__":
             yield f"{module.path}:{node.lineno}: {name} is global and can change"
@@ -143,6 +151,12 @@ def stray_packages(paths: Collection[str]) -> Iterator[str]:
         beside_tests = "tests" in PurePosixPath(parent).parts
         if path.endswith("__init__.py") and (roots or beside_tests):
             yield f"{path}: makes a package of a folder that must not be one"
+
+
+def _raises_again(node: ast.ExceptHandler) -> bool:
+    """Whether a handler ends in a bare ``raise``."""
+    last = node.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
 
 
 def _last_name(node: ast.expr) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import torch
 
@@ -26,6 +26,7 @@ class SimTensor(torch.Tensor):
     """
 
     _ordinal: int
+    _exchange: Any
     __dlpack_c_exchange_api__: Any
 
     @property
@@ -99,9 +100,9 @@ class SimTensor(torch.Tensor):
         """
         raise TypeError("a simulated tensor does not pickle; copy it with .cpu() first")
 
-    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]  # untyped in torch
         """Return the host tensor's text with the device in it, as torch prints a CUDA tensor."""
-        text = torch.Tensor.__repr__(_plain(self), tensor_contents=tensor_contents)
+        text = repr(_plain(self)) if tensor_contents is None else tensor_contents
         return f"{text[:-1]}, device='{self.device}')"
 
     @classmethod
@@ -220,7 +221,7 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.as_strided((1 + reach,), (1,)).view(torch.uint8)
 
 
-def target_device(simulator: Simulator, device: Any) -> torch.device:
+def target_device(simulator: Simulator, device: Any) -> Any:
     """Return the device that an argument means: an ordinal or a name counts as CUDA's if torch says so.
 
     Parameters
@@ -229,9 +230,14 @@ def target_device(simulator: Simulator, device: Any) -> torch.device:
         Tells the current device: ``"cuda"`` is the device of the thread's current context, else 0.
     device
         What a user passed for ``device=``.
+
+    Returns
+    -------
+    torch.device
+        The device, with an index if it is CUDA's.
     """
     found = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
-    if found.type == "cuda" and found.index is None:
+    if found.type == "cuda" and cast("int | None", found.index) is None:  # torch's annotation says int
         stack = simulator.state.stack()
         return torch.device("cuda", stack[-1].device.ordinal if stack else 0)
     return found
@@ -376,9 +382,10 @@ def move(
 
 
 def _install_exchange() -> None:
-    from trunnion.sim.exchange import exchange_capsule  # noqa: PLC0415 - it needs the class of this module
+    from trunnion.sim.exchange import Exchange  # noqa: PLC0415 - it needs the class of this module
 
-    SimTensor.__dlpack_c_exchange_api__ = exchange_capsule()
+    SimTensor._exchange = Exchange()  # noqa: SLF001 - this module's own class
+    SimTensor.__dlpack_c_exchange_api__ = SimTensor._exchange.capsule()  # noqa: SLF001 - as above
 
 
 _install_exchange()

@@ -52,9 +52,10 @@ class LaunchFrame:
 class _Frame:
     """Everything that one call writes into. A call takes one for itself, so calls may nest and run at once."""
 
-    __slots__ = ("__weakref__", "busy", "launches")
+    __slots__ = ("__weakref__", "busy", "launches", "thread")
 
     def __init__(self, specs: Sequence[LaunchSpec], facade: DriverFacade) -> None:
+        self.thread = threading.get_ident()
         self.launches = tuple(LaunchFrame(spec, facade) for spec in specs)
         self.busy = False
 
@@ -158,6 +159,18 @@ class Context(TensorChecks):
                 self.facade.set_dynamic_smem(self.kernels[kernel], device, nbytes)
                 state[kernel] = nbytes
 
+    def refuse_within_launch(self) -> None:
+        """Refuse to wait for a launch that waits for the caller.
+
+        Raises
+        ------
+        LifecycleError
+            If the calling thread is inside a launch of this program.
+        """
+        here = threading.get_ident()
+        if any(frame.busy and frame.thread == here for frame in list(self.frames)):
+            raise LifecycleError("a program cannot be closed from within its own launch; close it after the call")
+
     def shut(self, reason: str) -> list[int]:
         """Let no further call launch; return the devices that were in use."""
         self.closed_because = self.closed_because or reason
@@ -233,6 +246,7 @@ class PythonProgram(LoadedProgram):
             if self._unloaded:
                 return
             context = self._context
+            context.refuse_within_launch()
             used = context.shut("the program was closed")
             while any(frame.busy for frame in list(context.frames)):
                 time.sleep(0.0005)  # another thread is between its checks and its launch
