@@ -8,9 +8,10 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from trunnion.contract.spec import Capability
+from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Symbol
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import Check, ScalarParam, Signature
+from trunnion.model.params import Check, ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.testing.comparison import check_call, check_expected, check_refused
 from trunnion.testing.expected import Refused
@@ -21,6 +22,7 @@ from trunnion.testing.strategies import (
     Breakage,
     CallSpec,
     Scenario,
+    TensorSpec,
     broken_calls,
     expressions,
     programs,
@@ -79,6 +81,31 @@ def _arithmetic(draw: st.DrawFn) -> Scenario:
 @law("A2", given=lambda _: _arithmetic(), requires=_DYNAMIC)
 def exact_arithmetic(harness: Harness, scenario: Scenario) -> None:
     """Integer expressions are exact in 64 bits: an overflow, a division by zero or a cast that loses raises."""
+    with harness.loaded(scenario.program) as loaded:
+        check_call(harness, scenario, loaded)
+
+
+@st.composite
+def _bounded(draw: st.DrawFn) -> Scenario:
+    """Draw a program with one symbol of narrow bounds, and a value at their edges."""
+    unit = draw(st.sampled_from((1, 2, 3, 8)))
+    low = draw(st.integers(0, 5))
+    high = low + draw(st.integers(2 * unit, 40))
+    symbol = Symbol("n", min=low, max=high, multiple_of=unit)
+    value = draw(st.sampled_from((low - 1, low, low + 1, high - 1, high, high + 1, unit, 2 * unit, 2 * unit + 1)))
+    launch = KernelLaunch("k", (symbol,), (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
+    if value < 0 or draw(st.booleans()):
+        param: ScalarParam | TensorParam = ScalarParam("s", dtype("int32"), symbol)
+        call = CallSpec(args=(value,), device=0)
+    else:
+        param = TensorParam("t", dtype("uint8"), (symbol,))
+        call = CallSpec(args=(TensorSpec(dtype="uint8", shape=(value,), strides=(1,)),))
+    return Scenario(KernelProgram("p", Signature((param,)), (CODE,), (launch,)), call)
+
+
+@law("A3", given=lambda _: _bounded(), requires=_DYNAMIC)
+def declared_bounds(harness: Harness, scenario: Scenario) -> None:
+    """A symbol takes no value outside of its declared bounds, and none but the declared multiples."""
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
 
