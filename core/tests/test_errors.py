@@ -79,7 +79,9 @@ def facts(error: BaseException) -> tuple[object, ...]:
 
 def test_there_is_a_sample_of_every_class() -> None:
     classes = {
-        member for _, member in inspect.getmembers(errors, inspect.isclass) if issubclass(member, TrunnionError)
+        member
+        for _, member in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(member, TrunnionError)
     }
     assert classes == {type(error) for error in SAMPLES}
     assert {member.__name__ for member in classes} | {"shorten"} == set(errors.__all__)

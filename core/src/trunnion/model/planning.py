@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ProgramError, UnboundSymbolError, shorten
 from trunnion.model.capability import Capability
 from trunnion.model.dtypes import DType, dtype
-from trunnion.model.expr import Cast, Expr, Slot, Symbol, substitute
+from trunnion.model.expr import Cast, Expr, Slot, Symbol
+from trunnion.model.expr_tree import substitute
 from trunnion.model.launch import Dims
 from trunnion.model.params import ScalarParam, TensorParam
 from trunnion.model.plan import (
