@@ -145,7 +145,9 @@ def test_junk_in_any_field_is_refused_by_its_name(make: Callable[..., object], f
             made = make(**{**GOOD[make], field: junk})
         except ProgramError as error:
             refused += 1
-            named = junk in ((), []) or field in error.field.replace("[", ".").split(".") or field in str(error)
+            named = (
+                junk in ((), []) or field in error.field.replace("[", ".").split(".") or field in str(error)
+            )
             assert named, f"{junk!r}: {error}"
             assert len(str(error)) < 2000
         else:
