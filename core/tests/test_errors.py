@@ -44,7 +44,7 @@ SAMPLES = (
     ProgramError("got 0", field="launches[1].grid[0]"),
     TensorMapError(["one", "two"], field="map"),
     ExprError("division by zero"),
-    UnboundSymbolError("n", ["dimension 0 of 'a'"]),
+    UnboundSymbolError("n", ["dimension 0 of 'a' is (n + 1)"]),
     ArgumentError("x", "5", "6"),
     ArgumentTypeError("x", "a str", "a tensor"),
     ArgumentValueError("", "5", "6"),
@@ -149,10 +149,15 @@ def test_leaves_are_also_what_python_would_raise(error: type, builtin: type) -> 
     [
         (SAMPLES[1], "launches[1].grid[0]: got 0"),
         (SAMPLES[2], "map: one; two"),
-        (SAMPLES[4], "symbol 'n' has no value (it could be bound by: dimension 0 of 'a')"),
+        (
+            SAMPLES[4],
+            "symbol 'n' has no value: no input has it as a bare dimension, stride or scalar (it stands here: "
+            "dimension 0 of 'a' is (n + 1)); add a parameter that does",
+        ),
         (
             UnboundSymbolError("n"),
-            "symbol 'n' has no value (it could be bound by: none: no input has it as a bare dimension, stride or scalar)",
+            "symbol 'n' has no value: no input has it as a bare dimension, stride or scalar (it stands here: "
+            "nowhere in the signature); add a parameter that does",
         ),
         (SAMPLES[5], "argument 'x': got 5, expected 6"),
         (SAMPLES[7], "got 5, expected 6"),
@@ -236,3 +241,9 @@ def test_a_compile_error_says_all_that_it_knows() -> None:
     assert text.endswith("x.cu(2): error")
     bare = str(CompileError("c", " \n"))
     assert bare == "c refused the source for the target\noptions: (none)\n(the compiler printed nothing)"
+
+
+def test_only_the_first_places_of_an_unbound_symbol_are_shown() -> None:
+    error = UnboundSymbolError("n", [f"place {index}" for index in range(40)])
+    assert len(error.candidates) == 40
+    assert "place 11 and 28 more" in str(error)

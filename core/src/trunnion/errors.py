@@ -21,6 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 _NAME_LIMIT = 80
+_MOST_PLACES = 12
 
 
 def shorten(name: str) -> str:
@@ -98,13 +99,19 @@ class UnboundSymbolError(ProgramError):
     symbol
         The symbol's name.
     candidates
-        Every place that could have bound it, for example ``"dimension 0 of 'a'"``.
+        Every place where it stands in vain, for example ``"dimension 0 of 'a' is (n + 1)"``.
     """
 
     def __init__(self, symbol: str, candidates: Iterable[str] = ()) -> None:
         self.symbol, self.candidates = symbol, tuple(candidates)
-        where = ", ".join(self.candidates) or "none: no input has it as a bare dimension, stride or scalar"
-        super().__init__(f"symbol {shorten(symbol)} has no value (it could be bound by: {where})")
+        where = ", ".join(self.candidates[:_MOST_PLACES]) or "nowhere in the signature"
+        more = (
+            f" and {len(self.candidates) - _MOST_PLACES} more" if len(self.candidates) > _MOST_PLACES else ""
+        )
+        super().__init__(
+            f"symbol {shorten(symbol)} has no value: no input has it as a bare dimension, stride or scalar (it stands "
+            f"here: {where}{more}); add a parameter that does"
+        )
 
 
 class ArgumentError(TrunnionError):
@@ -125,8 +132,7 @@ class ArgumentError(TrunnionError):
         self.argument, self.got, self.expected = argument, got, expected
 
     def __str__(self) -> str:
-        where = f"argument {shorten(self.argument)}: " if self.argument else ""
-        return f"{where}got {self.got}, expected {self.expected}"
+        return f"{f'argument {shorten(self.argument)}: ' if self.argument else ''}got {self.got}, expected {self.expected}"
 
 
 class ArgumentTypeError(ArgumentError, TypeError):
@@ -179,8 +185,7 @@ class DuplicatePluginError(RegistryError):
         super().__init__(name, self.distributions)
 
     def __str__(self) -> str:
-        owners = " and ".join(self.distributions)
-        return f"plugin {shorten(self.name)} is announced by {owners}; uninstall all but one"
+        return f"plugin {shorten(self.name)} is announced by {' and '.join(self.distributions)}; uninstall all but one"
 
 
 class BackendUnavailableError(RegistryError):
@@ -224,8 +229,7 @@ class UnsupportedFeatureError(TrunnionError, NotImplementedError):
         super().__init__(plugin, self.features, hint)
 
     def __str__(self) -> str:
-        tail = f"; {self.hint}" if self.hint else ""
-        return f"{self.plugin} does not support {', '.join(self.features)}{tail}"
+        return f"{self.plugin} does not support {', '.join(self.features)}{f'; {self.hint}' if self.hint else ''}"
 
 
 class DeviceRequirementError(TrunnionError):
@@ -246,8 +250,7 @@ class DeviceRequirementError(TrunnionError):
         self.requirement, self.got, self.hint = requirement, got, hint
 
     def __str__(self) -> str:
-        tail = f"; {self.hint}" if self.hint else ""
-        return f"needs {self.requirement}, got {self.got}{tail}"
+        return f"needs {self.requirement}, got {self.got}{f'; {self.hint}' if self.hint else ''}"
 
 
 _EXCERPT_RADIUS = 3
@@ -305,12 +308,10 @@ class CompileError(TrunnionError):
         )
 
     def __str__(self) -> str:
-        parts = [f"{self.compiler} refused the source for {self.arch or 'the target'}"]
-        parts.append(f"options: {' '.join(self.options) or '(none)'}")
-        if self.source:
-            parts.append(self.numbered_source(_EXCERPT_RADIUS))
-        parts.append(self.log.strip() or "(the compiler printed nothing)")
-        return "\n".join(parts)
+        title = f"{self.compiler} refused the source for {self.arch or 'the target'}"
+        options = f"options: {' '.join(self.options) or '(none)'}"
+        excerpt = [self.numbered_source(_EXCERPT_RADIUS)] if self.source else []
+        return "\n".join([title, options, *excerpt, self.log.strip() or "(the compiler printed nothing)"])
 
 
 class ParameterMismatchError(TrunnionError, ValueError):
