@@ -13,47 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 __all__ = [
-    "ArgumentError",
-    "ArgumentTypeError",
-    "ArgumentValueError",
-    "ArtifactError",
-    "BackendUnavailableError",
-    "CaptureError",
-    "CompileError",
-    "CorruptArtifactError",
-    "DeviceRequirementError",
-    "DriverError",
-    "DuplicatePluginError",
-    "ExprError",
-    "LifecycleError",
-    "ParameterMismatchError",
-    "ProgramError",
-    "RegistryError",
-    "TensorMapError",
-    "TrunnionError",
-    "UnboundSymbolError",
-    "UnknownBackendError",
-    "UnsupportedFeatureError",
-    "UntrustedArtifactError",
-    "shorten",
-]
+    "ArgumentError", "ArgumentTypeError", "ArgumentValueError", "ArtifactError", "BackendUnavailableError",
+    "CaptureError", "CompileError", "CorruptArtifactError", "DeviceRequirementError", "DriverError",
+    "DuplicatePluginError", "ExprError", "LifecycleError", "ParameterMismatchError", "ProgramError",
+    "RegistryError", "TensorMapError", "TrunnionError", "UnboundSymbolError", "UnknownBackendError",
+    "UnsupportedFeatureError", "UntrustedArtifactError", "shorten",
+]  # fmt: skip
 
 _NAME_LIMIT = 80
+_MOST_PLACES = 12
 
 
 def shorten(name: str) -> str:
-    """Quote a name for an error message, cutting a very long one in the middle.
-
-    Parameters
-    ----------
-    name
-        Any text that a user chose.
-
-    Returns
-    -------
-    str
-        The name, escaped and in quotes, at most about 80 characters long.
-    """
+    """Quote a name, any text that a user chose, for an error message; a very long one is cut in the middle."""
     if len(name) > _NAME_LIMIT:
         half = _NAME_LIMIT // 2
         return f"{ascii(name[:half])[:-1]}...{ascii(name[-half:])[1:]} ({len(name)} characters)"
@@ -87,8 +59,7 @@ class ProgramError(TrunnionError, ValueError):
 
     def __init__(self, message: str, *, field: str = "") -> None:
         super().__init__(message)
-        self.message = message
-        self.field = field
+        self.message, self.field = message, field
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}" if self.field else self.message
@@ -128,14 +99,19 @@ class UnboundSymbolError(ProgramError):
     symbol
         The symbol's name.
     candidates
-        Every place that could have bound it, for example ``"dimension 0 of 'a'"``.
+        Every place where it stands in vain, for example ``"dimension 0 of 'a' is (n + 1)"``.
     """
 
     def __init__(self, symbol: str, candidates: Iterable[str] = ()) -> None:
-        self.symbol = symbol
-        self.candidates = tuple(candidates)
-        where = ", ".join(self.candidates) or "none: no input has it as a bare dimension, stride or scalar"
-        super().__init__(f"symbol {shorten(symbol)} has no value (it could be bound by: {where})")
+        self.symbol, self.candidates = symbol, tuple(candidates)
+        where = ", ".join(self.candidates[:_MOST_PLACES]) or "nowhere in the signature"
+        more = (
+            f" and {len(self.candidates) - _MOST_PLACES} more" if len(self.candidates) > _MOST_PLACES else ""
+        )
+        super().__init__(
+            f"symbol {shorten(symbol)} has no value: no input has it as a bare dimension, stride or scalar (it stands "
+            f"here: {where}{more}); add a parameter that does"
+        )
 
 
 class ArgumentError(TrunnionError):
@@ -153,13 +129,10 @@ class ArgumentError(TrunnionError):
 
     def __init__(self, argument: str, got: str, expected: str) -> None:
         super().__init__(argument, got, expected)
-        self.argument = argument
-        self.got = got
-        self.expected = expected
+        self.argument, self.got, self.expected = argument, got, expected
 
     def __str__(self) -> str:
-        where = f"argument {shorten(self.argument)}: " if self.argument else ""
-        return f"{where}got {self.got}, expected {self.expected}"
+        return f"{f'argument {shorten(self.argument)}: ' if self.argument else ''}got {self.got}, expected {self.expected}"
 
 
 class ArgumentTypeError(ArgumentError, TypeError):
@@ -188,9 +161,7 @@ class UnknownBackendError(RegistryError, LookupError):
     """
 
     def __init__(self, name: str, available: Iterable[str] = (), role: str = "backend") -> None:
-        self.name = name
-        self.available = tuple(available)
-        self.role = role
+        self.name, self.available, self.role = name, tuple(available), role
         super().__init__(name, self.available, role)
 
     def __str__(self) -> str:
@@ -210,13 +181,11 @@ class DuplicatePluginError(RegistryError):
     """
 
     def __init__(self, name: str, distributions: Iterable[str]) -> None:
-        self.name = name
-        self.distributions = tuple(distributions)
+        self.name, self.distributions = name, tuple(distributions)
         super().__init__(name, self.distributions)
 
     def __str__(self) -> str:
-        owners = " and ".join(self.distributions)
-        return f"plugin {shorten(self.name)} is announced by {owners}; uninstall all but one"
+        return f"plugin {shorten(self.name)} is announced by {' and '.join(self.distributions)}; uninstall all but one"
 
 
 class BackendUnavailableError(RegistryError):
@@ -236,10 +205,7 @@ class BackendUnavailableError(RegistryError):
 
     def __init__(self, name: str, distribution: str, reason: str, details: str = "") -> None:
         super().__init__(name, distribution, reason, details)
-        self.name = name
-        self.distribution = distribution
-        self.reason = reason
-        self.details = details
+        self.name, self.distribution, self.reason, self.details = name, distribution, reason, details
 
     def __str__(self) -> str:
         return f"plugin {shorten(self.name)} ({self.distribution}) is unavailable: {self.reason}"
@@ -259,14 +225,11 @@ class UnsupportedFeatureError(TrunnionError, NotImplementedError):
     """
 
     def __init__(self, plugin: str, features: Iterable[str], hint: str = "") -> None:
-        self.plugin = plugin
-        self.features = tuple(features)
-        self.hint = hint
+        self.plugin, self.features, self.hint = plugin, tuple(features), hint
         super().__init__(plugin, self.features, hint)
 
     def __str__(self) -> str:
-        tail = f"; {self.hint}" if self.hint else ""
-        return f"{self.plugin} does not support {', '.join(self.features)}{tail}"
+        return f"{self.plugin} does not support {', '.join(self.features)}{f'; {self.hint}' if self.hint else ''}"
 
 
 class DeviceRequirementError(TrunnionError):
@@ -284,13 +247,10 @@ class DeviceRequirementError(TrunnionError):
 
     def __init__(self, requirement: str, got: str, hint: str = "") -> None:
         super().__init__(requirement, got, hint)
-        self.requirement = requirement
-        self.got = got
-        self.hint = hint
+        self.requirement, self.got, self.hint = requirement, got, hint
 
     def __str__(self) -> str:
-        tail = f"; {self.hint}" if self.hint else ""
-        return f"needs {self.requirement}, got {self.got}{tail}"
+        return f"needs {self.requirement}, got {self.got}{f'; {self.hint}' if self.hint else ''}"
 
 
 _EXCERPT_RADIUS = 3
@@ -324,26 +284,17 @@ class CompileError(TrunnionError):
         arch: str = "",
         line: int = 0,
     ) -> None:
-        self.compiler = compiler
-        self.log = log
-        self.source = source
-        self.options = tuple(options)
-        self.arch = arch
-        self.line = line
+        self.compiler, self.log, self.source = compiler, log, source
+        self.options, self.arch, self.line = tuple(options), arch, line
         super().__init__(compiler, log, source, self.options, arch, line)
 
     def numbered_source(self, radius: int | None = None) -> str:
-        """Return the source with line numbers.
+        """Return the source with lines numbered from 1, the offending one marked with ``>``.
 
         Parameters
         ----------
         radius
             How many lines to show on each side of `line`; None for all of the source.
-
-        Returns
-        -------
-        str
-            One source line on each line, numbered from 1, the offending one marked with ``>``.
         """
         lines = self.source.splitlines()
         first, last = 1, len(lines)
@@ -357,12 +308,10 @@ class CompileError(TrunnionError):
         )
 
     def __str__(self) -> str:
-        parts = [f"{self.compiler} refused the source for {self.arch or 'the target'}"]
-        parts.append(f"options: {' '.join(self.options) or '(none)'}")
-        if self.source:
-            parts.append(self.numbered_source(_EXCERPT_RADIUS))
-        parts.append(self.log.strip() or "(the compiler printed nothing)")
-        return "\n".join(parts)
+        title = f"{self.compiler} refused the source for {self.arch or 'the target'}"
+        options = f"options: {' '.join(self.options) or '(none)'}"
+        excerpt = [self.numbered_source(_EXCERPT_RADIUS)] if self.source else []
+        return "\n".join([title, options, *excerpt, self.log.strip() or "(the compiler printed nothing)"])
 
 
 class ParameterMismatchError(TrunnionError, ValueError):
@@ -382,10 +331,7 @@ class ParameterMismatchError(TrunnionError, ValueError):
 
     def __init__(self, kernel: str, ordinal: int, declared: str, actual: str) -> None:
         super().__init__(kernel, ordinal, declared, actual)
-        self.kernel = kernel
-        self.ordinal = ordinal
-        self.declared = declared
-        self.actual = actual
+        self.kernel, self.ordinal, self.declared, self.actual = kernel, ordinal, declared, actual
 
     def __str__(self) -> str:
         what = "its parameters" if self.ordinal < 0 else f"parameter {self.ordinal}"
@@ -412,10 +358,7 @@ class DriverError(TrunnionError, RuntimeError):
 
     def __init__(self, call: str, code: int, code_name: str, explanation: str = "") -> None:
         super().__init__(call, code, code_name, explanation)
-        self.call = call
-        self.code = code
-        self.code_name = code_name
-        self.explanation = explanation
+        self.call, self.code, self.code_name, self.explanation = call, code, code_name, explanation
 
     def __str__(self) -> str:
         tail = f": {self.explanation}" if self.explanation else ""
@@ -447,8 +390,7 @@ class CorruptArtifactError(ArtifactError, ValueError):
 
     def __init__(self, what: str, problem: str) -> None:
         super().__init__(what, problem)
-        self.what = what
-        self.problem = problem
+        self.what, self.problem = what, problem
 
     def __str__(self) -> str:
         return f"{self.what}: {self.problem}"

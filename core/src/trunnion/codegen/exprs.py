@@ -50,19 +50,22 @@ PYTHON = ExprLanguage(
         Op.CEILDIV: "(-(-{a} // {b}))",
         Op.MIN: "min({a}, {b})",
         Op.MAX: "max({a}, {b})",
-        Op.EQ: "({a} == {b})",
-        Op.NE: "({a} != {b})",
-        Op.LT: "({a} < {b})",
-        Op.LE: "({a} <= {b})",
-        Op.GT: "({a} > {b})",
-        Op.GE: "({a} >= {b})",
+        Op.EQ: "(+({a} == {b}))",
+        Op.NE: "(+({a} != {b}))",
+        Op.LT: "(+({a} < {b}))",
+        Op.LE: "(+({a} <= {b}))",
+        Op.GT: "(+({a} > {b}))",
+        Op.GE: "(+({a} >= {b}))",
     },
     fits="fits({a})",
     divisor="divisor({a})",
     select="({a} if {c} else {b})",
     cast='in_range({a}, {low}, {high}, "{name}")',
 )
-"""Python, with the checked operations of `trunnion.codegen.python.support`. A comparison gives a bool, which is an int."""
+"""Python, with the checked operations of `trunnion.codegen.python.support`.
+
+A comparison gives a bool, which tensor libraries refuse for an extent; its plus sign makes it an int.
+"""
 
 
 class ExprPrinter:

@@ -7,7 +7,7 @@ __all__ = ["python_string", "python_tuple"]
 
 def python_string(text: str) -> str:
     """Return a Python string literal in ASCII: quotes, line breaks, lone surrogates and all else are escaped."""
-    return ascii(text)
+    return ascii(str.__str__(text))  # a subclass, such as a StrEnum or numpy's, has a repr of its own
 
 
 def python_tuple(items: tuple[str, ...] | list[str]) -> str:

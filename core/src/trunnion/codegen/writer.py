@@ -33,7 +33,7 @@ class SourceWriter:
         ValueError
             If the text holds a line break: something was not escaped.
         """
-        if len(text.splitlines()) > 1:
+        if text and text.splitlines() != [text]:
             raise ValueError(f"a line of source holds a line break: {text!r}")
         self._lines.append(self._indent * self._level + text if text else "")
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.capability import Capability
+from trunnion.model.fields import describe, integer, members
+from trunnion.model.fields import text as plain_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from trunnion.contract.adapter import KernelAdapter
     from trunnion.contract.compiler import DeviceCompiler
@@ -37,6 +40,8 @@ class Target:
     """For CUDA a real architecture such as ``"sm_90a"``; empty: the kind has only one."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", plain_text(self.kind, "target.kind"))
+        object.__setattr__(self, "arch", plain_text(self.arch, "target.arch", least=0))
         if not _NAME.fullmatch(self.kind):
             raise ProgramError(
                 f"got kind {shorten(self.kind)}, expected a word such as 'cuda'", field="target"
@@ -57,7 +62,7 @@ class Target:
         """
         if isinstance(text, Target):
             return text
-        kind, colon, arch = text.partition(":")
+        kind, colon, arch = plain_text(text, "target").partition(":")
         if not colon and kind.startswith(("sm_", "compute_")):
             return cls("cuda", kind)
         return cls(kind, arch)
@@ -113,9 +118,8 @@ class BackendSpec:
     """One line for ``trunnion backends``."""
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
-        frozen = MappingProxyType({kind: frozenset(caps) for kind, caps in self.targets.items()})
-        object.__setattr__(self, "targets", frozen)
+        _check_spec(self, ("accepts",))
+        object.__setattr__(self, "targets", MappingProxyType(_targets(self.targets)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,12 +154,41 @@ class CompilerSpec:
     """One line for ``trunnion backends``."""
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        _check_spec(self, ("languages", "targets", "produces"))
 
 
-def _check_name(name: str) -> None:
+def _check_spec(spec: BackendSpec | CompilerSpec, words: tuple[str, ...]) -> None:
+    name = plain_text(spec.name, "name")
     if not _NAME.fullmatch(name):
         raise ProgramError(
             f"got plugin name {shorten(name)}, expected lower-case letters, digits and underscores",
             field="name",
         )
+    integer(spec.contract_version, "contract_version")
+    integer(spec.auto_rank, "auto_rank")
+    for field_name in words:
+        given = members(getattr(spec, field_name), field_name)
+        plain = tuple(plain_text(word, f"{field_name}[{i}]") for i, word in enumerate(given))
+        object.__setattr__(spec, field_name, plain)
+
+
+def _targets(given: object) -> dict[str, frozenset[Capability]]:
+    if not isinstance(given, Mapping):
+        raise ProgramError(f"got {describe(given)}, expected a mapping", field="targets")
+    targets = {}
+    for kind, capabilities in given.items():
+        if not _NAME.fullmatch(plain_text(kind, "targets")):
+            raise ProgramError(f"got kind {shorten(kind)}, expected a word such as 'cuda'", field="targets")
+        if isinstance(capabilities, str) or not isinstance(capabilities, Iterable):
+            raise ProgramError(
+                f"got {describe(capabilities)}, expected a set of capabilities", field=f"targets.{kind}"
+            )
+        known = frozenset(capabilities)
+        unknown = sorted(str(one) for one in known if not isinstance(one, Capability))
+        if unknown:
+            raise ProgramError(
+                f"got {', '.join(map(shorten, unknown))}, expected members of Capability",
+                field=f"targets.{kind}",
+            )
+        targets[kind] = known
+    return targets

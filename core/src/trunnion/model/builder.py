@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
+from trunnion.model.fields import members, place
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Check, Param, ScalarParam, Signature, TensorParam
 from trunnion.model.program import DeviceCode, KernelProgram
@@ -33,7 +34,7 @@ class ProgramBuilder:
     --------
     >>> from trunnion import DeviceCode, ProgramBuilder, ceildiv, symbols
     >>> (n,) = symbols("n")
-    >>> p = ProgramBuilder("scale", DeviceCode("cuda", "extern \\"C\\" __global__ void scale(...)"))
+    >>> p = ProgramBuilder("scale", DeviceCode("cuda", "__global__ void scale(...);"))
     >>> x = p.input("x", "float32", (n,))
     >>> y = p.output("y", "float32", (n,))
     >>> p.launch("scale", args=(x, y, n.cast("int32")), grid=ceildiv(n, 256), block=256)
@@ -43,7 +44,7 @@ class ProgramBuilder:
 
     def __init__(self, name: str, code: DeviceCode | Iterable[DeviceCode]) -> None:
         self._name = name
-        self._code = (code,) if isinstance(code, DeviceCode) else tuple(code)
+        self._code = (code,) if isinstance(code, DeviceCode) else members(code, "code")
         self._params: list[Param] = []
         self._outputs: list[TensorParam] = []
         self._checks: list[Check] = []
@@ -104,12 +105,10 @@ class ProgramBuilder:
         ProgramError
             If a field is wrong; it is named.
         """
-        try:
-            self._launches.append(KernelLaunch(kernel, tuple(args), grid, block, **fields))  # type: ignore[arg-type]  # the constructor normalises
-        except TypeError as error:
-            raise ProgramError(
-                f"got unknown fields: {error}", field=f"launches[{len(self._launches)}]"
-            ) from error
+        with place(f"launches[{len(self._launches)}]"):
+            _refuse_unknown(fields, KernelLaunch.__match_args__)
+            launch = KernelLaunch(kernel, args, grid, block, **fields)  # type: ignore[arg-type]  # normalised there
+        self._launches.append(launch)
 
     def build(self) -> KernelProgram:
         """Return the program.
@@ -120,11 +119,16 @@ class ProgramBuilder:
             If its parts do not fit together; the wrong field is named.
         """
         signature = Signature(tuple(self._params), tuple(self._outputs), tuple(self._checks))
-        return KernelProgram(self._name, signature, self._code, tuple(self._launches))
+        return KernelProgram(self._name, signature, self._code, tuple(self._launches))  # type: ignore[arg-type]  # which checks the code
 
 
 def _tensor(name: str, dtype: DType | str, shape: Sequence[ExprLike], fields: dict[str, Any]) -> TensorParam:
-    try:
-        return TensorParam(name, dtype, shape, **fields)  # type: ignore[arg-type]  # the constructor normalises
-    except TypeError as error:
-        raise ProgramError(f"got unknown fields: {error}", field=f"tensor {name!r}") from error
+    with place("tensor"):
+        _refuse_unknown(fields, TensorParam.__match_args__)
+    return TensorParam(name, dtype, shape, **fields)  # type: ignore[arg-type]  # the constructor normalises
+
+
+def _refuse_unknown(fields: dict[str, Any], known: tuple[str, ...]) -> None:
+    unknown = sorted(fields.keys() - known)
+    if unknown:
+        raise ProgramError(f"got unknown fields {', '.join(unknown)}, expected some of {', '.join(known)}")

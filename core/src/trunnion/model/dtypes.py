@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from trunnion.errors import ProgramError, shorten
+from trunnion.errors import ProgramError
+from trunnion.model.fields import describe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,7 +134,8 @@ def dtype(spelling: object) -> DType:
     """
     if isinstance(spelling, DType):
         return spelling
-    row = DTYPES.get(str(spelling).removeprefix("torch."))
+    # A torch dtype is known by its text; of a number not even the text is asked for, it may be endless.
+    row = None if isinstance(spelling, int) else DTYPES.get(str(spelling).removeprefix("torch."))
     if row is None:
-        raise ProgramError(f"unknown dtype {shorten(str(spelling))} (known: {', '.join(DTYPES)})")
+        raise ProgramError(f"got dtype {describe(spelling)}, expected one of {', '.join(DTYPES)}")
     return row

@@ -8,15 +8,13 @@ expression has no truth value; use `eq`, `lt`, … to compare values.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from trunnion.errors import ExprError, shorten
 from trunnion.model.dtypes import DType, dtype
+from trunnion.model.fields import describe, instance, integer, place, text
 from trunnion.model.interval import INT64, INT64_MAX, Interval
 from trunnion.model.op import Op
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 __all__ = [
     "Binary",
@@ -40,27 +38,24 @@ __all__ = [
     "minimum",
     "ne",
     "select",
-    "substitute",
     "symbols",
-    "walk",
 ]
 
 _MAX_DEPTH = 100
 _MAX_NODES = 4096
 
 
+@dataclass(frozen=True, slots=True)
 class Expr:
     """An integer expression; see the module's text. Made by operators and the functions of this module."""
 
-    __slots__ = ()
-
-    bounds: Interval
+    bounds: Interval = field(init=False, compare=False, repr=False)
     """Every value that the expression can take, given its symbols' bounds."""
 
-    depth: int
+    depth: int = field(init=False, compare=False, repr=False)
     """The height of the tree; a leaf has 1."""
 
-    nodes: int
+    nodes: int = field(init=False, compare=False, repr=False)
     """The number of nodes, shared ones counted each time."""
 
     def __add__(self, other: ExprLike) -> Expr:
@@ -128,17 +123,8 @@ class Const(Expr):
     value: int
     """The value: a signed 64-bit integer."""
 
-    bounds: Interval = field(init=False, compare=False, repr=False)
-    depth: int = field(init=False, compare=False, repr=False)
-    nodes: int = field(init=False, compare=False, repr=False)
-
     def __post_init__(self) -> None:
-        if type(self.value) is not int:
-            raise ExprError(
-                f"got {type(self.value).__name__} {shorten(str(self.value))}, expected an integer"
-            )
-        if self.value not in INT64:
-            raise ExprError(f"{self.value} does not fit 64 signed bits")
+        _check_int64(self.value, "value")
         _seal(self, Interval(self.value, self.value))
 
 
@@ -158,20 +144,14 @@ class Symbol(Expr):
     multiple_of: int = field(default=1, kw_only=True)
     """A call may give it only multiples of this."""
 
-    bounds: Interval = field(init=False, compare=False, repr=False)
-    depth: int = field(init=False, compare=False, repr=False)
-    nodes: int = field(init=False, compare=False, repr=False)
-
     def __post_init__(self) -> None:
-        where = f"symbol {shorten(self.name)}"
-        if not self.name:
-            raise ExprError("a symbol needs a name")
-        if self.min not in INT64 or self.max not in INT64 or self.min > self.max:
-            raise ExprError(
-                f"got min={self.min}, max={self.max}, expected min <= max, in 64 signed bits", field=where
-            )
-        if not 1 <= self.multiple_of <= INT64_MAX:
-            raise ExprError(f"got multiple_of={self.multiple_of}, expected at least 1", field=where)
+        object.__setattr__(self, "name", text(self.name, "symbol.name"))
+        with place(f"symbol {shorten(self.name)}"):
+            for name in ("min", "max"):
+                _check_int64(getattr(self, name), name)
+            integer(self.multiple_of, "multiple_of", 1, INT64_MAX)
+            if self.min > self.max:
+                raise ExprError(f"got min={self.min}, max={self.max}, expected min <= max", field="min")
         _seal(self, Interval(self.min, self.max))
 
 
@@ -187,10 +167,6 @@ class Slot(Expr):
 
     high: int
     """The greatest value, taken over from the symbol."""
-
-    bounds: Interval = field(init=False, compare=False, repr=False)
-    depth: int = field(init=False, compare=False, repr=False)
-    nodes: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _seal(self, Interval(self.low, self.high))
@@ -212,11 +188,9 @@ class Binary(Expr):
     exact: Interval = field(init=False, compare=False, repr=False)
     """The bounds before they are cut to 64 bits: outside of them lies what a call must check."""
 
-    bounds: Interval = field(init=False, compare=False, repr=False)
-    depth: int = field(init=False, compare=False, repr=False)
-    nodes: int = field(init=False, compare=False, repr=False)
-
     def __post_init__(self) -> None:
+        instance(self.op, Op, "op")
+        _check_operands(left=self.left, right=self.right)
         exact = self.op.bounds(self.left.bounds, self.right.bounds)
         object.__setattr__(self, "exact", exact)
         if self.op.divides and self.right.bounds == Interval(0, 0):
@@ -249,11 +223,8 @@ class Select(Expr):
     otherwise: Expr
     """The value if it does not."""
 
-    bounds: Interval = field(init=False, compare=False, repr=False)
-    depth: int = field(init=False, compare=False, repr=False)
-    nodes: int = field(init=False, compare=False, repr=False)
-
     def __post_init__(self) -> None:
+        _check_operands(condition=self.condition, then=self.then, otherwise=self.otherwise)
         bounds = self.then.bounds.joined(self.otherwise.bounds)
         _seal(self, bounds, self.condition, self.then, self.otherwise)
 
@@ -268,12 +239,9 @@ class Cast(Expr):
     to: DType
     """The integer type."""
 
-    bounds: Interval = field(init=False, compare=False, repr=False)
-    depth: int = field(init=False, compare=False, repr=False)
-    nodes: int = field(init=False, compare=False, repr=False)
-
     def __post_init__(self) -> None:
-        if not self.to.is_integer:
+        _check_operands(operand=self.operand)
+        if not instance(self.to, DType, "to").is_integer:
             raise ExprError(f"got a cast to {self.to}, expected an integer type")
         allowed, got = self.range, self.operand.bounds
         if got.low > allowed.high or got.high < allowed.low:
@@ -289,6 +257,18 @@ class Cast(Expr):
     def may_be_out_of_range(self) -> bool:
         """Whether some call within the symbols' bounds could leave the type's range."""
         return not self.operand.bounds.within(self.range)
+
+
+def _check_int64(value: object, field: str) -> None:
+    if type(value) is not int:
+        raise ExprError(f"got {describe(value)}, expected an integer", field=field)
+    if value not in INT64:
+        raise ExprError(f"got {describe(value)}, which does not fit 64 signed bits", field=field)
+
+
+def _check_operands(**operands: object) -> None:
+    for name, operand in operands.items():
+        instance(operand, Expr, name)
 
 
 def _seal(node: Expr, bounds: Interval, *children: Expr) -> None:
@@ -310,7 +290,12 @@ def as_expr(value: ExprLike) -> Expr:
     ExprError
         If it is neither an expression nor an integer (a bool is not an integer here).
     """
-    return value if isinstance(value, Expr) else Const(value)
+    if isinstance(value, Expr):
+        return value
+    try:
+        return Const(value)
+    except ExprError as error:
+        raise ExprError(error.message) from None  # the field is the caller's, not the constant's
 
 
 _NEUTRAL = {Op.ADD: Const(0), Op.SUB: Const(0), Op.MUL: Const(1), Op.FLOORDIV: Const(1)}
@@ -393,36 +378,3 @@ def symbols(names: str) -> tuple[Symbol, ...]:
     if not words:
         raise ExprError("got no name, expected words such as 'm n k'")
     return tuple(Symbol(word) for word in words)
-
-
-def _children(expr: Expr) -> tuple[Expr, ...]:
-    match expr:
-        case Binary():
-            return (expr.left, expr.right)
-        case Select():
-            return (expr.condition, expr.then, expr.otherwise)
-        case Cast():
-            return (expr.operand,)
-    return ()
-
-
-def walk(expr: Expr) -> Iterator[Expr]:
-    """Yield every node, operands before the operation, left before right."""
-    for child in _children(expr):
-        yield from walk(child)
-    yield expr
-
-
-def substitute(expr: Expr, leaf: Callable[[Symbol], Expr]) -> Expr:
-    """Return the expression with every symbol replaced by ``leaf(symbol)``."""
-    match expr:
-        case Symbol():
-            return leaf(expr)
-        case Binary():
-            return Binary(expr.op, substitute(expr.left, leaf), substitute(expr.right, leaf))
-        case Select():
-            parts = (substitute(part, leaf) for part in _children(expr))
-            return Select(*parts)
-        case Cast():
-            return Cast(substitute(expr.operand, leaf), expr.to)
-    return expr

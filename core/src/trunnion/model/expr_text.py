@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ExprError, shorten
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Symbol, binary, select
+from trunnion.model.fields import describe
 from trunnion.model.op import Op
 
 if TYPE_CHECKING:
@@ -23,13 +24,13 @@ __all__ = ["format_expr", "parse_expr"]
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOKEN = re.compile(
-    r'\s*(?:(\d{1,20})|([A-Za-z_][A-Za-z0-9_]*)|("(?:[^"\\]|\\.)*")|(//|[-+*%(),]))', re.DOTALL
+    r'\s*(?:([0-9]{1,20})|([A-Za-z_][A-Za-z0-9_]*)|("(?:[^"\\]|\\.)*")|(//|[-+*%(),]))', re.DOTALL
 )
 _CALLS = {op.value: op for op in Op if not op.is_infix}
 _RESERVED = frozenset({*_CALLS, "select", "cast"})
 _BINDING = {"+": 1, "-": 1, "*": 2, "//": 2, "%": 2}
 _MAX_TEXT = 1 << 20
-_MAX_NESTING = 200
+_MAX_NESTING = 100  # as deep as an expression can be; a level takes at most seven Python frames
 
 
 def format_expr(expr: Expr) -> str:
@@ -72,6 +73,8 @@ def parse_expr(text: str, symbol: Callable[[str], Symbol]) -> Expr:
     ExprError
         If the text is not an expression, saying where.
     """
+    if not isinstance(text, str):
+        raise ExprError(f"got {describe(text)}, expected the text of an expression")
     if len(text) > _MAX_TEXT:
         raise ExprError(f"got {len(text)} characters, expected an expression of at most {_MAX_TEXT}")
     return _Parser(text, symbol).whole()
@@ -89,7 +92,8 @@ class _Parser:
 
     def _tokens(self) -> list[str]:
         found, end = [], 0
-        while end < len(self.text.rstrip()):
+        length = len(self.text.rstrip())
+        while end < length:
             match = _TOKEN.match(self.text, end)
             if match is None:
                 raise ExprError(f"unexpected character at {end} of {shorten(self.text)}")
@@ -108,27 +112,30 @@ class _Parser:
     def _expect(self, token: str) -> None:
         got = self._next()
         if got != token:
-            raise ExprError(f"got {got or 'the end'!r}, expected {token!r} in {shorten(self.text)}")
+            raise ExprError(f"got {_shown(got)}, expected {token!r} in {shorten(self.text)}")
 
     def whole(self) -> Expr:
         expr = self._sum(0)
         if self._peek():
-            raise ExprError(f"unexpected {self._peek()!r} in {shorten(self.text)}")
+            raise ExprError(f"unexpected {_shown(self._peek())} in {shorten(self.text)}")
         return expr
 
     def _sum(self, least: int) -> Expr:
-        self.nesting += 1
-        if self.nesting > _MAX_NESTING:
-            raise ExprError(f"expected at most {_MAX_NESTING} levels of nesting")
         left = self._operand()
         while (binding := _BINDING.get(self._peek(), 0)) > least:
             op = Op(self._next())
             left = binary(op, left, self._sum(binding))
-        self.nesting -= 1
         return left
 
     def _operand(self) -> Expr:
-        token = self._next()
+        self.nesting += 1
+        if self.nesting > _MAX_NESTING:
+            raise ExprError(f"expected at most {_MAX_NESTING} levels of nesting")
+        operand = self._value(self._next())
+        self.nesting -= 1
+        return operand
+
+    def _value(self, token: str) -> Expr:
         if token.isdecimal():
             return Const(int(token))
         if token == "-":
@@ -142,7 +149,7 @@ class _Parser:
             return self.symbol(_unquote(token))
         if _WORD.fullmatch(token):
             return self._call(token) if token in _RESERVED else self.symbol(token)
-        raise ExprError(f"got {token or 'the end'!r}, expected a value in {shorten(self.text)}")
+        raise ExprError(f"got {_shown(token)}, expected a value in {shorten(self.text)}")
 
     def _call(self, name: str) -> Expr:
         self._expect("(")
@@ -164,6 +171,10 @@ class _Parser:
             self._expect(",")
             arguments.append(self._sum(0))
         return arguments
+
+
+def _shown(token: str) -> str:
+    return shorten(token) if token else "the end"
 
 
 def _unquote(token: str) -> str:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.expr import Const, Expr, ExprLike, as_expr
+from trunnion.model.fields import describe, flag, members, place, text
 from trunnion.model.params import ScalarParam, TensorParam
 from trunnion.model.tensormap import TiledTensorMap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["MAX_BLOCK", "MAX_GRID", "MAX_THREADS", "Argument", "Dims", "KernelLaunch"]
+__all__ = ["MAX_BLOCK", "MAX_GRID", "MAX_SMEM", "MAX_THREADS", "Argument", "Dims", "KernelLaunch"]
 
 Argument = TensorParam | ScalarParam | TiledTensorMap | Expr
 """What a launch passes: a tensor's pointer, a scalar, a tensor map by value, or an integer expression.
@@ -33,19 +34,20 @@ MAX_BLOCK = (1024, 1024, 64)
 MAX_THREADS = 1024
 """The most threads of a block (ibid.)."""
 
+MAX_SMEM = 2**32 - 1
+"""The most bytes that ``CUlaunchConfig.sharedMemBytes``, an unsigned int, can say; a device allows far less."""
+
 _MAX_ARGUMENTS = 4096
 
 
 def _dims(value: ExprLike | Sequence[ExprLike], field: str) -> Dims:
-    given = (value,) if isinstance(value, (Expr, int)) else tuple(value)
+    given = (value,) if isinstance(value, (Expr, int)) else members(value, field)
     if not 1 <= len(given) <= 3:  # noqa: PLR2004 - x, y and z
         raise ProgramError(f"got {len(given)} extents, expected 1 to 3", field=field)
     extents: list[Expr] = []
     for axis, extent in enumerate(given):
-        try:
-            extents.append(as_expr(extent))
-        except ProgramError as error:
-            raise error.within(f"{field}[{axis}]") from None
+        with place(f"{field}[{axis}]"):
+            extents.append(as_expr(extent))  # type: ignore[arg-type]  # which checks it
     while len(extents) < 3:  # noqa: PLR2004 - x, y and z
         extents.append(Const(1))
     return extents[0], extents[1], extents[2]
@@ -62,7 +64,7 @@ class KernelLaunch:
     """What the kernel is given, in its own parameters' order."""
 
     grid: Dims
-    """Blocks along x, y, z; missing ones are 1. It counts blocks with a cluster too. A grid with a 0 launches nothing."""
+    """Blocks along x, y, z, with a cluster too; missing ones are 1. A grid with a 0 launches nothing."""
 
     block: Dims
     """Threads along x, y, z; missing ones are 1."""
@@ -71,7 +73,7 @@ class KernelLaunch:
     """Dynamic shared memory of a block, in bytes."""
 
     cluster: Dims | None = None
-    """Blocks of a cluster along x, y, z; None: the launch says nothing of clusters, which is not the same as (1, 1, 1)."""
+    """Blocks of a cluster along x, y, z; None: the launch says nothing of clusters, which is not (1, 1, 1)."""
 
     cooperative: bool = False
     """Whether all blocks must be resident at once, so that they can wait for one another."""
@@ -80,17 +82,15 @@ class KernelLaunch:
     """Set on the consumer: it may start before the launch before it has finished, and waits by itself."""
 
     def __post_init__(self) -> None:
-        try:
+        object.__setattr__(self, "kernel", text(self.kernel, "kernel"))
+        with place(f"launch of {shorten(self.kernel)}"):
             self._normalise()
-        except ProgramError as error:
-            raise error.within(f"launch of {shorten(str(self.kernel))}") from None
 
     def _normalise(self) -> None:
-        if not isinstance(self.kernel, str) or not self.kernel:
-            raise ProgramError(f"got {self.kernel!r}, expected a kernel's name", field="kernel")
         if "\0" in self.kernel:
             raise ProgramError("a kernel's name cannot hold a NUL character", field="kernel")
-        object.__setattr__(self, "args", tuple(self._argument(i, arg) for i, arg in enumerate(self.args)))
+        given = members(self.args, "args")
+        object.__setattr__(self, "args", tuple(self._argument(i, arg) for i, arg in enumerate(given)))
         if len(self.args) > _MAX_ARGUMENTS:
             raise ProgramError(
                 f"got {len(self.args)} arguments, expected at most {_MAX_ARGUMENTS}", field="args"
@@ -99,16 +99,20 @@ class KernelLaunch:
             object.__setattr__(self, name, _dims(getattr(self, name), name))
         if self.cluster is not None:
             object.__setattr__(self, "cluster", _dims(self.cluster, "cluster"))
-        object.__setattr__(self, "dynamic_smem_bytes", as_expr(self.dynamic_smem_bytes))
+        with place("dynamic_smem_bytes"):
+            object.__setattr__(self, "dynamic_smem_bytes", as_expr(self.dynamic_smem_bytes))
+        for name in ("cooperative", "pdl"):
+            flag(getattr(self, name), name)
         self._check_bounds()
 
     def _argument(self, index: int, value: object) -> Argument:
         if isinstance(value, (TensorParam, ScalarParam, TiledTensorMap, Expr)):
             return value
         if type(value) is int:
-            return Const(value)
+            with place(f"args[{index}]"):
+                return as_expr(value)
         raise ProgramError(
-            f"got {type(value).__name__}, expected a parameter, a tensor map or an integer expression",
+            f"got {describe(value)}, expected a parameter, a tensor map or an integer expression",
             field=f"args[{index}]",
         )
 
@@ -127,5 +131,14 @@ class KernelLaunch:
             raise ProgramError(
                 f"got at least {threads} threads, expected at most {MAX_THREADS}", field="block"
             )
-        if self.dynamic_smem_bytes.bounds.high < 0:
-            raise ProgramError("the size is negative in every call", field="dynamic_smem_bytes")
+        for axis, extent in enumerate(self.cluster or ()):
+            if extent.bounds.high < 1:
+                raise ProgramError(
+                    f"got {extent.bounds.low} to {extent.bounds.high}, expected at least 1",
+                    field=f"cluster[{axis}]",
+                )
+        smem = self.dynamic_smem_bytes.bounds
+        if smem.high < 0 or smem.low > MAX_SMEM:
+            raise ProgramError(
+                f"got {smem.low} to {smem.high} bytes, expected 0 to {MAX_SMEM}", field="dynamic_smem_bytes"
+            )

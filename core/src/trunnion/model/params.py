@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.dtypes import DType, dtype
-from trunnion.model.expr import Expr, ExprLike, Symbol, as_expr, walk
+from trunnion.model.expr import Expr, ExprLike, Symbol, as_expr
+from trunnion.model.expr_tree import symbols_of
+from trunnion.model.fields import instance, instances, integer, members, place, text
 from trunnion.model.tensormap import TiledTensorMap
 
 if TYPE_CHECKING:
@@ -20,21 +22,23 @@ _MAX_RANK = 64  # DLPack and torch both stop here
 _ACCESS = ("read", "write", "read_write")
 
 
-def _exprs(values: Sequence[ExprLike], field: str) -> tuple[Expr, ...]:
-    if isinstance(values, (Expr, int, str)):
-        raise ProgramError(f"got {type(values).__name__}, expected a sequence of extents", field=field)
+_MAX_ALIGNMENT = 1 << 40
+
+
+def exprs(values: object, field: str) -> tuple[Expr, ...]:
+    """Return a sequence of expressions and integers as expressions.
+
+    Raises
+    ------
+    ProgramError
+        If it is something else; the member's place is named.
+    """
     result = []
-    for axis, value in enumerate(values):
-        try:
-            result.append(as_expr(value))
-        except ProgramError as error:
-            raise error.within(f"{field}[{axis}]") from None
+    for axis, value in enumerate(members(values, field)):
+        with place(f"{field}[{axis}]"):
+            result.append(as_expr(value))  # type: ignore[arg-type]  # which checks it
+            tuple(symbols_of(result[-1]))
     return tuple(result)
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name:
-        raise ProgramError(f"got {name!r}, expected a text of at least one character", field="name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,10 @@ class TensorParam:
     """Elements along each dimension, outermost first: symbols or expressions."""
 
     strides: tuple[Expr, ...] | None = None
-    """Elements between neighbours along each dimension; None: contiguous, row-major. Dimensions of extent 1 do not care."""
+    """Elements between neighbours along each dimension; None: contiguous, row-major. Extents of 1 do not care.
+
+    An output has none: it is contiguous.
+    """
 
     access: str = "read"
     """What kernels do with it: ``"read"``, ``"write"`` or ``"read_write"``."""
@@ -60,32 +67,36 @@ class TensorParam:
     """Bytes that the first element's address is a multiple of: a power of two; None: the element's own size."""
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
-        try:
+        object.__setattr__(self, "name", text(self.name, "name"))
+        with place(f"tensor {shorten(self.name)}"):
             self._normalise()
-        except ProgramError as error:
-            raise error.within(f"tensor {shorten(self.name)}") from None
 
     def _normalise(self) -> None:
-        object.__setattr__(self, "dtype", dtype(self.dtype))
-        object.__setattr__(self, "shape", _exprs(self.shape, "shape"))
+        with place("dtype"):
+            object.__setattr__(self, "dtype", dtype(self.dtype))
+        object.__setattr__(self, "shape", exprs(self.shape, "shape"))
         if len(self.shape) > _MAX_RANK:
             raise ProgramError(
                 f"got {len(self.shape)} dimensions, expected at most {_MAX_RANK}", field="shape"
             )
         if self.strides is not None:
-            object.__setattr__(self, "strides", _exprs(self.strides, "strides"))
-            if len(self.strides or ()) != len(self.shape):
+            strides = exprs(self.strides, "strides")
+            object.__setattr__(self, "strides", strides)
+            if len(strides) != len(self.shape):
                 raise ProgramError(
-                    f"got {len(self.strides or ())} strides for {len(self.shape)} dimensions", field="strides"
+                    f"got {len(strides)} strides for {len(self.shape)} dimensions", field="strides"
                 )
         for axis, extent in enumerate(self.shape):
             if extent.bounds.high < 0:
                 raise ProgramError("the extent is negative in every call", field=f"shape[{axis}]")
-        if self.access not in _ACCESS:
-            raise ProgramError(f"got {self.access!r}, expected one of {', '.join(_ACCESS)}", field="access")
-        if self.alignment is not None and (self.alignment < 1 or self.alignment & (self.alignment - 1)):
-            raise ProgramError(f"got {self.alignment}, expected a power of two", field="alignment")
+        access = text(self.access, "access")
+        object.__setattr__(self, "access", access)
+        if access not in _ACCESS:
+            raise ProgramError(f"got {shorten(access)}, expected one of {', '.join(_ACCESS)}", field="access")
+        if self.alignment is not None:
+            alignment = integer(self.alignment, "alignment", 1, _MAX_ALIGNMENT)
+            if alignment & (alignment - 1):
+                raise ProgramError(f"got {alignment}, expected a power of two", field="alignment")
 
     @property
     def rank(self) -> int:
@@ -99,8 +110,18 @@ class TensorParam:
         ----------
         box_dim
             Elements of the box along each dimension, outermost first.
+        **fields
+            Further fields of the map.
+
+        Raises
+        ------
+        ProgramError
+            If a field is wrong or unknown; it is named.
         """
-        return TiledTensorMap(self, tuple(box_dim), **fields)
+        unknown = sorted(fields.keys() - TiledTensorMap.__match_args__)
+        if unknown:
+            raise ProgramError(f"got unknown fields {', '.join(unknown)}", field="tensor map")
+        return TiledTensorMap(self, box_dim, **fields)  # type: ignore[arg-type]  # the constructor normalises
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,24 +132,24 @@ class ScalarParam:
     """What people call it; any text."""
 
     dtype: DType
-    """The type in which it travels. A value that the type cannot hold is refused; floats are rounded once, to nearest even."""
+    """The type in which it travels. What it cannot hold is refused; floats are rounded once, to nearest even."""
 
     symbol: Symbol | None = None
     """The symbol that stands for its value in expressions; for integers only."""
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
-        where = f"scalar {shorten(self.name)}"
-        try:
-            object.__setattr__(self, "dtype", dtype(self.dtype))
-        except ProgramError as error:
-            raise error.within(where) from None
-        if not self.dtype.struct_code:
-            raise ProgramError(f"dtype {self.dtype} cannot travel as a scalar", field=f"{where}.dtype")
-        if self.symbol is not None and not self.dtype.is_integer:
-            raise ProgramError(
-                f"got dtype {self.dtype}, expected an integer type under a symbol", field=f"{where}.symbol"
-            )
+        object.__setattr__(self, "name", text(self.name, "name"))
+        with place(f"scalar {shorten(self.name)}"):
+            with place("dtype"):
+                object.__setattr__(self, "dtype", dtype(self.dtype))
+            if not self.dtype.struct_code:
+                raise ProgramError(f"dtype {self.dtype} cannot travel as a scalar", field="dtype")
+            if self.symbol is not None:
+                instance(self.symbol, Symbol, "symbol")
+            if self.symbol is not None and not self.dtype.is_integer:
+                raise ProgramError(
+                    f"got dtype {self.dtype}, expected an integer type under a symbol", field="symbol"
+                )
 
 
 Param = TensorParam | ScalarParam
@@ -146,7 +167,10 @@ class Check:
     """What the caller is told otherwise: what is expected."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "condition", as_expr(self.condition))
+        with place("condition"):
+            object.__setattr__(self, "condition", as_expr(self.condition))
+            tuple(symbols_of(self.condition))
+        object.__setattr__(self, "message", text(self.message, "message"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +192,18 @@ class Signature:
     """Conditions of the author's own."""
 
     def __post_init__(self) -> None:
-        for name in ("params", "outputs", "checks"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name, kind in (
+            ("params", (TensorParam, ScalarParam)),
+            ("outputs", TensorParam),
+            ("checks", Check),
+        ):
+            object.__setattr__(self, name, instances(getattr(self, name), kind, name))
+        for index, output in enumerate(self.outputs):
+            if output.strides is not None:
+                raise ProgramError(
+                    "got strides, expected none: the launcher allocates outputs, contiguous and row-major",
+                    field=f"outputs[{index}].strides",
+                )
         seen: set[str] = set()
         for param in (*self.params, *self.outputs):
             if param.name in seen:
@@ -200,9 +234,9 @@ class Signature:
     def _symbols(self) -> Iterator[Symbol]:
         for tensor in (*self.tensors, *self.outputs):
             for expr in (*tensor.shape, *(tensor.strides or ())):
-                yield from (node for node in walk(expr) if isinstance(node, Symbol))
+                yield from symbols_of(expr)
         for scalar in self.scalars:
             if scalar.symbol is not None:
                 yield scalar.symbol
         for check in self.checks:
-            yield from (node for node in walk(check.condition) if isinstance(node, Symbol))
+            yield from symbols_of(check.condition)

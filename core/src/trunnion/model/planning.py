@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ProgramError, UnboundSymbolError, shorten
 from trunnion.model.capability import Capability
 from trunnion.model.dtypes import DType, dtype
-from trunnion.model.expr import Cast, Expr, Slot, Symbol, substitute
-from trunnion.model.launch import Dims
+from trunnion.model.expr import Cast, Expr, Slot, Symbol
+from trunnion.model.expr_tree import substitute, symbols_of
+from trunnion.model.expr_text import format_expr
 from trunnion.model.params import ScalarParam, TensorParam
 from trunnion.model.plan import (
     TENSOR_MAP_ALIGNMENT,
@@ -36,13 +37,15 @@ from trunnion.model.tensormap import TiledTensorMap
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from trunnion.model.launch import Argument
+    from trunnion.model.launch import Argument, Dims
+    from trunnion.model.params import Signature
     from trunnion.model.program import KernelProgram
 
 __all__ = ["plan_program"]
 
 _INT64 = dtype("int64")
 _POINTER_BYTES = 8
+_MAX_SHOWN = 80  # characters of an expression in a message
 
 
 def plan_program(program: KernelProgram) -> LaunchPlan:
@@ -125,7 +128,7 @@ class _Planner:
                 )
         for symbol in self.program.signature.symbols():
             if symbol not in self.value_slot:
-                raise UnboundSymbolError(symbol.name)
+                raise UnboundSymbolError(symbol.name, _mentions(symbol, self.program.signature))
 
     def _over_slots(self, expr: Expr) -> Expr:
         return substitute(expr, self.value_slot.__getitem__)
@@ -230,7 +233,8 @@ class _Planner:
         for planned, launch in zip(launches, self.program.launches, strict=True):
             parameters = tuple(self._parameter(argument) for argument in planned.args)
             signature = KernelSignature(launch.kernel, parameters)
-            if found.setdefault(launch.kernel, signature) != signature:
+            known = found.setdefault(launch.kernel, signature)
+            if _sizes(known) != _sizes(signature):
                 raise ProgramError(
                     f"kernel {shorten(launch.kernel)} is given other parameters than in an earlier launch",
                     field=f"launches[{planned.index}].args",
@@ -253,6 +257,30 @@ class _Planner:
                 return KernelParameter(
                     TENSOR_MAP_BYTES, TENSOR_MAP_ALIGNMENT, f"a tensor map ({TENSOR_MAP_BYTES} bytes)"
                 )
+
+
+def _sizes(kernel: KernelSignature) -> list[tuple[int, int]]:
+    """What reaches the device: a kernel with a ``void*`` may be given pointers to anything."""
+    return [(parameter.size, parameter.alignment) for parameter in kernel.parameters]
+
+
+def _mentions(symbol: Symbol, signature: Signature) -> Iterator[str]:
+    """Say where a symbol stands that nothing binds: inside of expressions, in outputs, in checks."""
+    places = [
+        (f"{word} {axis} of {owner}{shorten(tensor.name)}", expr)
+        for word, owner, tensors in (
+            ("dimension", "", signature.tensors),
+            ("stride", "", signature.tensors),
+            ("dimension", "output ", signature.outputs),
+        )
+        for tensor in tensors
+        for axis, expr in enumerate(tensor.shape if word == "dimension" else tensor.strides or ())
+    ]
+    places += [(f"check {index}", check.condition) for index, check in enumerate(signature.checks)]
+    for where, expr in places:
+        if symbol in symbols_of(expr):
+            text = format_expr(expr)
+            yield f"{where} is {text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + '...'}"
 
 
 def _number(kind: DType) -> KernelParameter:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.model.expr import Expr, Symbol, walk
+from trunnion.model.expr import Expr, Symbol
+from trunnion.model.expr_tree import symbols_of
+from trunnion.model.fields import describe, instance, instances, members, place, text
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Param, ScalarParam, Signature, TensorParam
 from trunnion.model.tensormap import TiledTensorMap
@@ -23,6 +26,8 @@ __all__ = ["DeviceCode", "KernelProgram"]
 
 _LANGUAGE_OF_SUFFIX = {".cu": "cuda", ".cuh": "cuda", ".ptx": "ptx", ".cubin": "cubin"}
 _BINARY = frozenset({"cubin"})
+_TARGET = re.compile(r"[A-Za-z0-9_.+:-]*")
+_NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # a compiler takes NUL-terminated UTF-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +56,50 @@ class DeviceCode:
     """What to compile for unless the caller names another, for example ``"sm_90a"``; empty: the caller's device."""
 
     def __post_init__(self) -> None:
-        if not self.language:
-            raise ProgramError("got an empty text, expected a language such as 'cuda'", field="code.language")
-        for name in ("includes", "options", "defines"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        for name in ("includes", "defines"):
-            object.__setattr__(self, name, tuple((key, value) for key, value in getattr(self, name)))
-        if isinstance(self.source, str) == (self.language in _BINARY):
+        with place("code"):
+            for name, least in (("language", 1), ("name", 1), ("target", 0)):
+                object.__setattr__(self, name, text(getattr(self, name), name, least=least))
+            if not _TARGET.fullmatch(self.target):
+                raise ProgramError(
+                    f"got {shorten(self.target)}, expected a target such as 'sm_90a'", field="target"
+                )
+            words = members(self.options, "options")
+            object.__setattr__(
+                self, "options", tuple(text(word, f"options[{i}]") for i, word in enumerate(words))
+            )
+            for name in ("includes", "defines"):
+                object.__setattr__(self, name, self._pairs(name))
+            self._check_source()
+
+    def _pairs(self, name: str) -> tuple[tuple[str, str | None], ...]:
+        """Return headers or macros as pairs; only a macro may have None for its value."""
+        pairs = []
+        for index, pair in enumerate(members(getattr(self, name), name)):
+            field = f"{name}[{index}]"
+            match members(pair, field):
+                case (key, None) if name == "defines":
+                    pairs.append((text(key, field), None))
+                case (key, value):
+                    pairs.append((text(key, field), text(value, field, least=0)))
+                case other:
+                    raise ProgramError(f"got {len(other)} members, expected a pair", field=field)
+        return tuple(pairs)
+
+    def _check_source(self) -> None:
+        kind = bytes if self.language in _BINARY else str
+        if not isinstance(self.source, kind):
             raise ProgramError(
-                f"got {type(self.source).__name__} for language {self.language!r}", field="code.source"
+                f"got {describe(self.source)} for language {shorten(self.language)}, expected {kind.__name__}",
+                field="source",
+            )
+        if isinstance(self.source, bytes):
+            return
+        object.__setattr__(self, "source", text(self.source, "source", least=0))
+        broken = _NOT_TEXT.search(self.source)
+        if broken:
+            raise ProgramError(
+                f"got the character {ascii(broken.group())} at {broken.start()}, which no source can hold",
+                field="source",
             )
 
     @classmethod
@@ -71,7 +111,10 @@ class DeviceCode:
         ProgramError
             If the suffix is not known and no language is given, or the file cannot be read.
         """
-        file = Path(path)
+        try:
+            file = Path(path)
+        except TypeError as error:
+            raise ProgramError(f"got {describe(path)}, expected a path", field="code") from error
         found = language or _LANGUAGE_OF_SUFFIX.get(file.suffix, "")
         if not found:
             known = ", ".join(_LANGUAGE_OF_SUFFIX)
@@ -80,8 +123,11 @@ class DeviceCode:
             )
         try:
             source = file.read_bytes() if found in _BINARY else file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a NUL in the path
             raise ProgramError(f"cannot read {shorten(str(path))}: {error}", field="code") from error
+        unknown = sorted(fields.keys() - {"includes", "options", "defines", "target"})
+        if unknown:
+            raise ProgramError(f"got unknown fields {', '.join(unknown)}", field="code")
         return cls(found, source, name=file.name, **fields)  # type: ignore[arg-type]  # checked by the constructor
 
 
@@ -106,21 +152,21 @@ class KernelProgram:
     """The launches, in stream order."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.code, DeviceCode):
-            object.__setattr__(self, "code", (self.code,))
+        object.__setattr__(self, "name", text(self.name, "name"))
+        instance(self.signature, Signature, "signature")
+        code: object = self.code
+        if isinstance(code, DeviceCode):
+            code = (code,)
+        object.__setattr__(self, "code", instances(code, DeviceCode, "code"))
+        object.__setattr__(self, "launches", instances(self.launches, KernelLaunch, "launches"))
         for name in ("code", "launches"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        if not isinstance(self.name, str) or not self.name:
-            raise ProgramError(f"got {self.name!r}, expected a text of at least one character", field="name")
-        if not self.launches:
-            raise ProgramError("got no launch, expected at least one", field="launches")
+            if not getattr(self, name):
+                raise ProgramError("got none, expected at least one", field=name)
         known = set(self.signature.symbols())
-        members: set[Param] = {*self.signature.params, *self.signature.outputs}
+        params: set[Param] = {*self.signature.params, *self.signature.outputs}
         for index, launch in enumerate(self.launches):
-            try:
-                _check_references(launch, members, known)
-            except ProgramError as error:
-                raise error.within(f"launches[{index}]") from None
+            with place(f"launches[{index}]"):
+                _check_references(launch, params, known)
 
     def plan(self) -> LaunchPlan:
         """Return the launch plan: ordered host steps over slots.
@@ -165,7 +211,7 @@ def _expressions(argument: Argument) -> Iterator[Expr]:
             yield argument
 
 
-def _check_references(launch: KernelLaunch, members: set[Param], known: set[Symbol]) -> None:
+def _check_references(launch: KernelLaunch, params: set[Param], known: set[Symbol]) -> None:
     places = [(f"grid[{i}]", e) for i, e in enumerate(launch.grid)]
     places += [(f"block[{i}]", e) for i, e in enumerate(launch.block)]
     places += [(f"cluster[{i}]", e) for i, e in enumerate(launch.cluster or ())]
@@ -173,14 +219,13 @@ def _check_references(launch: KernelLaunch, members: set[Param], known: set[Symb
     for index, argument in enumerate(launch.args):
         field = f"args[{index}]"
         param = argument.tensor if isinstance(argument, TiledTensorMap) else argument
-        if isinstance(param, (TensorParam, ScalarParam)) and param not in members:
+        if isinstance(param, (TensorParam, ScalarParam)) and param not in params:
             raise ProgramError(
                 f"{shorten(param.name)} is not a parameter of this program's signature", field=field
             )
         places += [(field, expr) for expr in _expressions(argument)]
     for field, expr in places:
-        for node in walk(expr):
-            if isinstance(node, Symbol) and node not in known:
-                raise ProgramError(
-                    f"symbol {shorten(node.name)} does not stand in the signature", field=field
-                )
+        with place(field):
+            for symbol in symbols_of(expr):
+                if symbol not in known:
+                    raise ProgramError(f"symbol {shorten(symbol.name)} does not stand in the signature")

@@ -7,13 +7,13 @@ of `trunnion.model.expr_text`; symbols are declared once, with their bounds.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ExprError, ProgramError, shorten
 from trunnion.model.expr import Expr, Symbol
 from trunnion.model.expr_text import format_expr, parse_expr
+from trunnion.model.fields import place
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Check, Param, ScalarParam, Signature, TensorParam
 from trunnion.model.program import DeviceCode, KernelProgram
@@ -150,7 +150,9 @@ def load_program(text: str) -> KernelProgram:
         If the text is not such a program; the wrong field is named.
     """
     try:
-        tree = json.loads(text)
+        tree = json.loads(text, object_pairs_hook=_unique)
+    except ProgramError:
+        raise
     except (ValueError, RecursionError, TypeError) as error:
         raise ProgramError(f"is not JSON: {error}", field="program") from error
     root = Record(tree, "program")
@@ -160,6 +162,16 @@ def load_program(text: str) -> KernelProgram:
     return _Loader(root).program()
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its fields; JSON itself would keep the last of two that share a name, and drop the other."""
+    tree = dict(pairs)
+    if len(tree) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ProgramError(f"got the field {shorten(twice)} twice", field="program")
+    return tree
+
+
 class _Loader:
     """One program while it is read."""
 
@@ -167,12 +179,9 @@ class _Loader:
         self.root = root
         self.symbols: dict[str, Symbol] = {}
         for record in root.records("symbols"):
-            symbol = Symbol(
-                record.text("name"),
-                min=record.integer("min"),
-                max=record.integer("max"),
-                multiple_of=record.integer("multiple_of"),
-            )
+            name, bounds = record.text("name"), {n: record.integer(n) for n in ("min", "max", "multiple_of")}
+            with place(record.path):
+                symbol = Symbol(name, **bounds)
             if self.symbols.setdefault(symbol.name, symbol) is not symbol:
                 raise ProgramError(f"symbol {shorten(symbol.name)} is declared twice", field=record.path)
             record.done()
@@ -201,63 +210,68 @@ class _Loader:
             raise ExprError(f"symbol {shorten(name)} is not declared")
         return found
 
-    def _expr(self, text: str, path: str) -> Expr:
-        try:
-            return parse_expr(text, self._symbol)
-        except ProgramError as error:
-            raise error.within(path) from None
+    def _expr(self, record: Record, name: str) -> Expr:
+        with place(f"{record.path}.{name}"):
+            return parse_expr(record.text(name), self._symbol)
 
     def _exprs(self, record: Record, name: str) -> tuple[Expr, ...]:
-        return tuple(self._expr(text, f"{record.path}.{name}") for text in record.texts(name))
+        exprs = []
+        for index, text in enumerate(record.texts(name)):
+            with place(f"{record.path}.{name}[{index}]"):
+                exprs.append(parse_expr(text, self._symbol))
+        return tuple(exprs)
 
     def _optional(self, record: Record, name: str) -> tuple[Expr, ...] | None:
         return None if record.null(name) else self._exprs(record, name)
 
     def _param(self, record: Record) -> Param:
         kind, name, dtype = record.text("kind"), record.text("name"), record.text("dtype")
-        param: Param
         if kind == "scalar":
-            symbol = None if record.null("symbol") else self._symbol(record.text("symbol"))
-            param = ScalarParam(name, dtype, symbol)  # type: ignore[arg-type]  # the constructor reads spellings too
+            param = self._scalar(record, name, dtype)
         elif kind == "tensor":
-            param = TensorParam(
-                name,
-                dtype,  # type: ignore[arg-type]  # the constructor reads spellings too
-                self._exprs(record, "shape"),
-                self._optional(record, "strides"),
-                access=record.text("access"),
-                alignment=None if record.null("alignment") else record.integer("alignment"),
-            )
+            param = self._tensor(record, name, dtype)
         else:
             raise ProgramError(f"got kind {shorten(kind)}, expected 'tensor' or 'scalar'", field=record.path)
         record.done()
         return param
 
+    def _scalar(self, record: Record, name: str, dtype: str) -> Param:
+        symbol = None
+        if not record.null("symbol"):
+            with place(f"{record.path}.symbol"):
+                symbol = self._symbol(record.text("symbol"))
+        with place(record.path):
+            return ScalarParam(name, dtype, symbol)  # type: ignore[arg-type]  # the constructor reads spellings too
+
+    def _tensor(self, record: Record, name: str, dtype: str) -> Param:
+        shape, strides = self._exprs(record, "shape"), self._optional(record, "strides")
+        access = record.text("access")
+        alignment = None if record.null("alignment") else record.integer("alignment")
+        with place(record.path):
+            return TensorParam(name, dtype, shape, strides, access, alignment)  # type: ignore[arg-type]  # spellings too
+
     def _check(self, record: Record) -> Check:
-        check = Check(self._expr(record.text("condition"), record.path), record.text("message"))
+        condition, message = self._expr(record, "condition"), record.text("message")
         record.done()
-        return check
+        with place(record.path):
+            return Check(condition, message)
 
     def _launch(self, record: Record) -> KernelLaunch:
-        launch = KernelLaunch(
-            record.text("kernel"),
-            tuple(self._argument(argument) for argument in record.records("args")),
-            self._exprs(record, "grid"),  # type: ignore[arg-type]  # the constructor counts them
-            self._exprs(record, "block"),  # type: ignore[arg-type]  # the constructor counts them
-            self._expr(record.text("dynamic_smem_bytes"), record.path),
-            self._optional(record, "cluster"),  # type: ignore[arg-type]  # the constructor counts them
-            cooperative=record.boolean("cooperative"),
-            pdl=record.boolean("pdl"),
-        )
+        kernel = record.text("kernel")
+        args = tuple(self._argument(argument) for argument in record.records("args"))
+        grid, block = self._exprs(record, "grid"), self._exprs(record, "block")
+        smem, cluster = self._expr(record, "dynamic_smem_bytes"), self._optional(record, "cluster")
+        flags = {name: record.boolean(name) for name in ("cooperative", "pdl")}
         record.done()
-        return launch
+        with place(record.path):
+            return KernelLaunch(kernel, args, grid, block, smem, cluster, **flags)  # type: ignore[arg-type]  # it counts
 
     def _argument(self, record: Record) -> Argument:
         argument: Argument
         if record.has("map"):
             argument = self._map(record.record("map"))
         elif record.has("expr"):
-            argument = self._expr(record.text("expr"), record.path)
+            argument = self._expr(record, "expr")
         else:
             return self._reference(record)
         record.done()
@@ -277,39 +291,35 @@ class _Loader:
         tensor = self._reference(record.record("tensor"))
         if kind != "tiled" or not isinstance(tensor, TensorParam):
             raise ProgramError(f"got kind {shorten(kind)}, expected 'tiled' over a tensor", field=record.path)
-        words = {name: record.text(name) for name in ("interleave", "swizzle", "l2_promotion", "oob_fill")}
-        tensor_map = TiledTensorMap(
-            tensor,
-            record.integers("box_dim"),
-            None if record.null("element_strides") else record.integers("element_strides"),
-            dtype=None if record.null("dtype") else record.text("dtype"),  # type: ignore[arg-type]  # spellings too
-            element_offset=self._expr(record.text("element_offset"), record.path),
-            shape=self._optional(record, "shape"),
-            strides=self._optional(record, "strides"),
-            label=record.text("label"),
-            **words,  # type: ignore[arg-type]  # the constructor reads the driver's words
-        )
+        fields: dict[str, Any] = {
+            "box_dim": record.integers("box_dim"),
+            "element_strides": None if record.null("element_strides") else record.integers("element_strides"),
+            "dtype": None if record.null("dtype") else record.text("dtype"),
+            "element_offset": self._expr(record, "element_offset"),
+            "shape": self._optional(record, "shape"),
+            "strides": self._optional(record, "strides"),
+        }
+        for name in ("interleave", "swizzle", "l2_promotion", "oob_fill", "label"):
+            fields[name] = record.text(name)
         record.done()
-        return tensor_map
+        with place(record.path):
+            return TiledTensorMap(tensor, **fields)
 
 
 def _load_code(record: Record) -> DeviceCode:
-    source: str | bytes
+    fields: dict[str, Any] = {name: record.text(name) for name in ("language", "name", "target")}
+    fields |= {name: record.pairs(name) for name in ("includes", "defines")}
+    fields["options"] = record.texts("options")
     if record.has("base64"):
+        encoded = record.text("base64")
         try:
-            source = base64.b64decode(record.text("base64"), validate=True)
-        except binascii.Error as error:
+            fields["source"] = base64.b64decode(encoded, validate=True)
+        except ValueError as error:
             raise ProgramError(f"is not base64: {error}", field=f"{record.path}.base64") from error
     else:
-        source = record.text("source")
-    code = DeviceCode(
-        record.text("language"),
-        source,
-        name=record.text("name"),
-        includes=tuple((name, str(text)) for name, text in record.pairs("includes")),
-        options=record.texts("options"),
-        defines=record.pairs("defines"),
-        target=record.text("target"),
-    )
+        fields["source"] = record.text("source")
     record.done()
-    return code
+    try:
+        return DeviceCode(**fields)
+    except ProgramError as error:
+        raise ProgramError(error.message, field=record.path + error.field.removeprefix("code")) from None

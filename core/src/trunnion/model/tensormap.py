@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 from trunnion.errors import ProgramError, TensorMapError, shorten
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.expr import Expr, as_expr
+from trunnion.model.fields import describe, instance, integer, members, place, text
 from trunnion.model.tensormap_rules import TiledFields, broken_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from trunnion.model.params import TensorParam
 
 __all__ = ["Interleave", "L2Promotion", "OobFill", "Swizzle", "TiledTensorMap"]
@@ -81,7 +80,7 @@ def _member(kind: type[_E], value: object, name: str) -> _E:
         if value is member or value == member.word:
             return member
     allowed = ", ".join(member.word for member in kind)
-    raise ProgramError(f"got {shorten(str(value))}, expected one of {allowed}", field=name)
+    raise ProgramError(f"got {describe(value)}, expected one of {allowed}", field=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,34 +128,35 @@ class TiledTensorMap:
     """A name for people; it does not count in equality."""
 
     def __post_init__(self) -> None:
-        try:
+        from trunnion.model.params import TensorParam  # noqa: PLC0415 - params reads this module
+
+        object.__setattr__(self, "label", text(self.label, "label", least=0))
+        instance(self.tensor, TensorParam, "tensor")
+        with place(f"tensor map {shorten(self.label or 'over ' + self.tensor.name)}"):
             self._normalise()
-        except ProgramError as error:
-            raise error.within(f"tensor map {shorten(self.label or 'over ' + self.tensor.name)}") from None
-        broken = broken_rules(self._known_fields())
-        if broken:
-            raise TensorMapError(
-                broken, field=f"tensor map {shorten(self.label or 'over ' + self.tensor.name)}"
-            )
+            broken = broken_rules(self._known_fields())
+            if broken:
+                raise TensorMapError(broken)
 
     def _normalise(self) -> None:
         for name, kind in _ENUMS.items():
             object.__setattr__(self, name, _member(kind, getattr(self, name), name))
         if self.dtype is not None:
-            object.__setattr__(self, "dtype", dtype(self.dtype))
+            with place("dtype"):
+                object.__setattr__(self, "dtype", dtype(self.dtype))
         if self.element_type.tma_code is None:
             raise ProgramError(
                 f"dtype {self.element_type} has no tensor map type; name one to read it as", field="dtype"
             )
-        object.__setattr__(self, "element_offset", as_expr(self.element_offset))
+        with place("element_offset"):
+            object.__setattr__(self, "element_offset", as_expr(self.element_offset))
         for name in ("shape", "strides"):
             given = getattr(self, name)
             if given is not None:
-                object.__setattr__(self, name, tuple(as_expr(value) for value in given))
-        for name in ("box_dim", "element_strides"):
-            given = getattr(self, name)
-            if given is not None:
-                object.__setattr__(self, name, _integers(given, name))
+                object.__setattr__(self, name, _exprs(given, name))
+        object.__setattr__(self, "box_dim", _integers(self.box_dim, "box_dim"))
+        if self.element_strides is not None:
+            object.__setattr__(self, "element_strides", _integers(self.element_strides, "element_strides"))
         for name in ("box_dim", "element_strides", "strides"):
             given = getattr(self, name)
             if given is not None and len(given) != self.rank:
@@ -168,7 +168,8 @@ class TiledTensorMap:
             raise ProgramError("a shape of the map's own needs strides of its own", field="strides")
         if self.strides is None and self.element_type.itemsize != self.tensor.dtype.itemsize:
             raise ProgramError(
-                f"reading {self.tensor.dtype} as {self.element_type} changes the element's size: give shape and strides",
+                f"reading {self.tensor.dtype} as {self.element_type} changes the element's size: "
+                "give shape and strides",
                 field="dtype",
             )
 
@@ -216,7 +217,13 @@ _ENUMS: dict[str, type[_DriverEnum]] = {
 }
 
 
-def _integers(values: Sequence[int], name: str) -> tuple[int, ...]:
-    if not isinstance(values, (tuple, list)) or any(type(value) is not int for value in values):
-        raise ProgramError(f"got {shorten(repr(values))}, expected a sequence of integers", field=name)
-    return tuple(values)
+def _integers(values: object, name: str) -> tuple[int, ...]:
+    return tuple(integer(value, f"{name}[{i}]") for i, value in enumerate(members(values, name)))
+
+
+def _exprs(values: object, name: str) -> tuple[Expr, ...]:
+    result = []
+    for axis, value in enumerate(members(values, name)):
+        with place(f"{name}[{axis}]"):
+            result.append(as_expr(value))  # type: ignore[arg-type]  # which checks it
+    return tuple(result)

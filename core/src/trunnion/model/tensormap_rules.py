@@ -25,6 +25,7 @@ _MAX_EXTENT = 1 << 32
 _MAX_STRIDE = 1 << 40
 _MAX_BOX = 256
 _MAX_STEP = 8
+_INTERLEAVE_32B = 2
 _SWIZZLE_SPAN = {1: 32, 2: 64, 3: 128, 4: 128, 5: 128, 6: 128}
 _FLOAT_CODES = frozenset({6, 7, 8, 9, 10, 11, 12})
 
@@ -114,13 +115,13 @@ def _rank(f: TiledFields) -> Iterator[str]:
 
 
 def _address(f: TiledFields) -> Iterator[str]:
-    unit = 32 if f.interleave == 2 else 16
+    unit = 32 if f.interleave == _INTERLEAVE_32B else 16
     if f.address is not None and (f.address % unit or f.address == 0):
         yield f"the address is {f.address:#x}, not a multiple of {unit}"
 
 
 def _strides(f: TiledFields) -> Iterator[str]:
-    unit = 32 if f.interleave == 2 else 16
+    unit = 32 if f.interleave == _INTERLEAVE_32B else 16
     for index, stride in enumerate(f.strides):
         if stride is not None and (stride % unit or not 0 <= stride < _MAX_STRIDE):
             yield f"global_strides[{index}] is {stride} bytes, not a multiple of {unit} below 2**40"
@@ -144,7 +145,7 @@ def _swizzle_span(f: TiledFields) -> Iterator[str]:
 
 
 def _interleave_swizzle(f: TiledFields) -> Iterator[str]:
-    if f.interleave == 2 and f.swizzle != 1:
+    if f.interleave == _INTERLEAVE_32B and f.swizzle != 1:
         yield "interleave 32B is not paired with swizzle 32B"
 
 

@@ -171,7 +171,7 @@ def _emit_value_check(out: SourceWriter, plan: LaunchPlan, check: ValueCheck, pr
 
 
 def _author_text(plan: LaunchPlan, check: ValueCheck) -> str:
-    """The expected value as the author wrote it, over symbols' names."""
+    """Return the expected value as the author wrote it, over symbols' names."""
     source = check.source
     if source.kind == "scalar":
         symbol = plan.signature.scalars[source.slot].symbol

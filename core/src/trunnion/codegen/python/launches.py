@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.model.expr import Const
-from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_THREADS
+from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.plan import ExprArgument, MapArgument, PointerArgument, ScalarArgument
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ __all__ = [
 ]
 
 _AXES = "xyz"
-_MAX_SMEM = 2**32 - 1  # CUlaunchConfig.sharedMemBytes is an unsigned int
 _POINTER = "Q"
 
 
@@ -135,7 +134,7 @@ def _emit_sizes(out: SourceWriter, launch: PlannedLaunch, kernel: str, printer: 
     if not isinstance(smem, Const):
         variable = f"b{launch.index}_smem"
         out.line(f"{variable} = {printer.text(smem)}")
-        _emit_limits(out, smem, variable, (0, _MAX_SMEM), f"smem_error({kernel}")
+        _emit_limits(out, smem, variable, (0, MAX_SMEM), f"smem_error({kernel}")
 
 
 def _emit_limits(out: SourceWriter, expr: Expr, variable: str, limits: tuple[int, int], error: str) -> None:

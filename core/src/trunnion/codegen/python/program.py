@@ -28,6 +28,10 @@ _DEFAULT_SMEM = 48 * 1024
 """Dynamic shared memory that every kernel may use without asking (CUDA C++ Programming Guide)."""
 
 
+_BROKEN = (SyntaxError, ValueError, KeyError, ImportError, NameError, TypeError, AttributeError)
+"""What executing a text can raise that is no launcher, or one for another version of this module."""
+
+
 class LaunchFrame:
     """What one launch writes into: its parameters, their addresses, its configuration."""
 
@@ -93,7 +97,7 @@ class LauncherModule:
         try:
             exec(compile(text, f"<{filename}>", "exec"), namespace)  # noqa: S102 - a launcher is code; load() says so
             return cls(namespace["make"], namespace["LAUNCHES"], namespace["ENCODES"])
-        except (SyntaxError, KeyError, ImportError) as error:
+        except _BROKEN as error:
             raise CorruptArtifactError(filename, f"is not a launcher of this version: {error}") from error
 
 
@@ -108,10 +112,15 @@ class Context(TensorChecks):
         self.pool = _Pool()
         self.frames: weakref.WeakSet[_Frame] = weakref.WeakSet()
         self.lock = threading.RLock()
+        self.closing = threading.Lock()
+        self.unloaded = False
         self.closed_because = ""
         self.specs = module.launches
         self.library = facade.load(image)
-        self.kernels = [facade.kernel(self.library, symbol) for symbol in symbols]
+        with ExitStack() as undo:
+            undo.callback(facade.unload, self.library)
+            self.kernels = [facade.kernel(self.library, symbol) for symbol in symbols]
+            undo.pop_all()
         self.encoders = [TiledEncoder(spec, facade) for spec in module.encodes]
         self.states: list[list[int] | None] = [None] * self.device_count
         """For each device the dynamic shared memory that each kernel is allowed, in bytes; None: not preloaded."""
@@ -152,32 +161,64 @@ class Context(TensorChecks):
             return state
 
     def raise_dynamic_smem(self, device: int, kernel: int, nbytes: int) -> None:
-        """Allow a kernel more dynamic shared memory than any call before needed."""
-        with self.lock:
-            state = self.states[device]
-            if state is not None and nbytes > state[kernel]:
-                self.facade.set_dynamic_smem(self.kernels[kernel], device, nbytes)
-                state[kernel] = nbytes
-
-    def refuse_within_launch(self) -> None:
-        """Refuse to wait for a launch that waits for the caller.
+        """Allow a kernel more dynamic shared memory than any call before needed.
 
         Raises
         ------
         LifecycleError
-            If the calling thread is inside a launch of this program.
+            If the program was closed meanwhile.
         """
-        here = threading.get_ident()
-        if any(frame.busy and frame.thread == here for frame in list(self.frames)):
-            raise LifecycleError("a program cannot be closed from within its own launch; close it after the call")
+        with self.lock:
+            state = self.preload(device)
+            if nbytes > state[kernel]:
+                self.facade.set_dynamic_smem(self.kernels[kernel], device, nbytes)
+                state[kernel] = nbytes
 
     def shut(self, reason: str) -> list[int]:
         """Let no further call launch; return the devices that were in use."""
-        self.closed_because = self.closed_because or reason
-        used = [device for device, state in enumerate(self.states) if state is not None]
-        # A launcher marks its frame busy before it reads its device's state: after this line it finds None.
-        self.states[:] = [None] * len(self.states)
-        return used
+        with self.lock:  # a preload under way would store its state after these were taken away
+            self.closed_because = self.closed_because or reason
+            used = [device for device, state in enumerate(self.states) if state is not None]
+            # A launcher marks its frame busy before it reads its device's state: after this line it finds None.
+            self.states[:] = [None] * len(self.states)
+            return used
+
+    def busy(self) -> bool:
+        """Whether some call is between its checks and its last launch."""
+        with self.lock:  # another thread may be adding a frame
+            return any(frame.busy for frame in self.frames)
+
+    def unload(self) -> None:
+        """Wait for all launches and unload the image; every step is done once, whatever an earlier one raises.
+
+        Raises
+        ------
+        LifecycleError
+            If the calling thread is inside a launch of this program, which would have to wait for itself.
+        """
+        here = threading.get_ident()
+        with self.lock:
+            within = any(frame.busy and frame.thread == here for frame in self.frames)
+        if within:
+            raise LifecycleError("a program cannot be closed from within its own launch; close it after the call")
+        with self.closing:
+            if self.unloaded:
+                return
+            used = self.shut("the program was closed")
+            while self.busy():
+                time.sleep(0.0005)
+            self.unloaded = True
+            with ExitStack() as steps:
+                steps.callback(self.facade.unload, self.library)
+                for device in used:
+                    steps.callback(self.facade.synchronize, device)
+
+    def forget(self) -> None:
+        """Give everything up in a forked child: a CUDA context does not survive a fork, not even to be unloaded."""
+        # The threads that held these locks, or were in the middle of a call, do not exist here.
+        self.lock, self.closing = threading.RLock(), threading.Lock()
+        self.unloaded = True
+        self.shut("the process forked after the program was loaded; load it again in the child")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +257,6 @@ class PythonProgram(LoadedProgram):
         module = LauncherModule.execute(text, "launcher.py")
         self._context = Context(module, image, symbols, _Parts(facade, runtime))
         self._launch = module.make(self._context)
-        self._closing = threading.Lock()
-        self._unloaded = False
         _forget_in_children(self._context)
 
     @property
@@ -242,19 +281,7 @@ class PythonProgram(LoadedProgram):
 
     def close(self) -> None:
         """Wait for the program's launches on every device that it used, then unload the image."""
-        with self._closing:
-            if self._unloaded:
-                return
-            context = self._context
-            context.refuse_within_launch()
-            used = context.shut("the program was closed")
-            while any(frame.busy for frame in list(context.frames)):
-                time.sleep(0.0005)  # another thread is between its checks and its launch
-            with ExitStack() as steps:  # every step is done, whatever an earlier one raises
-                steps.callback(context.facade.unload, context.library)
-                for device in used:
-                    steps.callback(context.facade.synchronize, device)
-            self._unloaded = True
+        self._context.unload()
 
 
 def _forget_in_children(context: Context) -> None:
@@ -264,7 +291,6 @@ def _forget_in_children(context: Context) -> None:
     def forget() -> None:
         survivor = reference()
         if survivor is not None:
-            survivor.lock = threading.RLock()  # the parent's lock may have been held at the fork
-            survivor.shut("the process forked after the program was loaded; load it again in the child")
+            survivor.forget()
 
     os.register_at_fork(after_in_child=forget)

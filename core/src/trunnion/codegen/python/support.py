@@ -19,6 +19,7 @@ from trunnion.errors import (
     ExprError,
     shorten,
 )
+from trunnion.model.fields import describe
 from trunnion.model.interval import INT64_MAX, INT64_MIN
 from trunnion.model.launch import MAX_THREADS
 
@@ -48,6 +49,7 @@ __all__ = [
 ]
 
 _AXES = "xyz"
+_MAX_SHOWN = 200  # characters of an expression in a message
 
 
 # Arithmetic -------------------------------------------------------------------------------------------------------
@@ -107,11 +109,11 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
     """
     # A tensor has __index__ too, which would wait for the device behind the caller's back.
     if isinstance(value, bool) or hasattr(value, "data_ptr") or not hasattr(value, "__index__"):
-        raise ArgumentTypeError(name, _describe(value), f"an integer, {low} to {high}")
+        raise ArgumentTypeError(name, describe(value), f"an integer, {low} to {high}")
     result = operator.index(value)
     if not low <= result <= high:
-        raise ArgumentValueError(name, str(result), f"an integer, {low} to {high}")
-    return result
+        raise ArgumentValueError(name, describe(result), f"an integer, {low} to {high}")
+    return int(result)
 
 
 def real(name: str, value: Any, limit: float, dtype: str) -> float:
@@ -136,11 +138,11 @@ def real(name: str, value: Any, limit: float, dtype: str) -> float:
         If it is finite and too large.
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ArgumentTypeError(name, _describe(value), f"a number that fits {dtype}")
+        raise ArgumentTypeError(name, describe(value), f"a number that fits {dtype}")
     try:
         result = float(value)
     except OverflowError as error:
-        raise ArgumentValueError(name, shorten(str(value)), f"a number that fits {dtype}") from error
+        raise ArgumentValueError(name, describe(value), f"a number that fits {dtype}") from error
     if math.isfinite(result) and abs(result) >= limit:
         raise ArgumentValueError(name, repr(result), f"a number that fits {dtype}")
     return result
@@ -154,9 +156,9 @@ def boolean(name: str, value: Any) -> bool:
     ArgumentTypeError
         If it is neither.
     """
-    if type(value) is bool:
+    if isinstance(value, bool):
         return value
-    raise ArgumentTypeError(name, _describe(value), "True or False")
+    raise ArgumentTypeError(name, describe(value), "True or False")
 
 
 def bfloat16_bits(value: float) -> int:
@@ -177,14 +179,6 @@ def bfloat16_bits(value: float) -> int:
 
 
 # Arguments --------------------------------------------------------------------------------------------------------
-
-
-def _describe(value: Any) -> str:
-    return (
-        f"{type(value).__name__} {shorten(repr(value))}"
-        if isinstance(value, (int, float, str))
-        else type(value).__name__
-    )
 
 
 def count_error(args: tuple[Any, ...], names: tuple[str, ...]) -> ArgumentError:
@@ -227,11 +221,8 @@ def value_error(name: str, got: int, expected: int, text: str) -> ArgumentError:
 
 
 def _equation(expected: int, text: str) -> str:
-    return (
-        str(expected)
-        if text == str(expected)
-        else f"{expected} ({text if len(text) < 200 else text[:200] + '...'})"
-    )
+    shown = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+    return str(expected) if text == str(expected) else f"{expected} ({shown})"
 
 
 def layout_error(name: str, tensor: Any) -> ArgumentError:

@@ -1,0 +1,61 @@
+"""Expressions as trees: walk over the nodes, replace the symbols."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.errors import ExprError
+from trunnion.model.expr import Binary, Cast, Expr, Select, Slot, Symbol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["substitute", "symbols_of", "walk"]
+
+
+def _children(expr: Expr) -> tuple[Expr, ...]:
+    match expr:
+        case Binary():
+            return (expr.left, expr.right)
+        case Select():
+            return (expr.condition, expr.then, expr.otherwise)
+        case Cast():
+            return (expr.operand,)
+    return ()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Yield every node, operands before the operation, left before right."""
+    for child in _children(expr):
+        yield from walk(child)
+    yield expr
+
+
+def symbols_of(expr: Expr) -> Iterator[Symbol]:
+    """Yield every occurrence of a symbol, from left to right.
+
+    Raises
+    ------
+    ExprError
+        If the expression holds a plan's slot: those mean nothing in a program.
+    """
+    for node in walk(expr):
+        if isinstance(node, Slot):
+            raise ExprError(f"got slot {node.index} of a plan, expected symbols and numbers")
+        if isinstance(node, Symbol):
+            yield node
+
+
+def substitute(expr: Expr, leaf: Callable[[Symbol], Expr]) -> Expr:
+    """Return the expression with every symbol replaced by ``leaf(symbol)``."""
+    match expr:
+        case Symbol():
+            return leaf(expr)
+        case Binary():
+            return Binary(expr.op, substitute(expr.left, leaf), substitute(expr.right, leaf))
+        case Select():
+            parts = (substitute(part, leaf) for part in _children(expr))
+            return Select(*parts)
+        case Cast():
+            return Cast(substitute(expr.operand, leaf), expr.to)
+    return expr

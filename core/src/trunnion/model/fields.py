@@ -1,0 +1,124 @@
+"""Checks of single fields: what a caller passes who uses no type checker is refused by the field's name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from trunnion.errors import ProgramError, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["describe", "flag", "instance", "instances", "integer", "members", "place", "text"]
+
+_T = TypeVar("_T")
+_MOST_BITS = 256  # Python refuses to print integers of thousands of digits
+
+
+def describe(value: object) -> str:
+    """Return what a value is, for a message: its type, and the value itself if that is short and harmless."""
+    if type(value) is int:
+        bits = value.bit_length()
+        return str(value) if bits <= _MOST_BITS else f"an integer of {bits} bits"
+    name = type(value).__name__
+    return f"{name} {shorten(str(value))}" if type(value) in (bool, float, str) else name
+
+
+@contextmanager
+def place(prefix: str) -> Iterator[None]:
+    """Put ``prefix`` in front of the field that an error from the body names."""
+    try:
+        yield
+    except ProgramError as error:
+        raise error.within(prefix) from None
+
+
+def text(value: object, field: str, *, least: int = 1) -> str:
+    """Return a text as a plain ``str``: what a subclass says of itself must not get into generated source.
+
+    Two surrogates that form a pair become the character that they mean, as they would on the way through JSON.
+
+    Raises
+    ------
+    ProgramError
+        If it is no text, or shorter than ``least`` characters.
+    """
+    if not isinstance(value, str) or len(value) < least:
+        raise ProgramError(
+            f"got {describe(value)}, expected a text of at least {least} character{'' if least == 1 else 's'}",
+            field=field,
+        )
+    plain = str.__str__(value)
+    if plain.isascii():
+        return plain
+    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def integer(value: object, field: str, low: int | None = None, high: int | None = None) -> int:
+    """Return an integer within limits; True and False are none.
+
+    Raises
+    ------
+    ProgramError
+        If it is not an integer, or outside of the limits.
+    """
+    expected = "an integer" if low is None else f"{low} to {high}"
+    if type(value) is not int or (low is not None and value < low) or (high is not None and value > high):
+        raise ProgramError(f"got {describe(value)}, expected {expected}", field=field)
+    if value.bit_length() > _MOST_BITS:
+        raise ProgramError(f"got {describe(value)}, expected at most {_MOST_BITS}", field=field)
+    return value
+
+
+def flag(value: object, field: str) -> bool:
+    """Return True or False.
+
+    Raises
+    ------
+    ProgramError
+        If it is neither.
+    """
+    if type(value) is not bool:
+        raise ProgramError(f"got {describe(value)}, expected True or False", field=field)
+    return value
+
+
+def instance(value: object, kind: type[_T] | tuple[type[_T], ...], field: str) -> _T:
+    """Return a value of one of the given classes.
+
+    Raises
+    ------
+    ProgramError
+        If it is of another class.
+    """
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        names = " or ".join(each.__name__ for each in kinds)
+        raise ProgramError(f"got {describe(value)}, expected a {names}", field=field)
+    return value
+
+
+def members(value: object, field: str) -> tuple[object, ...]:
+    """Return the members of a sequence; a text, a set and a mapping are none.
+
+    Raises
+    ------
+    ProgramError
+        If it is not a sequence.
+    """
+    if isinstance(value, (str, bytes, Mapping, Set)) or not isinstance(value, Iterable):
+        raise ProgramError(f"got {describe(value)}, expected a sequence", field=field)
+    return tuple(value)
+
+
+def instances(value: object, kind: type[_T] | tuple[type[_T], ...], field: str) -> tuple[_T, ...]:
+    """Return the members of a sequence, each of one of the given classes.
+
+    Raises
+    ------
+    ProgramError
+        If it is not a sequence, or a member is of another class; its place is named.
+    """
+    return tuple(instance(one, kind, f"{field}[{i}]") for i, one in enumerate(members(value, field)))

@@ -1,0 +1,300 @@
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from trunnion.codegen.python.program import LauncherModule, PythonProgram
+from trunnion.errors import CorruptArtifactError, DriverError, LifecycleError
+from trunnion.examples import load
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.expr import symbols
+from trunnion.model.program import DeviceCode
+
+if TYPE_CHECKING:
+    from trunnion.model.program import KernelProgram
+
+REFUSED = DriverError("cuAny", 1, "CUDA_ERROR_INVALID_VALUE")
+
+
+def refuse(*_: object) -> None:
+    raise REFUSED
+
+
+def add() -> KernelProgram:
+    return load("vector_add").program
+
+
+def sized() -> KernelProgram:
+    p = ProgramBuilder("sized", DeviceCode("cuda", "//"))
+    (n,) = symbols("n")
+    x = p.input("x", "float32", (n,))
+    p.launch("k", (x, n), 1, 32, dynamic_smem_bytes=n * 1024)
+    return p.build()
+
+
+def test_a_call_launches_what_it_says(rig: Any, tensor: Any) -> None:
+    r = rig(add())
+    a, b = tensor("float32", 1000), tensor("float32", 1000)
+    c = r.program.entry(a, b)
+    (launch,) = r.facade.launched
+    assert (launch.kernel, launch.shape, launch.stream) == ("vector_add", (4, 1, 1, 256, 1, 1, 0), 100)
+    pointers = [struct.unpack("<Q", raw)[0] for raw in launch.parameters[:3]]
+    assert pointers == [a.address, b.address, c.address]
+    assert launch.parameters[3] == struct.pack("<i", 1000)
+    assert r.runtime.allocated == [(c, 100)]
+
+
+def test_stream_and_out_are_taken(rig: Any, tensor: Any) -> None:
+    r = rig(add())
+    a, b, c = (tensor("float32", 5, ordinal=1) for _ in range(3))
+    assert r.program.call((a, b), out=(c,), stream=7, device=1) is c
+    assert r.facade.launched[0].stream == 7
+    assert r.runtime.allocated == []
+    assert [entry[0] for entry in r.facade.log].count("leave") == [entry[0] for entry in r.facade.log].count(
+        "enter"
+    )
+
+
+def test_an_empty_grid_launches_nothing(rig: Any, tensor: Any) -> None:
+    r = rig(add())
+    c = r.program.entry(tensor("float32", 0, address=0), tensor("float32", 0, address=0))
+    assert c.shape == (0,)
+    assert r.facade.launched == []
+
+
+@pytest.mark.parametrize("method", ["launch", "enter", "set_dynamic_smem"])
+def test_a_refusal_leaves_everything_usable(rig: Any, tensor: Any, method: str) -> None:
+    r = rig(sized())
+    x = tensor("float32", 100, ordinal=1)
+    r.facade.on[method] = refuse
+    with pytest.raises(DriverError):
+        r.program.entry(x)
+    del r.facade.on[method]
+    r.program.entry(x)
+    assert len(r.facade.launched) == 1
+    r.program.close()
+    assert r.facade.count("unload") == 1
+
+
+def test_shared_memory_is_raised_to_the_largest_size_and_no_further(rig: Any, tensor: Any) -> None:
+    r = rig(sized())
+    for size in (10, 60, 50, 61, 61):
+        r.program.entry(tensor("float32", size))
+    asked = [entry[3] for entry in r.facade.log if entry[0] == "set_dynamic_smem"]
+    assert asked == [60 * 1024, 61 * 1024]
+
+
+def test_a_call_within_a_call_has_a_frame_of_its_own(rig: Any, tensor: Any) -> None:
+    r = rig(sized())
+    inner = tensor("float32", 3)
+
+    def nest(_: str) -> None:
+        del r.facade.on["launch"]
+        r.program.entry(inner)
+
+    r.facade.on["launch"] = nest
+    outer = tensor("float32", 7)
+    r.program.entry(outer)
+    seen = [
+        (struct.unpack("<Q", p[0])[0], struct.unpack("<q", p[1])[0])
+        for p in (x.parameters for x in r.facade.launched)
+    ]
+    assert seen == [(inner.address, 3), (outer.address, 7)]
+
+
+def test_threads_do_not_mix(rig: Any, tensor: Any) -> None:
+    r = rig(sized())
+    barrier = threading.Barrier(4)
+
+    def work(size: int) -> None:
+        x = tensor("float32", size, address=size << 20)
+        barrier.wait()
+        for _ in range(300):
+            r.program.call((x,), stream=size)
+
+    threads = [threading.Thread(target=work, args=(size,)) for size in (1, 2, 3, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(r.facade.launched) == 1200
+    for launch in r.facade.launched:
+        pointer, count = (
+            struct.unpack("<Q", launch.parameters[0])[0],
+            struct.unpack("<q", launch.parameters[1])[0],
+        )
+        assert (pointer >> 20, launch.shape[6] // 1024, launch.stream) == (count, count, count)
+    r.program.close()
+
+
+# Life ------------------------------------------------------------------------------------------------------------
+
+
+def test_preload_does_what_a_first_launch_would(rig: Any, tensor: Any) -> None:
+    r = rig(load("hopper_gemm").program)
+    r.program.preload(1)
+    r.program.preload(1)
+    assert [entry[0] for entry in r.facade.log] == ["load", "kernel", "enter", "set_dynamic_smem", "leave"]
+
+
+def test_close_waits_unloads_once_and_refuses_from_then_on(rig: Any, tensor: Any) -> None:
+    r = rig(sized())
+    for ordinal in (1, 0):
+        r.program.entry(tensor("float32", 5, ordinal=ordinal))
+    r.program.close()
+    r.program.close()
+    assert sorted(entry[1] for entry in r.facade.log if entry[0] == "synchronize") == [0, 1]
+    assert [entry[0] for entry in r.facade.log][-1] == "unload"
+    assert r.facade.count("unload") == 1
+    with pytest.raises(LifecycleError, match="closed"):
+        r.program.entry(tensor("float32", 5))
+    with pytest.raises(LifecycleError):
+        r.program.preload(0)
+
+
+@pytest.mark.parametrize("method", ["synchronize", "unload"])
+def test_a_close_that_fails_still_does_every_step_and_only_once(rig: Any, tensor: Any, method: str) -> None:
+    r = rig(sized())
+    for ordinal in (0, 1):
+        r.program.entry(tensor("float32", 5, ordinal=ordinal))
+    r.facade.on[method] = refuse
+    with pytest.raises(DriverError):
+        r.program.close()
+    r.program.close()
+    assert (r.facade.count("synchronize"), r.facade.count("unload")) == (2, 1)
+
+
+def test_close_waits_for_a_call_under_way(rig: Any, tensor: Any) -> None:
+    r = rig(sized())
+    inside, go = threading.Event(), threading.Event()
+    r.facade.on["launch"] = lambda _: (inside.set(), go.wait(10))
+    caller = threading.Thread(target=r.program.entry, args=(tensor("float32", 5),))
+    caller.start()
+    inside.wait(10)
+    closer = threading.Thread(target=r.program.close)
+    closer.start()
+    closer.join(0.05)
+    assert closer.is_alive()
+    assert r.facade.count("unload") == 0
+    go.set()
+    closer.join(10)
+    caller.join(10)
+    assert [entry[0] for entry in r.facade.log][-2:] == ["synchronize", "unload"]
+
+
+def test_a_preload_under_way_does_not_outlive_close(rig: Any, tensor: Any) -> None:
+    """The state that it makes must not let a later call launch from an unloaded image."""
+    r = rig(sized())
+    inside, go = threading.Event(), threading.Event()
+    r.facade.on["enter"] = lambda _: (inside.set(), go.wait(10))
+    preloader = threading.Thread(target=r.program.preload, args=(0,))
+    preloader.start()
+    inside.wait(10)
+    closer = threading.Thread(target=r.program.close)
+    closer.start()
+    closer.join(0.05)
+    go.set()
+    preloader.join(10)
+    closer.join(10)
+    r.facade.on.clear()
+    with pytest.raises(LifecycleError):
+        r.program.entry(tensor("float32", 5))
+    assert r.facade.launched == []
+
+
+def test_an_image_that_lacks_a_kernel_is_unloaded_again(rig: Any) -> None:
+    r = rig(sized())
+    r.facade.log.clear()
+    r.facade.on["kernel"] = refuse
+    with pytest.raises(DriverError):
+        PythonProgram(r.text, b"image", ["k"], r.facade, r.runtime)
+    assert [entry[0] for entry in r.facade.log] == ["load", "kernel", "unload"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x = (",
+        "\0",
+        "import nonesuch",
+        "make = 1",
+        "LAUNCHES = ENCODES = ()",
+        "x = y",
+        "1 + ''",
+        "(1).x",
+        "from os import nonesuch",
+    ],
+)
+def test_what_is_no_launcher_is_a_corrupt_artifact(text: str) -> None:
+    with pytest.raises(CorruptArtifactError, match="launcher"):
+        LauncherModule.execute(text, "launcher.py")
+
+
+FORK = """
+import os, sys, threading, importlib.util
+spec = importlib.util.spec_from_file_location("rigs", sys.argv[1])
+rigs = importlib.util.module_from_spec(spec); sys.modules["rigs"] = rigs; spec.loader.exec_module(rigs)
+from trunnion.errors import LifecycleError
+from trunnion.examples import load
+from trunnion.model.dtypes import dtype
+r = rigs.build_rig(load("vector_add").program)
+x = rigs.FakeTensor(dtype("float32"), (5,))
+r.program.entry(x, x)
+inside, go = threading.Event(), threading.Event()
+def hold(_): inside.set(); go.wait(20)
+r.facade.on["launch"] = hold
+caller = threading.Thread(target=r.program.entry, args=(x, x)); caller.start(); inside.wait(20)
+held = r.program._context.lock
+grabbed, free = threading.Event(), threading.Event()
+def grab():
+    with held: grabbed.set(); free.wait(20)
+grabber = threading.Thread(target=grab); grabber.start(); grabbed.wait(20)
+pid = os.fork()
+if pid == 0:
+    r.facade.on.clear()
+    r.facade.lock = threading.Lock()
+    before = len(r.facade.log)
+    try:
+        r.program.entry(x, x)
+    except LifecycleError as error:
+        assert "fork" in str(error)
+    else:
+        os._exit(3)
+    r.program.close()
+    r.program.close()
+    names = [entry[0] for entry in r.facade.log[before:]]
+    os._exit(0 if not {"launch", "unload", "synchronize", "enter"} & set(names) else 4)
+import time
+end = time.monotonic() + 15
+while time.monotonic() < end:
+    done, status = os.waitpid(pid, os.WNOHANG)
+    if done: break
+    time.sleep(0.01)
+else:
+    os.kill(pid, 9); os.waitpid(pid, 0); status = 99 << 8
+free.set(); go.set(); caller.join(); grabber.join(); r.facade.on.clear()
+r.program.entry(x, x); r.program.close()
+assert [entry[0] for entry in r.facade.log][-1] == "unload"
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_child_refuses_and_touches_no_driver() -> None:
+    """Even if the parent had a call under way and held the lock: the child's `close` must come back."""
+    here = os.path.join(os.path.dirname(__file__), "conftest.py")  # noqa: PTH118, PTH120 - argv is text
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORK, here],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")

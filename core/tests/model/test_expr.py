@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trunnion.errors import ExprError, ProgramError
+from trunnion.model.dtypes import DTYPES, dtype
+from trunnion.model.expr import (
+    Binary,
+    Cast,
+    Const,
+    Op,
+    Select,
+    Slot,
+    Symbol,
+    as_expr,
+    binary,
+    ceildiv,
+    eq,
+    ge,
+    gt,
+    le,
+    lt,
+    maximum,
+    minimum,
+    ne,
+    select,
+    symbols,
+)
+from trunnion.model.interval import INT64, INT64_MAX, INT64_MIN, Interval
+
+N, M = symbols("n m")
+SMALL = Symbol("small", min=-4, max=4)
+
+
+@pytest.mark.parametrize(
+    ("built", "op", "left", "right"),
+    [
+        (N + M, Op.ADD, N, M),
+        (3 + N, Op.ADD, Const(3), N),
+        (N - 3, Op.SUB, N, Const(3)),
+        (3 - N, Op.SUB, Const(3), N),
+        (N * 3, Op.MUL, N, Const(3)),
+        (3 * N, Op.MUL, Const(3), N),
+        (N // 3, Op.FLOORDIV, N, Const(3)),
+        (3 // N, Op.FLOORDIV, Const(3), N),
+        (N % 3, Op.MOD, N, Const(3)),
+        (3 % N, Op.MOD, Const(3), N),
+        (-N, Op.SUB, Const(0), N),
+        (ceildiv(N, 3), Op.CEILDIV, N, Const(3)),
+        (minimum(N, 3), Op.MIN, N, Const(3)),
+        (maximum(3, N), Op.MAX, Const(3), N),
+        (eq(N, M), Op.EQ, N, M),
+        (ne(N, M), Op.NE, N, M),
+        (lt(N, M), Op.LT, N, M),
+        (le(N, M), Op.LE, N, M),
+        (gt(N, M), Op.GT, N, M),
+        (ge(N, M), Op.GE, N, M),
+    ],
+)
+def test_what_operators_build(built: Binary, op: Op, left: object, right: object) -> None:
+    assert built == Binary(op, left, right)
+
+
+@given(st.sampled_from(Op), st.integers(-50, 50), st.integers(-50, 50))
+def test_constants_are_folded(op: Op, a: int, b: int) -> None:
+    if op.divides and b == 0:
+        with pytest.raises(ExprError, match="division by zero"):
+            binary(op, a, b)
+    else:
+        assert binary(op, a, b) == Const(op.compute(a, b))
+
+
+def test_neutral_elements_vanish() -> None:
+    for same in (N + 0, 0 + N, N - 0, N * 1, 1 * N, N // 1):
+        assert same is N
+    for other in (0 - N, 1 // N, N % 1, ceildiv(N, 1)):
+        assert isinstance(other, Binary)
+
+
+def test_equality_is_structural_and_truth_is_refused() -> None:
+    assert N + M == symbols("n")[0] + M
+    assert N + M != M + N
+    assert hash(N + M) == hash(symbols("n")[0] + M)
+    assert Symbol("n", max=5) != N
+    for expr in (N, N + 1, Const(0), lt(N, M)):
+        with pytest.raises(ExprError, match="no truth value"):
+            bool(expr)
+
+
+@pytest.mark.parametrize("value", [INT64_MIN, INT64_MAX, 0])
+def test_constants_fit_64_bits(value: int) -> None:
+    assert Const(value).bounds == Interval(value, value)
+
+
+@pytest.mark.parametrize("value", [INT64_MIN - 1, INT64_MAX + 1])
+def test_constants_beyond_64_bits_are_refused(value: int) -> None:
+    with pytest.raises(ExprError, match="64 signed bits"):
+        Const(value)
+    with pytest.raises(ExprError):
+        as_expr(value)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Const(INT64_MAX) + 1,
+        lambda: Const(INT64_MIN) // -1,
+        lambda: ceildiv(INT64_MIN, -1),
+        lambda: -Const(INT64_MIN),
+        lambda: Const(2**32) * 2**32,
+        lambda: Symbol("n", min=1) + INT64_MAX,
+        lambda: Symbol("n", min=2) * INT64_MAX,
+        lambda: N // 0,
+        lambda: N % 0,
+        lambda: ceildiv(N, 0),
+        lambda: N // Symbol("z", max=0),
+        lambda: Symbol("n", min=128).cast("int8"),
+        lambda: Symbol("n", min=-9, max=-1).cast("uint64"),
+        lambda: N.cast("float32"),
+        lambda: N.cast("bool"),
+        lambda: N + 1.5,
+        lambda: N + True,
+        lambda: N * None,
+        lambda: "a" + N,
+        lambda: select(None, 1, 2),
+        lambda: symbols(" "),
+    ],
+)
+def test_what_fails_in_every_call_fails_at_once(build: object) -> None:
+    with pytest.raises(ExprError):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("expr", "overflow", "zero"),
+    [
+        (N + M, True, False),
+        (N - M, False, False),
+        (SMALL * SMALL, False, False),
+        (N * M, True, False),
+        (N // SMALL, False, True),
+        (N % (SMALL + 5), False, False),
+        (Symbol("a", min=INT64_MIN) // Symbol("b", min=-1), True, True),
+        (Symbol("a", min=INT64_MIN) % Symbol("b", min=1), False, False),
+        (ceildiv(N, Symbol("b", min=1)), False, False),
+        (lt(N, M), False, False),
+    ],
+)
+def test_only_real_risks_are_flagged(expr: Binary, overflow: bool, zero: bool) -> None:
+    assert expr.may_overflow is overflow
+    assert expr.may_divide_by_zero is zero
+    assert expr.bounds.within(INT64)
+
+
+@pytest.mark.parametrize("name", [row.name for row in DTYPES.values() if row.is_integer])
+def test_casts_know_their_range(name: str) -> None:
+    wide = Symbol("w", min=INT64_MIN).cast(name)
+    low, high = dtype(name).integer_range
+    assert wide.range == Interval(max(low, INT64_MIN), min(high, INT64_MAX))
+    assert wide.may_be_out_of_range is (name != "int64")
+    assert wide.bounds == wide.range
+    assert not Symbol("s", min=0, max=127).cast(name).may_be_out_of_range
+
+
+def test_select_joins_and_folds() -> None:
+    chosen = select(lt(N, M), SMALL, 9)
+    assert chosen == Select(lt(N, M), SMALL, Const(9))
+    assert chosen.bounds == Interval(-4, 9)
+    assert select(1, N, M) is N
+    assert select(0, N, M) is M
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"min": 5, "max": 4},
+        {"multiple_of": 0},
+        {"multiple_of": -1},
+        {"max": 2**63},
+        {"min": -(2**63) - 1},
+        {"multiple_of": 2**63},
+    ],
+)
+def test_symbols_with_impossible_bounds_are_refused(fields: dict[str, int]) -> None:
+    with pytest.raises(ProgramError, match="symbol 'n'"):
+        Symbol("n", **fields)
+
+
+def test_symbols_takes_words() -> None:
+    assert symbols("m n\tk") == (Symbol("m"), Symbol("n"), Symbol("k"))
+
+
+def test_size_is_bounded() -> None:
+    deep = N
+    for _ in range(99):
+        deep = deep + M
+    assert deep.depth == 100
+    with pytest.raises(ExprError, match="at most 100"):
+        deep + M
+    wide = minimum(N, M)
+    for _ in range(10):
+        wide = minimum(wide, wide)
+    assert wide.nodes == 2**12 - 1
+    with pytest.raises(ExprError, match="at most 100 and 4096"):
+        minimum(minimum(wide, wide), N)
+
+
+@pytest.mark.parametrize("expr", [N, Const(3), N + 1, select(N, 1, M), N.cast("int8"), Slot(0, 0, 5)])
+def test_expressions_copy_and_pickle(expr: object) -> None:
+    for other in (copy.deepcopy(expr), pickle.loads(pickle.dumps(expr))):  # noqa: S301 - our own bytes
+        assert other == expr
+        assert (other.bounds, other.depth, other.nodes) == (expr.bounds, expr.depth, expr.nodes)
+
+
+def test_nodes_match_by_position() -> None:
+    match N + 1:
+        case Binary(Op.ADD, Symbol("n"), Const(1)):
+            pass
+        case other:
+            pytest.fail(str(other))
+    assert Cast.__match_args__ == ("operand", "to")

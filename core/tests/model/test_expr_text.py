@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from trunnion.errors import ExprError, ProgramError
+from trunnion.model.expr import Const, Expr, Op, Slot, Symbol, binary, ceildiv, minimum, select, symbols
+from trunnion.model.expr_text import format_expr, parse_expr
+from trunnion.model.interval import INT64_MAX, INT64_MIN
+
+HOSTILE = (
+    "select",
+    "cast",
+    "ceildiv",
+    "int32",
+    '"',
+    "\\",
+    "a b",
+    "\n",
+    "\0",
+    "é",
+    "😀",
+    "\ud800",
+    "1",
+    "-1",
+    "x)",
+    "",
+    "٣",
+)
+NAMES = st.sampled_from([name for name in HOSTILE if name]) | st.text(min_size=1) | st.sampled_from("abn")
+NUMBERS = st.integers(-3, 3) | st.sampled_from((INT64_MIN, INT64_MAX)) | st.integers(INT64_MIN, INT64_MAX)
+
+
+def build(make: object, *args: object) -> Expr:
+    try:
+        return make(*args)
+    except ExprError:  # fails in every call
+        return args[-1]
+
+
+EXPRS = st.recursive(
+    NUMBERS.map(Const) | NAMES.map(Symbol),
+    lambda inner: (
+        st.builds(lambda op, a, b: build(binary, op, a, b), st.sampled_from(Op), inner, inner)
+        | st.builds(select, inner, inner, inner)
+        | st.builds(
+            lambda to, a: build(lambda e: e.cast(to), a),
+            st.sampled_from(("int8", "int32", "int64", "uint64")),
+            inner,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+def read(text: str) -> Expr:
+    return parse_expr(text, Symbol)
+
+
+@given(EXPRS)
+def test_parsing_undoes_formatting(expr: Expr) -> None:
+    assert read(format_expr(expr)) == expr
+
+
+@pytest.mark.parametrize(
+    ("text", "expr"),
+    [
+        ("1 + 2 * 3", "7"),
+        ("n - m - 1", "((n - m) - 1)"),
+        ("n - (m - 1)", "(n - (m - 1))"),
+        ("n + m * 2", "(n + (m * 2))"),
+        ("n // 2 % 3", "((n // 2) % 3)"),
+        ("-n * m", "((0 - n) * m)"),
+        ("--5", "5"),
+        ("- 5", "-5"),
+        ("n--5", "(n - -5)"),
+        ("n+ -5", "(n + -5)"),
+        ("-9223372036854775808", "-9223372036854775808"),
+        ("ceildiv(n,128)", "ceildiv(n, 128)"),
+        ('"a b" + "cast"', '("a b" + "cast")'),
+        ('"n"', "n"),
+        ("cast(int32, n)", "cast(int32, n)"),
+        ("select(n, 1, m)", "select(n, 1, m)"),
+        ("\tn\n", "n"),
+    ],
+)
+def test_what_people_write(text: str, expr: str) -> None:
+    assert format_expr(read(text)) == expr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "(",
+        ")",
+        "()",
+        "n m",
+        "1 2",
+        "1n",
+        "n +",
+        "+ n",
+        "* n",
+        "n / 2",
+        "n ** 2",
+        "n < 2",
+        "n.real",
+        "n[0]",
+        "f(n)",
+        "select(n, 1)",
+        "select(n, 1, 2, 3)",
+        "select",
+        "cast(n, int32)",
+        "cast(float32, n)",
+        "cast(",
+        "ceildiv(n)",
+        "minimum(1, 2",
+        "9223372036854775808",
+        "-9223372036854775809",
+        "1" * 21,
+        "1" * 5000,
+        "n // 0",
+        '"a',
+        '"\\x"',
+        '"a\nb"',
+        '""',
+        "\0",
+        "٣",
+        "n\u00b2",
+        "__import__('os')",
+        "n" * 30 + "$",
+        "(" * 5000,
+        "-" * 5000 + "n",
+        "n" + "+n" * 200,
+        "minimum(1," * 300,
+        "x" * (1 << 20) + "y",
+    ],
+    ids=lambda text: text[:12].encode().hex(),
+)
+def test_what_is_refused(text: str) -> None:
+    with pytest.raises(ProgramError) as caught:
+        read(text)
+    assert len(str(caught.value)) < 1000
+
+
+@given(
+    st.text()
+    | st.text('()+-*/%,"\\ 019nselectcast')
+    | st.lists(
+        st.sampled_from(
+            ("n", "1", "(", ")", "-", "+", "//", ",", "cast", "int32", "select", "minimum", '"a"', "//")
+        )
+    ).map(" ".join)
+)
+@example("-" * 90 + "n")
+def test_garbage_never_raises_anything_else(text: str) -> None:
+    try:
+        expr = read(text)
+    except ProgramError as error:
+        assert len(str(error)) < 1000
+    else:
+        assert read(format_expr(expr)) == expr
+
+
+def deepest(grow: object) -> Expr:
+    expr = symbols("n")[0]
+    while expr.depth < 100:
+        expr = grow(expr)
+    return expr
+
+
+@pytest.mark.parametrize(
+    "grow",
+    [
+        lambda e: e + 1,
+        lambda e: 1 - e,
+        lambda e: minimum(e, 3),
+        lambda e: ceildiv(3, e + 1) if e.depth < 99 else -e,
+        lambda e: select(e, e.cast("int64"), 1) if e.nodes < 1000 and e.depth < 99 else e.cast("int64"),
+    ],
+)
+def test_the_deepest_expressions_have_a_text(grow: object) -> None:
+    expr = deepest(grow)
+    assert read(format_expr(expr)) == expr
+
+
+@pytest.mark.parametrize(
+    "opener", ["(", "-", "minimum(1, ", "1 + 1 * minimum(1, ", "select(1, 2, ", "cast(int64, "]
+)
+def test_deep_nesting_is_an_error_and_no_recursion_error(opener: str) -> None:
+    """The reader itself may stand deep in a stack: no text may use up the rest."""
+    limit = sys.getrecursionlimit()
+    frames = len(list(iter_frames()))
+    sys.setrecursionlimit(frames + 750)
+    try:
+        with pytest.raises(ExprError, match="nesting"):
+            read(opener * 400 + "n")
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def iter_frames() -> object:
+    frame = sys._getframe()
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def test_long_texts_are_read_in_linear_time() -> None:
+    def seconds(text: str) -> float:
+        start = time.perf_counter()
+        with pytest.raises(ExprError):
+            read(text)
+        return time.perf_counter() - start
+
+    few = min(seconds("1 " * 100_000) for _ in range(3))
+    assert seconds("1 " * 400_000) < 12 * few  # looking at the rest again for each token made it 22 times
+
+
+def test_too_long_a_text_is_refused() -> None:
+    with pytest.raises(ExprError, match="at most 1048576"):
+        read("1" * ((1 << 20) + 1))
+
+
+@pytest.mark.parametrize("junk", [None, 5, b"n"])
+def test_only_text_is_read(junk: object) -> None:
+    with pytest.raises(ProgramError):
+        parse_expr(junk, Symbol)
+
+
+def test_a_slot_has_no_text() -> None:
+    with pytest.raises(ExprError, match="Slot"):
+        format_expr(Slot(0, 0, 1) + 1)
+
+
+def test_the_caller_decides_which_symbols_there_are() -> None:
+    n = Symbol("n", max=4)
+    assert parse_expr("n", {"n": n}.__getitem__) is n

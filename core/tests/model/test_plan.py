@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import copy
+import dataclasses
+import os
+import pickle
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from trunnion.model.expr import Slot
+from trunnion.model.plan import LaunchPlan
+
+if TYPE_CHECKING:
+    from trunnion.model.program import KernelProgram
+
+SCRIPT = """
+import sys
+from trunnion.model.program import KernelProgram
+print(KernelProgram.from_json(sys.stdin.read()).plan().hash)
+"""
+
+
+def test_the_hash_is_the_same_in_every_process(program: KernelProgram) -> None:
+    seen = set()
+    for seed in ("0", "1", "4711"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        run = subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            input=program.to_json(),
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment,
+        )
+        seen.add(run.stdout.strip())
+    assert seen == {program.plan().hash}
+
+
+def test_equal_plans_have_equal_hashes(make_program: Any) -> None:
+    one, other = make_program().plan(), make_program().plan()
+    assert one == other
+    assert one.hash == other.hash
+    assert len(one.hash) == 64
+    for again in (copy.deepcopy(one), pickle.loads(pickle.dumps(one))):  # noqa: S301 - our own bytes
+        assert again == one
+        assert again.hash == one.hash
+
+
+def test_a_label_is_no_difference(make_program: Any) -> None:
+    assert make_program(label="X").plan().hash == make_program(label="Y").plan().hash
+
+
+@pytest.mark.parametrize("change", [{"name": "x"}, {"second": "x"}, {"block_y": 4}, {"box": (32, 64)}])
+def test_a_change_of_the_program_changes_the_hash(make_program: Any, change: dict[str, Any]) -> None:
+    assert make_program(**change).plan().hash != make_program().plan().hash
+
+
+def variants(value: Any) -> list[Any]:
+    """Return values that differ from ``value`` in one place each."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1]
+    if isinstance(value, str) and type(value) is str:
+        return [value + "x"]
+    if isinstance(value, (tuple, frozenset)) and value:
+        members = list(value)
+        shorter = type(value)(members[1:])
+        if isinstance(value, frozenset):
+            return [shorter]
+        return [
+            shorter,
+            *((*value[:i], new, *value[i + 1 :]) for i, one in enumerate(value) for new in variants(one)),
+        ]
+    if isinstance(value, Slot):
+        return [Slot(value.index + 1, value.low, value.high)]
+    if dataclasses.is_dataclass(value) and type(value).__module__ == "trunnion.model.plan":
+        fields = [f.name for f in dataclasses.fields(value)]
+        return [dataclasses.replace(value, **{n: new}) for n in fields for new in variants(getattr(value, n))]
+    return []
+
+
+def test_the_hash_differs_wherever_plans_differ(program: KernelProgram) -> None:
+    plan = program.plan()
+    changed: list[LaunchPlan] = variants(plan)
+    assert len(changed) > 150
+    hashes = {each.hash for each in changed}
+    assert plan.hash not in hashes
+    assert len(hashes) == len(set(changed))
