@@ -1,5 +1,7 @@
 """Laws of calls that overlap: in two threads, and one inside another."""
 
+# ruff: noqa: D401 - the first line of a law is the sentence that must hold, not an instruction
+
 from __future__ import annotations
 
 import threading
@@ -92,8 +94,8 @@ def _overlap(
     harness.simulator.register_body(symbol, body)
     try:
         harness.simulator.call(first.launch, loaded)
-    except TrunnionError as error:
-        nested.append(error)
+    except TrunnionError as refused:
+        nested.append(refused)
     finally:
         harness.simulator.unregister_body(symbol)
     for error in nested:

@@ -1,10 +1,10 @@
 """Laws of what a launch receives: the oracle's word against the driver's."""
 
+# ruff: noqa: D401 - the first line of a law is the sentence that must hold, not an instruction
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-
-from hypothesis import strategies as st
 
 from trunnion.contract.spec import Capability
 from trunnion.testing.comparison import check_call, symbols_of
@@ -16,12 +16,14 @@ from trunnion.testing.strategies import Scenario, scenarios
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hypothesis.strategies import SearchStrategy
+
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
 
 
-def _needing(*required: Capability) -> Callable[[Harness], st.SearchStrategy[Any]]:
+def _needing(*required: Capability) -> Callable[[Harness], SearchStrategy[Any]]:
     """Return strategies of programs that need all of ``required`` and may need what else is declared."""
     return lambda harness: scenarios(harness.capabilities, required)
 
