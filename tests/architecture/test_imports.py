@@ -68,6 +68,7 @@ IN_CALLS = frozenset(
         "core/src/trunnion/examples/vector_add.py torch",
         "core/src/trunnion/sim/memory.py torch",
         "core/src/trunnion/sim/tiled_view.py torch",
+        "core/src/trunnion/testing/harness.py torch",
         "core/src/trunnion/torch_runtime.py torch",
     }
 )

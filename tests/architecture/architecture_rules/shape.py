@@ -89,20 +89,12 @@ def broad_handlers(module: Module, allowed: Collection[str]) -> Iterator[str]:
                 yield f"{module.path}:{node.lineno}: catches {name}"
 
 
-def mutable_globals(module: Module, allowed: Collection[str] = ()) -> Iterator[str]:
+def mutable_globals(module: Module) -> Iterator[str]:
     """Yield module-level containers that change: global state.
 
     A container under a name in capitals is a table, as long as nothing in its module changes it.
-
-    Parameters
-    ----------
-    module
-        Any module.
-    allowed
-        ``"<path> <name>"`` of what may change.
     """
-    found = {name: node for node in module.tree.body for name in _container_names(node)}
-    containers = {name: node for name, node in found.items() if f"{module.path} {name}" not in allowed}
+    containers = {name: node for node in module.tree.body for name in _container_names(node)}
     for name, node in containers.items():
         if name != name.upper() and name != "__all__":
             yield f"{module.path}:{node.lineno}: {name} is global and can change"

@@ -241,20 +241,20 @@ class DriverState:
             raise Refusal(Status.CONTEXT_IS_DESTROYED, "the current primary context was released")
         return stack[-1]
 
-    def stream_device(self, stream: int | None) -> Device:
+    def stream_device(self, stream: int) -> Device:
         """Return the device on which work on a stream runs.
 
         Parameters
         ----------
         stream
-            The handle; None, 1 and 2 are default streams, whose device is the current context's.
+            The handle; 0, 1 and 2 are default streams, whose device is the current context's.
 
         Raises
         ------
         Refusal
             If the handle is not live, or a default stream is meant and no context is current.
         """
-        if stream is None or stream in (LEGACY_STREAM, PER_THREAD_STREAM):
+        if stream in (0, LEGACY_STREAM, PER_THREAD_STREAM):
             return self.current().device
         found = self.get(Stream, stream)
         if self.contexts[found.device.ordinal].references == 0:

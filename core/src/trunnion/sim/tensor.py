@@ -8,7 +8,7 @@ import torch
 
 from trunnion.errors import ArgumentValueError, LifecycleError, UnsupportedFeatureError
 from trunnion.sim import active
-from trunnion.sim.memory import POISON
+from trunnion.sim.memory import POISON, contiguous
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -163,17 +163,14 @@ def empty(
         If there is no such device.
     """
     simulator.device(ordinal)
-    layout = (
-        torch.empty_strided(tuple(shape), tuple(strides), dtype=dtype, device="meta") if strides else None
-    )
-    if layout is None:
-        layout = torch.empty(tuple(shape), dtype=dtype, device="meta")
-    nbytes = layout.untyped_storage().nbytes()
-    if layout.numel() == 0 or nbytes == 0:
-        return _wrap(torch.empty_strided(layout.shape, layout.stride(), dtype=dtype), ordinal)
-    _, buffer = simulator.memory.allocate(nbytes, ordinal)
+    extents = tuple(shape)
+    steps = contiguous(extents) if strides is None else tuple(strides)
+    if 0 in extents:  # typed by a view: a factory warns about some of the types
+        return _wrap(torch.empty(0, dtype=torch.uint8).view(dtype).as_strided(extents, steps), ordinal)
+    reach = sum((extent - 1) * step for extent, step in zip(extents, steps, strict=True))
+    _, buffer = simulator.memory.allocate((1 + reach) * dtype.itemsize, ordinal)
     flat = torch.frombuffer(buffer, dtype=torch.uint8).view(dtype)
-    return _wrap(flat.as_strided(layout.shape, layout.stride()), ordinal)
+    return _wrap(flat.as_strided(extents, steps), ordinal)
 
 
 def place(simulator: Simulator, tensor: torch.Tensor, ordinal: int) -> SimTensor:
@@ -295,6 +292,8 @@ def _run(
     ordinal = _common_ordinal(func, args, kwargs)
     with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - documented for subclasses
         result = func(*args, **kwargs)
+    if args and result is args[0]:  # in place, and be it a host tensor that took a copy
+        return result
     if given is None:
         adopted = _adopt(simulator, result, ordinal)
         return poison(adopted) if func in EMPTY else adopted
