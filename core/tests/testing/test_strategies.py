@@ -5,7 +5,9 @@ from __future__ import annotations
 import hypothesis
 from hypothesis import strategies as st
 
+from trunnion.errors import ProgramError
 from trunnion.model.capability import Capability
+from trunnion.model.program import KernelProgram
 from trunnion.model.tensormap import TiledTensorMap
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.reference import expect
@@ -13,6 +15,7 @@ from trunnion.testing.strategies import (
     HOSTILE,
     PROGRAM_CAPABILITIES,
     broken_calls,
+    json_programs,
     names,
     programs,
     scenarios,
@@ -83,6 +86,20 @@ def test_calls_mostly_fit_and_sometimes_skip_launches():
     assert sum(1 for word in good if word.skipped) > 5
     assert sum(1 for word in good if word.maps) > 20
     assert {len(word.outputs) for word in good} >= {0, 1, 2}
+
+
+def test_json_programs_are_read_or_refused_and_nothing_else():
+    refused = read = 0
+    for text in draws(json_programs(), 300):
+        try:
+            program = KernelProgram.from_json(text)
+        except ProgramError:
+            refused += 1
+        else:
+            assert KernelProgram.from_json(program.to_json()) == program
+            read += 1
+    assert refused > 200
+    assert read
 
 
 def test_broken_calls_are_refused_and_reach_every_kind():

@@ -1,7 +1,5 @@
 """Laws of building: what an image must fit, and what an artifact keeps."""
 
-# ruff: noqa: D401 - the first line of a law is the sentence that must hold, not an instruction
-
 from __future__ import annotations
 
 import tempfile

@@ -1,7 +1,5 @@
 """Laws of streams, devices and threads' contexts."""
 
-# ruff: noqa: D401 - the first line of a law is the sentence that must hold, not an instruction
-
 from __future__ import annotations
 
 import threading

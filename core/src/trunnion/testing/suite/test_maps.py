@@ -1,7 +1,5 @@
 """Laws of tensor maps."""
 
-# ruff: noqa: D401 - the first line of a law is the sentence that must hold, not an instruction
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

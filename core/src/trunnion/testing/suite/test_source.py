@@ -1,7 +1,5 @@
 """Laws of the launcher's source."""
 
-# ruff: noqa: D401 - the first line of a law is the sentence that must hold, not an instruction
-
 from __future__ import annotations
 
 import os
