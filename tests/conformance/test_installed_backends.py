@@ -27,9 +27,20 @@ def test_law(harnesses, backend, law_id):
 
 
 def _suite(*options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "--pyargs", "trunnion.testing.suite", "-q", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--pyargs",
+        "trunnion.testing.suite",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+    ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    return subprocess.run([*command, *options], capture_output=True, text=True, check=False, env=environment, timeout=300)
+    return subprocess.run(
+        [*command, *options], capture_output=True, text=True, check=False, env=environment, timeout=300
+    )
 
 
 def test_the_command_collects_one_item_for_each_law_and_backend(tmp_path):
@@ -66,5 +77,7 @@ def test_the_plugin_alone_imports_nothing_heavy():
         "print(json.dumps([m for m in ('hypothesis', 'torch', 'cuda', 'trunnion.sim') if m in sys.modules]))"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
     assert json.loads(done.stdout) == []

@@ -6,6 +6,7 @@ mistake there cannot hide itself here.
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING
 
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Symbol
@@ -44,14 +45,14 @@ def _floor_divide(left: int, right: int) -> int:
 
 
 _RULES: Mapping[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
     "//": _floor_divide,
     "%": lambda a, b: a - b * _floor_divide(a, b),
     "ceildiv": lambda a, b: -_floor_divide(-a, b),
-    "minimum": lambda a, b: a if a <= b else b,
-    "maximum": lambda a, b: a if a >= b else b,
+    "minimum": min,
+    "maximum": max,
     "eq": lambda a, b: 1 if a == b else 0,
     "ne": lambda a, b: 0 if a == b else 1,
     "lt": lambda a, b: 1 if a < b else 0,

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from trunnion.contract.spec import Capability
 from trunnion.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
+    from trunnion.model.capability import Capability
     from trunnion.testing.harness import Harness
 
 __all__ = ["EXAMPLES", "Catalogue", "Law", "LawViolation", "catalogue", "law"]
@@ -156,7 +156,7 @@ class Law:
         return count
 
 
-def law(  # noqa: PLR0913 - a law is exactly these facts
+def law(
     law_id: str,
     *,
     given: Callable[[Harness], SearchStrategy[Any]],
@@ -199,7 +199,7 @@ def law(  # noqa: PLR0913 - a law is exactly these facts
 
 
 def _refuses(harness: Harness, program: Any) -> None:
-    """What a backend does not declare it refuses, before it writes anything."""
+    """Require that a backend refuses what it does not declare, before it writes anything."""
     missing = program.plan().requires - harness.capabilities
     try:
         harness.source(program)

@@ -217,7 +217,7 @@ def compare_maps(harness: Harness, expected: Expected, observed: Observed, where
     LawViolation
         If one is missing, encoded twice, read by no launch, or encoded after its first reader.
     """
-    wanted = sorted((repr(_resolved(value, where)) for value in expected.maps))
+    wanted = sorted(repr(_resolved(value, where)) for value in expected.maps)
     got = sorted(repr(_fields(request)) for request in observed.encodes)
     harness.require(got == wanted, f"encoded {got}, expected {wanted}")
     encoded: set[_Fields] = set()

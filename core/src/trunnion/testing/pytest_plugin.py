@@ -40,7 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_pycollect_makeitem(
-    collector: pytest.Module | pytest.Class, name: str, obj: object
+    collector: pytest.Module | pytest.Class,
+    name: str,  # noqa: ARG001 - pytest passes arguments by name
+    obj: object,
 ) -> list[pytest.Item | pytest.Collector] | None:
     """Make one item of each law and backend; anything else is left to pytest."""
     from trunnion.testing.laws import Law  # noqa: PLC0415 - cheap, and only while something is collected

@@ -40,7 +40,9 @@ def bytes_per_element(dtype: str) -> int:
     dtype
         For example ``"bfloat16"``; ``bool`` takes a byte.
     """
-    digits = "".join(letter if letter.isdigit() else " " for letter in dtype.split("_")[0]).split()
+    digits = "".join(
+        letter if letter.isdigit() else " " for letter in dtype.split("_", maxsplit=1)[0]
+    ).split()
     return max(int(digits[0]) // 8, 1) if digits else 1
 
 
@@ -165,7 +167,7 @@ class Reading:
                     _VALUE, (*found, "device"), f"device {self.call.device} for tensors on {sorted(devices)}"
                 )
             devices = devices or {self.call.device}
-        if not found and not devices:
+        if not self.program.signature.tensors and not devices:
             self.refuse((DeviceRequirementError, ArgumentTypeError), None, "neither a tensor nor a device")
         self.device = min(devices, default=-1)
 

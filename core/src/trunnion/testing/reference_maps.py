@@ -1,4 +1,7 @@
-"""The oracle's own statement of what ``cuTensorMapEncodeTiled`` allows (CUDA Driver API, Tensor Map Object Management)."""
+"""The oracle's own statement of what ``cuTensorMapEncodeTiled`` allows.
+
+Source: CUDA Driver API, Tensor Map Object Management.
+"""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _renamed(value: Any, names: dict[tuple[type, str], str]) -> Any:
 
 
 class _Blank(ast.NodeTransformer):
-    def visit_Constant(self, node: ast.Constant) -> ast.Constant:  # noqa: N802 - the ast module's naming
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         return ast.Constant("") if isinstance(node.value, str) else node
 
 

@@ -44,7 +44,8 @@ def encode_integer(value: int, name: str) -> bytes:
     least, greatest = (0, 1) if name == "bool" else integer_range(name)
     if not least <= value <= greatest:
         raise OutOfRangeError(f"{value} does not fit {name}")
-    return (int(value) % 256 ** SIZES[name]).to_bytes(SIZES[name], "little")
+    size = SIZES[name]
+    return (int(value) % (1 << 8 * size)).to_bytes(size, "little")
 
 
 def encode_float(value: float, name: str) -> bytes:
@@ -74,13 +75,17 @@ def _magnitude(exact: Fraction, exponent_bits: int, fraction_bits: int) -> int:
     """Return the code of a non-negative number: the count of representable numbers below it."""
     if exact == 0:
         return 0
-    bias = 2 ** (exponent_bits - 1) - 1
-    exponent = exact.numerator.bit_length() - exact.denominator.bit_length()
-    if Fraction(2) ** exponent > exact:
+    bias = (1 << (exponent_bits - 1)) - 1
+    exponent: int = exact.numerator.bit_length() - exact.denominator.bit_length()
+    if _power(exponent) > exact:
         exponent -= 1
     exponent = max(exponent, 1 - bias)  # below lie the subnormal numbers, which share one exponent
-    steps = round(exact / Fraction(2) ** (exponent - fraction_bits))  # a Fraction rounds halves to even
-    return steps + ((exponent + bias - 1) << fraction_bits)
+    steps = round(exact / _power(exponent - fraction_bits))  # a Fraction rounds halves to even
+    return steps + (exponent + bias - 1) * (1 << fraction_bits)
+
+
+def _power(exponent: int) -> Fraction:
+    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 
 def is_nan(data: bytes, name: str) -> bool:

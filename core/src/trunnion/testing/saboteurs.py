@@ -75,7 +75,9 @@ def _drop_last_launch(plan: LaunchPlan) -> LaunchPlan:
     if len(plan.launches) == 1:
         return plan
     last = len(plan.launches) - 1
-    encodes = tuple(replace(e, readers=tuple(r for r in e.readers if r != last) or (0,)) for e in plan.encodes)
+    encodes = tuple(
+        replace(e, readers=tuple(r for r in e.readers if r != last) or (0,)) for e in plan.encodes
+    )
     return replace(plan, launches=plan.launches[:-1], encodes=encodes)
 
 
@@ -90,7 +92,7 @@ def _forget_bounds(plan: LaunchPlan) -> LaunchPlan:
 
 def _merge_maps(plan: LaunchPlan) -> LaunchPlan:
     """Let every launch read the first map over a tensor, as if the tensor alone told maps apart."""
-    first = {}
+    first: dict[int, int] = {}
     for encode in plan.encodes:
         first.setdefault(encode.tensor, encode.index)
 
@@ -252,26 +254,121 @@ def _saboteur(*words: str, stage: str, **change: Any) -> Saboteur:
 
 
 _ALL = (
-    _saboteur("swap-parameters", "Swaps two kernel parameters of equal size.", "L1", "L2", "L4", stage="plan", plan=_swap_parameters),
-    _saboteur("drop-launch", "Drops the last of several launches.", "L4", stage="plan", plan=_drop_last_launch),
+    _saboteur(
+        "swap-parameters",
+        "Swaps two kernel parameters of equal size.",
+        "L1",
+        "L2",
+        "L4",
+        stage="plan",
+        plan=_swap_parameters,
+    ),
+    _saboteur(
+        "drop-launch", "Drops the last of several launches.", "L4", stage="plan", plan=_drop_last_launch
+    ),
     _saboteur("drop-checks", "Drops every check of an extent.", "A1", stage="plan", plan=_drop_extent_checks),
-    _saboteur("forget-multiples", "Forgets what symbols must be multiples of.", "A3", stage="plan", plan=_forget_bounds),
-    _saboteur("merge-maps", "Merges maps that differ in more than their label.", "T1", stage="plan", plan=_merge_maps),
-    _saboteur("swap-grid", "Swaps the grid's first two axes.", "L1", "L2", stage="emitter", emitted=_each_launch(_swap_grid)),
-    _saboteur("halve-smem", "Halves the dynamic shared memory.", "L1", stage="emitter", emitted=_each_launch(_no_shared_memory)),
-    _saboteur("narrow-pack", "Packs 64-bit integers as 32 bits.", "L1", "A2", stage="emitter", emitted=_each_launch(_narrow_pack)),
-    _saboteur("swap-dims", "Reverses the outer dimensions of tensor maps.", "T1", stage="emitter", emitted=_each_encode(_swap_box)),
-    _saboteur("wrong-stream", "Takes the first device's current stream for every device.", "N1", stage="binding", runtime=_first_device_stream),
-    _saboteur("flat-output", "Allocates outputs with two dimensions merged.", "O1", stage="binding", runtime=_flat_allocation),
-    _saboteur("null-allocation", "Allocates under the null stream.", "N1", "N2", stage="binding", runtime=_null_stream_allocation),
-    _saboteur("other-promotion", "Encodes another L2 promotion.", "T1", stage="driver", trace=_in_trace(_other_promotion, TensorMapEncoded)),
+    _saboteur(
+        "forget-multiples",
+        "Forgets what symbols must be multiples of.",
+        "A3",
+        stage="plan",
+        plan=_forget_bounds,
+    ),
+    _saboteur(
+        "merge-maps",
+        "Merges maps that differ in more than their label.",
+        "T1",
+        stage="plan",
+        plan=_merge_maps,
+    ),
+    _saboteur(
+        "swap-grid",
+        "Swaps the grid's first two axes.",
+        "L1",
+        "L2",
+        stage="emitter",
+        emitted=_each_launch(_swap_grid),
+    ),
+    _saboteur(
+        "halve-smem",
+        "Halves the dynamic shared memory.",
+        "L1",
+        stage="emitter",
+        emitted=_each_launch(_no_shared_memory),
+    ),
+    _saboteur(
+        "narrow-pack",
+        "Packs 64-bit integers as 32 bits.",
+        "L1",
+        "A2",
+        stage="emitter",
+        emitted=_each_launch(_narrow_pack),
+    ),
+    _saboteur(
+        "swap-dims",
+        "Reverses the outer dimensions of tensor maps.",
+        "T1",
+        stage="emitter",
+        emitted=_each_encode(_swap_box),
+    ),
+    _saboteur(
+        "wrong-stream",
+        "Takes the first device's current stream for every device.",
+        "N1",
+        stage="binding",
+        runtime=_first_device_stream,
+    ),
+    _saboteur(
+        "flat-output",
+        "Allocates outputs with two dimensions merged.",
+        "O1",
+        stage="binding",
+        runtime=_flat_allocation,
+    ),
+    _saboteur(
+        "null-allocation",
+        "Allocates under the null stream.",
+        "N1",
+        "N2",
+        stage="binding",
+        runtime=_null_stream_allocation,
+    ),
+    _saboteur(
+        "other-promotion",
+        "Encodes another L2 promotion.",
+        "T1",
+        stage="driver",
+        trace=_in_trace(_other_promotion, TensorMapEncoded),
+    ),
     _saboteur("encode-twice", "Encodes every map twice.", "T2", stage="driver", trace=_encoded_twice),
     _saboteur("encode-late", "Encodes maps after the launches.", "T2", stage="driver", trace=_encoded_late),
-    _saboteur("null-stream", "Launches on the null stream.", "N1", "N2", stage="driver", trace=_in_trace(_null_stream, Launched)),
-    _saboteur("first-device", "Launches on device 0.", "N3", "N4", stage="driver", trace=_in_trace(_other_device, Launched)),
+    _saboteur(
+        "null-stream",
+        "Launches on the null stream.",
+        "N1",
+        "N2",
+        stage="driver",
+        trace=_in_trace(_null_stream, Launched),
+    ),
+    _saboteur(
+        "first-device",
+        "Launches on device 0.",
+        "N3",
+        "N4",
+        stage="driver",
+        trace=_in_trace(_other_device, Launched),
+    ),
     _saboteur("never-closed", "Closing does nothing.", "C1", stage="lifecycle", loaded=_loaded(_NeverClosed)),
-    _saboteur("closed-when-dropped", "Unloads in a finalizer.", "C2", stage="lifecycle", loaded=_loaded(_ClosedWhenDropped)),
-    _saboteur("ignored-out", "Ignores the given destinations.", "O2", stage="lifecycle", loaded=_loaded(_IgnoresOut)),
+    _saboteur(
+        "closed-when-dropped",
+        "Unloads in a finalizer.",
+        "C2",
+        stage="lifecycle",
+        loaded=_loaded(_ClosedWhenDropped),
+    ),
+    _saboteur(
+        "ignored-out", "Ignores the given destinations.", "O2", stage="lifecycle", loaded=_loaded(_IgnoresOut)
+    ),
 )
 
 SABOTEURS: Mapping[str, Saboteur] = {saboteur.id: saboteur for saboteur in _ALL}

@@ -2,6 +2,7 @@
 
 from trunnion.testing.strategies.breakage import Breakage, broken_calls
 from trunnion.testing.strategies.calls import CallSpec, Scenario, TensorSpec, calls, scenarios
+from trunnion.testing.strategies.documents import json_programs
 from trunnion.testing.strategies.expressions import expressions
 from trunnion.testing.strategies.names import HOSTILE, names
 from trunnion.testing.strategies.programs import PROGRAM_CAPABILITIES, programs
@@ -16,6 +17,7 @@ __all__ = [
     "broken_calls",
     "calls",
     "expressions",
+    "json_programs",
     "names",
     "programs",
     "scenarios",

@@ -43,7 +43,7 @@ _FLOATS = (
     1.0 + 2.0**-11,
     math.inf,
 )
-_FLOATS += (-math.inf, math.nan, 1.00390625, 1.005859375, 3.3895e38, 1e-7)
+_MORE_FLOATS = (-math.inf, math.nan, 1.00390625, 1.005859375, 3.3895e38, 1e-7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +185,8 @@ def _draw_values(draw: st.DrawFn, program: KernelProgram) -> dict[str, int]:
         unit = symbol.multiple_of
         steps = (-(-low // unit), high // unit)
         wide = st.integers(*steps) if symbol not in in_tensors and draw(st.integers(0, 4)) == 0 else None
-        near = st.integers(max(steps[0], -4), max(max(steps[0], -4), min(steps[1], _LARGEST)))
+        start = max(steps[0], -4)
+        near = st.integers(start, max(start, min(steps[1], _LARGEST)))
         values[symbol.name] = draw(wide if wide is not None else near) * unit
     return values
 
@@ -220,6 +221,10 @@ def _draw_scalar(draw: st.DrawFn, param: ScalarParam, values: Mapping[str, int])
     if kind == "bool":
         return draw(st.booleans())
     if kind in FORMATS:
-        return draw(st.one_of(st.sampled_from(_FLOATS), st.integers(-9, 9), st.floats(-60000.0, 60000.0)))
+        return draw(
+            st.one_of(
+                st.sampled_from(_FLOATS + _MORE_FLOATS), st.integers(-9, 9), st.floats(-60000.0, 60000.0)
+            )
+        )
     low, high = integer_range(kind)
     return draw(st.one_of(st.sampled_from((low, high, 0)), st.integers(low, high)))

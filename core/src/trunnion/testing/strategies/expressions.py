@@ -97,15 +97,15 @@ def extents(draw: st.DrawFn, symbols: Sequence[Symbol], *, bare: bool = False) -
     if bare:
         return symbol
     other: Expr = draw(st.sampled_from(list(symbols)))
-    forms = (
-        lambda: symbol,
-        lambda: symbol,
-        lambda: symbol * 2,
-        lambda: symbol + number,
-        lambda: symbol // 2,
-        lambda: binary(Op.CEILDIV, symbol, number or 1),
-        lambda: binary(Op.MAX, symbol - number, 0),
-        lambda: binary(Op.MIN, symbol, other),
-        lambda: select(binary(Op.EQ, symbol % 2, 0), symbol // 2, other),
+    forms: tuple[Expr, ...] = (
+        symbol,
+        symbol,
+        symbol * 2,
+        symbol + number,
+        symbol // 2,
+        binary(Op.CEILDIV, symbol, number or 1),
+        binary(Op.MAX, symbol - number, 0),
+        binary(Op.MIN, symbol, other),
+        select(binary(Op.EQ, symbol % 2, 0), symbol // 2, other),
     )
-    return draw(st.sampled_from(forms))()
+    return draw(st.sampled_from(forms))

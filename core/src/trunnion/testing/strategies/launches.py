@@ -74,7 +74,7 @@ def _launch(draft: Draft, kernel: str, args: tuple[Argument, ...], *, first: boo
 
 def _grid_extent(draft: Draft) -> Expr:
     draw = draft.draw
-    if draft.extent_symbols and draw(st.booleans()):
+    if draw(st.booleans()) and draft.extent_symbols:
         symbol = draw(st.sampled_from(draft.extent_symbols))
         unit = draw(st.sampled_from((1, 4, 8)))
         return draw(st.sampled_from((symbol + 0, ceildiv(symbol, unit), symbol // unit, maximum(symbol, 1))))

@@ -44,12 +44,12 @@ def draw_mapped_tensor(draft: Draft, *, output: bool = False) -> TensorParam:
     chunk = 16 // param.dtype.itemsize
     inner: Expr = Const(chunk * draft.draw(st.sampled_from((1, 2, 4))))
     symbols = [symbol for symbol in draft.extent_symbols if symbol.min > 0]
-    if symbols and draft.draw(st.booleans()):
+    if draft.draw(st.booleans()) and symbols:
         inner = draft.draw(st.sampled_from(symbols)) * chunk
     outer: list[Expr] = []
     for _ in range(draft.draw(st.integers(0, 3))):
-        leaf = draft.draw(st.sampled_from(symbols)) if symbols and draft.draw(st.booleans()) else None
-        outer.append(leaf if leaf is not None else Const(draft.draw(st.sampled_from((1, 2, 3, 7)))))
+        leaves: list[Expr] = [*symbols, *(Const(number) for number in (1, 2, 3, 7))]
+        outer.append(draft.draw(st.sampled_from(leaves)))
     return TensorParam(
         param.name,
         param.dtype,

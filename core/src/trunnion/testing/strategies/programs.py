@@ -32,6 +32,7 @@ CODE = DeviceCode("cuda", "// a synthetic image stands for this text\n")
 """The device code of every random program: laws never compile it."""
 
 _INT64_MAX = 2**63 - 1
+_MOST_STRIDE_SYMBOLS = 4
 
 
 @dataclass
@@ -147,7 +148,7 @@ def _draw_strides(draft: Draft, shape: list[Expr]) -> tuple[Expr, ...]:
     if (
         form == "symbols"
         and draft.wants(Capability.DYNAMIC_SHAPES)
-        and len(draft.free_symbols) + len(shape) <= 4
+        and len(draft.free_symbols) + len(shape) <= _MOST_STRIDE_SYMBOLS
     ):
         own = [
             Symbol(draft.name(), min=0, max=draft.draw(st.sampled_from((_INT64_MAX, 4096)))) for _ in shape
@@ -194,7 +195,7 @@ def _draw_outputs(draft: Draft) -> None:
 def _draw_checks(draft: Draft) -> list[Check]:
     checks = []
     for _ in range(draft.draw(st.sampled_from((0, 0, 1, 2)))):
-        if draft.extent_symbols and draft.draw(st.integers(0, 3)):
+        if draft.draw(st.integers(0, 3)) and draft.extent_symbols:
             symbol = draft.draw(st.sampled_from(draft.extent_symbols))
             condition = draft.draw(st.sampled_from((le(symbol, 40), ne(symbol, 3), le(symbol, 8))))
         else:

@@ -92,8 +92,8 @@ def _overlap(
     harness.simulator.register_body(symbol, body)
     try:
         harness.simulator.call(first.launch, loaded)
-    except TrunnionError as error:
-        nested.append(error)
+    except TrunnionError as refused:
+        nested.append(refused)
     finally:
         harness.simulator.unregister_body(symbol)
     for error in nested:

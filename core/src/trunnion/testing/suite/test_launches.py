@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import strategies as st
-
 from trunnion.contract.spec import Capability
 from trunnion.testing.comparison import check_call, symbols_of
 from trunnion.testing.expected import Refused
@@ -16,12 +14,14 @@ from trunnion.testing.strategies import Scenario, scenarios
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hypothesis.strategies import SearchStrategy
+
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
 
 
-def _needing(*required: Capability) -> Callable[[Harness], st.SearchStrategy[Any]]:
+def _needing(*required: Capability) -> Callable[[Harness], SearchStrategy[Any]]:
     """Return strategies of programs that need all of ``required`` and may need what else is declared."""
     return lambda harness: scenarios(harness.capabilities, required)
 

@@ -8,8 +8,6 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING
 
-from hypothesis import strategies as st
-
 from trunnion.errors import UnsupportedFeatureError
 from trunnion.model.program import KernelProgram
 from trunnion.testing.laws import law
@@ -17,6 +15,8 @@ from trunnion.testing.renaming import blank_literals, renamed
 from trunnion.testing.strategies import PROGRAM_CAPABILITIES, programs
 
 if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -31,7 +31,7 @@ sys.stdout.write(spec.load_wrapper()(spec).wrap(program.plan()).text)
 """
 
 
-def _declared(harness: Harness) -> st.SearchStrategy[KernelProgram]:
+def _declared(harness: Harness) -> SearchStrategy[KernelProgram]:
     return programs(harness.capabilities)
 
 
