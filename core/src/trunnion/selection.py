@@ -61,12 +61,17 @@ def _by_rank(specs: tuple[BackendSpec, ...]) -> list[BackendSpec]:
     return sorted(specs, key=lambda spec: (-spec.auto_rank, spec.name))
 
 
+def _missing(spec: BackendSpec, plan: LaunchPlan) -> frozenset[str]:
+    """What a program needs and a backend does not declare, for the kind of target that comes nearest."""
+    lacking = [plan.requires - declared for declared in spec.targets.values()]
+    return frozenset(min(lacking, key=lambda lack: (len(lack), sorted(lack)), default=plan.requires))
+
+
 def _refusal(spec: BackendSpec, plan: LaunchPlan, program: KernelProgram, registry: Registry) -> str:
     """Why a backend cannot take a program; empty if it can."""
-    capable = [kind for kind, declared in spec.targets.items() if plan.requires <= declared]
-    if not capable:
-        missing = plan.requires - frozenset().union(*spec.targets.values())
-        return f"does not support {', '.join(sorted(missing or plan.requires))}"
+    missing = _missing(spec, plan)
+    if missing:
+        return f"does not support {', '.join(sorted(missing))}"
     probe = spec.probe()
     if not probe.usable:
         return probe.detail
@@ -101,15 +106,17 @@ def choose_backend(program: KernelProgram, name: str, plan: LaunchPlan, registry
         raise ArgumentTypeError("backend", type(name).__name__, "a backend's name, or 'auto'")
     if name != "auto":
         return registry.backend(name)
-    reasons = {}
+    refusals = []
     for spec in _by_rank(registry.backends()):
-        reasons[spec.name] = _refusal(spec, plan, program, registry)
-        if not reasons[spec.name]:
+        reason = _refusal(spec, plan, program, registry)
+        if not reason:
             return spec
-    if not reasons:
+        refusals.append((spec, reason))
+    if not refusals:
         return registry.backend(name)  # says that none is installed
-    text = "; ".join(f"{backend}: {reason}" for backend, reason in reasons.items())
-    raise UnsupportedFeatureError("every installed backend", sorted(plan.requires) or ["this program"], text)
+    text = "; ".join(f"{spec.name}: {reason}" for spec, reason in refusals)
+    nowhere = frozenset.intersection(*(_missing(spec, plan) for spec, _ in refusals))
+    raise UnsupportedFeatureError("every installed backend", sorted(nowhere) or ["this program"], text)
 
 
 def choose_compiler(

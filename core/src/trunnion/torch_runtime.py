@@ -1,4 +1,4 @@
-"""`TorchRuntime`: torch's CUDA tensors, as a launcher sees them. The one module of core that imports torch by itself."""
+"""`TorchRuntime`: torch's CUDA tensors, as a launcher sees them. The one place of core that imports torch by itself."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ class TorchRuntime:
         self._torch = torch
         self.tensor_type: type = torch.Tensor
         self.strided: Any = torch.strided
+        # What torch's own launchers call; a CPU build lacks it.
+        raw: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 - no public name
+        self._raw_stream = raw or self.current_stream
 
     def dtype(self, dtype: DType) -> Any:
         """Return torch's object for an element type; see `Runtime.dtype`."""
@@ -50,17 +53,16 @@ class TorchRuntime:
         return int(self._torch.cuda.current_stream(device).cuda_stream)
 
     def current_stream_getter(self) -> Callable[[int], int]:
-        """Return torch's own raw getter, which a CPU build of torch lacks."""
-        raw = getattr(self._torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 - what torch's own launchers call
-        return raw if raw is not None else self.current_stream
+        """Return torch's own getter, which makes no stream object on the way."""
+        return self._raw_stream
 
     def allocate(self, shape: tuple[int, ...], dtype: Any, device: int, stream: int) -> Any:
         """Return an uninitialised tensor, allocated under ``stream``; see `Runtime.allocate`."""
-        torch = self._torch
-        if stream == self.current_stream_getter()(device):
-            return torch.empty(shape, dtype=dtype, device=f"cuda:{device}")
-        with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
-            return torch.empty(shape, dtype=dtype, device=f"cuda:{device}")
+        place = self._torch.device("cuda", device)
+        if stream == self._raw_stream(device):
+            return self._torch.empty(shape, dtype=dtype, device=place)
+        with self._torch.cuda.stream(self._torch.cuda.ExternalStream(stream, device=device)):
+            return self._torch.empty(shape, dtype=dtype, device=place)
 
     def presents_device(self, tensor: Any) -> bool:
         """Whether a tensor is a CUDA tensor."""

@@ -115,6 +115,8 @@ class TensorChecks:
             If it does not fit; the output is named.
         """
         shape, kind, alignment, device = wanted
+        if isinstance(tensor, self.tensor_type) and not self.runtime.presents_device(tensor):
+            raise ArgumentValueError(name, f"a tensor on {tensor.device}", f"CUDA device {device}")
         self.check_tensor(name, tensor)
         if tensor.dtype is not kind:
             raise support.dtype_error(name, tensor, str(kind).removeprefix("torch."))
@@ -123,7 +125,7 @@ class TensorChecks:
         for axis, (got, extent) in enumerate(zip(tensor.shape, shape, strict=True)):
             if got != extent:
                 raise support.extent_error(name, axis, got, extent, str(extent))
-        if not self.runtime.presents_device(tensor) or tensor.get_device() != device:
+        if tensor.get_device() != device:
             raise ArgumentValueError(name, f"a tensor on {tensor.device}", f"CUDA device {device}")
         if not tensor.is_contiguous():
             raise support.layout_error(name, tensor)

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import pytest
+
+from trunnion import Capability, DeviceCode, ProgramBuilder, explain, symbols
+from trunnion.contract.spec import Availability, BackendSpec, CompilerSpec
+from trunnion.errors import ArgumentTypeError, UnknownBackendError, UnsupportedFeatureError
+from trunnion.registry import Registry
+from trunnion.selection import choose_backend, choose_compiler
+
+
+def never():
+    raise AssertionError("choosing must not import a toolchain")
+
+
+def backend(name, capabilities=(), *, kind="cuda", accepts=("cubin",), rank=0, usable=True):
+    return BackendSpec(
+        name=name,
+        contract_version=1,
+        targets={kind: frozenset(capabilities)},
+        accepts=accepts,
+        load_wrapper=never,
+        load_adapter=never,
+        auto_rank=rank,
+        probe=lambda: Availability(usable=usable, detail=f"{name} lacks its library; install it"),
+    )
+
+
+def compiler(name="cc", languages=("cuda",), *, produces=("cubin",), targets=("cuda",), rank=0, usable=True):
+    return CompilerSpec(
+        name=name,
+        contract_version=1,
+        languages=languages,
+        targets=targets,
+        produces=produces,
+        load_compiler=never,
+        auto_rank=rank,
+        probe=lambda: Availability(usable=usable, detail="missing"),
+    )
+
+
+def registry(*specs):
+    made = Registry(())
+    for spec in specs:
+        made.register(spec)
+    return made
+
+
+def program(*, cluster=None, pdl=False, language="cuda"):
+    (n,) = symbols("n")
+    p = ProgramBuilder("p", DeviceCode(language, "text"))
+    x = p.input("x", "float32", (n,))
+    p.launch("k", args=(x,), grid=1, block=1, cluster=cluster, pdl=pdl)
+    return p.build()
+
+
+def choose(subject, plugins, name="auto"):
+    return choose_backend(subject, name, subject.plan(), plugins).name
+
+
+DYNAMIC = {Capability.DYNAMIC_SHAPES}
+
+
+def test_the_highest_rank_wins_then_the_name():
+    plugins = registry(backend("b", DYNAMIC), backend("a", DYNAMIC), backend("c", DYNAMIC, rank=5), compiler())
+    assert choose(program(), plugins) == "c"
+    plugins = registry(backend("b", DYNAMIC), backend("a", DYNAMIC), compiler())
+    assert choose(program(), plugins) == "a"
+
+
+def test_what_cannot_work_here_is_passed_over_with_its_reason():
+    plugins = registry(backend("a", DYNAMIC, usable=False), backend("b"), backend("c", DYNAMIC), compiler())
+    assert choose(program(), plugins) == "c"
+    choices = {choice.backend: choice for choice in explain(program(), registry=plugins)}
+    assert choices["c"].chosen
+    assert "install it" in choices["a"].reason
+    assert choices["b"].reason == "does not support dynamic_shapes"
+
+
+def test_a_refusal_names_only_what_is_missing():
+    plugins = registry(backend("a", DYNAMIC), backend("b", DYNAMIC | {Capability.PDL}), compiler())
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        choose(program(cluster=(2, 1, 1), pdl=True), plugins)
+    assert caught.value.features == ("cluster",)
+    assert "a: does not support cluster, pdl" in caught.value.hint
+    assert "b: does not support cluster" in caught.value.hint
+
+
+def test_capabilities_of_two_kinds_of_target_are_not_added_up():
+    spec = BackendSpec(
+        name="split",
+        contract_version=1,
+        targets={"cuda": frozenset({Capability.CLUSTER}), "cpu": frozenset(DYNAMIC)},
+        accepts=("cubin",),
+        load_wrapper=never,
+        load_adapter=never,
+    )
+    with pytest.raises(UnsupportedFeatureError):
+        choose(program(cluster=2), registry(spec, compiler()))
+
+
+def test_a_backend_that_no_compiler_serves_is_passed_over():
+    plugins = registry(backend("a", DYNAMIC, accepts=("ptx",)), compiler())
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        choose(program(), plugins)
+    assert "cuda" in caught.value.hint
+    assert "ptx" in caught.value.hint
+
+
+def test_a_named_backend_is_taken_or_refused():
+    plugins = registry(backend("a", DYNAMIC), compiler())
+    assert choose(program(), plugins, "a") == "a"
+    with pytest.raises(UnknownBackendError) as caught:
+        choose(program(), plugins, "z")
+    assert caught.value.available == ("a",)
+    with pytest.raises(ArgumentTypeError):
+        choose(program(), plugins, None)
+    with pytest.raises(UnknownBackendError):
+        choose(program(), registry())
+
+
+def test_the_compiler_follows_from_language_and_image():
+    host = backend("a", DYNAMIC)
+    plugins = registry(
+        host, compiler("other", ("other",)), compiler("slow", usable=False, rank=9), compiler("ptx", produces=("ptx",))
+    )
+    assert choose_compiler(program(), None, host, plugins).name == "slow"
+    plugins.register(compiler("fine"))
+    assert choose_compiler(program(), None, host, plugins).name == "fine"
+    assert choose_compiler(program(language="other"), None, host, plugins).name == "other"
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        choose_compiler(program(language="fortran"), None, host, plugins)
+    assert caught.value.features == ("fortran",)
+    with pytest.raises(UnsupportedFeatureError):
+        choose_compiler(program(), "ptx", host, plugins)
