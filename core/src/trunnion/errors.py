@@ -105,12 +105,11 @@ class UnboundSymbolError(ProgramError):
     def __init__(self, symbol: str, candidates: Iterable[str] = ()) -> None:
         self.symbol, self.candidates = symbol, tuple(candidates)
         where = ", ".join(self.candidates[:_MOST_PLACES]) or "nowhere in the signature"
-        more = (
-            f" and {len(self.candidates) - _MOST_PLACES} more" if len(self.candidates) > _MOST_PLACES else ""
-        )
+        hidden = len(self.candidates) - _MOST_PLACES
+        where += f" and {hidden} more" if hidden > 0 else ""
+        vain = "no input has it as a bare dimension, stride or scalar"
         super().__init__(
-            f"symbol {shorten(symbol)} has no value: no input has it as a bare dimension, stride or scalar (it stands "
-            f"here: {where}{more}); add a parameter that does"
+            f"symbol {shorten(symbol)} has no value: {vain} (it stands here: {where}); add a parameter that does"
         )
 
 
@@ -185,7 +184,8 @@ class DuplicatePluginError(RegistryError):
         super().__init__(name, self.distributions)
 
     def __str__(self) -> str:
-        return f"plugin {shorten(self.name)} is announced by {' and '.join(self.distributions)}; uninstall all but one"
+        owners = " and ".join(self.distributions)
+        return f"plugin {shorten(self.name)} is announced by {owners}; uninstall all but one"
 
 
 class BackendUnavailableError(RegistryError):

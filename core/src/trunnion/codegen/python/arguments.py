@@ -175,7 +175,7 @@ def _author_text(plan: LaunchPlan, check: ValueCheck) -> str:
     source = check.source
     if source.kind == "scalar":
         symbol = plan.signature.scalars[source.slot].symbol
-        return python_string(symbol.name if symbol else "")
+        return python_string("" if symbol is None else symbol.name)
     tensor = plan.signature.tensors[source.slot]
     exprs = tensor.shape if source.kind == "shape" else tensor.strides or ()
     return python_string(format_expr(exprs[source.axis]))

@@ -110,7 +110,8 @@ class _Emitter:
         out, plan = self.out, self.plan
         out.line("Tensor, strided, check_tensor = context.tensor_type, context.strided, context.check_tensor")
         out.line(
-            "check_device, check_pointer, check_output = context.check_device, context.check_pointer, context.check_output"
+            "check_device, check_pointer, check_output = "
+            "context.check_device, context.check_pointer, context.check_output"
         )
         out.line("current_stream, allocate = context.current_stream, context.allocate")
         out.line(
