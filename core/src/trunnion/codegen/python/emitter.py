@@ -36,6 +36,7 @@ VERSION = "1"
 """Changes whenever the text for some plan does."""
 
 _AXES = "xyz"
+_ALLOCATOR_ALIGNMENT = 256  # of any pointer that cuMemAlloc returns, so of whatever an allocator carves out of it
 
 
 def emit_launcher(plan: LaunchPlan, dialect: Dialect | None = None) -> str:
@@ -163,6 +164,10 @@ class _Emitter:
             out.line(f"{', '.join(f't{tensor.index}' for tensor in outputs)}, = out")
         for tensor in outputs:
             out.line(f"p{tensor.index} = t{tensor.index}.data_ptr()")
+            if tensor.alignment > _ALLOCATOR_ALIGNMENT:
+                out.line(f"if p{tensor.index} % {tensor.alignment}:")
+                place = f"{python_string(tensor.name)}, t{tensor.index}, p{tensor.index}"
+                out.line(f"    check_pointer({place}, {tensor.alignment})")
 
     def _within_frame(self) -> None:
         out, plan = self.out, self.plan
