@@ -39,7 +39,7 @@ $(STAMP): $(MANIFESTS)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) --upgrade pip
 	$(INSTALL) --group build
-	$(INSTALL) --no-build-isolation --group dev --editable 'core[cli,conformance]' --editable 'plugins/nvrtc[compiler]'
+	$(INSTALL) --no-build-isolation --group dev --editable 'core[cli,conformance,cpp]' --editable 'plugins/nvrtc[compiler]'
 	touch $@
 
 demo: $(STAMP)

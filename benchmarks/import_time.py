@@ -59,7 +59,8 @@ class Report:
 
     def line(self) -> str:
         """Return the report for people."""
-        medians = f"import trunnion {self.trunnion_seconds * 1e3:.2f} ms, import pluggy {self.pluggy_seconds * 1e3:.2f} ms"
+        ours, theirs = self.trunnion_seconds * 1e3, self.pluggy_seconds * 1e3
+        medians = f"import trunnion {ours:.2f} ms, import pluggy {theirs:.2f} ms"
         return f"{medians}, ratio {self.ratio:.2f} (at most {LIMIT}): {'ok' if self.ok else 'TOO SLOW'}"
 
     def json(self) -> str:

@@ -72,7 +72,9 @@ def test_an_empty_vector_launches_nothing():
         assert result.shape == (0,)
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 8), (300, 1, 72), (200, 328, 136), (129, 127, 584), (2048, 1024, 4096)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 8), (300, 1, 72), (200, 328, 136), (129, 127, 584), (2048, 1024, 4096)]
+)
 def test_gemm_of_any_shape(shape):
     example = examples.load("hopper_gemm")
     m, n, k = shape
@@ -106,7 +108,10 @@ def test_gemm_read_back():
         assert (launch.grid, launch.block, launch.dynamic_smem_bytes) == ((2, 3, 1), (288, 1, 1), 99328)
         assert launch.parameters[0] == encoded(a)
         assert launch.parameters[1] == encoded(b)
-        assert launch.parameters[2:] == (struct.pack("<Q", c.data_ptr()), *(struct.pack("<i", v) for v in (m, n, k)))
+        assert launch.parameters[2:] == (
+            struct.pack("<Q", c.data_ptr()),
+            *(struct.pack("<i", v) for v in (m, n, k)),
+        )
         graph.replay()
         assert error_of(examples.load("hopper_gemm"), c, examples.load("hopper_gemm").reference(a, b)) <= 1e-5
 

@@ -147,8 +147,10 @@ class _Job:
         return self.backend.load_wrapper()(self.backend).wrap(self.plan, target.kind)
 
     def key_inputs(self, request: CompileRequest) -> dict[str, str]:
-        """Everything that the artifact's bytes depend on, but for headers that the source includes from disk."""
+        """Everything that the artifact's bytes depend on."""
+        surroundings = self.device_compiler.surroundings(request)
         return {
+            **{f"surroundings {name}": value for name, value in surroundings.items()},
             "program": self.program.to_json(),
             "launcher": self.wrap(request.target).text,
             "target": str(request.target),

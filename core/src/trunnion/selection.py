@@ -133,8 +133,8 @@ def choose_compiler(
         return spec
     fitting = [spec for spec in registry.compilers() if _fits(spec, backend, program)]
     if not fitting:
-        languages = sorted({part.language for part in program.code})
+        spoken = sorted({part.language for part in program.code})
         hint = f"install a device compiler for it; see: trunnion backends ({backend.name} loads {backend.accepts})"
-        raise UnsupportedFeatureError("every installed device compiler", languages, hint)
+        raise UnsupportedFeatureError("every installed device compiler", spoken, hint)
     usable = [spec for spec in fitting if spec.probe().usable]
     return min(usable or fitting, key=lambda spec: (-spec.auto_rank, spec.name))

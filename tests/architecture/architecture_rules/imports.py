@@ -42,7 +42,10 @@ class Import:
 
 
 def imports(module: Module) -> Iterator[Import]:
-    """Yield every import of a module, absolute ones and relative ones made absolute."""
+    """Yield every import of a module, absolute ones and relative ones made absolute.
+
+    A call of ``import_module`` or ``__import__`` with a literal name is an import too.
+    """
     yield from _walk(module, module.tree, When.IMPORT)
 
 
@@ -141,9 +144,20 @@ def _walk(module: Module, node: ast.AST, when: When) -> Iterator[Import]:
             for statement in child.orelse:
                 yield from _walk(module, ast.Module([statement], []), when)
         else:
+            if isinstance(child, ast.Call) and (name := _called_import(child)):
+                yield Import(name, name, child.lineno, when)
             in_function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
             later = When.CALL if in_function and when is When.IMPORT else when
             yield from _walk(module, child, later)
+
+
+def _called_import(node: ast.Call) -> str:
+    """Return the name that a call imports; empty if it is another call, or the name is computed."""
+    function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if function not in ("import_module", "__import__") or not node.args:
+        return ""
+    name = node.args[0]
+    return name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
 
 
 def _base(module: Module, node: ast.ImportFrom) -> str:

@@ -66,7 +66,7 @@ def module_name(module: Module) -> Iterator[str]:
 
 
 def broad_handlers(module: Module, allowed: Collection[str]) -> Iterator[str]:
-    """Yield handlers that catch everything, outside the places that are named.
+    """Yield handlers that catch everything and do not raise it again, outside the places that are named.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def broad_handlers(module: Module, allowed: Collection[str]) -> Iterator[str]:
     """
     for node in ast.walk(module.tree):
         caught: list[ast.expr | None] = []
-        if isinstance(node, ast.ExceptHandler):
+        if isinstance(node, ast.ExceptHandler) and not _raises_again(node):
             caught = list(node.type.elts) if isinstance(node.type, ast.Tuple) else [node.type]
         elif isinstance(node, ast.Call) and _last_name(node.func) == "suppress":
             caught = list(node.args)
@@ -143,6 +143,12 @@ def stray_packages(paths: Collection[str]) -> Iterator[str]:
         beside_tests = "tests" in PurePosixPath(parent).parts
         if path.endswith("__init__.py") and (roots or beside_tests):
             yield f"{path}: makes a package of a folder that must not be one"
+
+
+def _raises_again(node: ast.ExceptHandler) -> bool:
+    """Whether a handler ends in a bare ``raise``."""
+    last = node.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
 
 
 def _last_name(node: ast.expr) -> str:

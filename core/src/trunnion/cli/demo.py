@@ -134,6 +134,9 @@ def _show(place: Place, outcomes: list[Outcome]) -> None:
         if outcome.problem is not None:
             print_line(f"{outcome.name} on {outcome.backend}:", "red")
             report_error(outcome.problem, traceback=False)
+    for outcome in outcomes:
+        if outcome.sha256:
+            print_line(outcome.digest_line())
     good = sum(outcome.ok for outcome in outcomes)
     print_line(
         f"{good} of {len(outcomes)} as the reference says", "green" if good == len(outcomes) else "bold red"

@@ -6,12 +6,13 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trunnion.errors import DeviceRequirementError
+from trunnion.errors import DeviceRequirementError, ProgramError, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
 
+    from trunnion.compiled import CompiledProgram
     from trunnion.sim import KernelBody, Simulator
     from trunnion.sim.trace import Launched
 
@@ -46,11 +47,29 @@ class Place:
         """Return a context that raises what a kernel's body raised, where the launcher could only say that it did."""
         return contextlib.nullcontext() if self.simulator is None else self.simulator.reraise()
 
-    def register(self, bodies: Mapping[str, KernelBody]) -> None:
-        """Give kernels their Python bodies; on a GPU they have their own."""
-        if self.simulator is not None:
-            for symbol, body in bodies.items():
-                self.simulator.register_body(symbol, body)
+    def register(self, program: CompiledProgram, bodies: Mapping[str, KernelBody]) -> None:
+        """Give a program's kernels their Python bodies; on a GPU they have their own.
+
+        Parameters
+        ----------
+        program
+            The program.
+        bodies
+            For each kernel, by the name that the program uses or by its symbol in the image, what it does.
+
+        Raises
+        ------
+        ProgramError
+            If the program has no kernel of that name.
+        """
+        kernels = program.artifact.manifest.kernels
+        symbols = {name: kernel.symbol for kernel in kernels for name in (kernel.symbol, kernel.name)}
+        for name, body in bodies.items():
+            if name not in symbols:
+                known = ", ".join(shorten(kernel.name) for kernel in kernels)
+                raise ProgramError(f"got a body for {shorten(name)}, expected one for a kernel ({known})")
+            if self.simulator is not None:
+                self.simulator.register_body(symbols[name], body)
 
 
 def gpu_name() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 from collections.abc import Mapping
@@ -53,7 +54,7 @@ def run_program(  # noqa: PLR0913 - a command's options are its parameters
     simulate: Annotated[bool, typer.Option("--simulate", help="Run on the simulated driver.")] = False,
     bodies: Annotated[
         str,
-        typer.Option(help="A module, or a .py file, whose BODIES maps kernels' symbols to Python functions."),
+        typer.Option(help="A module, or a .py file, whose BODIES maps kernels to Python functions."),
     ] = "",
     size: Annotated[
         list[str] | None, typer.Option(help="A symbol's value, such as m=128; repeatable.")
@@ -67,11 +68,13 @@ def run_program(  # noqa: PLR0913 - a command's options are its parameters
     sizes = parse_sizes(size or ())
     with choose_place(simulate=simulate) as place:
         subject = _subject(program, backend, target)
-        place.register(_bodies(bodies))
+        replaced = _bodies(bodies)
         compiled = subject.make()
         if subject.example is not None:
-            _report_example(run_example(subject.example, compiled, place), as_json=as_json)
+            example = dataclasses.replace(subject.example, bodies={**subject.example.bodies, **replaced})
+            _report_example(run_example(example, compiled, place), as_json=as_json)
             return
+        place.register(compiled.program, replaced)
         report = _run_once(compiled, sizes, place)
     if as_json:
         print_json(report)
@@ -98,16 +101,16 @@ def _subject(text: str, backend: str, target: str) -> _Subject:
                 "an artifact has its backend and its target; give neither --backend nor --target"
             )
         return _Subject(lambda: Compiled(trunnion.load(path), None))
-    options = {"backend": backend, "target": target or None}
+    build = partial(trunnion.compile, backend=backend, target=target or None)
     if path.is_file():
         try:
             source = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ProgramError(f"cannot read {shorten(text)}: {error}") from error
-        return _Subject(partial(timed, partial(trunnion.compile, KernelProgram.from_json(source), **options)))
+        return _Subject(partial(timed, partial(build, KernelProgram.from_json(source))))
     if text in examples.EXAMPLES:
         example = examples.load(text)
-        return _Subject(partial(timed, partial(trunnion.compile, example.program, **options)), example)
+        return _Subject(partial(timed, partial(build, example.program)), example)
     known = ", ".join(examples.EXAMPLES)
     raise ProgramError(f"got {shorten(text)}, expected a file, an artifact's folder or an example ({known})")
 
@@ -126,7 +129,7 @@ def _bodies(name: str) -> Mapping[str, KernelBody]:
     bodies = getattr(module, "BODIES", None)
     if not isinstance(bodies, Mapping):
         raise ProgramError(
-            f"{shorten(name)} has no mapping BODIES from kernels' symbols to functions", field="--bodies"
+            f"{shorten(name)} has no mapping BODIES from kernels to functions", field="--bodies"
         )
     return bodies
 
@@ -151,6 +154,7 @@ def _report_example(outcome: Outcome, *, as_json: bool) -> None:
         print_json(outcome.facts())
     else:
         print_table(f"trunnion run, {outcome.device}", COLUMNS, [outcome.cells()])
+        print_line(outcome.digest_line())
     if not outcome.ok:
         raise typer.Exit(1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,16 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from torch import Tensor
+
     from trunnion.cli.place import Place
     from trunnion.compiled import CompiledProgram
     from trunnion.errors import TrunnionError
     from trunnion.examples import Example
 
 __all__ = ["COLUMNS", "Compiled", "Outcome", "failure", "run_example", "timed"]
+
+_SHOWN_DIGITS = 12
 
 COLUMNS = (
     "program",
@@ -27,7 +32,7 @@ COLUMNS = (
     "launches",
     "largest error",
     "allowed",
-    "SHA-256 of the artifact",
+    "artifact",
     "ok",
 )
 
@@ -69,7 +74,7 @@ class Outcome:
     """How many kernels were launched; None if it did not get so far."""
 
     largest_error: float | None = None
-    """The largest absolute difference from the reference; None if there is none to compare with."""
+    """The largest difference from the reference, relative to the reference's greatest magnitude; None: none known."""
 
     tolerance: float | None = None
     """The largest one that is allowed."""
@@ -85,15 +90,19 @@ class Outcome:
         named = {name: getattr(self, name) for name in self.__slots__ if name != "problem"}
         return named | {"problem": _problem_text(self.problem)}
 
+    def digest_line(self) -> str:
+        """Return the artifact's SHA-256 and what it belongs to, in the form of ``sha256sum``."""
+        return f"{self.sha256}  {self.backend}/{self.name}"
+
     def cells(self) -> list[str | Text]:
-        """Return the outcome for a table with `COLUMNS`."""
+        """Return the outcome for a table with `COLUMNS`; the digest is cut, `digest_line` has all of it."""
         seconds = "loaded" if self.compile_seconds is None else f"{self.compile_seconds * 1e3:.0f} ms"
         numbers = ["-" if n is None else f"{n:.3g}" for n in (self.largest_error, self.tolerance)]
         verdict = Text("ok", style="green") if self.ok else Text("WRONG", style="bold red")
         launches = "-" if self.launches is None else str(self.launches)
         compiled = seconds if self.target else "-"
         head = [self.name, self.backend, self.target or "-", self.device, compiled, launches]
-        return [*head, *numbers, self.sha256 or "-", verdict]
+        return [*head, *numbers, self.sha256[:_SHOWN_DIGITS] or "-", verdict]
 
 
 def timed(make: Callable[[], CompiledProgram]) -> Compiled:
@@ -119,15 +128,14 @@ def run_example(example: Example, compiled: Compiled, place: Place) -> Outcome:
     import torch
 
     program = compiled.program
-    place.register(example.bodies)
+    place.register(program, example.bodies)
     inputs = example.inputs(torch.Generator().manual_seed(0), place.device)
     before = place.launches()
     with place.watched():
         result = program(*inputs)
     after = place.launches()
     on_host = (value.cpu() if isinstance(value, torch.Tensor) else value for value in inputs)
-    difference = result.cpu().double() - example.reference(*on_host).double()
-    largest = float(difference.abs().max()) if difference.numel() else 0.0
+    largest = _relative_error(result.cpu(), example.reference(*on_host))
     return Outcome(
         name=example.name,
         backend=str(program.backend),
@@ -140,6 +148,17 @@ def run_example(example: Example, compiled: Compiled, place: Place) -> Outcome:
         tolerance=example.tolerance,
         sha256=program.artifact.digest,
     )
+
+
+def _relative_error(result: Tensor, reference: Tensor) -> float:
+    """Return the largest difference over the reference's greatest magnitude; infinite if they cannot be compared."""
+    if result.shape != reference.shape or result.dtype != reference.dtype:
+        return math.inf
+    if not reference.numel():
+        return 0.0
+    expected = reference.double()
+    magnitude = float(expected.abs().max())
+    return float((result.double() - expected).abs().max()) / (magnitude or 1.0)
 
 
 def _problem_text(problem: TrunnionError | None) -> str:

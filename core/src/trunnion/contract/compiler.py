@@ -128,6 +128,19 @@ class DeviceCompiler(ABC):
             If the toolchain is missing; the message says what to install.
         """
 
+    def surroundings(self, request: CompileRequest) -> Mapping[str, str]:
+        """Return what the image depends on beside the request and the toolchain, such as headers on this machine.
+
+        Every pair becomes part of an artifact's key. Compilers that read nothing else need not override this.
+
+        Parameters
+        ----------
+        request
+            What would be compiled.
+        """
+        del request
+        return {}
+
     @abstractmethod
     def fingerprint(self) -> str:
         """Return what identifies the toolchain: equal fingerprints make equal images of equal requests."""

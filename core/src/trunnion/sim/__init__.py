@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.errors import LifecycleError
+from trunnion.errors import ArgumentValueError, LifecycleError
 
 if TYPE_CHECKING:
     from trunnion.sim.bodies import KernelBody, KernelCall
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["KernelBody", "KernelCall", "Simulator", "active", "start"]
 
-# The one simulator of this process, because the process has one libcuda, which cannot be unloaded.
-_started: list[Simulator] = []
+
+class _Process:
+    """The one simulator of this process, because a process has one libcuda, which cannot be unloaded."""
+
+    simulator: Simulator | None = None
 
 
 def start(devices: int = 1, arch: str = "sm_90a", driver_version: int = 13000) -> Simulator:
@@ -53,32 +56,31 @@ def start(devices: int = 1, arch: str = "sm_90a", driver_version: int = 13000) -
     ArgumentValueError
         If ``devices`` is less than 1.
     """
-    from trunnion.errors import ArgumentValueError  # noqa: PLC0415 - keeps the import of this package light
-    from trunnion.sim.devices import architecture  # noqa: PLC0415
-    from trunnion.sim.shim import load_shim  # noqa: PLC0415
-    from trunnion.sim.simulator import Simulator  # noqa: PLC0415
+    from trunnion.sim.devices import architecture  # noqa: PLC0415 - only who starts a simulator pays
+    from trunnion.sim.shim import load_shim  # noqa: PLC0415 - as above
+    from trunnion.sim.simulator import Simulator  # noqa: PLC0415 - as above
 
-    if _started:
+    if _Process.simulator is not None:
         raise LifecycleError("a simulator runs in this process already: trunnion.sim.active() returns it")
     if devices < 1:
         raise ArgumentValueError("devices", f"{devices}", "at least 1")
     row = architecture(arch)
-    _started.append(Simulator(load_shim(), row, devices, driver_version))
-    return _started[0]
+    _Process.simulator = Simulator(load_shim(), row, devices, driver_version)
+    return _Process.simulator
 
 
 def active() -> Simulator | None:
     """Return the simulator of this process, or None."""
-    return _started[0] if _started else None
+    return _Process.simulator
 
 
 def __getattr__(name: str) -> object:
     if name == "Simulator":
-        from trunnion.sim.simulator import Simulator  # noqa: PLC0415
+        from trunnion.sim.simulator import Simulator  # noqa: PLC0415 - as above
 
         return Simulator
     if name in ("KernelBody", "KernelCall"):
-        from trunnion.sim import bodies  # noqa: PLC0415
+        from trunnion.sim import bodies  # noqa: PLC0415 - as above
 
         return getattr(bodies, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

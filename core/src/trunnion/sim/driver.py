@@ -78,7 +78,8 @@ class Driver:
                     raise Refusal(Status.NOT_INITIALIZED, "cuInit was not called")  # noqa: TRY301 - one way out
                 handler(call, *arguments)
             except Refusal as refusal:
-                self._state.trace.add(CallRefused(entry.symbol, refusal.status, refusal.reason))
+                if entry.base != "cuGetProcAddress":  # asking what there is, is no event
+                    self._state.trace.add(CallRefused(entry.symbol, refusal.status, refusal.reason))
                 return refusal.status
             except BaseException as error:  # noqa: BLE001 - native code called this: no way out
                 self.keep(error)

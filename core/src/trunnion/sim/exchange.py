@@ -15,7 +15,7 @@ from trunnion.errors import DeviceRequirementError, LifecycleError
 from trunnion.sim import active
 from trunnion.sim.trace import Allocated
 
-__all__ = ["exchange_capsule"]
+__all__ = ["Exchange"]
 
 _CPU: Final = 1
 _CUDA: Final = 2
@@ -90,14 +90,21 @@ def _host_api() -> _Api:
         raise DeviceRequirementError(
             "a torch with DLPack's C exchange API (2.10 or later)", torch.__version__, "upgrade torch"
         )
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
     prototype = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-    address = prototype(ctypes.cast(pointer, ctypes.c_void_p).value)(capsule, _CAPSULE_NAME.value)
+    address = prototype(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, _CAPSULE_NAME.value)
     return _Api.from_address(address)
 
 
-class _Exchange:
-    """The functions of the API, and torch's functions that they call."""
+class Exchange:
+    """The functions of the API, and torch's functions that they call.
+
+    Native code keeps the table's address: an exchange, once shown to it, must live as long as the process.
+
+    Raises
+    ------
+    DeviceRequirementError
+        If torch has no exchange API.
+    """
 
     def __init__(self) -> None:
         host = _host_api()
@@ -107,17 +114,23 @@ class _Exchange:
         self._decrement = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_DecRef", ctypes.pythonapi))
         # Native code calls these without a way for an exception: each is guarded. Without the GIL, hence
         # CFUNCTYPE.
-        self.callbacks = (
+        self._callbacks = (
             ctypes.CFUNCTYPE(*_ALLOCATE)(self.allocate),
             ctypes.CFUNCTYPE(*_FROM)(self.from_object),
             ctypes.CFUNCTYPE(*_TO)(self.to_object),
             ctypes.CFUNCTYPE(*_STREAM)(self.current_stream),
         )
         allocate, export, import_, stream = (
-            ctypes.cast(callback, ctypes.c_void_p).value for callback in self.callbacks
+            ctypes.cast(callback, ctypes.c_void_p).value for callback in self._callbacks
         )
         # No view_object, which the format leaves free: consumers fall back to from_object.
-        self.table = _Api(host.major, host.minor, None, allocate, export, import_, None, stream)
+        self._table = _Api(host.major, host.minor, None, allocate, export, import_, None, stream)
+
+    def capsule(self) -> Any:
+        """Return a new capsule around the table, for ``__dlpack_c_exchange_api__``."""
+        new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+        table, name = ctypes.addressof(self._table), ctypes.addressof(_CAPSULE_NAME)
+        return new(("PyCapsule_New", ctypes.pythonapi))(table, name, None)
 
     def from_object(self, tensor: int, out: Any) -> int:
         """Export a tensor, as one of its device."""
@@ -198,24 +211,3 @@ def _torch_dtype(dlpack: tuple[int, int, int]) -> torch.dtype:
             found: torch.dtype = getattr(torch, row.name)
             return found
     raise DeviceRequirementError("an element type that torch knows", f"DLPack (code, bits, lanes) {dlpack}")
-
-
-def exchange_capsule() -> Any:
-    """Return the capsule for `SimTensor.__dlpack_c_exchange_api__`; it and what it points to live for ever.
-
-    Raises
-    ------
-    DeviceRequirementError
-        If torch has no exchange API.
-    """
-    exchange = _Exchange()
-    new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-    capsule = new(("PyCapsule_New", ctypes.pythonapi))(
-        ctypes.addressof(exchange.table), ctypes.addressof(_CAPSULE_NAME), None
-    )
-    _KEPT.append(exchange)
-    return capsule
-
-
-# Native code keeps the table's address for the life of the process.
-_KEPT: Final[list[_Exchange]] = []

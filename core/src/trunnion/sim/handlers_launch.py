@@ -141,7 +141,7 @@ def _resolve(call: Call, request: _Request) -> tuple[Kernel, Device]:
     found = call.state.handled.get(request.function or 0)
     if not isinstance(found, (Kernel, Function)):
         raise Refusal(Status.INVALID_HANDLE, f"{request.function or 0:#x} is no live kernel or function")
-    device = call.state.stream_device(request.stream or None)
+    device = call.state.stream_device(request.stream)
     if isinstance(found, Kernel):
         return found, device
     if found.device != device:

@@ -17,7 +17,7 @@ from trunnion.sim.status import Status
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Allocation", "BoundMemory", "DeviceMemory"]
+__all__ = ["POISON", "Allocation", "BoundMemory", "DeviceMemory", "contiguous"]
 
 POISON: Final = 0xFF
 """Every byte of fresh memory: NaN in every float type, -1 in the integers, so that nobody takes it for zeros."""
@@ -177,9 +177,9 @@ class BoundMemory:
 
         row = dtype(dtype_)
         kind: Any = getattr(torch, row.name)
-        if 0 in shape:
-            return torch.empty(shape, dtype=kind)
-        steps = _contiguous(shape) if strides is None else strides
+        steps = contiguous(shape) if strides is None else strides
+        if 0 in shape:  # typed by a view: a factory warns about some of the types
+            return torch.empty(0, dtype=torch.uint8).view(kind).as_strided(shape, steps)
         reach = [(extent - 1) * step for extent, step in zip(shape, steps, strict=True)]
         first = address + row.itemsize * sum(step for step in reach if step < 0)
         last = address + row.itemsize * (1 + sum(step for step in reach if step > 0))
@@ -223,12 +223,13 @@ class BoundMemory:
         ctypes.memmove(address, data, len(data))
 
 
-def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the row-major strides of a shape, in elements; an extent of 0 counts as 1, as in torch."""
     steps: list[int] = []
     step = 1
     for extent in reversed(shape):
         steps.append(step)
-        step *= extent
+        step *= max(extent, 1)
     return tuple(reversed(steps))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from trunnion.errors import ArgumentValueError
@@ -12,6 +13,7 @@ from trunnion.sim.state import DriverState, Stream
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
+    from types import TracebackType
 
     from trunnion.sim.bodies import KernelBody
     from trunnion.sim.devices import Architecture, Device
@@ -105,32 +107,29 @@ class Simulator:
         self._state.bodies.pop(symbol_name, None)
 
     def raise_pending(self) -> None:
-        """Raise what a handler or a kernel body raised in this thread since the last call, if anything."""
-        self._raise(None)
+        """Raise what a handler or a kernel body raised in this thread since the last call, if anything.
 
-    def _raise(self, cause: BaseException | None) -> None:
+        The first of several is raised, with notes about the others.
+        """
         pending = self._driver.take_pending()
         if not pending:
             return
         for later in pending[1:]:
             pending[0].add_note(f"after it, in the same thread: {later!r}")
-        raise pending[0] from cause
+        raise pending[0]
 
-    @contextmanager
-    def reraise(self) -> Iterator[None]:
-        """Raise, where the block ends, what handlers and kernel bodies raised inside; it goes before other errors.
+    def forget_pending(self) -> None:
+        """Forget what handlers and kernel bodies raised in this thread."""
+        self._driver.take_pending()
+
+    def reraise(self) -> AbstractContextManager[None]:
+        """Return a context that raises, where it ends, what handlers and kernel bodies raised inside.
 
         Native code stands between a body and its launch, and lets no exception through: the launch returns an
-        error status, and a launcher raises a `DriverError` for it. Here the exception itself comes out, with
-        the launcher's as its cause.
+        error status, and a launcher raises a `DriverError` for it. Here the exception itself comes out, with the
+        launcher's as its context.
         """
-        self._driver.take_pending()
-        try:
-            yield
-        except BaseException as error:
-            self._raise(error)
-            raise
-        self._raise(None)
+        return _Reraise(self)
 
     def call(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Return ``function(*args, **kwargs)``, called inside `reraise`."""
@@ -190,7 +189,7 @@ class Simulator:
         finally:
             self._state.set_current_stream(device, before)
 
-    @property
+    @cached_property
     def runtime(self) -> SimRuntime:
         """What a launcher asks of the tensor library, answered for simulated tensors."""
         from trunnion.sim.runtime import SimRuntime  # noqa: PLC0415 - imports torch
@@ -221,3 +220,18 @@ class Simulator:
         from trunnion.sim.torch_mode import SimMode  # noqa: PLC0415 - imports torch
 
         return SimMode(self)
+
+
+class _Reraise:
+    """Raises what is pending where a block ends; it goes before the error that native code made of it."""
+
+    def __init__(self, simulator: Simulator) -> None:
+        self._simulator = simulator
+
+    def __enter__(self) -> None:
+        self._simulator.forget_pending()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._simulator.raise_pending()  # Python makes the launcher's own error its context

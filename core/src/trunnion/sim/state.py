@@ -46,8 +46,13 @@ class Context:
     """A primary context."""
 
     handle: int
+    """``CUcontext``."""
+
     device: Device
+    """The device that it belongs to."""
+
     references: int = 0
+    """How often it is retained; at 0 it is destroyed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +60,10 @@ class Stream:
     """A stream."""
 
     handle: int
+    """``CUstream``."""
+
     device: Device
+    """The device that it belongs to."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,9 +71,16 @@ class Library:
     """A loaded image."""
 
     handle: int
+    """``CUlibrary``."""
+
     sha256: str
+    """Of the image's bytes, hexadecimal."""
+
     info: CubinInfo
-    kernels: dict[str, Kernel] = field(default_factory=dict)
+    """What the image says about itself."""
+
+    kernels: dict[str, Kernel] = field(default_factory=dict, repr=False)
+    """Its kernels by exact symbol name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,12 +88,18 @@ class Kernel:
     """A kernel of a library; it serves every device."""
 
     handle: int
+    """``CUkernel``."""
+
     library: Library
+    """The library that it belongs to."""
+
     info: KernelInfo
+    """What the image says about it."""
+
     attributes: dict[tuple[int, int], int] = field(default_factory=dict)
     """What ``cuKernelSetAttribute`` set, by (device, attribute)."""
 
-    functions: dict[int, Function] = field(default_factory=dict)
+    functions: dict[int, Function] = field(default_factory=dict, repr=False)
     """The kernel's function in each device's context."""
 
     def attribute(self, device: Device, attribute: FunctionAttribute) -> int:
@@ -96,8 +117,13 @@ class Function:
     """A kernel in one device's context."""
 
     handle: int
+    """``CUfunction``."""
+
     kernel: Kernel
+    """The kernel."""
+
     device: Device
+    """The device whose context it belongs to."""
 
 
 _Handled = TypeVar("_Handled", Context, Stream, Library, Kernel, Function)
@@ -215,20 +241,20 @@ class DriverState:
             raise Refusal(Status.CONTEXT_IS_DESTROYED, "the current primary context was released")
         return stack[-1]
 
-    def stream_device(self, stream: int | None) -> Device:
+    def stream_device(self, stream: int) -> Device:
         """Return the device on which work on a stream runs.
 
         Parameters
         ----------
         stream
-            The handle; None, 1 and 2 are default streams, whose device is the current context's.
+            The handle; 0, 1 and 2 are default streams, whose device is the current context's.
 
         Raises
         ------
         Refusal
             If the handle is not live, or a default stream is meant and no context is current.
         """
-        if stream is None or stream in (LEGACY_STREAM, PER_THREAD_STREAM):
+        if stream in (0, LEGACY_STREAM, PER_THREAD_STREAM):
             return self.current().device
         found = self.get(Stream, stream)
         if self.contexts[found.device.ordinal].references == 0:

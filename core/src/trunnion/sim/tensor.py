@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import torch
 
 from trunnion.errors import ArgumentValueError, LifecycleError, UnsupportedFeatureError
 from trunnion.sim import active
-from trunnion.sim.memory import POISON
+from trunnion.sim.memory import POISON, contiguous
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +26,7 @@ class SimTensor(torch.Tensor):
     """
 
     _ordinal: int
+    _exchange: Any
     __dlpack_c_exchange_api__: Any
 
     @property
@@ -99,9 +100,9 @@ class SimTensor(torch.Tensor):
         """
         raise TypeError("a simulated tensor does not pickle; copy it with .cpu() first")
 
-    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]  # untyped in torch
         """Return the host tensor's text with the device in it, as torch prints a CUDA tensor."""
-        text = torch.Tensor.__repr__(_plain(self), tensor_contents=tensor_contents)
+        text = repr(_plain(self)) if tensor_contents is None else tensor_contents
         return f"{text[:-1]}, device='{self.device}')"
 
     @classmethod
@@ -162,17 +163,14 @@ def empty(
         If there is no such device.
     """
     simulator.device(ordinal)
-    layout = (
-        torch.empty_strided(tuple(shape), tuple(strides), dtype=dtype, device="meta") if strides else None
-    )
-    if layout is None:
-        layout = torch.empty(tuple(shape), dtype=dtype, device="meta")
-    nbytes = layout.untyped_storage().nbytes()
-    if layout.numel() == 0 or nbytes == 0:
-        return _wrap(torch.empty_strided(layout.shape, layout.stride(), dtype=dtype), ordinal)
-    _, buffer = simulator.memory.allocate(nbytes, ordinal)
+    extents = tuple(shape)
+    steps = contiguous(extents) if strides is None else tuple(strides)
+    if 0 in extents:  # typed by a view: a factory warns about some of the types
+        return _wrap(torch.empty(0, dtype=torch.uint8).view(dtype).as_strided(extents, steps), ordinal)
+    reach = sum((extent - 1) * step for extent, step in zip(extents, steps, strict=True))
+    _, buffer = simulator.memory.allocate((1 + reach) * dtype.itemsize, ordinal)
     flat = torch.frombuffer(buffer, dtype=torch.uint8).view(dtype)
-    return _wrap(flat.as_strided(layout.shape, layout.stride()), ordinal)
+    return _wrap(flat.as_strided(extents, steps), ordinal)
 
 
 def place(simulator: Simulator, tensor: torch.Tensor, ordinal: int) -> SimTensor:
@@ -220,7 +218,7 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.as_strided((1 + reach,), (1,)).view(torch.uint8)
 
 
-def target_device(simulator: Simulator, device: Any) -> torch.device:
+def target_device(simulator: Simulator, device: Any) -> Any:
     """Return the device that an argument means: an ordinal or a name counts as CUDA's if torch says so.
 
     Parameters
@@ -229,9 +227,14 @@ def target_device(simulator: Simulator, device: Any) -> torch.device:
         Tells the current device: ``"cuda"`` is the device of the thread's current context, else 0.
     device
         What a user passed for ``device=``.
+
+    Returns
+    -------
+    torch.device
+        The device, with an index if it is CUDA's.
     """
     found = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
-    if found.type == "cuda" and found.index is None:
+    if found.type == "cuda" and cast("int | None", found.index) is None:  # torch's annotation says int
         stack = simulator.state.stack()
         return torch.device("cuda", stack[-1].device.ordinal if stack else 0)
     return found
@@ -289,6 +292,8 @@ def _run(
     ordinal = _common_ordinal(func, args, kwargs)
     with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - documented for subclasses
         result = func(*args, **kwargs)
+    if args and result is args[0]:  # in place, and be it a host tensor that took a copy
+        return result
     if given is None:
         adopted = _adopt(simulator, result, ordinal)
         return poison(adopted) if func in EMPTY else adopted
@@ -376,9 +381,10 @@ def move(
 
 
 def _install_exchange() -> None:
-    from trunnion.sim.exchange import exchange_capsule  # noqa: PLC0415 - it needs the class of this module
+    from trunnion.sim.exchange import Exchange  # noqa: PLC0415 - it needs the class of this module
 
-    SimTensor.__dlpack_c_exchange_api__ = exchange_capsule()
+    SimTensor._exchange = Exchange()  # noqa: SLF001 - this module's own class
+    SimTensor.__dlpack_c_exchange_api__ = SimTensor._exchange.capsule()  # noqa: SLF001 - as above
 
 
 _install_exchange()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from cuda.bindings import driver as cu
+import cuda.bindings.driver as cu
 
 from trunnion.codegen.python.facade import EncodedMap
 from trunnion.errors import BackendUnavailableError, DriverError

@@ -56,9 +56,10 @@ class LaunchFrame:
 class _Frame:
     """Everything that one call writes into. A call takes one for itself, so calls may nest and run at once."""
 
-    __slots__ = ("__weakref__", "busy", "launches")
+    __slots__ = ("__weakref__", "busy", "launches", "thread")
 
     def __init__(self, specs: Sequence[LaunchSpec], facade: DriverFacade) -> None:
+        self.thread = threading.get_ident()
         self.launches = tuple(LaunchFrame(spec, facade) for spec in specs)
         self.busy = False
 
@@ -188,7 +189,18 @@ class Context(TensorChecks):
             return any(frame.busy for frame in self.frames)
 
     def unload(self) -> None:
-        """Wait for all launches and unload the image; every step is done once, whatever an earlier one raises."""
+        """Wait for all launches and unload the image; every step is done once, whatever an earlier one raises.
+
+        Raises
+        ------
+        LifecycleError
+            If the calling thread is inside a launch of this program, which would have to wait for itself.
+        """
+        here = threading.get_ident()
+        with self.lock:
+            within = any(frame.busy and frame.thread == here for frame in self.frames)
+        if within:
+            raise LifecycleError("a program cannot be closed from within its own launch; close it after the call")
         with self.closing:
             if self.unloaded:
                 return

@@ -1,0 +1,122 @@
+"""Make a drawn call, and compare all that came of it with the oracle's word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.errors import TensorMapError
+from trunnion.model.params import TensorParam
+from trunnion.testing.expected import CallFacts, Expected, Refused, TensorFacts
+from trunnion.testing.observed import Observed, addresses, compare_launches, compare_maps
+from trunnion.testing.reference import expect, parameter_layouts
+
+if TYPE_CHECKING:
+    from trunnion.contract.adapter import LoadedProgram
+    from trunnion.model.program import KernelProgram
+    from trunnion.testing.harness import Harness
+    from trunnion.testing.strategies import Scenario
+
+__all__ = ["check_call", "check_expected", "check_refused", "input_addresses", "symbols_of"]
+
+
+def symbols_of(program: KernelProgram) -> dict[str, str]:
+    """Return each kernel's exact name in a synthetic image, by its name in the program."""
+    return {name: f"kernel_{index}" for index, name in enumerate(parameter_layouts(program))}
+
+
+def input_addresses(program: KernelProgram, facts: CallFacts) -> dict[str, int]:
+    """Return the address of each input tensor, by parameter."""
+    return {
+        param.name: given.address
+        for param, given in zip(program.signature.params, facts.args, strict=True)
+        if isinstance(param, TensorParam) and isinstance(given, TensorFacts)
+    }
+
+
+def check_call(harness: Harness, scenario: Scenario, loaded: LoadedProgram, *, first: bool = True) -> None:
+    """Make a call, and compare it with the oracle's word.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    scenario
+        The program and the call.
+    loaded
+        The program, loaded.
+    first
+        Whether the program has never been called: later calls may find their tensor maps encoded.
+
+    Raises
+    ------
+    LawViolation
+        If anything differs.
+    """
+    facts, observed = harness.call(loaded, scenario.call)
+    expected = expect(scenario.program, facts)
+    if isinstance(expected, Refused):
+        check_refused(harness, expected, observed)
+    else:
+        check_expected(harness, scenario.program, facts, (expected, observed), first=first)
+
+
+def check_refused(harness: Harness, expected: Refused, observed: Observed) -> None:
+    """Require that a call was refused for one of the oracle's reasons, with no effect.
+
+    Raises
+    ------
+    LawViolation
+        If it was not.
+    """
+    reasons = "; ".join(problem.reason[:200] for problem in expected.problems)
+    error = observed.error
+    harness.require(error is not None, f"a call went through that must be refused: {reasons}")
+    if error is not None and not expected.explains(error):
+        named = getattr(error, "argument", None)
+        harness.violation(
+            f"raised {type(error).__name__} (argument {named!a}): {error}; the reasons are: {reasons}"
+        )
+    harness.require(not observed.launches, "a refused call launched")
+    if not isinstance(error, TensorMapError):  # an output's address is known only once it is allocated
+        harness.require(not observed.allocations, "a refused call allocated")
+
+
+def check_expected(
+    harness: Harness,
+    program: KernelProgram,
+    facts: CallFacts,
+    outcome: tuple[Expected, Observed],
+    *,
+    first: bool = True,
+) -> None:
+    """Require that a call did what the oracle says.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    program
+        What was called.
+    facts
+        With what.
+    outcome
+        The oracle's word, and what came of the call.
+    first
+        Whether the program had never been called.
+
+    Raises
+    ------
+    LawViolation
+        If anything differs.
+    """
+    expected, observed = outcome
+    if observed.error is not None:
+        argument = getattr(observed.error, "argument", None)
+        what = f"{type(observed.error).__name__} ({argument!a}): {observed.error}"
+        harness.violation(f"a good call was refused: {what}; {'; '.join(observed.refusals)}")
+    where = addresses(harness, expected, input_addresses(program, facts), observed)
+    compare_launches(harness, expected.launches, observed.launches, where, symbols_of(program))
+    wrong = [launch.device for launch in observed.launches if launch.device != expected.device]
+    harness.require(not wrong, f"launches on the devices {wrong}, expected {expected.device}")
+    if first:
+        compare_maps(harness, expected, observed, where)

@@ -1,0 +1,276 @@
+"""The harness: one backend, driven from a program to what the simulated driver saw, with no device compiler."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import tempfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from trunnion.contract.compiler import DeviceImage, ImageKernel
+from trunnion.contract.spec import Target
+from trunnion.errors import TrunnionError
+from trunnion.image import SyntheticKernel, pack_parameters, synthetic_cubin
+from trunnion.sim.trace import Launched
+from trunnion.testing.expected import CallFacts, TensorFacts
+from trunnion.testing.laws import LawViolation
+from trunnion.testing.observed import Observed, observe
+from trunnion.testing.reference import parameter_layouts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from trunnion.artifacts.artifact import Artifact
+    from trunnion.contract.adapter import KernelAdapter, LoadedProgram
+    from trunnion.contract.runtime import Runtime
+    from trunnion.contract.source import GeneratedSource, SourceWrapper
+    from trunnion.contract.spec import BackendSpec, Capability
+    from trunnion.model.plan import LaunchPlan
+    from trunnion.model.program import KernelProgram
+    from trunnion.sim.simulator import Simulator
+    from trunnion.sim.trace import Event
+    from trunnion.testing.expected import Expected
+    from trunnion.testing.strategies.calls import CallSpec, TensorSpec
+
+__all__ = ["Harness", "Sabotage", "facts_of", "synthetic_image"]
+
+_TARGET = Target("cuda", "sm_90a")
+_T = TypeVar("_T")
+
+
+def _same(value: _T) -> _T:
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sabotage:
+    """Where a saboteur can reach in; by default nothing is changed."""
+
+    plan: Callable[[LaunchPlan], LaunchPlan] = _same
+    """Changes the plan that everything after it sees."""
+
+    emitted: Callable[[LaunchPlan], LaunchPlan] = _same
+    """Changes the plan that is rendered, while the source still names the true one."""
+
+    runtime: Callable[[Runtime], Runtime] = _same
+    """Changes what the launcher asks the tensor library."""
+
+    loaded: Callable[[LoadedProgram], LoadedProgram] = _same
+    """Changes the loaded program."""
+
+    trace: Callable[[tuple[Event, ...]], tuple[Event, ...]] = _same
+    """Changes what the driver was asked to do."""
+
+
+def synthetic_image(program: KernelProgram, target: Target = _TARGET) -> DeviceImage:
+    """Return an image whose kernels take what the program passes, as the oracle lays it out.
+
+    Parameters
+    ----------
+    program
+        The program.
+    target
+        What the image shall be for.
+    """
+    kernels = [
+        ImageKernel(name, f"kernel_{index}", pack_parameters(layout, target.arch))
+        for index, (name, layout) in enumerate(parameter_layouts(program).items())
+    ]
+    synthetic = [SyntheticKernel(name=kernel.symbol, parameters=kernel.parameters) for kernel in kernels]
+    data = synthetic_cubin(synthetic, target.arch)
+    return DeviceImage(kind="cubin", data=data, target=target, kernels=tuple(kernels))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harness:
+    """One backend under test."""
+
+    spec: BackendSpec
+    """The backend."""
+
+    simulator: Simulator
+    """The simulated driver of this process, with at least two devices."""
+
+    sabotage: Sabotage = field(default_factory=Sabotage)
+    """Nothing, but in tests of the laws themselves."""
+
+    law_id: str = ""
+    """The law that is being checked."""
+
+    @property
+    def name(self) -> str:
+        """The backend's name."""
+        return self.spec.name
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What the backend declares for CUDA devices."""
+        return self.spec.targets.get("cuda", frozenset())
+
+    @property
+    def wrapper(self) -> SourceWrapper:
+        """A new wrapper."""
+        return self.spec.load_wrapper()(self.spec)
+
+    @property
+    def adapter(self) -> KernelAdapter:
+        """A new adapter."""
+        return self.spec.load_adapter()(self.spec)
+
+    def under(self, law_id: str) -> Harness:
+        """Return the harness with the law that its violations name."""
+        return replace(self, law_id=law_id)
+
+    def violation(self, message: str) -> NoReturn:
+        """Raise the violation of the current law.
+
+        Raises
+        ------
+        LawViolation
+            Always.
+        """
+        raise LawViolation(self.law_id, message)
+
+    def require(self, condition: object, message: str) -> None:
+        """Raise the violation of the current law unless a condition holds.
+
+        Raises
+        ------
+        LawViolation
+            If it does not hold.
+        """
+        if not condition:
+            self.violation(message)
+
+    # From a program to something that launches ------------------------------------------------------------------
+
+    def source(self, program: KernelProgram) -> GeneratedSource:
+        """Return the launcher's source.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            If the backend refuses the program.
+        """
+        plan = self.sabotage.plan(program.plan())
+        return replace(self.wrapper.wrap(self.sabotage.emitted(plan)), plan=plan)
+
+    def build(self, program: KernelProgram, image: DeviceImage | None = None) -> Artifact:
+        """Return the artifact of a program and of an image; None: a synthetic one that fits.
+
+        Raises
+        ------
+        TrunnionError
+            Whatever the backend refuses with.
+        """
+        with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as staging:
+            return self.adapter.build(self.source(program), image or synthetic_image(program), Path(staging))
+
+    def load(self, artifact: Artifact) -> LoadedProgram:
+        """Return a loaded program; whoever calls this closes it.
+
+        Raises
+        ------
+        TrunnionError
+            Whatever the backend refuses with.
+        """
+        return self.sabotage.loaded(
+            self.adapter.load(artifact, self.sabotage.runtime(self.simulator.runtime))
+        )
+
+    @contextlib.contextmanager
+    def loaded(self, program: KernelProgram) -> Iterator[LoadedProgram]:
+        """Build and load a program, and close it at the end of the block.
+
+        Raises
+        ------
+        LawViolation
+            If the backend refuses the program.
+        """
+        try:
+            loaded = self.load(self.build(program))
+        except TrunnionError as error:
+            raise LawViolation(
+                self.law_id, f"a good program was refused: {type(error).__name__}: {error}"
+            ) from error
+        try:
+            yield loaded
+        finally:
+            loaded.close()
+
+    # A call -------------------------------------------------------------------------------------------------------
+
+    def tensor(self, spec: TensorSpec) -> Any:
+        """Return a tensor as a drawn call describes it."""
+        import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
+
+        kind = getattr(torch, spec.dtype)
+        elements = max(spec.extent, 1)
+        flat = torch.zeros(elements * torch.empty(0, dtype=kind).element_size(), dtype=torch.uint8)
+        placed = flat if spec.device is None else self.simulator.tensor(flat, spec.device)
+        return placed.view(kind).as_strided(spec.shape, spec.strides, spec.offset)
+
+    def arguments(self, given: Sequence[object]) -> list[Any]:
+        """Return drawn arguments with every described tensor made."""
+        from trunnion.testing.strategies.calls import TensorSpec  # noqa: PLC0415 - needs hypothesis
+
+        return [self.tensor(value) if isinstance(value, TensorSpec) else value for value in given]
+
+    def call(
+        self, loaded: LoadedProgram, call: CallSpec, *, stream: int | None = None
+    ) -> tuple[CallFacts, Observed]:
+        """Make a call on new tensors, and return its facts and what came of it.
+
+        Parameters
+        ----------
+        loaded
+            The program.
+        call
+            The call.
+        stream
+            The ``stream=`` of the call.
+        """
+        args = self.arguments(call.args)
+        out = None if call.out is None else self.arguments(call.out)
+        facts = CallFacts(
+            args=tuple(facts_of(value) for value in args),
+            out=None if out is None else tuple(facts_of(value) for value in out),
+            device=call.device,
+        )
+        launch = functools.partial(loaded.call, args, out=out, stream=stream, device=call.device)
+        return facts, observe(self, launch, given_out=out)
+
+    def with_destinations(self, call: CallSpec, expected: Expected) -> CallSpec:
+        """Return a call with a destination for each output that the oracle expects."""
+        from trunnion.testing.strategies.calls import TensorSpec, row_major  # noqa: PLC0415 - needs hypothesis
+
+        out = tuple(
+            TensorSpec(dtype=x.dtype, shape=x.shape, strides=row_major(x.shape), device=expected.device)
+            for x in expected.outputs
+        )
+        return replace(call, out=out)
+
+    def current_stream(self, device: int) -> int:
+        """Return the handle of the calling thread's current stream of a device."""
+        return self.simulator.runtime.current_stream(device)
+
+    def observed_launches(self) -> tuple[Launched, ...]:
+        """Return the launches since the trace was cleared."""
+        return tuple(event for event in self.simulator.trace if isinstance(event, Launched))
+
+
+def facts_of(value: Any) -> object:
+    """Return a tensor's facts, and anything else as it is."""
+    import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
+
+    if not isinstance(value, torch.Tensor):
+        return value
+    return TensorFacts(
+        dtype=str(value.dtype).removeprefix("torch."),
+        shape=tuple(value.shape),
+        strides=tuple(value.stride()),
+        address=value.data_ptr(),
+        device=value.device.index if value.device.type == "cuda" else None,
+    )

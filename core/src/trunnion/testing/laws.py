@@ -1,0 +1,247 @@
+"""Laws: what every backend must do, as checked sentences, and the object that knows all of them."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+import re
+import zlib
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from trunnion.errors import UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hypothesis.strategies import SearchStrategy
+
+    from trunnion.model.capability import Capability
+    from trunnion.testing.harness import Harness
+
+__all__ = ["EXAMPLES", "Catalogue", "Law", "LawViolation", "catalogue", "law"]
+
+EXAMPLES: Mapping[str, int] = MappingProxyType({"pure": 100, "launcher": 40, "toolchain": 3})
+"""How many examples a law of each cost class is checked on."""
+
+_LONG = re.compile(r"(.)\1{80,}")
+_MOST_TEXT = 12_000
+_TIERS = ("any", "sim", "gpu")
+
+
+class LawViolation(AssertionError):  # noqa: N818 - the word of the design: it is the backend that errs
+    """A backend broke a law.
+
+    Parameters
+    ----------
+    law_id
+        The law.
+    message
+        What was seen, and what must be.
+    """
+
+    def __init__(self, law_id: str, message: str) -> None:
+        super().__init__(law_id, message)
+        self.law_id = law_id
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.law_id}: {self.message}"
+
+
+class _Example:
+    """What was drawn, with a text of bearable length: names may have ten thousand characters."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        text = _LONG.sub(lambda match: match[0][:20] + "..." + match[0][-20:], repr(self.value))
+        return text if len(text) < _MOST_TEXT else f"{text[:_MOST_TEXT]}... ({len(text)} characters)"
+
+
+def _examples(drawn: SearchStrategy[Any]) -> SearchStrategy[_Example]:
+    from hypothesis import strategies as st  # noqa: PLC0415 - only a run of the suite needs it
+
+    @st.composite
+    def examples(draw: st.DrawFn) -> _Example:
+        return _Example(draw(drawn))
+
+    return examples()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Law:
+    """One law."""
+
+    id: str
+    """A letter and a number; it never changes its meaning."""
+
+    sentence: str
+    """What must hold, in one sentence."""
+
+    body: Callable[[Harness, Any], None]
+    """Checks one example; raises `LawViolation`."""
+
+    given: Callable[[Harness], SearchStrategy[Any]]
+    """Returns the strategy of the examples, which may depend on what the backend declares."""
+
+    requires: frozenset[Capability]
+    """What a backend must declare for the law to apply; where it does not, it must refuse."""
+
+    tier: str
+    """``"sim"``: on the simulated driver; ``"gpu"``: on a device; ``"any"``: wherever, since no driver is used."""
+
+    cost: str
+    """The cost class: a key of `EXAMPLES`."""
+
+    def applies_to(self, harness: Harness) -> bool:
+        """Whether the backend declares all that the law requires."""
+        return self.requires <= harness.capabilities
+
+    def check(
+        self, harness: Harness, *, seed: int | None = None, examples: int | None = None, shrink: bool = True
+    ) -> int:
+        """Check the law on a backend: that it holds, or that what it requires is refused.
+
+        Parameters
+        ----------
+        harness
+            The backend.
+        seed
+            Chooses the examples; None: a number that follows from the law's id.
+        examples
+            How many; None: what the cost class says.
+        shrink
+            Whether to look for a smaller example once one breaks the law, which takes a while.
+
+        Returns
+        -------
+        int
+            On how many examples the law was checked.
+
+        Raises
+        ------
+        LawViolation
+            If an example breaks the law, or fewer examples could be drawn than asked for.
+        """
+        import hypothesis  # noqa: PLC0415 - only a run of the suite needs it
+
+        from trunnion.testing.strategies import PROGRAM_CAPABILITIES, programs  # noqa: PLC0415 - likewise
+
+        applies = self.applies_to(harness)
+        body = self.body if applies else _refuses
+        wanted = EXAMPLES[self.cost] if examples is None else examples
+        drawn = self.given(harness) if applies else programs(PROGRAM_CAPABILITIES, self.requires)
+        count = 0
+
+        def check_one(example: _Example) -> None:
+            nonlocal count
+            count += 1
+            body(harness.under(self.id), example.value)
+
+        checks = hypothesis.HealthCheck
+        settings = hypothesis.settings(
+            max_examples=wanted,
+            deadline=None,
+            database=None,
+            suppress_health_check=(checks.too_slow, checks.data_too_large, checks.large_base_example),
+            phases=(hypothesis.Phase.generate, *((hypothesis.Phase.shrink,) if shrink else ())),
+            report_multiple_bugs=False,
+        )
+        test = hypothesis.given(_examples(drawn))(check_one)
+        hypothesis.seed(zlib.crc32(self.id.encode()) if seed is None else seed)(settings(test))()
+        return count
+
+
+def law(
+    law_id: str,
+    *,
+    given: Callable[[Harness], SearchStrategy[Any]],
+    requires: frozenset[Capability] = frozenset(),
+    tier: str = "sim",
+    cost: str = "launcher",
+) -> Callable[[Callable[[Harness, Any], None]], Law]:
+    """Return a decorator that makes a law of a function; the first paragraph of its docstring is the sentence.
+
+    Parameters
+    ----------
+    law_id
+        `Law.id`.
+    given
+        `Law.given`.
+    requires
+        `Law.requires`.
+    tier
+        `Law.tier`.
+    cost
+        `Law.cost`.
+
+    Raises
+    ------
+    ValueError
+        If the tier or the cost class is unknown, or there is no sentence.
+    """
+    if tier not in _TIERS or cost not in EXAMPLES:
+        raise ValueError(f"law {law_id}: got tier {tier!r} and cost {cost!r}")
+
+    def decorate(body: Callable[[Harness, Any], None]) -> Law:
+        sentence = " ".join((body.__doc__ or "").split("\n\n")[0].split())
+        if not sentence.endswith("."):
+            raise ValueError(f"law {law_id} has no sentence")
+        return Law(
+            id=law_id, sentence=sentence, body=body, given=given, requires=requires, tier=tier, cost=cost
+        )
+
+    return decorate
+
+
+def _refuses(harness: Harness, program: Any) -> None:
+    """Require that a backend refuses what it does not declare, before it writes anything."""
+    missing = program.plan().requires - harness.capabilities
+    try:
+        harness.source(program)
+    except UnsupportedFeatureError as error:
+        if error.plugin != harness.name or set(error.features) != {str(feature) for feature in missing}:
+            harness.violation(f"refused as {error.plugin!r} for {error.features}, expected {sorted(missing)}")
+        return
+    harness.violation(f"wrote a launcher that needs {sorted(missing)}, which the backend does not declare")
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Every law, by its id."""
+
+    laws: Mapping[str, Law]
+    """In the order of the suite's modules and of the text in each."""
+
+    def __getitem__(self, law_id: str) -> Law:
+        return self.laws[law_id]
+
+
+def _twice(law_id: str) -> NoReturn:
+    raise ValueError(f"two laws are called {law_id}")
+
+
+@functools.cache
+def catalogue() -> Catalogue:
+    """Return all laws of `trunnion.testing.suite`.
+
+    Raises
+    ------
+    ValueError
+        If two laws have one id.
+    """
+    from trunnion.testing import suite  # noqa: PLC0415 - the suite's modules import this one
+
+    found: dict[str, Law] = {}
+    for module in sorted(info.name for info in pkgutil.iter_modules(suite.__path__)):
+        if not module.startswith("test_"):
+            continue
+        loaded = importlib.import_module(f"{suite.__name__}.{module}")
+        for value in vars(loaded).values():
+            if isinstance(value, Law) and found.setdefault(value.id, value) is not value:
+                _twice(value.id)
+    return Catalogue(MappingProxyType(found))

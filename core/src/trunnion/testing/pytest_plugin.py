@@ -1,0 +1,138 @@
+"""The pytest plugin: options, and one test item for each law of the suite and each backend.
+
+Installed with the library, so it imports nothing heavy: the suite's own modules are imported only where
+``trunnion.testing.suite`` is collected.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from trunnion.contract.spec import BackendSpec
+    from trunnion.testing.harness import Harness
+    from trunnion.testing.laws import Law
+
+__all__ = ["LawItem", "pytest_addoption", "pytest_pycollect_makeitem"]
+
+
+_DEVICES = 2
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the conformance suite."""
+    group = parser.getgroup("trunnion", "the conformance suite of trunnion")
+    group.addoption(
+        "--trunnion-backend",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="check this backend; may be given again (default: every backend that can be used here)",
+    )
+    group.addoption(
+        "--trunnion-tier",
+        choices=("sim", "gpu"),
+        default="sim",
+        help="where the laws are checked: on the simulated driver, or on a GPU (default: sim)",
+    )
+
+
+def pytest_pycollect_makeitem(
+    collector: pytest.Module | pytest.Class,
+    name: str,  # noqa: ARG001 - pytest passes arguments by name
+    obj: object,
+) -> list[pytest.Item | pytest.Collector] | None:
+    """Make one item of each law and backend; anything else is left to pytest."""
+    from trunnion.testing.laws import Law  # noqa: PLC0415 - cheap, and only while something is collected
+
+    if not isinstance(obj, Law) or obj.body.__module__ != collector.obj.__name__:
+        return None
+    tier = collector.config.getoption("--trunnion-tier")
+    if obj.tier not in ("any", tier):
+        return []
+    return [_item(collector, obj, spec) for spec in _backends(collector.config)]
+
+
+def _item(collector: pytest.Module | pytest.Class, law: Law, spec: BackendSpec) -> LawItem:
+    verdict = "holds" if law.requires <= spec.targets.get("cuda", frozenset()) else "refused"
+    item: LawItem = LawItem.from_parent(
+        collector, name=f"{law.id}[{spec.name}-{verdict}]", law=law, spec=spec
+    )
+    return item
+
+
+def _backends(config: pytest.Config) -> tuple[BackendSpec, ...]:
+    """Return the backends to check.
+
+    Raises
+    ------
+    pytest.UsageError
+        If one that was asked for is unknown or unusable, or there is none.
+    """
+    from trunnion.errors import RegistryError  # noqa: PLC0415 - only where the suite is collected
+    from trunnion.registry import default_registry  # noqa: PLC0415 - likewise
+
+    registry = default_registry()
+    try:
+        asked = tuple(registry.backend(name) for name in config.getoption("--trunnion-backend"))
+    except RegistryError as error:
+        raise pytest.UsageError(str(error)) from error
+    found = asked or tuple(spec for spec in registry.backends() if spec.probe().usable)
+    if not found:
+        raise pytest.UsageError("no backend is installed that can be used here; see: trunnion backends")
+    return found
+
+
+class LawItem(pytest.Item):
+    """One law on one backend.
+
+    Parameters
+    ----------
+    law
+        The law.
+    spec
+        The backend.
+    kwargs
+        What pytest passes to every item.
+    """
+
+    def __init__(self, *, law: Law, spec: BackendSpec, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.law = law
+        self.spec = spec
+
+    def runtest(self) -> None:
+        """Check the law; too few examples are a failure as well."""
+        from trunnion.testing.laws import EXAMPLES  # noqa: PLC0415 - only where the suite runs
+
+        count = self.law.check(self._harness())
+        self.user_properties.append(("examples", count))
+        if count < EXAMPLES[self.law.cost]:
+            pytest.fail(f"{self.law.id} was checked on {count} examples of {EXAMPLES[self.law.cost]}")
+
+    def _harness(self) -> Harness:
+        from trunnion import sim  # noqa: PLC0415 - starts a driver, so only where the suite runs
+        from trunnion.testing.harness import Harness  # noqa: PLC0415 - likewise
+
+        simulator = sim.active() or sim.start(devices=_DEVICES)
+        if simulator.devices < _DEVICES:
+            pytest.fail(
+                f"the simulator of this process has {simulator.devices} device, the suite needs {_DEVICES}"
+            )
+        return Harness(spec=self.spec, simulator=simulator)
+
+    def reportinfo(self) -> tuple[Any, int | None, str]:
+        """Return where the law stands, and its sentence."""
+        code = self.law.body.__code__
+        return self.path, code.co_firstlineno - 1, f"{self.name}: {self.law.sentence}"
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return a violation as its text and the example, and anything else as pytest does."""
+        from trunnion.testing.laws import LawViolation  # noqa: PLC0415 - only where the suite runs
+
+        if style is None and isinstance(excinfo.value, LawViolation):
+            notes = "\n".join(getattr(excinfo.value, "__notes__", ()))
+            return f"{excinfo.value}\n{self.law.sentence}\n{notes}"
+        return super().repr_failure(excinfo, style)

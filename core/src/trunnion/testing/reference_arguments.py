@@ -1,0 +1,245 @@
+"""The oracle's reading of a call's arguments: what is wrong with them, and the value of each symbol."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, cast
+
+from trunnion.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DeviceRequirementError,
+    ExprError,
+    TrunnionError,
+)
+from trunnion.model.expr import Symbol
+from trunnion.model.params import ScalarParam, TensorParam
+from trunnion.testing.arithmetic import UncomputableError, evaluate, integer_range
+from trunnion.testing.expected import CallFacts, Problem, TensorFacts
+from trunnion.testing.rounding import FORMATS, OutOfRangeError, encode_float
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trunnion.model.expr import Expr
+    from trunnion.model.params import Param
+    from trunnion.model.program import KernelProgram
+
+__all__ = ["Reading", "bytes_per_element"]
+
+_TYPE = (ArgumentTypeError,)
+_VALUE = (ArgumentValueError,)
+_UNCOMPUTABLE = (ExprError,)
+
+
+def bytes_per_element(dtype: str) -> int:
+    """Return the storage of one element, from the type's name alone.
+
+    Parameters
+    ----------
+    dtype
+        For example ``"bfloat16"``; ``bool`` takes a byte.
+    """
+    digits = "".join(
+        letter if letter.isdigit() else " " for letter in dtype.split("_", maxsplit=1)[0]
+    ).split()
+    return max(int(digits[0]) // 8, 1) if digits else 1
+
+
+class Reading:
+    """One call against one signature.
+
+    Parameters
+    ----------
+    program
+        What is called.
+    call
+        What it is called with.
+    """
+
+    def __init__(self, program: KernelProgram, call: CallFacts) -> None:
+        self.program = program
+        self.call = call
+        self.problems: list[Problem] = []
+        self.values: dict[str, int] = {}
+        self.tensors: dict[str, TensorFacts] = {}
+        self.scalars: dict[str, int | float | bool] = {}
+        self.output_shapes: dict[str, tuple[int, ...]] = {}
+        self.destinations: dict[str, TensorFacts] = {}
+        self.device = -1
+
+    def read(self) -> None:
+        """Collect every problem; what builds upon an argument that is wrong in itself is left out."""
+        params = self.program.signature.params
+        if len(self.call.args) != len(params):
+            self.refuse(_TYPE, ("",), f"{len(self.call.args)} arguments for {len(params)} parameters")
+            return
+        for param, given in zip(params, self.call.args, strict=True):
+            if isinstance(param, TensorParam):
+                self._read_tensor(param, given)
+            else:
+                self._read_scalar(param, given)
+        self._read_device()
+        if self.problems:
+            return
+        self._bind()
+        if not self.problems:
+            self._check_occurrences()
+            self._check_conditions()
+            self._read_outputs()
+
+    def refuse(
+        self, errors: tuple[type[TrunnionError], ...], arguments: tuple[str, ...] | None, reason: str
+    ) -> None:
+        """Record a problem."""
+        self.problems.append(Problem(errors, arguments, reason))
+
+    def value(self, expr: Expr, what: str) -> int | None:
+        """Return an expression's value, or None once the reason why it has none is recorded."""
+        try:
+            return evaluate(expr, self.values)
+        except UncomputableError as error:
+            self.refuse(_UNCOMPUTABLE, None, f"{what}: {error}")
+            return None
+
+    # One argument by itself ------------------------------------------------------------------------------------
+
+    def _read_tensor(self, param: TensorParam, given: object) -> None:
+        if not isinstance(given, TensorFacts):
+            self.refuse(_TYPE, (param.name,), "not a tensor")
+            return
+        if given.dtype != param.dtype.name:
+            self.refuse(_TYPE, (param.name,), f"a tensor of {given.dtype}")
+        elif len(given.shape) != len(param.shape):
+            self.refuse(_VALUE, (param.name,), f"{len(given.shape)} dimensions")
+        else:
+            self.tensors[param.name] = given
+            self._check_memory(param, given)
+
+    def _check_memory(self, param: TensorParam, given: TensorFacts) -> None:
+        empty = 0 in given.shape
+        alignment = param.alignment or bytes_per_element(param.dtype.name)
+        if given.address == 0 and not empty:
+            self.refuse(_VALUE, (param.name,), "elements at the null address")
+        if given.address % alignment:
+            self.refuse(_VALUE, (param.name,), f"address {given.address:#x}, not a multiple of {alignment}")
+        if param.strides is None and not empty and not _is_row_major(given):
+            self.refuse(_VALUE, (param.name,), f"strides {given.strides} for shape {given.shape}")
+
+    def _read_scalar(self, param: ScalarParam, given: object) -> None:
+        name, kind = param.name, param.dtype.name
+        wanted: tuple[type, ...] = (
+            (int, float) if kind in FORMATS else ((bool,) if kind == "bool" else (int,))
+        )
+        if (
+            isinstance(given, TensorFacts)
+            or not isinstance(given, wanted)
+            or (isinstance(given, bool) and kind != "bool")
+        ):
+            self.refuse(_TYPE, (name,), f"a {type(given).__name__} for {kind}")
+            return
+        number = cast("int | float", given)
+        if kind in FORMATS:
+            try:
+                if not math.isnan(float(number)):
+                    encode_float(float(number), kind)
+            except (OutOfRangeError, OverflowError) as error:
+                self.refuse(_VALUE, (name,), str(error))
+        elif kind != "bool":
+            least, greatest = integer_range(kind)
+            if not least <= number <= greatest:
+                self.refuse(_VALUE, (name,), f"{number} for {kind}")
+        self.scalars[name] = number
+
+    # All of them together --------------------------------------------------------------------------------------
+
+    def _read_device(self) -> None:
+        found = {name: facts.device for name, facts in self.tensors.items()}
+        for name, device in found.items():
+            if device is None:
+                self.refuse(_VALUE, (name,), "not on a CUDA device")
+        devices = {device for device in found.values() if device is not None}
+        if len(devices) > 1:
+            self.refuse(_VALUE, tuple(found), f"tensors on the devices {sorted(devices)}")
+        if self.call.device is not None:
+            if devices and devices != {self.call.device}:
+                self.refuse(
+                    _VALUE, (*found, "device"), f"device {self.call.device} for tensors on {sorted(devices)}"
+                )
+            devices = devices or {self.call.device}
+        if not self.program.signature.tensors and not devices:
+            self.refuse((DeviceRequirementError, ArgumentTypeError), None, "neither a tensor nor a device")
+        self.device = min(devices, default=-1)
+
+    def _occurrences(self) -> Iterator[tuple[Param, Expr, int, bool]]:
+        """Each number that the inputs show: its parameter, what must stand there, what does, and whether it counts."""
+        signature = self.program.signature
+        for tensor in signature.tensors:
+            for expr, got in zip(tensor.shape, self.tensors[tensor.name].shape, strict=True):
+                yield tensor, expr, got, True
+        for tensor in signature.tensors:
+            facts = self.tensors[tensor.name]
+            for expr, got, extent in zip(
+                tensor.strides or (), facts.strides, facts.shape, strict=tensor.strides is not None
+            ):
+                yield tensor, expr, got, extent > 1 and 0 not in facts.shape
+        for scalar in signature.scalars:
+            if scalar.symbol is not None:
+                yield scalar, scalar.symbol, int(self.scalars[scalar.name]), True
+
+    def _bind(self) -> None:
+        for param, expr, got, _ in self._occurrences():
+            if not isinstance(expr, Symbol) or expr.name in self.values:
+                continue
+            self.values[expr.name] = got
+            if not expr.min <= got <= expr.max or got % expr.multiple_of:
+                self.refuse(_VALUE, (param.name,), f"{got} for symbol {expr.name!a}")
+
+    def _check_occurrences(self) -> None:
+        for param, expr, got, counts in self._occurrences():
+            want = self.value(expr, f"a number of {param.name!a}")
+            if want is not None and want != got and counts:
+                self.refuse(_VALUE, (param.name,), f"{got} where {want} must stand")
+
+    def _check_conditions(self) -> None:
+        for check in self.program.signature.checks:
+            if self.value(check.condition, "the author's check") == 0:
+                self.refuse(_VALUE, ("",), check.message)
+
+    def _read_outputs(self) -> None:
+        outputs = self.program.signature.outputs
+        for output in outputs:
+            extents = [self.value(extent, f"an extent of {output.name!a}") for extent in output.shape]
+            known = tuple(extent for extent in extents if extent is not None)
+            if any(extent < 0 for extent in known):
+                self.refuse((ArgumentValueError, ExprError), None, f"output {output.name!a} of shape {known}")
+            self.output_shapes[output.name] = known
+        if self.call.out is None:
+            return
+        if len(self.call.out) != len(outputs):
+            self.refuse(_TYPE, ("out",), f"{len(self.call.out)} destinations for {len(outputs)} outputs")
+            return
+        for output, given in zip(outputs, self.call.out, strict=True):
+            self._check_destination(output, given)
+
+    def _check_destination(self, output: TensorParam, given: object) -> None:
+        if not isinstance(given, TensorFacts):
+            self.refuse(_TYPE, (output.name,), "not a tensor")
+            return
+        if given.dtype != output.dtype.name:
+            self.refuse(_TYPE, (output.name,), f"a tensor of {given.dtype}")
+        if given.shape != self.output_shapes[output.name]:
+            self.refuse(_VALUE, (output.name,), f"shape {given.shape}")
+        if given.device != self.device:
+            self.refuse(_VALUE, (output.name,), f"a tensor on {given.device}")
+        self.destinations[output.name] = given
+        self._check_memory(output, given)
+
+
+def _is_row_major(facts: TensorFacts) -> bool:
+    step = 1
+    for extent, stride in zip(reversed(facts.shape), reversed(facts.strides), strict=True):
+        if extent != 1 and stride != step:
+            return False
+        step *= extent
+    return True

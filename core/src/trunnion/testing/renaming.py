@@ -1,0 +1,86 @@
+"""Give everything in a program another name, and compare sources without their string literals."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from typing import Any
+
+from trunnion.model.dtypes import DType
+from trunnion.model.expr import Expr, Symbol
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import Check, ScalarParam, TensorParam
+from trunnion.model.program import KernelProgram
+from trunnion.model.tensormap import TiledTensorMap
+
+__all__ = ["blank_literals", "renamed"]
+
+_FIELD = {
+    KernelProgram: "name",
+    KernelLaunch: "kernel",
+    TensorParam: "name",
+    ScalarParam: "name",
+    Symbol: "name",
+    Check: "message",
+    TiledTensorMap: "label",
+}
+
+
+def renamed(program: KernelProgram) -> KernelProgram:
+    """Return an equal program in which every name, message and label is another one."""
+    result: KernelProgram = _renamed(program, {})
+    return result
+
+
+def _renamed(value: Any, names: dict[tuple[type, str], str]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_renamed(member, names) for member in value)
+    if not dataclasses.is_dataclass(value) or isinstance(value, (type, DType)):
+        return value
+    field = _FIELD.get(type(value))
+    if field is None and not isinstance(value, Expr) and type(value).__module__ != "trunnion.model.params":
+        return value
+    changed = {
+        part.name: _renamed(getattr(value, part.name), names)
+        for part in dataclasses.fields(value)
+        if part.init
+    }
+    if field is not None and changed[field]:
+        key = (type(value), changed[field])
+        changed[field] = names.setdefault(key, f"other_{len(names)}")
+    return dataclasses.replace(value, **changed)
+
+
+class _Blank(ast.NodeTransformer):
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        return ast.Constant("") if isinstance(node.value, str) else node
+
+
+_CPP = re.compile(
+    r'R"([^(\s]*)\(.*?\)\1"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|//[^\n]*|/\*.*?\*/', re.DOTALL
+)
+
+
+def blank_literals(language: str, text: str) -> str:
+    """Return a source with every string literal emptied; comments, which say nothing to a compiler, are dropped.
+
+    Parameters
+    ----------
+    language
+        ``"python"`` or ``"c++"``.
+    text
+        The source.
+
+    Raises
+    ------
+    ValueError
+        If the language is neither.
+    SyntaxError
+        If the text is not of the language.
+    """
+    if language == "python":
+        return ast.dump(_Blank().visit(ast.parse(text)), indent=1)
+    if language == "c++":
+        return _CPP.sub(lambda match: "" if match[0].startswith("/") else '""', text)
+    raise ValueError(f"no rule for the language {language!r}")

@@ -1,0 +1,375 @@
+"""Saboteurs: planted mistakes that laws must catch, and that the simplest program survives.
+
+A law that catches nothing proves nothing. Each saboteur changes one thing between a program and the driver; the
+laws that it names must raise under it, and pass without it on the same examples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Cast
+from trunnion.model.plan import Encode, ExprArgument, LaunchPlan, MapArgument, PlannedLaunch, ValueCheck
+from trunnion.sim.trace import Launched, TensorMapEncoded
+from trunnion.testing.harness import Harness, Sabotage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from trunnion.contract.adapter import LoadedProgram
+    from trunnion.contract.runtime import Runtime
+    from trunnion.sim.trace import Event
+
+__all__ = ["SABOTEURS", "Saboteur"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saboteur:
+    """One planted mistake."""
+
+    id: str
+    """A short name."""
+
+    sentence: str
+    """What it does."""
+
+    caught_by: tuple[str, ...]
+    """The laws that must catch it."""
+
+    stage: str
+    """``"plan"``, ``"emitter"``, ``"binding"``, ``"driver"`` or ``"lifecycle"``."""
+
+    sabotage: Sabotage
+    """The change itself."""
+
+    def apply(self, harness: Harness) -> Harness:
+        """Return the harness with the mistake planted."""
+        return replace(harness, sabotage=self.sabotage)
+
+
+# Plan and emitter ---------------------------------------------------------------------------------------------------
+
+
+def _each_launch(change: Callable[[PlannedLaunch], PlannedLaunch]) -> Callable[[LaunchPlan], LaunchPlan]:
+    return lambda plan: replace(plan, launches=tuple(change(launch) for launch in plan.launches))
+
+
+def _swap_parameters(plan: LaunchPlan) -> LaunchPlan:
+    """Swap the first two neighbours of equal layout: nothing that compares sizes can notice."""
+
+    def swapped(launch: PlannedLaunch) -> PlannedLaunch:
+        layouts = [(p.size, p.alignment) for p in plan.kernels[launch.kernel].parameters]
+        for index in range(len(layouts) - 1):
+            if layouts[index] == layouts[index + 1] and launch.args[index] != launch.args[index + 1]:
+                args = list(launch.args)
+                args[index : index + 2] = args[index + 1], args[index]
+                return replace(launch, args=tuple(args))
+        return launch
+
+    return _each_launch(swapped)(plan)
+
+
+def _drop_last_launch(plan: LaunchPlan) -> LaunchPlan:
+    if len(plan.launches) == 1:
+        return plan
+    last = len(plan.launches) - 1
+    encodes = tuple(
+        replace(e, readers=tuple(r for r in e.readers if r != last) or (0,)) for e in plan.encodes
+    )
+    return replace(plan, launches=plan.launches[:-1], encodes=encodes)
+
+
+def _drop_extent_checks(plan: LaunchPlan) -> LaunchPlan:
+    kept = (c for c in plan.checks if not (isinstance(c, ValueCheck) and c.source.kind == "shape"))
+    return replace(plan, checks=tuple(kept))
+
+
+def _forget_bounds(plan: LaunchPlan) -> LaunchPlan:
+    return replace(plan, bindings=tuple(replace(b, multiple_of=1) for b in plan.bindings))
+
+
+def _merge_maps(plan: LaunchPlan) -> LaunchPlan:
+    """Let every launch read the first map over a tensor, as if the tensor alone told maps apart."""
+    first: dict[int, int] = {}
+    for encode in plan.encodes:
+        first.setdefault(encode.tensor, encode.index)
+
+    def merged(launch: PlannedLaunch) -> PlannedLaunch:
+        args = tuple(
+            MapArgument(first[plan.encodes[a.encode].tensor]) if isinstance(a, MapArgument) else a
+            for a in launch.args
+        )
+        return replace(launch, args=args)
+
+    readers = {index: tuple(range(len(plan.launches))) for index in first.values()}
+    encodes = tuple(replace(e, readers=readers.get(e.index, e.readers)) for e in plan.encodes)
+    return replace(_each_launch(merged)(plan), encodes=encodes)
+
+
+def _swap_grid(launch: PlannedLaunch) -> PlannedLaunch:
+    x, y, z = launch.grid
+    return replace(launch, grid=(y, x, z))
+
+
+def _no_shared_memory(launch: PlannedLaunch) -> PlannedLaunch:
+    return replace(launch, dynamic_smem_bytes=launch.dynamic_smem_bytes // 2)
+
+
+def _narrow_pack(launch: PlannedLaunch) -> PlannedLaunch:
+    """Pack 64-bit expressions as 32 bits."""
+    narrow = dtype("int32")
+
+    def packed(argument: Any) -> Any:
+        if isinstance(argument, ExprArgument) and argument.dtype.name == "int64":
+            value = argument.value.operand if isinstance(argument.value, Cast) else argument.value
+            return ExprArgument(value % 2**31, narrow)
+        return argument
+
+    return replace(launch, args=tuple(packed(argument) for argument in launch.args))
+
+
+def _swap_box(encode: Encode) -> Encode:
+    return replace(encode, box=encode.box[:1] + encode.box[:0:-1], dims=encode.dims[:1] + encode.dims[:0:-1])
+
+
+def _each_encode(change: Callable[[Encode], Encode]) -> Callable[[LaunchPlan], LaunchPlan]:
+    return lambda plan: replace(plan, encodes=tuple(change(encode) for encode in plan.encodes))
+
+
+# Binding ------------------------------------------------------------------------------------------------------------
+
+
+class _Runtime:
+    """A runtime that differs from another one in the given attributes."""
+
+    def __init__(self, true: Runtime, **changed: object) -> None:
+        self._true = true
+        self.__dict__.update(changed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._true, name)
+
+
+def _first_device_stream(runtime: Runtime) -> Any:
+    return _Runtime(runtime, current_stream_getter=lambda: lambda _: runtime.current_stream(0))
+
+
+def _flat_allocation(runtime: Runtime) -> Any:
+    def allocate(shape: tuple[int, ...], kind: Any, device: int, stream: int) -> Any:
+        wrong = shape if len(shape) < 2 else (shape[0] * shape[1], *shape[2:])  # noqa: PLR2004 - the two that are merged
+        return runtime.allocate(wrong, kind, device, stream)
+
+    return _Runtime(runtime, allocate=allocate)
+
+
+def _null_stream_allocation(runtime: Runtime) -> Any:
+    def allocate(shape: tuple[int, ...], kind: Any, device: int, _: int) -> Any:
+        return runtime.allocate(shape, kind, device, 0)
+
+    return _Runtime(runtime, allocate=allocate)
+
+
+# Driver -------------------------------------------------------------------------------------------------------------
+
+
+def _in_trace(change: Callable[[Any], Any], kind: type) -> Callable[[tuple[Event, ...]], tuple[Event, ...]]:
+    return lambda events: tuple(change(event) if isinstance(event, kind) else event for event in events)
+
+
+def _other_promotion(event: TensorMapEncoded) -> TensorMapEncoded:
+    request = event.request
+    other = type(request.l2_promotion)((request.l2_promotion + 1) % 4)
+    return replace(event, request=replace(request, l2_promotion=other))
+
+
+def _null_stream(event: Launched) -> Launched:
+    return replace(event, stream=0)
+
+
+def _other_device(event: Launched) -> Launched:
+    return replace(event, device=0)
+
+
+def _encoded_twice(events: tuple[Event, ...]) -> tuple[Event, ...]:
+    doubled: list[Event] = []
+    for event in events:
+        doubled += [event, event] if isinstance(event, TensorMapEncoded) else [event]
+    return tuple(doubled)
+
+
+def _encoded_late(events: tuple[Event, ...]) -> tuple[Event, ...]:
+    return tuple(sorted(events, key=lambda event: isinstance(event, TensorMapEncoded)))
+
+
+# Lifecycle ----------------------------------------------------------------------------------------------------------
+
+
+class _NeverClosed:
+    """A loaded program that does not close."""
+
+    def __init__(self, true: LoadedProgram) -> None:
+        self._true = true
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._true, name)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class _ClosedWhenDropped(_NeverClosed):
+    """A loaded program that closes itself when nobody refers to it."""
+
+    def close(self) -> None:
+        """Close."""
+        self._true.close()
+
+    def __del__(self) -> None:
+        self._true.close()
+
+
+class _IgnoresOut(_NeverClosed):
+    """A loaded program that allocates even where destinations are given."""
+
+    def close(self) -> None:
+        """Close."""
+        self._true.close()
+
+    def call(self, args: Any, *, out: Any = None, **how: Any) -> Any:  # noqa: ARG002 - that is the mistake
+        """Launch."""
+        return self._true.call(args, **how)
+
+
+def _loaded(kind: type[_NeverClosed]) -> Callable[[LoadedProgram], Any]:
+    return kind
+
+
+def _saboteur(*words: str, stage: str, **change: Any) -> Saboteur:
+    name, sentence, *laws = words
+    return Saboteur(
+        id=name, sentence=sentence, caught_by=tuple(laws), stage=stage, sabotage=Sabotage(**change)
+    )
+
+
+_ALL = (
+    _saboteur(
+        "swap-parameters",
+        "Swaps two kernel parameters of equal size.",
+        "L1",
+        "L2",
+        "L4",
+        stage="plan",
+        plan=_swap_parameters,
+    ),
+    _saboteur(
+        "drop-launch", "Drops the last of several launches.", "L4", stage="plan", plan=_drop_last_launch
+    ),
+    _saboteur("drop-checks", "Drops every check of an extent.", "A1", stage="plan", plan=_drop_extent_checks),
+    _saboteur(
+        "forget-multiples",
+        "Forgets what symbols must be multiples of.",
+        "A3",
+        stage="plan",
+        plan=_forget_bounds,
+    ),
+    _saboteur(
+        "merge-maps",
+        "Merges maps that differ in more than their label.",
+        "T1",
+        stage="plan",
+        plan=_merge_maps,
+    ),
+    _saboteur(
+        "swap-grid",
+        "Swaps the grid's first two axes.",
+        "L1",
+        "L2",
+        stage="emitter",
+        emitted=_each_launch(_swap_grid),
+    ),
+    _saboteur(
+        "halve-smem",
+        "Halves the dynamic shared memory.",
+        "L1",
+        stage="emitter",
+        emitted=_each_launch(_no_shared_memory),
+    ),
+    _saboteur(
+        "narrow-pack",
+        "Packs 64-bit integers as 32 bits.",
+        "L1",
+        "A2",
+        stage="emitter",
+        emitted=_each_launch(_narrow_pack),
+    ),
+    _saboteur(
+        "swap-dims",
+        "Reverses the outer dimensions of tensor maps.",
+        "T1",
+        stage="emitter",
+        emitted=_each_encode(_swap_box),
+    ),
+    _saboteur(
+        "wrong-stream",
+        "Takes the first device's current stream for every device.",
+        "N1",
+        stage="binding",
+        runtime=_first_device_stream,
+    ),
+    _saboteur(
+        "flat-output",
+        "Allocates outputs with two dimensions merged.",
+        "O1",
+        stage="binding",
+        runtime=_flat_allocation,
+    ),
+    _saboteur(
+        "null-allocation",
+        "Allocates under the null stream.",
+        "N1",
+        "N2",
+        stage="binding",
+        runtime=_null_stream_allocation,
+    ),
+    _saboteur(
+        "other-promotion",
+        "Encodes another L2 promotion.",
+        "T1",
+        stage="driver",
+        trace=_in_trace(_other_promotion, TensorMapEncoded),
+    ),
+    _saboteur("encode-twice", "Encodes every map twice.", "T2", stage="driver", trace=_encoded_twice),
+    _saboteur("encode-late", "Encodes maps after the launches.", "T2", stage="driver", trace=_encoded_late),
+    _saboteur(
+        "null-stream",
+        "Launches on the null stream.",
+        "N1",
+        "N2",
+        stage="driver",
+        trace=_in_trace(_null_stream, Launched),
+    ),
+    _saboteur(
+        "first-device",
+        "Launches on device 0.",
+        "N3",
+        "N4",
+        stage="driver",
+        trace=_in_trace(_other_device, Launched),
+    ),
+    _saboteur("never-closed", "Closing does nothing.", "C1", stage="lifecycle", loaded=_loaded(_NeverClosed)),
+    _saboteur(
+        "closed-when-dropped",
+        "Unloads in a finalizer.",
+        "C2",
+        stage="lifecycle",
+        loaded=_loaded(_ClosedWhenDropped),
+    ),
+    _saboteur(
+        "ignored-out", "Ignores the given destinations.", "O2", stage="lifecycle", loaded=_loaded(_IgnoresOut)
+    ),
+)
+
+SABOTEURS: Mapping[str, Saboteur] = {saboteur.id: saboteur for saboteur in _ALL}
+"""Every saboteur, by its id."""

@@ -1,0 +1,155 @@
+"""Calls with exactly one mistake."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from trunnion.model.params import TensorParam
+from trunnion.testing.arithmetic import integer_range
+from trunnion.testing.expected import Refused
+from trunnion.testing.reference import expect
+from trunnion.testing.rounding import FORMATS
+from trunnion.testing.strategies.calls import CallSpec, TensorSpec, calls, row_major
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trunnion.model.params import Param, ScalarParam
+    from trunnion.model.program import KernelProgram
+
+__all__ = ["Breakage", "broken_calls"]
+
+
+@dataclass(frozen=True, slots=True)
+class Breakage:
+    """A call with one mistake."""
+
+    kind: str
+    """What was broken: ``"count"``, ``"dtype"``, ``"extent"``, …"""
+
+    argument: str
+    """The parameter that was broken; empty for the call as a whole."""
+
+    call: CallSpec
+    """The call."""
+
+
+@st.composite
+def broken_calls(draw: st.DrawFn, program: KernelProgram) -> Breakage:
+    """Draw a call that differs from a correct one in one thing, and that the oracle refuses for it.
+
+    Parameters
+    ----------
+    draw
+        Hypothesis's.
+    program
+        What is called.
+    """
+    call = draw(calls(program))
+    assume(not isinstance(expect(program, call.imagined()), Refused))
+    candidates = [broken for broken in _mistakes(program, call) if _is_refused(program, broken)]
+    kinds = sorted({broken.kind for broken in candidates})
+    kind = draw(st.sampled_from(kinds))
+    return draw(st.sampled_from([broken for broken in candidates if broken.kind == kind]))
+
+
+def _is_refused(program: KernelProgram, broken: Breakage) -> bool:
+    """Whether the mistake is one: another extent, for example, is none where nothing else depends on it."""
+    return isinstance(expect(program, broken.call.imagined()), Refused)
+
+
+def _mistakes(program: KernelProgram, call: CallSpec) -> Iterator[Breakage]:
+    signature = program.signature
+    yield Breakage("count", "", replace(call, args=(*call.args, 1)))
+    if call.args:
+        yield Breakage("count", "", replace(call, args=call.args[:-1]))
+    for index, (param, given) in enumerate(zip(signature.params, call.args, strict=True)):
+        for kind, wrong in _wrong_values(param, given):
+            yield Breakage(kind, param.name, replace(call, args=_with(call.args, index, wrong)))
+    out = call.out if call.out is not None else _destinations(program, call)
+    if out is None:
+        return
+    yield Breakage("out", "out", replace(call, out=(*out, *out[:1])))
+    yield Breakage("out", "out", replace(call, out=out[:-1]))
+    for index, (output, given) in enumerate(zip(signature.outputs, out, strict=True)):
+        for kind, wrong in _wrong_values(output, given):
+            yield Breakage(f"out {kind}", output.name, replace(call, out=_with(out, index, wrong)))
+
+
+def _with(values: tuple[object, ...], index: int, value: object) -> tuple[object, ...]:
+    return (*values[:index], value, *values[index + 1 :])
+
+
+def _destinations(program: KernelProgram, call: CallSpec) -> tuple[object, ...] | None:
+    """Return correct destinations for the outputs; None if there are none."""
+    expected = expect(program, call.imagined())
+    if isinstance(expected, Refused) or not expected.outputs:
+        return None
+    return tuple(
+        TensorSpec(dtype=x.dtype, shape=x.shape, strides=row_major(x.shape), device=expected.device)
+        for x in expected.outputs
+    )
+
+
+def _wrong_values(param: Param, given: object) -> Iterator[tuple[str, object]]:
+    if isinstance(param, TensorParam) and isinstance(given, TensorSpec):
+        yield from _wrong_tensors(given)
+    elif not isinstance(param, TensorParam):
+        yield from _wrong_scalars(param)
+
+
+def _wrong_tensors(given: TensorSpec) -> Iterator[tuple[str, object]]:
+    for other in (None, 3, 1.5, "tensor", [1.0, 2.0]):
+        yield "type", other
+    for dtype in ("float32", "int32", "uint8", "bfloat16", "float16"):
+        if dtype != given.dtype:
+            yield "dtype", replace(given, dtype=dtype)
+    yield "rank", replace(given, shape=(*given.shape, 1), strides=(*given.strides, 1))
+    if given.shape:
+        yield "rank", replace(given, shape=given.shape[1:], strides=given.strides[1:])
+    for axis, extent in enumerate(given.shape):
+        for wrong in (extent + 1, max(extent - 1, 0), extent * 2 + 3):
+            shape = (*given.shape[:axis], wrong, *given.shape[axis + 1 :])
+            yield "extent", replace(given, shape=shape, strides=row_major(shape))
+    if 0 not in given.shape:
+        for axis, extent in enumerate(given.shape):
+            if extent > 1:
+                wrong_step = given.strides[axis] * 2 + 1
+                yield (
+                    "stride",
+                    replace(given, strides=(*given.strides[:axis], wrong_step, *given.strides[axis + 1 :])),
+                )
+        yield "alignment", replace(given, offset=given.offset + 1)
+    yield "device", replace(given, device=None)
+    yield "device", replace(given, device=1 - (given.device or 0))
+
+
+def _wrong_scalars(param: ScalarParam) -> Iterator[tuple[str, object]]:
+    kind = param.dtype.name
+    for other in (None, "1", (1,), 1j):
+        yield "scalar type", other
+    if kind in FORMATS:
+        yield "scalar type", True
+        yield from (("scalar range", limit) for limit in (65520.0, -1e39, 3.4e38, 1.7e308))
+        yield "scalar range", 10**400
+    elif kind == "bool":
+        for other in (0, 1, 1.0):
+            yield "scalar type", other
+    else:
+        low, high = integer_range(kind)
+        for other in (True, 1.0, math.inf):
+            yield "scalar type", other
+        for number in (low - 1, high + 1, 2**70, -(2**70)):
+            yield "scalar range", number
+    if param.symbol is not None:
+        for number in (
+            param.symbol.min - 1,
+            param.symbol.max + 1,
+            param.symbol.min + param.symbol.multiple_of - 1,
+        ):
+            yield "symbol", number

@@ -1,0 +1,230 @@
+"""Random calls of a program: values of its symbols, and tensors described as plain values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+
+from trunnion.model.expr import Expr, Symbol
+from trunnion.model.params import ScalarParam, TensorParam
+from trunnion.testing.arithmetic import UncomputableError, evaluate, integer_range
+from trunnion.testing.expected import CallFacts, TensorFacts
+from trunnion.testing.reference_arguments import bytes_per_element
+from trunnion.testing.rounding import FORMATS
+from trunnion.testing.strategies.programs import PROGRAM_CAPABILITIES, programs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from trunnion.model.capability import Capability
+    from trunnion.model.program import KernelProgram
+
+__all__ = ["BASE_ALIGNMENT", "CallSpec", "Scenario", "TensorSpec", "calls", "row_major", "scenarios"]
+
+BASE_ALIGNMENT = 256
+"""What the first byte of a tensor's storage is a multiple of, as every CUDA allocator guarantees."""
+
+_LARGEST = 12
+_FLOATS = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.5,
+    0.1,
+    1 / 3,
+    2.0**-24,
+    2.0**-149,
+    1e-320,
+    65504.0,
+    65519.999,
+    1.0 + 2.0**-11,
+    math.inf,
+)
+_MORE_FLOATS = (-math.inf, math.nan, 1.00390625, 1.005859375, 3.3895e38, 1e-7)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorSpec:
+    """A tensor to be made for a call."""
+
+    dtype: str
+    """The element type's name."""
+
+    shape: tuple[int, ...]
+    """Elements along each dimension, outermost first."""
+
+    strides: tuple[int, ...]
+    """Elements between neighbours along each dimension."""
+
+    offset: int = 0
+    """Elements between the start of the storage, aligned to `BASE_ALIGNMENT`, and the first element."""
+
+    device: int | None = 0
+    """The ordinal of its CUDA device; None: in host memory."""
+
+    @property
+    def extent(self) -> int:
+        """Elements from the start of the storage to the end of the last element."""
+        if 0 in self.shape:
+            return self.offset
+        reach = sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True))
+        return self.offset + 1 + reach
+
+    def facts(self, address: int) -> TensorFacts:
+        """Return what the tensor will show, if its first element lies at ``address``."""
+        return TensorFacts(
+            dtype=self.dtype, shape=self.shape, strides=self.strides, address=address, device=self.device
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSpec:
+    """A call to be made."""
+
+    args: tuple[object, ...]
+    """Positional arguments; a `TensorSpec` for each tensor."""
+
+    out: tuple[object, ...] | None = None
+    """Destinations, or None."""
+
+    device: int | None = None
+    """The ``device=`` of the call."""
+
+    def imagined(self) -> CallFacts:
+        """Return the call's facts at made-up addresses, as well aligned as true ones."""
+        place = iter(range(1 << 20, 1 << 30, 1 << 20))
+
+        def facts(given: object) -> object:
+            if not isinstance(given, TensorSpec):
+                return given
+            return given.facts(
+                0 if 0 in given.shape else next(place) + given.offset * bytes_per_element(given.dtype)
+            )
+
+        out = None if self.out is None else tuple(facts(given) for given in self.out)
+        return CallFacts(args=tuple(facts(given) for given in self.args), out=out, device=self.device)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A program and a call of it."""
+
+    program: KernelProgram
+    """What is called."""
+
+    call: CallSpec
+    """What it is called with."""
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides that a new contiguous tensor has, as tensor libraries number them."""
+    return tuple(math.prod(max(extent, 1) for extent in shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+@st.composite
+def calls(draw: st.DrawFn, program: KernelProgram) -> CallSpec:
+    """Draw a call that fits the program, unless an author's check or an overflow forbids the numbers drawn.
+
+    Parameters
+    ----------
+    draw
+        Hypothesis's.
+    program
+        What is called.
+    """
+    signature = program.signature
+    values = _draw_values(draw, program)
+    device = draw(st.sampled_from((0, 0, 1)))
+    args: list[object] = []
+    for param in signature.params:
+        if isinstance(param, TensorParam):
+            args.append(_draw_tensor(draw, param, values, device))
+        else:
+            args.append(_draw_scalar(draw, param, values))
+    out = None
+    if signature.outputs and draw(st.integers(0, 3)) == 0:
+        out = tuple(_draw_tensor(draw, output, values, device) for output in signature.outputs)
+    named = not signature.tensors or draw(st.integers(0, 7)) == 0
+    return CallSpec(args=tuple(args), out=out, device=device if named else None)
+
+
+@st.composite
+def scenarios(
+    draw: st.DrawFn, allowed: Iterable[Capability] = PROGRAM_CAPABILITIES, required: Iterable[Capability] = ()
+) -> Scenario:
+    """Draw a program and a call of it; see `programs` and `calls`.
+
+    Parameters
+    ----------
+    draw
+        Hypothesis's.
+    allowed
+        Capabilities that the program may require.
+    required
+        Capabilities that it must require.
+    """
+    program = draw(programs(allowed, required))
+    return Scenario(program, draw(calls(program)))
+
+
+def _draw_values(draw: st.DrawFn, program: KernelProgram) -> dict[str, int]:
+    signature = program.signature
+    in_tensors = {expr for tensor in signature.tensors for expr in (*tensor.shape, *(tensor.strides or ()))}
+    in_scalars = {scalar.symbol: scalar for scalar in signature.scalars if scalar.symbol is not None}
+    values = {}
+    for symbol in signature.symbols():
+        low, high = symbol.min, symbol.max
+        if symbol in in_tensors:
+            low, high = max(low, 0), min(high, max(_LARGEST, 2 * symbol.multiple_of))
+        if symbol in in_scalars:
+            least, greatest = integer_range(in_scalars[symbol].dtype.name)
+            low, high = max(low, least), min(high, greatest)
+        unit = symbol.multiple_of
+        steps = (-(-low // unit), high // unit)
+        wide = st.integers(*steps) if symbol not in in_tensors and draw(st.integers(0, 4)) == 0 else None
+        start = max(steps[0], -4)
+        near = st.integers(start, max(start, min(steps[1], _LARGEST)))
+        values[symbol.name] = draw(wide if wide is not None else near) * unit
+    return values
+
+
+def _number(expr: Expr, values: Mapping[str, int]) -> int:
+    try:
+        return max(evaluate(expr, values), 0)
+    except UncomputableError:
+        return 1
+
+
+def _draw_tensor(draw: st.DrawFn, param: TensorParam, values: Mapping[str, int], device: int) -> TensorSpec:
+    shape = tuple(_number(extent, values) for extent in param.shape)
+    if param.strides is not None:
+        strides = tuple(_number(stride, values) for stride in param.strides)
+    else:
+        strides = row_major(shape)
+        if draw(st.booleans()):
+            strides = tuple(
+                draw(st.sampled_from((step, 1, 5, 64))) if extent == 1 else step
+                for extent, step in zip(shape, strides, strict=True)
+            )
+    alignment = max(param.alignment or 1, param.dtype.itemsize)
+    offset = draw(st.sampled_from((0, 0, 1, 3))) * (alignment // param.dtype.itemsize)
+    return TensorSpec(dtype=param.dtype.name, shape=shape, strides=strides, offset=offset, device=device)
+
+
+def _draw_scalar(draw: st.DrawFn, param: ScalarParam, values: Mapping[str, int]) -> object:
+    kind = param.dtype.name
+    if isinstance(param.symbol, Symbol):
+        return values[param.symbol.name]
+    if kind == "bool":
+        return draw(st.booleans())
+    if kind in FORMATS:
+        return draw(
+            st.one_of(
+                st.sampled_from(_FLOATS + _MORE_FLOATS), st.integers(-9, 9), st.floats(-60000.0, 60000.0)
+            )
+        )
+    low, high = integer_range(kind)
+    return draw(st.one_of(st.sampled_from((low, high, 0)), st.integers(low, high)))

@@ -1,0 +1,111 @@
+"""Random integer expressions, some of which have no value in some calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+
+from trunnion.errors import ExprError
+from trunnion.model.expr import Const, Expr, Op, Symbol, binary, select
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["INTEGERS", "expressions", "extents"]
+
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+"""The names of the integer types."""
+
+_EDGES = (
+    0,
+    1,
+    -1,
+    2,
+    3,
+    7,
+    127,
+    128,
+    255,
+    256,
+    2**15,
+    2**31 - 1,
+    2**31,
+    2**32,
+    2**62,
+    2**63 - 1,
+    -(2**31),
+    -(2**63),
+)
+_SMALL = st.integers(0, 9)
+_OPERATIONS = tuple(Op)
+
+
+@st.composite
+def expressions(draw: st.DrawFn, symbols: Sequence[Symbol] = (), depth: int = 3) -> Expr:
+    """Draw an expression over ``symbols``.
+
+    Parameters
+    ----------
+    draw
+        Hypothesis's.
+    symbols
+        The symbols that may occur.
+    depth
+        The greatest height; a leaf has 0.
+    """
+    leaves: list[st.SearchStrategy[Expr]] = [
+        st.builds(Const, _SMALL),
+        st.builds(Const, st.sampled_from(_EDGES)),
+    ]
+    leaves += [st.sampled_from(list(symbols))] * 3 if symbols else []
+    kind = (
+        draw(st.sampled_from(("leaf", "binary", "binary", "binary", "select", "cast"))) if depth else "leaf"
+    )
+    if kind == "leaf":
+        return draw(st.one_of(leaves))
+    parts = [
+        draw(expressions(symbols, depth - 1)) for _ in range({"binary": 2, "select": 3, "cast": 1}[kind])
+    ]
+    try:
+        if kind == "binary":
+            return binary(draw(st.sampled_from(_OPERATIONS)), parts[0], parts[1])
+        if kind == "select":
+            return select(parts[0], parts[1], parts[2])
+        return parts[0].cast(draw(st.sampled_from(INTEGERS)))
+    except ExprError:
+        return parts[0]  # it has a value in no call, and the model says so at once
+
+
+@st.composite
+def extents(draw: st.DrawFn, symbols: Sequence[Symbol], *, bare: bool = False) -> Expr:
+    """Draw an extent that is small and never negative while each of ``symbols`` is.
+
+    Parameters
+    ----------
+    draw
+        Hypothesis's.
+    symbols
+        Symbols of extents.
+    bare
+        Whether only symbols and numbers may be drawn.
+    """
+    number = draw(st.sampled_from((1, 2, 3, 4, 5, 8, 0)))
+    if not symbols or draw(st.integers(0, 3)) == 0:
+        return Const(number)
+    symbol: Expr = draw(st.sampled_from(list(symbols)))
+    if bare:
+        return symbol
+    other: Expr = draw(st.sampled_from(list(symbols)))
+    forms: tuple[Expr, ...] = (
+        symbol,
+        symbol,
+        symbol * 2,
+        symbol + number,
+        symbol // 2,
+        binary(Op.CEILDIV, symbol, number or 1),
+        binary(Op.MAX, symbol - number, 0),
+        binary(Op.MIN, symbol, other),
+        select(binary(Op.EQ, symbol % 2, 0), symbol // 2, other),
+    )
+    return draw(st.sampled_from(forms))

@@ -1,0 +1,1 @@
+"""The laws, one module for each chapter; ``pytest --pyargs trunnion.testing.suite`` checks them on every backend."""

@@ -1,0 +1,177 @@
+"""Laws of a call's arguments and of what it returns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from trunnion.contract.spec import Capability
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const, Symbol
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import Check, ScalarParam, Signature, TensorParam
+from trunnion.model.program import KernelProgram
+from trunnion.testing.comparison import check_call, check_expected, check_refused
+from trunnion.testing.expected import Expected, Refused
+from trunnion.testing.harness import facts_of
+from trunnion.testing.laws import law
+from trunnion.testing.reference import expect
+from trunnion.testing.strategies import (
+    Breakage,
+    CallSpec,
+    Scenario,
+    TensorSpec,
+    broken_calls,
+    expressions,
+    programs,
+    scenarios,
+)
+from trunnion.testing.strategies.programs import CODE
+
+if TYPE_CHECKING:
+    from trunnion.testing.harness import Harness
+
+__all__: list[str] = []
+
+_ONE = Const(1)
+_DYNAMIC = frozenset({Capability.DYNAMIC_SHAPES})
+
+
+def _broken(harness: Harness) -> st.SearchStrategy[Any]:
+    return programs(harness.capabilities).flatmap(lambda p: st.tuples(st.just(p), broken_calls(p)))
+
+
+@law("A1", given=_broken)
+def wrong_arguments(harness: Harness, example: tuple[KernelProgram, Breakage]) -> None:
+    """A call with a wrong argument raises the typed error that names it, and neither allocates nor launches."""
+    program, broken = example
+    with harness.loaded(program) as loaded:
+        facts, observed = harness.call(loaded, broken.call)
+        expected = expect(program, facts)
+        assume(isinstance(expected, Refused))  # an address may be better aligned than the strategy imagined
+        if isinstance(expected, Refused):
+            check_refused(harness, expected, observed)
+
+
+@st.composite
+def _arithmetic(draw: st.DrawFn) -> Scenario:
+    """Draw a program of scalars alone, whose arguments and checks are expressions that may have no value."""
+    count = draw(st.integers(1, 3))
+    symbols = [Symbol(f"n{index}", min=-(2**63)) for index in range(count)]
+    kinds = [draw(st.sampled_from(("int8", "int32", "int64", "uint32", "uint8"))) for _ in symbols]
+    params = tuple(
+        ScalarParam(f"s{index}", kind, symbol)  # type: ignore[arg-type]  # reads spellings
+        for index, (kind, symbol) in enumerate(zip(kinds, symbols, strict=True))
+    )
+    args = tuple(draw(expressions(symbols, 3)) for _ in range(draw(st.integers(1, 4))))
+    checks = tuple(Check(draw(expressions(symbols, 2)), "c") for _ in range(draw(st.sampled_from((0, 0, 1)))))
+    launch = KernelLaunch("k", args, (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
+    program = KernelProgram("p", Signature(params, (), checks), (CODE,), (launch,))
+    edges = {"int8": 7, "int32": 31, "int64": 63, "uint32": 32, "uint8": 8}
+    values = []
+    for kind in kinds:
+        high = 2 ** edges[kind] - 1
+        low = 0 if kind.startswith("u") else -high - 1
+        values.append(draw(st.one_of(st.sampled_from((low, high, 0, 1)), st.integers(max(low, -9), 9))))
+    return Scenario(program, CallSpec(args=tuple(values), device=0))
+
+
+@law("A2", given=lambda _: _arithmetic(), requires=_DYNAMIC)
+def exact_arithmetic(harness: Harness, scenario: Scenario) -> None:
+    """Integer expressions are exact in 64 bits: an overflow, a division by zero or a cast that loses raises."""
+    with harness.loaded(scenario.program) as loaded:
+        check_call(harness, scenario, loaded)
+
+
+@st.composite
+def _bounded(draw: st.DrawFn) -> Scenario:
+    """Draw a program with one symbol of narrow bounds, and a value at their edges."""
+    unit = draw(st.sampled_from((1, 2, 3, 8)))
+    low = draw(st.integers(0, 5))
+    high = low + draw(st.integers(2 * unit, 40))
+    symbol = Symbol("n", min=low, max=high, multiple_of=unit)
+    value = draw(
+        st.sampled_from((low - 1, low, low + 1, high - 1, high, high + 1, unit, 2 * unit, 2 * unit + 1))
+    )
+    launch = KernelLaunch("k", (symbol,), (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
+    if value < 0 or draw(st.booleans()):
+        param: ScalarParam | TensorParam = ScalarParam("s", dtype("int32"), symbol)
+        call = CallSpec(args=(value,), device=0)
+    else:
+        param = TensorParam("t", dtype("uint8"), (symbol,))
+        call = CallSpec(args=(TensorSpec(dtype="uint8", shape=(value,), strides=(1,)),))
+    return Scenario(KernelProgram("p", Signature((param,)), (CODE,), (launch,)), call)
+
+
+@law("A3", given=lambda _: _bounded(), requires=_DYNAMIC)
+def declared_bounds(harness: Harness, scenario: Scenario) -> None:
+    """A symbol takes no value outside of its declared bounds, and none but the declared multiples."""
+    with harness.loaded(scenario.program) as loaded:
+        check_call(harness, scenario, loaded)
+
+
+@law("O1", given=lambda harness: scenarios(harness.capabilities))
+def outputs(harness: Harness, scenario: Scenario) -> None:
+    """A call returns None, its output or a tuple of them, each of the shape, type and device described."""
+    with harness.loaded(scenario.program) as loaded:
+        facts, observed = harness.call(loaded, scenario.call)
+        expected = expect(scenario.program, facts)
+        if isinstance(expected, Refused) or observed.error is not None:
+            check_refused_or(harness, expected, observed.error)
+            return
+        forms = {0: type(None), 1: type(observed.result)}
+        wanted = forms.get(len(expected.outputs), tuple)
+        harness.require(isinstance(observed.result, wanted), f"returned a {type(observed.result).__name__}")
+        harness.require(
+            len(observed.outputs) == len(expected.outputs), f"returned {len(observed.outputs)} outputs"
+        )
+        for want, got in zip(expected.outputs, observed.outputs, strict=True):
+            have: Any = facts_of(got)
+            seen = (have.dtype, have.shape, have.device)
+            harness.require(
+                seen == (want.dtype, want.shape, expected.device), f"output {want.name!a} is {seen}"
+            )
+            harness.require(got.is_contiguous(), f"output {want.name!a} is not contiguous")
+        if observed.given_out is None:
+            count = sum(1 for want in expected.outputs if 0 not in want.shape)
+            real = [event for event in observed.allocations if event.nbytes]
+            harness.require(len(real) == count, f"{len(real)} allocations for {count} outputs")
+            wrong = [
+                event.stream for event in real if event.stream != harness.current_stream(expected.device)
+            ]
+            harness.require(not wrong, f"allocated under the streams {wrong}")
+
+
+def check_refused_or(harness: Harness, expected: object, error: Exception | None) -> None:
+    """Require that a refusal was due."""
+    harness.require(
+        isinstance(expected, Refused) and error is not None,
+        f"expected {type(expected).__name__}, got {error!r}",
+    )
+
+
+@law("O2", given=lambda harness: scenarios(harness.capabilities))
+def destinations(harness: Harness, scenario: Scenario) -> None:
+    """Under ``out=`` a call returns the very tensors that were given, allocates nothing and binds no symbol."""
+    with harness.loaded(scenario.program) as loaded:
+        facts, free = harness.call(loaded, CallSpec(args=scenario.call.args, device=scenario.call.device))
+        expected = expect(scenario.program, facts)
+        assume(isinstance(expected, Expected) and expected.outputs)
+        if isinstance(expected, Refused):
+            return
+        call = harness.with_destinations(scenario.call, expected)
+        facts, observed = harness.call(loaded, call)
+        told = expect(scenario.program, facts)
+        if isinstance(told, Refused):  # a map over an output needs an address that the caller's tensor lacks
+            check_refused(harness, told, observed)
+            return
+        harness.require(free.error is None, f"without out= the call was refused: {free.error!r}")
+        check_expected(harness, scenario.program, facts, (told, observed), first=False)
+        given = observed.given_out or []
+        same = len(given) == len(observed.outputs) and all(
+            a is b for a, b in zip(given, observed.outputs, strict=True)
+        )
+        harness.require(same, "the returned tensors are not the given ones")
+        harness.require(not observed.allocations, "allocated although destinations were given")

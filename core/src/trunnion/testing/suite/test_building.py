@@ -1,0 +1,97 @@
+"""Laws of building: what an image must fit, and what an artifact keeps."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from trunnion.artifacts.artifact import Artifact
+from trunnion.contract.compiler import DeviceImage, ImageKernel, ImageParameter
+from trunnion.errors import DriverError, ParameterMismatchError
+from trunnion.image import SyntheticKernel, synthetic_cubin
+from trunnion.testing.comparison import check_call
+from trunnion.testing.harness import synthetic_image
+from trunnion.testing.laws import law
+from trunnion.testing.strategies import Scenario, scenarios
+
+if TYPE_CHECKING:
+    from trunnion.testing.harness import Harness
+
+__all__: list[str] = []
+
+_OTHER_SIZE = {1: 2, 2: 1, 4: 2, 8: 4, 128: 64}
+
+
+def _with_parameters(image: DeviceImage, index: int, parameters: tuple[ImageParameter, ...]) -> DeviceImage:
+    kernels = list(image.kernels)
+    kernels[index] = ImageKernel(kernels[index].name, kernels[index].symbol, parameters)
+    data = synthetic_cubin(
+        [SyntheticKernel(name=kernel.symbol, parameters=kernel.parameters) for kernel in kernels],
+        image.target.arch,
+    )
+    return replace(image, data=data, kernels=tuple(kernels))
+
+
+@law(
+    "B1", given=lambda harness: st.tuples(scenarios(harness.capabilities), st.randoms(use_true_random=False))
+)
+def mismatches(harness: Harness, example: tuple[Scenario, Any]) -> None:
+    """A kernel that takes other parameters than the program passes is refused at the build, by kernel and ordinal."""
+    program, chance = example[0].program, example[1]
+    image = synthetic_image(program)
+    index = chance.randrange(len(image.kernels))
+    kernel = image.kernels[index]
+    ordinal = chance.randrange(-1, len(kernel.parameters))
+    if ordinal < 0:
+        end = sum(parameter.size for parameter in kernel.parameters) + 256
+        changed = (*kernel.parameters, ImageParameter(len(kernel.parameters), end, 4))
+    else:
+        chosen = kernel.parameters[ordinal]
+        smaller = ImageParameter(ordinal, chosen.offset, _OTHER_SIZE[chosen.size])
+        changed = (*kernel.parameters[:ordinal], smaller, *kernel.parameters[ordinal + 1 :])
+        assume(smaller.size < chosen.size or ordinal == len(kernel.parameters) - 1)
+    try:
+        harness.build(program, _with_parameters(image, index, changed))
+    except ParameterMismatchError as error:
+        told = (error.kernel, error.ordinal)
+        harness.require(told == (kernel.name, ordinal), f"named {told}, expected {(kernel.name, ordinal)}")
+        return
+    harness.violation(f"kernel {kernel.name!a} takes {changed}, and the build went through")
+
+
+@law("B2", given=lambda harness: scenarios(harness.capabilities))
+def artifacts_travel(harness: Harness, scenario: Scenario) -> None:
+    """An artifact that was saved and opened is equal, and launches the same; building twice gives equal artifacts."""
+    artifact = harness.build(scenario.program)
+    harness.require(harness.build(scenario.program).digest == artifact.digest, "two builds differ")
+    with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
+        place = Path(folder) / "artifact"
+        artifact.save(place)
+        opened = Artifact.open(place)
+    harness.require(opened == artifact and opened.digest == artifact.digest, "the opened artifact differs")
+    loaded = harness.load(opened)
+    try:
+        check_call(harness, scenario, loaded)
+    finally:
+        loaded.close()
+
+
+@law("B3", given=lambda harness: scenarios(harness.capabilities))
+def unknown_kernels(harness: Harness, scenario: Scenario) -> None:
+    """A kernel is looked up by its exact name: an image without it is refused by the driver, never searched."""
+    image = synthetic_image(scenario.program)
+    kernels = tuple(replace(kernel, symbol=kernel.symbol[:-1]) for kernel in image.kernels)
+    artifact = harness.build(scenario.program, replace(image, kernels=kernels))
+    try:
+        loaded = harness.load(artifact)
+    except DriverError as error:
+        harness.require(error.code_name == "CUDA_ERROR_NOT_FOUND", f"the error says {error}")
+        harness.require(error.call and error.code, f"the error lacks its call or code: {error}")
+        return
+    loaded.close()
+    harness.violation("loaded an image that has no kernel of that name")

@@ -1,0 +1,129 @@
+"""Laws of calls that overlap: in two threads, and one inside another."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from trunnion.errors import TrunnionError
+from trunnion.sim.trace import Launched
+from trunnion.testing.comparison import check_expected, symbols_of
+from trunnion.testing.expected import CallFacts, Expected, Refused
+from trunnion.testing.harness import facts_of
+from trunnion.testing.laws import LawViolation, law
+from trunnion.testing.observed import Observed
+from trunnion.testing.reference import expect
+from trunnion.testing.strategies import CallSpec, Scenario, calls, programs
+
+if TYPE_CHECKING:
+    from trunnion.contract.adapter import LoadedProgram
+    from trunnion.model.program import KernelProgram
+    from trunnion.testing.harness import Harness
+
+__all__: list[str] = []
+
+_PATIENCE = 20.0  # seconds until a thread that was never woken gives up
+
+
+@st.composite
+def _two_calls(draw: st.DrawFn, harness: Harness) -> tuple[Scenario, CallSpec]:
+    program = draw(programs(harness.capabilities))
+    return Scenario(program, draw(calls(program))), draw(calls(program))
+
+
+class _Caller:
+    """One call on tensors of its own and a stream of its own."""
+
+    def __init__(self, harness: Harness, program: KernelProgram, call: CallSpec) -> None:
+        self.harness, self.program = harness, program
+        self.args = harness.arguments(call.args)
+        self.device = call.device
+        self.facts = CallFacts(args=tuple(facts_of(value) for value in self.args), device=call.device)
+        self.expected = expect(program, self.facts)
+        assume(not isinstance(self.expected, Refused) and self.expected.launches)
+        on = self.expected.device if isinstance(self.expected, Expected) else 0
+        self.stream = harness.simulator.new_stream(on)
+        self.result: Any = None
+
+    def launch(self, loaded: LoadedProgram) -> None:
+        """Make the call."""
+        self.result = loaded.call(self.args, stream=self.stream, device=self.device)
+
+    def check(self, events: tuple[Any, ...]) -> None:
+        """Compare the launches on this caller's stream with the oracle's."""
+        if isinstance(self.expected, Refused):
+            return
+        mine = tuple(event for event in events if isinstance(event, Launched) and event.stream == self.stream)
+        observed = Observed(result=self.result, error=None, given_out=None, events=mine)
+        check_expected(self.harness, self.program, self.facts, (self.expected, observed), first=False)
+
+
+def _overlap(
+    harness: Harness, loaded: LoadedProgram, callers: tuple[_Caller, _Caller], *, threads: bool
+) -> None:
+    """Make the second call in the middle of the first one's first launch."""
+    first, second = callers
+    symbol = symbols_of(first.program)[_first_kernel(first.expected)]
+    nested: list[BaseException] = []
+    once = threading.Event()
+
+    def inner() -> None:
+        try:
+            second.launch(loaded)
+        except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that waits
+            nested.append(error)
+
+    def body(_: Any) -> None:
+        if once.is_set():
+            return
+        once.set()
+        if not threads:
+            inner()
+            return
+        thread = threading.Thread(target=inner)
+        thread.start()
+        thread.join(_PATIENCE)
+        if thread.is_alive():
+            nested.append(TimeoutError("a call waits for another thread's call to end"))
+
+    harness.simulator.register_body(symbol, body)
+    try:
+        harness.simulator.call(first.launch, loaded)
+    except TrunnionError as refused:
+        nested.append(refused)
+    finally:
+        harness.simulator.unregister_body(symbol)
+    for error in nested:
+        if isinstance(error, (TrunnionError, TimeoutError)):
+            raise LawViolation(harness.law_id, f"a good call was refused: {error!r}") from error
+        raise error
+
+
+def _first_kernel(expected: Expected | Refused) -> str:
+    return "" if isinstance(expected, Refused) else expected.launches[0].kernel
+
+
+def _check_overlap(harness: Harness, example: tuple[Scenario, CallSpec], *, threads: bool) -> None:
+    scenario, other = example
+    callers = (_Caller(harness, scenario.program, scenario.call), _Caller(harness, scenario.program, other))
+    with harness.loaded(scenario.program) as loaded:
+        harness.simulator.clear_trace()
+        _overlap(harness, loaded, callers, threads=threads)
+        events = harness.sabotage.trace(harness.simulator.trace)
+        for caller in callers:
+            caller.check(events)
+
+
+@law("H1", given=_two_calls)
+def nested_calls(harness: Harness, example: tuple[Scenario, CallSpec]) -> None:
+    """A call that is made in the middle of another one of the same program disturbs neither."""
+    _check_overlap(harness, example, threads=False)
+
+
+@law("H2", given=_two_calls)
+def two_threads(harness: Harness, example: tuple[Scenario, CallSpec]) -> None:
+    """Calls of one program in two threads at once each receive their own parameters, stream and tensors."""
+    _check_overlap(harness, example, threads=True)

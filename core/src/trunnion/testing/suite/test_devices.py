@@ -1,0 +1,144 @@
+"""Laws of streams, devices and threads' contexts."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from trunnion.errors import DriverError
+from trunnion.testing.comparison import check_expected
+from trunnion.testing.expected import Refused
+from trunnion.testing.laws import law
+from trunnion.testing.reference import expect
+from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
+
+if TYPE_CHECKING:
+    from trunnion.testing.harness import Harness
+
+__all__: list[str] = []
+
+
+def _any(harness: Harness) -> st.SearchStrategy[Any]:
+    return scenarios(harness.capabilities)
+
+
+def _good_call(harness: Harness, loaded: Any, scenario: Scenario, stream: int | None = None) -> Any:
+    """Make a call that the oracle expects to succeed, and return what came of it."""
+    facts, observed = harness.call(loaded, scenario.call, stream=stream)
+    expected = expect(scenario.program, facts)
+    assume(not isinstance(expected, Refused) and expected.launches)
+    if not isinstance(expected, Refused):
+        check_expected(harness, scenario.program, facts, (expected, observed), first=False)
+    return expected, observed
+
+
+@law("N1", given=_any)
+def current_stream(harness: Harness, scenario: Scenario) -> None:
+    """Without ``stream=``, launches and allocations happen on the current stream of the tensors' device."""
+    simulator = harness.simulator
+    streams = [simulator.new_stream(device) for device in (0, 1)]
+    with (
+        harness.loaded(scenario.program) as loaded,
+        simulator.stream(streams[0], 0),
+        simulator.stream(streams[1], 1),
+    ):
+        expected, observed = _good_call(harness, loaded, scenario)
+        want = streams[expected.device]
+        got = {event.stream for event in (*observed.launches, *observed.allocations)}
+        harness.require(
+            got == {want}, f"used the streams {got}, expected {want:#x} of device {expected.device}"
+        )
+
+
+@law(
+    "N2", given=lambda harness: st.tuples(scenarios(harness.capabilities), st.sampled_from((0, 1, 2, "new")))
+)
+def explicit_stream(harness: Harness, example: tuple[Scenario, Any]) -> None:
+    """A ``stream=`` is used as it is, the driver's own 0, 1 and 2 included, whatever the current stream is."""
+    scenario, choice = example
+    simulator = harness.simulator
+    with harness.loaded(scenario.program) as loaded:
+        call = scenario.call
+        devices = {x.device for x in call.args if isinstance(x, TensorSpec)} or {call.device}
+        device = next(iter(devices)) or 0
+        handle = simulator.new_stream(device) if choice == "new" else int(choice)
+        with simulator.stream(simulator.new_stream(device), device):
+            _, observed = _good_call(harness, loaded, scenario, stream=handle)
+        got = {event.stream for event in observed.launches}
+        harness.require(got == {handle}, f"launched on {got}, expected {handle:#x}")
+        under = {event.stream for event in observed.allocations}
+        harness.require(under <= {handle}, f"allocated under {under}, expected {handle:#x}")
+
+
+def _moved(call: CallSpec, device: int) -> CallSpec:
+    """Return a call with all of its tensors on one device."""
+    args = tuple(on(value, device) for value in call.args)
+    out = None if call.out is None else tuple(on(value, device) for value in call.out)
+    return CallSpec(args=args, out=out, device=None if call.device is None else device)
+
+
+def on(value: object, device: int) -> object:
+    """Return a described tensor on another device."""
+    if not isinstance(value, TensorSpec):
+        return value
+    return TensorSpec(
+        dtype=value.dtype, shape=value.shape, strides=value.strides, offset=value.offset, device=device
+    )
+
+
+@law("N3", given=_any)
+def every_device(harness: Harness, scenario: Scenario) -> None:
+    """One loaded program launches on each device, wherever the calls before went, on the null stream too."""
+    with harness.loaded(scenario.program) as loaded:
+        for device in (0, 1, 0):
+            moved = Scenario(scenario.program, _moved(scenario.call, device))
+            expected, observed = _good_call(harness, loaded, moved, stream=0)
+            got = {launch.device for launch in observed.launches}
+            harness.require(got == {expected.device} == {device}, f"launched on {got}, expected {device}")
+
+
+@law("N4", given=_any)
+def fresh_thread(harness: Harness, scenario: Scenario) -> None:
+    """A call from a thread that never used the driver launches on the tensors' device, the second one too."""
+    failures: list[BaseException] = []
+    moved = Scenario(scenario.program, _moved(scenario.call, 1))
+    told = expect(moved.program, moved.call.imagined())
+    assume(not isinstance(told, Refused) and told.launches)
+    with harness.loaded(scenario.program) as loaded:
+
+        def work() -> None:
+            try:
+                facts, observed = harness.call(loaded, moved.call, stream=0)
+                expected = expect(moved.program, facts)
+                if not isinstance(expected, Refused):
+                    check_expected(harness, moved.program, facts, (expected, observed))
+            except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+                failures.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+@law("N5", given=_any)
+def bad_stream(harness: Harness, scenario: Scenario) -> None:
+    """What the driver refuses is a DriverError with the call, the code and its name, and the next call works."""
+    with harness.loaded(scenario.program) as loaded:
+        _good_call(harness, loaded, scenario)
+        facts, observed = harness.call(loaded, scenario.call, stream=0x7B)
+        assume(not isinstance(expect(scenario.program, facts), Refused))
+        error = observed.error
+        harness.require(isinstance(error, DriverError), f"an unknown stream ended in {error!r}")
+        if isinstance(error, DriverError):
+            facts_seen = (error.code, error.code_name, error.call.startswith("cu"))
+            harness.require(
+                facts_seen == (400, "CUDA_ERROR_INVALID_HANDLE", True),
+                f"the error says {facts_seen}, {error}",
+            )
+        harness.require(not observed.launches, "the refused call launched")
+        _good_call(harness, loaded, scenario)

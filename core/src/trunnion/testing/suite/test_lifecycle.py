@@ -1,0 +1,82 @@
+"""Laws of loading and closing."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from trunnion.errors import LifecycleError
+from trunnion.sim.trace import LibraryLoaded, LibraryUnloaded
+from trunnion.testing.comparison import check_call
+from trunnion.testing.expected import Refused
+from trunnion.testing.laws import law
+from trunnion.testing.reference import expect
+from trunnion.testing.strategies import Scenario, scenarios
+
+if TYPE_CHECKING:
+    from trunnion.testing.harness import Harness
+
+__all__: list[str] = []
+
+
+def _any(harness: Harness) -> st.SearchStrategy[Any]:
+    return scenarios(harness.capabilities)
+
+
+@law("C1", given=_any)
+def closed_programs(harness: Harness, scenario: Scenario) -> None:
+    """Closing unloads the image once, closing again does nothing, and every later call is a LifecycleError."""
+    harness.simulator.clear_trace()
+    loaded = harness.load(harness.build(scenario.program))
+    images = {event.library for event in harness.simulator.trace if isinstance(event, LibraryLoaded)}
+    facts, _ = harness.call(loaded, scenario.call)
+    harness.simulator.clear_trace()
+    loaded.close()
+    loaded.close()
+    gone = [event.library for event in harness.simulator.trace if isinstance(event, LibraryUnloaded)]
+    harness.require(set(gone) == images and len(gone) == len(images), f"unloaded {gone}, of {images}")
+    assume(not isinstance(expect(scenario.program, facts), Refused))
+    _, observed = harness.call(loaded, scenario.call)
+    harness.require(isinstance(observed.error, LifecycleError), f"a closed program raised {observed.error!r}")
+    harness.require(not observed.launches, "a closed program launched")
+
+
+@law("C2", given=_any, cost="toolchain")
+def nothing_else_unloads(harness: Harness, scenario: Scenario) -> None:
+    """Only closing unloads: a program that is dropped stays loaded, since a captured graph may still launch it."""
+    loaded = harness.load(harness.build(scenario.program))
+    harness.call(loaded, scenario.call)
+    harness.simulator.clear_trace()
+    del loaded
+    gc.collect()
+    gone = [event for event in harness.simulator.trace if isinstance(event, LibraryUnloaded)]
+    harness.require(not gone, f"a finalizer unloaded {gone}")
+
+
+@law("C3", given=_any)
+def independent_programs(harness: Harness, scenario: Scenario) -> None:
+    """Two loaded programs of one artifact are independent: closing one leaves the other as it was."""
+    artifact = harness.build(scenario.program)
+    first, second = harness.load(artifact), harness.load(artifact)
+    try:
+        check_call(harness, scenario, first)
+        first.close()
+        check_call(harness, scenario, second)
+    finally:
+        first.close()
+        second.close()
+
+
+@law("C4", given=_any)
+def preloading(harness: Harness, scenario: Scenario) -> None:
+    """Preloading a device leaves nothing of it to the first call, and launches nothing by itself."""
+    with harness.loaded(scenario.program) as loaded:
+        harness.simulator.clear_trace()
+        for device in (0, 1):
+            loaded.preload(device)
+        seen = harness.observed_launches()
+        harness.require(not seen, f"preloading launched {seen}")
+        check_call(harness, scenario, loaded)

@@ -1,0 +1,96 @@
+"""Laws of the launcher's source."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING
+
+from trunnion.errors import UnsupportedFeatureError
+from trunnion.model.program import KernelProgram
+from trunnion.testing.laws import law
+from trunnion.testing.renaming import blank_literals, renamed
+from trunnion.testing.strategies import PROGRAM_CAPABILITIES, programs
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+    from trunnion.testing.harness import Harness
+
+__all__: list[str] = []
+
+_PRINT_SOURCE = """
+import sys
+from trunnion.model.program import KernelProgram
+from trunnion.registry import default_registry
+spec = default_registry().backend(sys.argv[1])
+program = KernelProgram.from_json(sys.stdin.read())
+sys.stdout.write(spec.load_wrapper()(spec).wrap(program.plan()).text)
+"""
+
+
+def _declared(harness: Harness) -> SearchStrategy[KernelProgram]:
+    return programs(harness.capabilities)
+
+
+@law("S1", given=_declared, tier="any", cost="pure")
+def equal_plans(harness: Harness, program: KernelProgram) -> None:
+    """Equal plans give byte-identical source, and a program that went through JSON gives an equal plan."""
+    again = KernelProgram.from_json(program.to_json())
+    harness.require(again == program, "the program that came back from JSON differs")
+    harness.require(again.plan().hash == program.plan().hash, "its plan has another hash")
+    first, second = harness.source(program), harness.source(again)
+    harness.require(first.text == second.text, "two sources of equal plans differ")
+    harness.require(first.text.endswith("\n"), "the source does not end in a newline")
+
+
+@law("S2", given=_declared, tier="any", cost="toolchain")
+def same_in_any_process(harness: Harness, program: KernelProgram) -> None:
+    """The source depends neither on the hash seed, the working folder, the environment, nor on the time."""
+    here = harness.source(program).text
+    for seed in ("0", "4242"):
+        with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
+            environment = {
+                **os.environ,
+                "PYTHONHASHSEED": seed,
+                "TZ": "UTC+11",
+                "PYTHONPATH": os.pathsep.join(sys.path),
+            }
+            done = subprocess.run(
+                [sys.executable, "-c", _PRINT_SOURCE, harness.name],
+                input=program.to_json(),
+                capture_output=True,
+                text=True,
+                check=False,
+                cwd=folder,
+                env=environment,
+            )
+        harness.require(done.returncode == 0, f"a process of its own fails: {done.stderr[-2000:]}")
+        harness.require(done.stdout == here, f"another process, with hash seed {seed}, writes another source")
+
+
+@law("S3", given=_declared, tier="any", cost="pure")
+def names_are_literals(harness: Harness, program: KernelProgram) -> None:
+    """A user's name appears only inside string literals: other names change nothing else."""
+    source = harness.source(program)
+    other = harness.source(renamed(program))
+    here, there = (blank_literals(text.language, text.text) for text in (source, other))
+    harness.require(here == there, "the source changes outside of string literals when names change")
+
+
+@law("S4", given=lambda _: programs(PROGRAM_CAPABILITIES), tier="any", cost="pure")
+def undeclared_is_refused(harness: Harness, program: KernelProgram) -> None:
+    """What needs only what the backend declares is written, and anything else is refused by name."""
+    missing = program.plan().requires - harness.capabilities
+    try:
+        harness.source(program)
+    except UnsupportedFeatureError as error:
+        harness.require(missing, f"refused {error.features}, all of which the backend declares")
+        harness.require(
+            set(error.features) == {str(x) for x in missing}, f"named {error.features}, not {missing}"
+        )
+        harness.require(error.plugin == harness.name, f"the refusal names {error.plugin!r}")
+        return
+    harness.require(not missing, f"wrote a launcher that needs {sorted(missing)}")

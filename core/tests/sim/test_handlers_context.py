@@ -1,0 +1,99 @@
+import ctypes
+import threading
+
+import pytest
+
+from trunnion.sim.status import Status
+
+
+def in_thread(function):
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def current(library):
+    out = ctypes.c_void_p(1)
+    library.ok("cuCtxGetCurrent", ctypes.byref(out))
+    return out.value
+
+
+def test_a_new_thread_has_no_context(library):
+    def attempt():
+        return (
+            current(library),
+            library("cuCtxGetDevice", ctypes.byref(ctypes.c_int())),
+            library("cuCtxSynchronize"),
+            library("cuStreamSynchronize", None),
+            library("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p())),
+        )
+
+    assert current(library) is not None
+    assert in_thread(attempt) == (None, *[Status.INVALID_CONTEXT] * 4)
+
+
+def test_contexts_are_a_stack_of_the_thread(library):
+    first = current(library)
+    second = library.handle("cuDevicePrimaryCtxRetain", 1)
+    assert second != first
+    library.ok("cuCtxPushCurrent_v2", second)
+    device = ctypes.c_int()
+    library.ok("cuCtxGetDevice", ctypes.byref(device))
+    assert (current(library), device.value) == (second, 1)
+    popped = ctypes.c_void_p()
+    library.ok("cuCtxPopCurrent_v2", ctypes.byref(popped))
+    assert (popped.value, current(library)) == (second, first)
+    library.ok("cuCtxSetCurrent", second)
+    assert current(library) == second
+    library.ok("cuCtxSetCurrent", None)
+    assert current(library) is None
+
+
+def test_only_contexts_become_current(library):
+    assert library("cuCtxPushCurrent_v2", None) is Status.INVALID_VALUE
+    assert library("cuCtxPushCurrent_v2", 0x1234_0000_0000) is Status.INVALID_CONTEXT
+    assert library("cuCtxSetCurrent", 0x1234_0000_0000) is Status.INVALID_CONTEXT
+
+
+def test_a_released_context_is_destroyed(library, simulator):
+    context = simulator.state.contexts[1]
+    held, context.references = context.references, 0  # whatever other tests retained
+    try:
+        assert library("cuDevicePrimaryCtxRelease_v2", 1) is Status.INVALID_CONTEXT
+        library.context(1)
+        flags, active = ctypes.c_uint(9), ctypes.c_int()
+        library.ok("cuDevicePrimaryCtxGetState", 1, ctypes.byref(flags), ctypes.byref(active))
+        assert (flags.value, active.value) == (0, 1)
+        library.ok("cuCtxSynchronize")
+        library.ok("cuDevicePrimaryCtxRelease_v2", 1)
+        assert current(library) == context.handle
+        assert library("cuCtxSynchronize") is Status.CONTEXT_IS_DESTROYED
+        library.ok("cuDevicePrimaryCtxGetState", 1, ctypes.byref(flags), ctypes.byref(active))
+        assert active.value == 0
+    finally:
+        context.references = held
+
+
+def test_streams(library):
+    stream = library.handle("cuStreamCreate", 1)
+    out, device, capturing = ctypes.c_void_p(), ctypes.c_int(9), ctypes.c_int(9)
+    library.ok("cuStreamGetCtx", stream, ctypes.byref(out))
+    assert out.value == current(library)
+    library.ok("cuStreamGetDevice", stream, ctypes.byref(device))
+    library.ok("cuStreamIsCapturing", stream, ctypes.byref(capturing))
+    assert (device.value, capturing.value) == (0, 0)
+    assert in_thread(lambda: library("cuStreamSynchronize", stream)) is Status.SUCCESS
+    library.ok("cuStreamDestroy_v2", stream)
+    assert library("cuStreamSynchronize", stream) is Status.INVALID_HANDLE
+    assert library("cuStreamDestroy_v2", stream) is Status.INVALID_HANDLE
+    assert library("cuStreamCreate", ctypes.byref(out), 8) is Status.INVALID_VALUE
+
+
+@pytest.mark.parametrize("default", [None, 1, 2])
+def test_default_streams_are_of_the_current_device(library, default):
+    library.context(1)
+    device = ctypes.c_int(9)
+    library.ok("cuStreamGetDevice", default, ctypes.byref(device))
+    assert device.value == 1

@@ -1,0 +1,169 @@
+import ctypes
+import hashlib
+import struct
+import threading
+
+import pytest
+
+from trunnion.image import SyntheticKernel, synthetic_cubin
+from trunnion.sim.abi import FunctionAttribute
+from trunnion.sim.status import Status
+from trunnion.sim.trace import AttributeSet, LibraryLoaded, LibraryUnloaded
+
+
+def load(library, data, size=None):
+    out = ctypes.c_void_p()
+    buffer = ctypes.create_string_buffer(data, size or len(data))
+    return library("cuLibraryLoadData", ctypes.byref(out), buffer, None, None, 0, None, None, 0)
+
+
+def test_an_image_is_read_to_the_end_that_its_tables_give(library, simulator):
+    image = synthetic_cubin((SyntheticKernel(name="k"),))
+    simulator.clear_trace()
+    assert load(library, image + b"rubbish") is Status.SUCCESS
+    (event,) = simulator.trace
+    assert isinstance(event, LibraryLoaded)
+    assert (event.nbytes, event.sha256) == (len(image), hashlib.sha256(image).hexdigest())
+
+
+@pytest.mark.parametrize(
+    ("image", "status"),
+    [
+        (b"rubbish" * 20, Status.INVALID_IMAGE),
+        (b"\x7fELF" + bytes(200), Status.INVALID_IMAGE),
+        (b"\x7fELF\x02\x01" + bytes(200), Status.INVALID_IMAGE),
+        (b"\x50\xed\x55\xba" + bytes(60), Status.NOT_SUPPORTED),
+        (b".version 8.0\n.target sm_90a", Status.JIT_COMPILER_NOT_FOUND),
+        (b"// a comment\n.version 8.0", Status.JIT_COMPILER_NOT_FOUND),
+    ],
+)
+def test_what_is_no_cubin_is_refused(library, image, status):
+    assert load(library, image) is status
+
+
+def test_an_image_whose_tables_point_nowhere_is_refused_and_not_read(library):
+    image = bytearray(synthetic_cubin((SyntheticKernel(name="k"),)))
+    struct.pack_into("<Q", image, 40, 1 << 30)  # e_shoff: far behind the buffer
+    assert load(library, bytes(image)) is Status.INVALID_IMAGE
+    struct.pack_into("<Q", image, 40, 1 << 62)
+    assert load(library, bytes(image)) is Status.INVALID_IMAGE
+
+
+def test_null_pointers_and_options_are_refused(library):
+    out = ctypes.c_void_p()
+    arguments = (ctypes.byref(out), None, None, None, 0, None, None, 0)
+    assert library("cuLibraryLoadData", *arguments) is Status.INVALID_VALUE
+    image = ctypes.create_string_buffer(synthetic_cubin((SyntheticKernel(name="k"),)))
+    assert library("cuLibraryLoadData", None, image, None, None, 0, None, None, 0) is Status.INVALID_VALUE
+    arguments = (ctypes.byref(out), image, None, None, 1, None, None, 0)
+    assert library("cuLibraryLoadData", *arguments) is Status.NOT_SUPPORTED
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_100a", "sm_103", "sm_120a"])
+def test_an_image_for_another_family_has_no_binary(library, arch):
+    handle = library.library(synthetic_cubin((SyntheticKernel(name="k"),), arch))
+    out = ctypes.c_void_p()
+    assert library("cuLibraryGetKernel", ctypes.byref(out), handle, b"k") is Status.NO_BINARY_FOR_GPU
+
+
+@pytest.mark.parametrize("arch", ["sm_90", "sm_90a"])
+def test_an_image_for_the_family_runs(library, arch):
+    assert library.kernel("k", library.library(synthetic_cubin((SyntheticKernel(name="k"),), arch)))
+
+
+def test_kernels_are_found_by_exact_name(library):
+    handle, out = library.library(), ctypes.c_void_p()
+    assert library.kernel("plain", handle) == library.kernel("plain", handle)
+    assert library("cuLibraryGetKernel", ctypes.byref(out), handle, b"plai") is Status.NOT_FOUND
+    assert library("cuLibraryGetKernel", ctypes.byref(out), handle + 1, b"plain") is Status.INVALID_HANDLE
+
+
+def test_unloading_ends_every_handle(library, simulator):
+    handle = library.library()
+    kernel = library.kernel("plain", handle)
+    function = library.handle("cuKernelGetFunction", kernel)
+    library.ok("cuLibraryUnload", handle)
+    assert simulator.trace[-1] == LibraryUnloaded(handle)
+    assert library("cuLibraryUnload", handle) is Status.INVALID_HANDLE
+    assert library("cuKernelGetFunction", ctypes.byref(ctypes.c_void_p()), kernel) is Status.INVALID_HANDLE
+    assert library.launch(kernel) is Status.INVALID_HANDLE
+    assert library.launch(function) is Status.INVALID_HANDLE
+
+
+def test_a_function_belongs_to_the_current_context(library):
+    kernel = library.kernel("plain")
+    first = library.handle("cuKernelGetFunction", kernel)
+    assert library.handle("cuKernelGetFunction", kernel) == first
+    library.context(1)
+    assert library.handle("cuKernelGetFunction", kernel) != first
+    library.ok("cuCtxSetCurrent", None)
+    assert library("cuKernelGetFunction", ctypes.byref(ctypes.c_void_p()), kernel) is Status.INVALID_CONTEXT
+
+
+def test_parameters_come_from_the_image(library):
+    kernel = library.kernel("plain")
+    offset, size = ctypes.c_size_t(), ctypes.c_size_t()
+
+    def info(index, *, size_pointer=True):
+        out = ctypes.byref(size) if size_pointer else None
+        return library("cuKernelGetParamInfo", kernel, ctypes.c_size_t(index), ctypes.byref(offset), out)
+
+    assert (info(0), offset.value, size.value) == (Status.SUCCESS, 0, 4)
+    assert (info(1, size_pointer=False), offset.value, size.value) == (Status.SUCCESS, 8, 4)
+    assert (info(1), offset.value, size.value) == (Status.SUCCESS, 8, 8)
+    assert info(2) is Status.INVALID_VALUE
+    found = []
+    thread = threading.Thread(target=lambda: found.append(info(0)))
+    thread.start()
+    thread.join()
+    assert found == [Status.INVALID_CONTEXT]
+
+
+# As an H200 under driver 580 answers.
+@pytest.mark.parametrize(
+    ("attribute", "value", "device", "status"),
+    [
+        (8, 100000, 0, Status.SUCCESS),
+        (8, 232448, 0, Status.SUCCESS),
+        (8, 232449, 0, Status.INVALID_VALUE),
+        (8, -1, 0, Status.INVALID_VALUE),
+        (8, 1024, 9, Status.INVALID_DEVICE),
+        (9, -1, 0, Status.SUCCESS),
+        (9, 100, 0, Status.SUCCESS),
+        (9, 101, 0, Status.INVALID_VALUE),
+        (9, -2, 0, Status.INVALID_VALUE),
+        (0, 1024, 0, Status.INVALID_VALUE),
+        (10, 1, 0, Status.INVALID_VALUE),
+        (14, 1, 0, Status.SUCCESS),
+        (15, 3, 0, Status.INVALID_VALUE),
+        (99, 1024, 0, Status.INVALID_VALUE),
+    ],
+)
+def test_attributes_that_can_be_set(library, simulator, attribute, value, device, status):
+    kernel = library.kernel("plain")
+    simulator.clear_trace()
+    assert library("cuKernelSetAttribute", attribute, value, kernel, device) is status
+    expected = (AttributeSet("plain", device, attribute, value),) if status is Status.SUCCESS else ()
+    assert tuple(event for event in simulator.trace if isinstance(event, AttributeSet)) == expected
+
+
+def attribute_of(library, kernel, attribute, device=0):
+    out = ctypes.c_int()
+    library.ok("cuKernelGetAttribute", ctypes.byref(out), attribute, kernel, device)
+    return out.value
+
+
+def test_attributes_are_of_one_kernel_and_device(library):
+    kernel, other = library.kernel("plain"), library.kernel("empty")
+    key = FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+    library.ok("cuKernelSetAttribute", key, 100000, kernel, 1)
+    assert attribute_of(library, kernel, key, 1) == 100000
+    assert attribute_of(library, kernel, key, 0) == attribute_of(library, other, key, 1) == 49152
+
+
+def test_attributes_that_the_image_gives(library):
+    assert attribute_of(library, library.kernel("bounded"), FunctionAttribute.MAX_THREADS_PER_BLOCK) == 128
+    assert attribute_of(library, library.kernel("plain"), FunctionAttribute.MAX_THREADS_PER_BLOCK) == 1024
+    assert attribute_of(library, library.kernel("clustered"), FunctionAttribute.REQUIRED_CLUSTER_WIDTH) == 2
+    assert attribute_of(library, library.kernel("clustered"), FunctionAttribute.CLUSTER_SIZE_MUST_BE_SET) == 1
+    assert attribute_of(library, library.kernel("plain"), FunctionAttribute.NUM_REGS) == 32

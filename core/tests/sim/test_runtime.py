@@ -1,0 +1,73 @@
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from trunnion.errors import ArgumentValueError
+from trunnion.model.dtypes import DTYPES
+from trunnion.sim.trace import Allocated
+
+if TYPE_CHECKING:
+    from trunnion.contract.runtime import Runtime
+
+
+@pytest.fixture
+def runtime(simulator):
+    return simulator.runtime
+
+
+def test_it_is_a_runtime(runtime, simulator):
+    typed: Runtime = runtime
+    assert typed.tensor_type is torch.Tensor
+    assert typed.strided is torch.strided
+    assert simulator.runtime is runtime
+
+
+@pytest.mark.parametrize("row", DTYPES.values(), ids=str)
+def test_every_type_can_be_allocated(runtime, row):
+    tensor = runtime.allocate((2, 3), runtime.dtype(row), 1, 0)
+    assert (str(tensor.device), tensor.dtype, tensor.stride()) == ("cuda:1", getattr(torch, row.name), (3, 1))
+
+
+def test_allocations_are_traced_with_their_stream(runtime, simulator):
+    stream = simulator.new_stream(1)
+    tensor = runtime.allocate((5,), torch.int32, 1, stream)
+    assert simulator.trace == (Allocated(tensor.data_ptr(), 20, 1, stream),)
+    assert tensor.tolist() == [-1] * 5
+    with pytest.raises(ArgumentValueError):
+        runtime.allocate((5,), torch.int32, 2, 0)
+
+
+def test_current_streams_are_of_a_thread_and_a_device(runtime, simulator):
+    get = runtime.current_stream_getter()
+    first, second = simulator.new_stream(0), simulator.new_stream(1)
+    seen = []
+    with simulator.stream(first), simulator.stream(second, device=1):
+        assert (get(0), get(1), runtime.current_stream(1)) == (first, second, second)
+        thread = threading.Thread(target=lambda: seen.append((get(0), get(1))))
+        thread.start()
+        thread.join()
+        with simulator.stream(2):
+            assert get(0) == 2
+        assert get(0) == first
+    assert (get(0), get(1)) == (0, 0)
+    assert seen == [(0, 0)]
+    with pytest.raises(ArgumentValueError), simulator.stream(0, device=5):
+        pass
+
+
+def test_storage_and_device(runtime, simulator):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    tensor = simulator.tensor(torch.ones(3, dtype=torch.complex64))
+    with FakeTensorMode():
+        fake = torch.ones(3)
+    assert runtime.presents_device(tensor)
+    assert not runtime.presents_device(torch.ones(3))
+    assert runtime.has_storage(tensor)
+    assert runtime.has_storage(simulator.tensor(torch.ones(0)))
+    assert not runtime.has_storage(tensor.conj())
+    assert not runtime.has_storage(tensor.conj().imag)
+    assert not runtime.has_storage(fake)
+    assert not runtime.has_storage(torch.ones(3))

@@ -1,0 +1,131 @@
+import ctypes
+import stat
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from trunnion.errors import CompileError, DeviceRequirementError, UntrustedArtifactError
+from trunnion.sim.driver import HANDLERS
+from trunnion.sim.shim import build_shim
+from trunnion.sim.status import Status
+
+# What a C++ launcher does: no link against libcuda, every entry point by cuGetProcAddress_v2.
+LAUNCHER = r"""
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+typedef int (*find_t)(const char *, void **, int, uint64_t, int *);
+struct config { unsigned g[3], b[3], smem; void *stream, *attrs; unsigned count; };
+static void *find(const char *name, int version) {
+  void *library = dlopen("libcuda.so.1", RTLD_NOW), *found = 0;
+  find_t look = library ? (find_t)dlsym(library, "cuGetProcAddress_v2") : 0;
+  int status = -1;
+  if (!look || look(name, &found, version, 0, &status) || status) return 0;
+  return found;
+}
+int launch(void *kernel, void *stream, int number, void *pointer) {
+  int (*go)(const void *, void *, void **, void **) = find("cuLaunchKernelEx", 12000);
+  struct config c;
+  memset(&c, 0, sizeof c);
+  c.g[0] = c.g[1] = c.g[2] = c.b[0] = c.b[1] = c.b[2] = 1;
+  c.stream = stream;
+  void *values[] = {&number, &pointer};
+  return go ? go(&c, kernel, values, 0) : -1;
+}
+static void *current(void *out) {
+  int (*get)(void **) = find("cuCtxGetCurrent", 12000);
+  int (*set)(void *) = find("cuCtxSetCurrent", 12000);
+  void **result = out;
+  get(&result[0]);
+  set(result[1]);
+  get(&result[2]);
+  return 0;
+}
+int in_thread(void **result) {
+  pthread_t thread;
+  return pthread_create(&thread, 0, current, result) || pthread_join(thread, 0);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def launcher(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("launcher")
+    (folder / "launcher.c").write_text(LAUNCHER)
+    command = ["cc", "-shared", "-fPIC", "-pthread", "launcher.c", "-o", "launcher.so", "-ldl"]
+    subprocess.run(command, cwd=folder, check=True)
+    library = ctypes.CDLL(str(folder / "launcher.so"))
+    library.launch.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+    return library
+
+
+def test_native_code_launches_through_dlopen(library, simulator, launcher):
+    stream = library.handle("cuStreamCreate", 1)
+    assert launcher.launch(library.kernel("plain"), stream, 5, 0x123456789) == Status.SUCCESS
+    assert simulator.trace[-1].parameters == ((5).to_bytes(4, "little"), (0x123456789).to_bytes(8, "little"))
+    assert simulator.trace[-1].stream == stream
+    assert launcher.launch(0x7777_0000_0000, stream, 5, 0) == Status.INVALID_HANDLE
+
+
+def test_a_native_thread_keeps_its_own_context_from_call_to_call(library, launcher):
+    context = library.context()
+    for _ in range(3):  # an operating system's thread number comes again; a context must not
+        result = (ctypes.c_void_p * 3)(1, context, 1)
+        assert launcher.in_thread(result) == 0
+        assert list(result) == [None, context, context]
+
+
+def test_every_entry_point_has_a_handler_and_every_handler_an_entry_point(simulator):
+    symbols = {entry.symbol.removesuffix("_ptsz") for entry in simulator._shim.entries}
+    assert symbols == set(HANDLERS)
+
+
+def test_many_threads_may_call(library):
+    kernel = library.kernel("empty")
+    stream = library.handle("cuStreamCreate", 1)
+    library.simulator.clear_trace()
+
+    def work(_):
+        statuses = {library.launch(kernel, stream=stream) for _ in range(50)}
+        return statuses, threading.get_ident()
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(work, range(4)))
+    assert all(statuses == {Status.SUCCESS} for statuses, _ in results)
+    assert len(library.simulator.trace) == 200
+
+
+def test_the_library_is_built_once_for_a_compiler(tmp_path, monkeypatch):
+    first = build_shim(tmp_path)
+    written = first.stat().st_mtime_ns
+    assert build_shim(tmp_path) == first
+    assert first.stat().st_mtime_ns == written
+    assert first.name == "libcuda.so.1"
+    assert stat.S_IMODE(first.parent.stat().st_mode) == 0o700
+    monkeypatch.setenv("CC", "cc -DANOTHER")
+    assert build_shim(tmp_path) != first
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        {first.parent.name, build_shim(tmp_path).parent.name}
+    )
+
+
+def test_a_missing_and_a_failing_compiler(tmp_path, monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(DeviceRequirementError, match="apt-get install gcc"):
+        build_shim(tmp_path)
+    monkeypatch.setenv("CC", "cc -no-such-option")
+    with pytest.raises(CompileError, match="no-such-option"):
+        build_shim(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_library_that_others_can_write_is_not_loaded(tmp_path):
+    built = build_shim(tmp_path)
+    built.parent.chmod(0o777)
+    with pytest.raises(UntrustedArtifactError):
+        build_shim(tmp_path)
+    built.parent.chmod(0o700)
+    assert build_shim(tmp_path) == built

@@ -1,0 +1,57 @@
+"""The machinery of laws, on a backend that does nothing but can be told to err."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import strategies as st
+
+from trunnion.testing.laws import EXAMPLES, Law, LawViolation, catalogue, law
+
+
+def harness():
+    return SimpleNamespace(capabilities=frozenset(), under=lambda law_id: law_id)
+
+
+def numbers_law(limit, seen):
+    @law("X1", given=lambda _: st.integers(0, 1000), cost="pure", tier="any")
+    def small(law_id, value):
+        """Numbers are small."""
+        seen.append(value)
+        if value > limit:
+            raise LawViolation(law_id, f"{value} is not small")
+
+    return small
+
+
+def test_a_law_counts_its_examples_and_follows_its_seed():
+    first, again, other = [], [], []
+    assert numbers_law(1000, first).check(harness(), seed=1) == EXAMPLES["pure"] == len(first)
+    numbers_law(1000, again).check(harness(), seed=1)
+    numbers_law(1000, other).check(harness(), seed=2)
+    assert first == again != other
+
+
+def test_a_violation_names_its_law_and_is_shrunk():
+    with pytest.raises(LawViolation, match="X1: 501 is not small") as caught:
+        numbers_law(500, []).check(harness(), seed=1)
+    assert caught.value.law_id == "X1"
+
+
+def test_a_law_needs_a_sentence_a_tier_and_a_cost():
+    with pytest.raises(ValueError, match="no sentence"):
+        law("X2", given=lambda _: st.none())(lambda _harness, _value: None)
+    for wrong in ({"tier": "moon"}, {"cost": "free"}):
+        with pytest.raises(ValueError, match="X3"):
+            law("X3", given=lambda _: st.none(), **wrong)
+
+
+def test_the_catalogue_holds_laws_with_sentences():
+    laws = catalogue().laws
+    assert len(laws) > 30
+    for law_id, found in laws.items():
+        assert isinstance(found, Law)
+        assert found.id == law_id
+        assert found.sentence[0].isupper()
+        assert found.body.__module__.startswith("trunnion.testing.suite.test_")

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from trunnion.examples import load
+from trunnion.testing.renaming import blank_literals, renamed
+
+
+def test_every_name_is_another_one():
+    program = load("hopper_gemm").program
+    other = renamed(program)
+    names = {param.name for param in (*program.signature.params, *program.signature.outputs)}
+    names |= {symbol.name for symbol in program.signature.symbols()} | {
+        launch.kernel for launch in program.launches
+    }
+    found = {param.name for param in (*other.signature.params, *other.signature.outputs)}
+    found |= {symbol.name for symbol in other.signature.symbols()} | {
+        launch.kernel for launch in other.launches
+    }
+    assert not names & found
+    assert len(found) == len(names)
+    assert other.plan().requires == program.plan().requires
+
+
+def test_python_literals_are_blanked_and_nothing_else():
+    assert blank_literals("python", "x = 'a'  # one\n") == blank_literals("python", 'x = "b"\n')
+    assert blank_literals("python", "x = 'a'\n") != blank_literals("python", "y = 'a'\n")
+    assert blank_literals("python", "x = 1\n") != blank_literals("python", "x = 2\n")
+
+
+def test_cpp_literals_are_blanked_and_nothing_else():
+    blank = blank_literals("c++", 'f("a\\"b", R"x(one)x"); // c\n')
+    assert blank == 'f("", ""); \n'
+
+
+def test_another_language_has_no_rule():
+    with pytest.raises(ValueError, match="cobol"):
+        blank_literals("cobol", "")

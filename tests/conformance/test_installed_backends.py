@@ -1,0 +1,83 @@
+"""Every law on every installed backend, as a third party would run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from trunnion.registry import default_registry
+from trunnion.testing.laws import EXAMPLES, catalogue
+
+_BACKENDS = tuple(spec.name for spec in default_registry().backends() if spec.probe().usable)
+
+
+def test_there_is_a_backend():
+    assert _BACKENDS
+
+
+@pytest.mark.parametrize("backend", _BACKENDS)
+@pytest.mark.parametrize("law_id", catalogue().laws)
+def test_law(harnesses, backend, law_id):
+    law = catalogue()[law_id]
+    assert law.check(harnesses[backend]) >= EXAMPLES[law.cost]
+
+
+def _suite(*options: str) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--pyargs",
+        "trunnion.testing.suite",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+    ]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return subprocess.run(
+        [*command, *options], capture_output=True, text=True, check=False, env=environment, timeout=300
+    )
+
+
+def test_the_command_collects_one_item_for_each_law_and_backend(tmp_path):
+    done = _suite("--collect-only", "--rootdir", str(tmp_path), "-c", os.devnull)
+    names = [line.split("::")[1] for line in done.stdout.splitlines() if "::" in line]
+    harness_of = {spec.name: spec.targets["cuda"] for spec in default_registry().backends()}
+    wanted = [
+        f"{law.id}[{backend}-{'holds' if law.requires <= harness_of[backend] else 'refused'}]"
+        for law in catalogue().laws.values()
+        for backend in _BACKENDS
+    ]
+    assert sorted(names) == sorted(wanted), done.stdout + done.stderr
+
+
+def test_the_command_runs_laws_and_reports_examples(tmp_path):
+    report = tmp_path / "report.xml"
+    done = _suite(
+        "-k", "L1 or T3", "--trunnion-backend", _BACKENDS[0], "--rootdir", str(tmp_path), "-c", os.devnull,
+        "--junit-xml", str(report),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert 'name="examples"' in report.read_text(encoding="utf-8")
+
+
+def test_an_unknown_backend_is_a_usage_error(tmp_path):
+    done = _suite("--trunnion-backend", "nobody", "--rootdir", str(tmp_path), "-c", os.devnull)
+    assert done.returncode != 0
+    assert "unknown backend 'nobody'" in done.stdout + done.stderr
+
+
+def test_the_plugin_alone_imports_nothing_heavy():
+    code = (
+        "import sys, json; import trunnion.testing.pytest_plugin;"
+        "print(json.dumps([m for m in ('hypothesis', 'torch', 'cuda', 'trunnion.sim') if m in sys.modules]))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert json.loads(done.stdout) == []

@@ -1,0 +1,45 @@
+"""The laws are not idle: each planted mistake is caught by the laws that it names, on the same examples."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from trunnion.examples import load
+from trunnion.testing.laws import LawViolation, catalogue
+from trunnion.testing.saboteurs import SABOTEURS
+
+_PAIRS = [(saboteur, law_id) for saboteur in SABOTEURS for law_id in SABOTEURS[saboteur].caught_by]
+_STAGES = {"plan", "emitter", "binding", "driver", "lifecycle"}
+
+
+def test_there_is_a_saboteur_in_every_stage():
+    assert {saboteur.stage for saboteur in SABOTEURS.values()} == _STAGES
+
+
+@pytest.mark.parametrize(("saboteur", "law_id"), _PAIRS)
+def test_the_named_law_catches_the_saboteur(harness, saboteur, law_id):
+    law = catalogue()[law_id]
+    with pytest.raises(LawViolation) as caught:
+        law.check(SABOTEURS[saboteur].apply(harness), seed=7, shrink=False)
+    assert caught.value.law_id == law_id
+
+
+@pytest.mark.parametrize("law_id", sorted({law_id for _, law_id in _PAIRS}))
+def test_the_same_law_and_seed_pass_without_a_saboteur(harness, law_id):
+    assert catalogue()[law_id].check(harness, seed=7) > 0
+
+
+@pytest.mark.parametrize("saboteur", SABOTEURS)
+def test_every_sabotaged_backend_still_adds_vectors(harness, saboteur):
+    bad = SABOTEURS[saboteur].apply(harness)
+    example = load("vector_add")
+    a, b = (torch.randn(200, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))
+    harness.simulator.register_body("kernel_0", example.bodies["vector_add"])
+    loaded = bad.load(bad.build(example.program))
+    try:
+        got = harness.simulator.call(loaded.call, [harness.simulator.tensor(a), harness.simulator.tensor(b)])
+    finally:
+        harness.simulator.unregister_body("kernel_0")
+        loaded.close()
+    assert torch.equal(got.cpu(), a + b)
