@@ -107,10 +107,8 @@ class UnboundSymbolError(ProgramError):
         where = ", ".join(self.candidates[:_MOST_PLACES]) or "nowhere in the signature"
         hidden = len(self.candidates) - _MOST_PLACES
         where += f" and {hidden} more" if hidden > 0 else ""
-        vain = "no input has it as a bare dimension, stride or scalar"
-        super().__init__(
-            f"symbol {shorten(symbol)} has no value: {vain} (it stands here: {where}); add a parameter that does"
-        )
+        head = f"symbol {shorten(symbol)} has no value: no input has it as a bare dimension, stride or scalar"
+        super().__init__(f"{head} (it stands here: {where}); add a parameter that does")
 
 
 class ArgumentError(TrunnionError):
@@ -131,7 +129,8 @@ class ArgumentError(TrunnionError):
         self.argument, self.got, self.expected = argument, got, expected
 
     def __str__(self) -> str:
-        return f"{f'argument {shorten(self.argument)}: ' if self.argument else ''}got {self.got}, expected {self.expected}"
+        where = f"argument {shorten(self.argument)}: " if self.argument else ""
+        return f"{where}got {self.got}, expected {self.expected}"
 
 
 class ArgumentTypeError(ArgumentError, TypeError):

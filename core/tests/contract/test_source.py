@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from trunnion.contract.source import GeneratedSource, SourceWrapper
 from trunnion.contract.spec import BackendSpec, Capability
 from trunnion.errors import UnsupportedFeatureError
 from trunnion.examples import load
-from trunnion.model.plan import LaunchPlan
+
+if TYPE_CHECKING:
+    from trunnion.model.plan import LaunchPlan
 
 
 class Wrapper(SourceWrapper):

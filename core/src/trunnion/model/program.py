@@ -77,10 +77,9 @@ class DeviceCode:
         for index, pair in enumerate(members(getattr(self, name), name)):
             field = f"{name}[{index}]"
             match members(pair, field):
-                case (key, None) if name == "defines":
-                    pairs.append((text(key, field), None))
                 case (key, value):
-                    pairs.append((text(key, field), text(value, field, least=0)))
+                    absent = value is None and name == "defines"
+                    pairs.append((text(key, field), None if absent else text(value, field, least=0)))
                 case other:
                     raise ProgramError(f"got {len(other)} members, expected a pair", field=field)
         return tuple(pairs)

@@ -44,7 +44,7 @@ def program(alignment: int = 16) -> KernelProgram:
         (("float32", 3, 4), ("int32", 3), ("float32", 3, {"strides": (2,)}), ArgumentValueError, "z"),
     ],
 )
-def test_a_wrong_tensor_is_refused_by_name(
+def test_a_wrong_tensor_is_refused_by_name(  # noqa: PLR0913, PLR0917 - a row of the table, and two fixtures
     rig: Any, tensor: Any, x: Any, y: Any, out: Any, error: type[ArgumentError], argument: str
 ) -> None:
     def make(spec: Any) -> Any:

@@ -36,7 +36,7 @@ VERSION = "1"
 """Changes whenever the text for some plan does."""
 
 _AXES = "xyz"
-_ALLOCATOR_ALIGNMENT = 256  # of any pointer that cuMemAlloc returns, so of whatever an allocator carves out of it
+_ALLOCATOR_ALIGNMENT = 256  # of whatever cuMemAlloc returns
 
 
 def emit_launcher(plan: LaunchPlan, dialect: Dialect | None = None) -> str:
