@@ -114,10 +114,10 @@ def test_errors_cross_a_process_pool() -> None:
 
 
 def test_a_class_of_somebody_else_pickles_too() -> None:
-    assert facts(pickle.loads(pickle.dumps(Foreign("x", 3)))) == facts(Foreign("x", 3))  # noqa: S301 - our own bytes
+    assert facts(pickle.loads(pickle.dumps(ForeignError("x", 3)))) == facts(ForeignError("x", 3))  # noqa: S301 - our own bytes
 
 
-class Foreign(DriverError):
+class ForeignError(DriverError):
     """Another signature than its base."""
 
     def __init__(self, name: str, count: int) -> None:
@@ -151,13 +151,17 @@ def test_leaves_are_also_what_python_would_raise(error: type, builtin: type) -> 
         (SAMPLES[2], "map: one; two"),
         (
             SAMPLES[4],
-            "symbol 'n' has no value: no input has it as a bare dimension, stride or scalar (it stands here: "
-            "dimension 0 of 'a' is (n + 1)); add a parameter that does",
+            (
+                "symbol 'n' has no value: no input has it as a bare dimension, stride or scalar (it stands here: "
+                "dimension 0 of 'a' is (n + 1)); add a parameter that does"
+            ),
         ),
         (
             UnboundSymbolError("n"),
-            "symbol 'n' has no value: no input has it as a bare dimension, stride or scalar (it stands here: "
-            "nowhere in the signature); add a parameter that does",
+            (
+                "symbol 'n' has no value: no input has it as a bare dimension, stride or scalar (it stands here: "
+                "nowhere in the signature); add a parameter that does"
+            ),
         ),
         (SAMPLES[5], "argument 'x': got 5, expected 6"),
         (SAMPLES[7], "got 5, expected 6"),
@@ -174,13 +178,17 @@ def test_leaves_are_also_what_python_would_raise(error: type, builtin: type) -> 
         (DeviceRequirementError("a", "b"), "needs a, got b"),
         (
             SAMPLES[15],
-            "kernel 'gemm<128>', parameter 3: the program passes int64, the compiled kernel takes int32; "
-            "correct the launch's args or the kernel's declaration",
+            (
+                "kernel 'gemm<128>', parameter 3: the program passes int64, the compiled kernel takes int32; "
+                "correct the launch's args or the kernel's declaration"
+            ),
         ),
         (
             ParameterMismatchError("k", -1, "2 arguments", "3 parameters"),
-            "kernel 'k', its parameters: the program passes 2 arguments, the compiled kernel takes 3 parameters; "
-            "correct the launch's args or the kernel's declaration",
+            (
+                "kernel 'k', its parameters: the program passes 2 arguments, the compiled kernel takes 3 parameters; "
+                "correct the launch's args or the kernel's declaration"
+            ),
         ),
         (SAMPLES[16], "cuLaunchKernelEx failed with CUDA_ERROR_INVALID_VALUE (1): a parameter is wrong"),
         (DriverError("f", 2, "N"), "f failed with N (2)"),

@@ -105,13 +105,10 @@ class UnboundSymbolError(ProgramError):
     def __init__(self, symbol: str, candidates: Iterable[str] = ()) -> None:
         self.symbol, self.candidates = symbol, tuple(candidates)
         where = ", ".join(self.candidates[:_MOST_PLACES]) or "nowhere in the signature"
-        more = (
-            f" and {len(self.candidates) - _MOST_PLACES} more" if len(self.candidates) > _MOST_PLACES else ""
-        )
-        super().__init__(
-            f"symbol {shorten(symbol)} has no value: no input has it as a bare dimension, stride or scalar (it stands "
-            f"here: {where}{more}); add a parameter that does"
-        )
+        hidden = len(self.candidates) - _MOST_PLACES
+        where += f" and {hidden} more" if hidden > 0 else ""
+        head = f"symbol {shorten(symbol)} has no value: no input has it as a bare dimension, stride or scalar"
+        super().__init__(f"{head} (it stands here: {where}); add a parameter that does")
 
 
 class ArgumentError(TrunnionError):
@@ -132,7 +129,8 @@ class ArgumentError(TrunnionError):
         self.argument, self.got, self.expected = argument, got, expected
 
     def __str__(self) -> str:
-        return f"{f'argument {shorten(self.argument)}: ' if self.argument else ''}got {self.got}, expected {self.expected}"
+        where = f"argument {shorten(self.argument)}: " if self.argument else ""
+        return f"{where}got {self.got}, expected {self.expected}"
 
 
 class ArgumentTypeError(ArgumentError, TypeError):
@@ -185,7 +183,8 @@ class DuplicatePluginError(RegistryError):
         super().__init__(name, self.distributions)
 
     def __str__(self) -> str:
-        return f"plugin {shorten(self.name)} is announced by {' and '.join(self.distributions)}; uninstall all but one"
+        owners = " and ".join(self.distributions)
+        return f"plugin {shorten(self.name)} is announced by {owners}; uninstall all but one"
 
 
 class BackendUnavailableError(RegistryError):

@@ -1,4 +1,4 @@
-"""`TorchRuntime`: torch's CUDA tensors, as a launcher sees them. The one place of core that imports torch by itself."""
+"""`TorchRuntime`: torch's CUDA tensors, as a launcher sees them. Only this module of core imports torch by itself."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_neutral_elements_vanish() -> None:
 
 
 def test_equality_is_structural_and_truth_is_refused() -> None:
-    assert N + M == symbols("n")[0] + M
+    assert symbols("n")[0] + M == N + M
     assert N + M != M + N
     assert hash(N + M) == hash(symbols("n")[0] + M)
     assert Symbol("n", max=5) != N

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from trunnion.model.expr import Slot
-from trunnion.model.plan import LaunchPlan
 
 if TYPE_CHECKING:
+    from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
 
 SCRIPT = """
@@ -58,7 +58,7 @@ def test_a_change_of_the_program_changes_the_hash(make_program: Any, change: dic
     assert make_program(**change).plan().hash != make_program().plan().hash
 
 
-def variants(value: Any) -> list[Any]:
+def variants(value: Any) -> list[Any]:  # noqa: PLR0911 - a kind of value each
     """Return values that differ from ``value`` in one place each."""
     if isinstance(value, bool):
         return [not value]

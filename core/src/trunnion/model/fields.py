@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -108,7 +109,7 @@ def members(value: object, field: str) -> tuple[object, ...]:
     ProgramError
         If it is not a sequence.
     """
-    if isinstance(value, (str, bytes, Mapping, Set)) or not isinstance(value, Iterable):
+    if isinstance(value, (str, bytes, Mapping, AbstractSet)) or not isinstance(value, Iterable):
         raise ProgramError(f"got {describe(value)}, expected a sequence", field=field)
     return tuple(value)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.dtypes import DType, dtype
-from trunnion.model.expr import Expr, ExprLike, Symbol, as_expr
+from trunnion.model.expr import Expr, Symbol, as_expr
 from trunnion.model.expr_tree import symbols_of
 from trunnion.model.fields import instance, instances, integer, members, place, text
 from trunnion.model.tensormap import TiledTensorMap

@@ -250,7 +250,8 @@ PlannedArgument = PointerArgument | ScalarArgument | ExprArgument | MapArgument
 class KernelParameter:
     """What a launch passes to one parameter.
 
-    Offsets are not part of a plan: where a parameter lies depends on the architecture (`trunnion.image.pack_parameters`).
+    Offsets are not part of a plan: where a parameter lies depends on the architecture
+    (`trunnion.image.pack_parameters`).
     """
 
     size: int

@@ -8,8 +8,8 @@ from trunnion.errors import ProgramError, UnboundSymbolError, shorten
 from trunnion.model.capability import Capability
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.expr import Cast, Expr, Slot, Symbol
-from trunnion.model.expr_tree import substitute, symbols_of
 from trunnion.model.expr_text import format_expr
+from trunnion.model.expr_tree import substitute, symbols_of
 from trunnion.model.params import ScalarParam, TensorParam
 from trunnion.model.plan import (
     TENSOR_MAP_ALIGNMENT,
@@ -260,7 +260,7 @@ class _Planner:
 
 
 def _sizes(kernel: KernelSignature) -> list[tuple[int, int]]:
-    """What reaches the device: a kernel with a ``void*`` may be given pointers to anything."""
+    """Return what reaches the device: a kernel with a ``void*`` may be given pointers to anything."""
     return [(parameter.size, parameter.alignment) for parameter in kernel.parameters]
 
 

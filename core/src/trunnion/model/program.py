@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.model.expr import Expr, Symbol
 from trunnion.model.expr_tree import symbols_of
 from trunnion.model.fields import describe, instance, instances, members, place, text
 from trunnion.model.launch import KernelLaunch
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
+    from trunnion.model.expr import Expr, Symbol
     from trunnion.model.launch import Argument
     from trunnion.model.plan import LaunchPlan
 
@@ -73,14 +73,13 @@ class DeviceCode:
 
     def _pairs(self, name: str) -> tuple[tuple[str, str | None], ...]:
         """Return headers or macros as pairs; only a macro may have None for its value."""
-        pairs = []
+        pairs: list[tuple[str, str | None]] = []
         for index, pair in enumerate(members(getattr(self, name), name)):
             field = f"{name}[{index}]"
             match members(pair, field):
-                case (key, None) if name == "defines":
-                    pairs.append((text(key, field), None))
                 case (key, value):
-                    pairs.append((text(key, field), text(value, field, least=0)))
+                    absent = value is None and name == "defines"
+                    pairs.append((text(key, field), None if absent else text(value, field, least=0)))
                 case other:
                     raise ProgramError(f"got {len(other)} members, expected a pair", field=field)
         return tuple(pairs)
@@ -98,7 +97,7 @@ class DeviceCode:
         broken = _NOT_TEXT.search(self.source)
         if broken:
             raise ProgramError(
-                f"got the character {ascii(broken.group())} at {broken.start()}, which no source can hold",
+                f"got the character {broken.group()!a} at {broken.start()}, which no source can hold",
                 field="source",
             )
 

@@ -188,6 +188,17 @@ def test_close_waits_for_a_call_under_way(rig: Any, tensor: Any) -> None:
     assert [entry[0] for entry in r.facade.log][-2:] == ["synchronize", "unload"]
 
 
+def test_a_program_cannot_be_closed_from_within_its_own_launch(rig: Any, tensor: Any) -> None:
+    r = rig(sized())
+    r.facade.on["launch"] = lambda _: r.program.close()
+    with pytest.raises(LifecycleError, match="within its own launch"):
+        r.program.entry(tensor("float32", 5))
+    r.facade.on.clear()
+    r.program.entry(tensor("float32", 5))
+    r.program.close()
+    assert r.facade.count("unload") == 1
+
+
 def test_a_preload_under_way_does_not_outlive_close(rig: Any, tensor: Any) -> None:
     """The state that it makes must not let a later call launch from an unloaded image."""
     r = rig(sized())

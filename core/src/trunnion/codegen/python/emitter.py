@@ -36,6 +36,7 @@ VERSION = "1"
 """Changes whenever the text for some plan does."""
 
 _AXES = "xyz"
+_ALLOCATOR_ALIGNMENT = 256  # of whatever cuMemAlloc returns
 
 
 def emit_launcher(plan: LaunchPlan, dialect: Dialect | None = None) -> str:
@@ -110,7 +111,8 @@ class _Emitter:
         out, plan = self.out, self.plan
         out.line("Tensor, strided, check_tensor = context.tensor_type, context.strided, context.check_tensor")
         out.line(
-            "check_device, check_pointer, check_output = context.check_device, context.check_pointer, context.check_output"
+            "check_device, check_pointer, check_output = "
+            "context.check_device, context.check_pointer, context.check_output"
         )
         out.line("current_stream, allocate = context.current_stream, context.allocate")
         out.line(
@@ -162,6 +164,10 @@ class _Emitter:
             out.line(f"{', '.join(f't{tensor.index}' for tensor in outputs)}, = out")
         for tensor in outputs:
             out.line(f"p{tensor.index} = t{tensor.index}.data_ptr()")
+            if tensor.alignment > _ALLOCATOR_ALIGNMENT:
+                out.line(f"if p{tensor.index} % {tensor.alignment}:")
+                place = f"{python_string(tensor.name)}, t{tensor.index}, p{tensor.index}"
+                out.line(f"    check_pointer({place}, {tensor.alignment})")
 
     def _within_frame(self) -> None:
         out, plan = self.out, self.plan

@@ -37,7 +37,7 @@ class LaunchSpec:
     """The kernel's place in the plan."""
 
     offsets: tuple[int | None, ...]
-    """For each parameter its offset in the launch's buffer, in bytes; None: a tensor map, which has an address of its own."""
+    """For each parameter its offset in the launch's buffer, in bytes; None: a tensor map, which lies elsewhere."""
 
     nbytes: int
     """The buffer's size."""

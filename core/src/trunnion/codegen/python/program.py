@@ -200,7 +200,9 @@ class Context(TensorChecks):
         with self.lock:
             within = any(frame.busy and frame.thread == here for frame in self.frames)
         if within:
-            raise LifecycleError("a program cannot be closed from within its own launch; close it after the call")
+            raise LifecycleError(
+                "a program cannot be closed from within its own launch; close it after the call"
+            )
         with self.closing:
             if self.unloaded:
                 return

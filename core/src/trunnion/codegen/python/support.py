@@ -113,7 +113,7 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
     result = operator.index(value)
     if not low <= result <= high:
         raise ArgumentValueError(name, describe(result), f"an integer, {low} to {high}")
-    return int(result)
+    return result
 
 
 def real(name: str, value: Any, limit: float, dtype: str) -> float:
@@ -175,7 +175,7 @@ def bfloat16_bits(value: float) -> int:
     (single,) = struct.unpack("<f", struct.pack("<f", value))
     if single != value:
         bits = (bits - (abs(single) > abs(value))) | 1
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
+    return (int(bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
 
 
 # Arguments --------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Hypothesis strategies: random names, expressions, programs, calls, and calls with one mistake."""
 
-from trunnion.testing.strategies.breakage import Breakage, broken_calls
+from trunnion.testing.strategies.breakage import Breakage, broken_calls, mistakes_of_each_kind
 from trunnion.testing.strategies.calls import CallSpec, Scenario, TensorSpec, calls, scenarios
 from trunnion.testing.strategies.documents import json_programs
 from trunnion.testing.strategies.expressions import expressions
@@ -18,6 +18,7 @@ __all__ = [
     "calls",
     "expressions",
     "json_programs",
+    "mistakes_of_each_kind",
     "names",
     "programs",
     "scenarios",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trunnion.model.params import Param, ScalarParam
     from trunnion.model.program import KernelProgram
 
-__all__ = ["Breakage", "broken_calls"]
+__all__ = ["Breakage", "broken_calls", "mistakes_of_each_kind"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,27 @@ def broken_calls(draw: st.DrawFn, program: KernelProgram) -> Breakage:
     program
         What is called.
     """
+    return draw(st.sampled_from(draw(mistakes_of_each_kind(program))))
+
+
+@st.composite
+def mistakes_of_each_kind(draw: st.DrawFn, program: KernelProgram) -> tuple[Breakage, ...]:
+    """Draw a correct call, and of every kind of mistake that can be made in it one.
+
+    Parameters
+    ----------
+    draw
+        Hypothesis's.
+    program
+        What is called.
+    """
     call = draw(calls(program))
     assume(not isinstance(expect(program, call.imagined()), Refused))
     candidates = [broken for broken in _mistakes(program, call) if _is_refused(program, broken)]
-    kinds = sorted({broken.kind for broken in candidates})
-    kind = draw(st.sampled_from(kinds))
-    return draw(st.sampled_from([broken for broken in candidates if broken.kind == kind]))
+    return tuple(
+        draw(st.sampled_from([broken for broken in candidates if broken.kind == kind]))
+        for kind in sorted({broken.kind for broken in candidates})
+    )
 
 
 def _is_refused(program: KernelProgram, broken: Breakage) -> bool:

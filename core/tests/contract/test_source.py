@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from trunnion.contract.source import GeneratedSource, SourceWrapper
+from trunnion.contract.spec import BackendSpec, Capability
+from trunnion.errors import UnsupportedFeatureError
+from trunnion.examples import load
+
+if TYPE_CHECKING:
+    from trunnion.model.plan import LaunchPlan
+
+
+class Wrapper(SourceWrapper):
+    version = "1"
+
+    def emit(self, plan: LaunchPlan) -> GeneratedSource:
+        return GeneratedSource(language="python", filename="l.py", text="x\n", plan=plan, emitter="acme 1")
+
+
+def wrapper(*capabilities: Capability) -> Wrapper:
+    def absent() -> type:
+        raise NotImplementedError
+
+    spec = BackendSpec(
+        name="acme",
+        contract_version=1,
+        targets={"cuda": frozenset(capabilities), "cpu": frozenset()},
+        accepts=("cubin",),
+        load_wrapper=absent,
+        load_adapter=absent,
+    )
+    return Wrapper(spec)
+
+
+def test_what_is_declared_is_let_through() -> None:
+    plan = load("vector_add").program.plan()
+    assert wrapper(Capability.DYNAMIC_SHAPES).wrap(plan).plan is plan
+
+
+def test_what_is_not_declared_is_refused_and_named() -> None:
+    plan = load("hopper_gemm").program.plan()
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        wrapper(Capability.DYNAMIC_SHAPES).wrap(plan)
+    assert (caught.value.plugin, caught.value.features) == ("acme", ("tma_tiled",))
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        wrapper(*Capability).wrap(plan, "cpu")
+    assert set(caught.value.features) == {str(need) for need in plan.requires}
+
+
+def test_a_kind_of_target_that_is_not_declared_is_refused() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="launches on: cpu, cuda") as caught:
+        wrapper().wrap(load("vector_add").program.plan(), "rocm")
+    assert caught.value.features == ("target 'rocm'",)
