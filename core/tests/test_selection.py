@@ -62,7 +62,9 @@ DYNAMIC = {Capability.DYNAMIC_SHAPES}
 
 
 def test_the_highest_rank_wins_then_the_name():
-    plugins = registry(backend("b", DYNAMIC), backend("a", DYNAMIC), backend("c", DYNAMIC, rank=5), compiler())
+    plugins = registry(
+        backend("b", DYNAMIC), backend("a", DYNAMIC), backend("c", DYNAMIC, rank=5), compiler()
+    )
     assert choose(program(), plugins) == "c"
     plugins = registry(backend("b", DYNAMIC), backend("a", DYNAMIC), compiler())
     assert choose(program(), plugins) == "a"
@@ -122,7 +124,10 @@ def test_a_named_backend_is_taken_or_refused():
 def test_the_compiler_follows_from_language_and_image():
     host = backend("a", DYNAMIC)
     plugins = registry(
-        host, compiler("other", ("other",)), compiler("slow", usable=False, rank=9), compiler("ptx", produces=("ptx",))
+        host,
+        compiler("other", ("other",)),
+        compiler("slow", usable=False, rank=9),
+        compiler("ptx", produces=("ptx",)),
     )
     assert choose_compiler(program(), None, host, plugins).name == "slow"
     plugins.register(compiler("fine"))

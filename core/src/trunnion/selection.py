@@ -9,7 +9,7 @@ from trunnion.errors import ArgumentTypeError, UnsupportedFeatureError
 from trunnion.registry import default_registry
 
 if TYPE_CHECKING:
-    from trunnion.contract.spec import BackendSpec, CompilerSpec
+    from trunnion.contract.spec import BackendSpec, Capability, CompilerSpec
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
     from trunnion.registry import Registry
@@ -61,10 +61,10 @@ def _by_rank(specs: tuple[BackendSpec, ...]) -> list[BackendSpec]:
     return sorted(specs, key=lambda spec: (-spec.auto_rank, spec.name))
 
 
-def _missing(spec: BackendSpec, plan: LaunchPlan) -> frozenset[str]:
-    """What a program needs and a backend does not declare, for the kind of target that comes nearest."""
+def _missing(spec: BackendSpec, plan: LaunchPlan) -> frozenset[Capability]:
+    """Return what a program needs and a backend does not declare, for the kind of target that comes nearest."""
     lacking = [plan.requires - declared for declared in spec.targets.values()]
-    return frozenset(min(lacking, key=lambda lack: (len(lack), sorted(lack)), default=plan.requires))
+    return min(lacking, key=lambda lack: (len(lack), sorted(lack)), default=plan.requires)
 
 
 def _refusal(spec: BackendSpec, plan: LaunchPlan, program: KernelProgram, registry: Registry) -> str:

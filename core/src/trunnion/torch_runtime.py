@@ -61,7 +61,8 @@ class TorchRuntime:
         place = self._torch.device("cuda", device)
         if stream == self._raw_stream(device):
             return self._torch.empty(shape, dtype=dtype, device=place)
-        with self._torch.cuda.stream(self._torch.cuda.ExternalStream(stream, device=device)):
+        torch: Any = self._torch  # torch's streams have no annotations
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
             return self._torch.empty(shape, dtype=dtype, device=place)
 
     def presents_device(self, tensor: Any) -> bool:

@@ -6,7 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -387,13 +387,8 @@ def test_every_program_is_destroyed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_threads_compile_at_once() -> None:
     expected = build(ADD, "add")
-    found: list[DeviceImage] = []
-    threads = [threading.Thread(target=lambda: found.append(build(ADD, "add"))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [expected] * 4
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: build(ADD, "add"), range(4))) == [expected] * 4
 
 
 def test_the_fingerprint_names_the_exact_build() -> None:

@@ -126,7 +126,9 @@ def test_a_store_builds_once(tmp_path, monkeypatch):
 
     calls = []
     original = NvrtcCompiler.compile
-    monkeypatch.setattr(NvrtcCompiler, "compile", lambda self, request: calls.append(1) or original(self, request))
+    monkeypatch.setattr(
+        NvrtcCompiler, "compile", lambda self, request: calls.append(1) or original(self, request)
+    )
     program = examples.load("vector_add").program
     digests = {
         trunnion.compile(program, backend="nvrtc", target="sm_90a", cache=tmp_path / "store").artifact.digest
@@ -153,7 +155,20 @@ def test_a_compile_error_shows_the_line():
     assert error.compiler.startswith("NVRTC 13")
 
 
-HOSTILE = ["class", "stream", "out", "device", "args", "t0", 'a"b', "a'b", "a\nb", "a\\", "é \U0001f600", "x" * 10_000]
+HOSTILE = [
+    "class",
+    "stream",
+    "out",
+    "device",
+    "args",
+    "t0",
+    'a"b',
+    "a'b",
+    "a\nb",
+    "a\\",
+    "é \U0001f600",
+    "x" * 10_000,
+]
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=lambda name: ascii(name)[:20])

@@ -115,7 +115,8 @@ class TensorChecks:
             If it does not fit; the output is named.
         """
         shape, kind, alignment, device = wanted
-        if isinstance(tensor, self.tensor_type) and not self.runtime.presents_device(tensor):
+        elsewhere = isinstance(tensor, self.tensor_type) and not self.runtime.presents_device(tensor)
+        if elsewhere:
             raise ArgumentValueError(name, f"a tensor on {tensor.device}", f"CUDA device {device}")
         self.check_tensor(name, tensor)
         if tensor.dtype is not kind:
