@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from trunnion.contract.spec import Availability, BackendSpec, Capability, CompilerSpec
-from trunnion.errors import (
-    BackendUnavailableError,
-    DuplicatePluginError,
-    TrunnionError,
-    UnknownBackendError,
-)
+from trunnion.errors import BackendUnavailableError, DuplicatePluginError, TrunnionError, UnknownBackendError
 from trunnion.registry import Registry, default_registry
 
 if TYPE_CHECKING:
@@ -397,5 +392,6 @@ def test_the_default_registry_is_one_and_imports_nothing_heavy() -> None:
         assert not {"pluggy", "torch", "cuda"} & set(sys.modules)
         assert names == tuple(sorted(names))
     """
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    subprocess.run(command, check=True, env={"PYTHONPATH": ":".join(sys.path)})
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], check=True, env={"PYTHONPATH": ":".join(sys.path)}
+    )

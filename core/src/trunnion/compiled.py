@@ -230,8 +230,9 @@ def _device_ordinal(device: Any) -> int | None:
     if device is None or type(device) is int:
         return device
     kind, _, index = str(device).partition(":")
-    if kind != "cuda" or not (index or "0").isdecimal():
+    if kind != "cuda" or not index.isdecimal():
+        # Not "cuda" alone: for torch that is the current device, which differs by thread.
         raise ArgumentTypeError(
             "device", shorten(str(device)), "None, an ordinal, or a device such as 'cuda:0'"
         )
-    return int(index or 0)
+    return int(index)

@@ -224,3 +224,10 @@ def test_nodes_match_by_position() -> None:
         case other:
             pytest.fail(str(other))
     assert Cast.__match_args__ == ("operand", "to")
+
+
+@pytest.mark.parametrize(("low", "high", "unit"), [(1, 7, 8), (-7, -1, 8), (9, 15, 8)])
+def test_a_symbol_that_no_call_could_give_a_value_is_refused(low: int, high: int, unit: int) -> None:
+    with pytest.raises(ExprError, match="no multiple of 8"):
+        Symbol("n", min=low, max=high, multiple_of=unit)
+    assert Symbol("n", min=low, max=high + 1, multiple_of=unit).multiple_of == unit

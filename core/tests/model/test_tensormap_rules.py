@@ -71,9 +71,11 @@ CASES: list[tuple[int, dict[str, Any], dict[str, Any]]] = [
     (7, {"box": (72, 1, 1), "swizzle": 0}, {"box": (72, 1, 1), "swizzle": 4}),
     (8, {"element_strides": (1, 8, 8)}, {"element_strides": (1, 9, 1)}),
     (8, {"element_strides": (1, 1, 1)}, {"element_strides": (1, 0, 1)}),
-    (9, {"interleave": 2, "swizzle": 1}, {"interleave": 2, "swizzle": 0}),
-    (9, {"interleave": 1, "swizzle": 0}, {"interleave": 2, "swizzle": 3}),
-    (10, {"oob_fill": 1}, {"oob_fill": 1, "dtype_code": 3}),
+    (9, {"element_strides": (1, 2, 2)}, {"element_strides": (2, 1, 1)}),
+    (9, {"element_strides": (2, 1, 1), "interleave": 1}, {"element_strides": (8, 1, 1)}),
+    (10, {"interleave": 2, "swizzle": 1}, {"interleave": 2, "swizzle": 0}),
+    (10, {"interleave": 1, "swizzle": 0}, {"interleave": 2, "swizzle": 3}),
+    (11, {"oob_fill": 1}, {"oob_fill": 1, "dtype_code": 3}),
 ]
 
 
@@ -92,7 +94,7 @@ def test_every_rule_has_a_case() -> None:
 
 def test_all_broken_rules_are_named() -> None:
     bad = replace(GOOD, address=1, dims=(0, 0, 1), box=(300, 0, 1), element_strides=(0, 9, 1))
-    assert len(broken_rules(bad)) == 1 + 2 + 2 + 1 * (300 * 2 % 16 != 0) + 2
+    assert len(broken_rules(bad)) == 1 + 2 + 2 + 1 * (300 * 2 % 16 != 0) + 2 + 1
 
 
 def test_what_is_not_known_breaks_nothing() -> None:

@@ -152,6 +152,10 @@ class Symbol(Expr):
             integer(self.multiple_of, "multiple_of", 1, INT64_MAX)
             if self.min > self.max:
                 raise ExprError(f"got min={self.min}, max={self.max}, expected min <= max", field="min")
+            if -(-self.min // self.multiple_of) * self.multiple_of > self.max:
+                raise ExprError(
+                    f"no multiple of {self.multiple_of} lies in {self.min} to {self.max}", field="min"
+                )
         _seal(self, Interval(self.min, self.max))
 
 

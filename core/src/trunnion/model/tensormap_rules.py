@@ -154,6 +154,11 @@ def _fill(f: TiledFields) -> Iterator[str]:
         yield "NaN fill is asked for with a type that is not a float"
 
 
+def _innermost_step(f: TiledFields) -> Iterator[str]:
+    if not f.interleave and f.element_strides and f.element_strides[0] != 1:
+        yield f"element_strides[0] is {f.element_strides[0]}, which the hardware would ignore"
+
+
 def _innermost(f: TiledFields) -> Iterator[str]:
     contiguous = f.innermost_stride in (None, 1) or (f.dims and f.dims[0] == 1)
     if not contiguous:
@@ -173,6 +178,7 @@ RULES: tuple[Rule, ...] = (
         "each element stride is 1 to 8",
         lambda f: _outside("element_strides", f.element_strides, 1, _MAX_STEP),
     ),
+    Rule("without interleave, every element of the innermost dimension is taken", _innermost_step),
     Rule("interleave 32B goes with swizzle 32B", _interleave_swizzle),
     Rule("NaN fill is for float types only", _fill),
 )

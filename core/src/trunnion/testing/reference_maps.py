@@ -56,6 +56,8 @@ def _broken_box(request: ExpectedMap, itemsize: int) -> Iterator[str]:
         yield f"an inner box of {inner} bytes"
     if not request.interleave and inner > _INNER_LIMIT.get(request.swizzle, inner):
         yield f"an inner box of {inner} bytes under swizzle {request.swizzle}"
+    if not request.interleave and request.element_strides[:1] not in ((), (1,)):
+        yield f"an innermost element stride of {request.element_strides[0]}"
     if request.interleave == 2 and request.swizzle != 1:  # noqa: PLR2004 - the code of 32B
         yield "interleave 32B without swizzle 32B"
     if request.oob_fill and request.dtype not in _FLOATS:
