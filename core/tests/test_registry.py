@@ -252,7 +252,7 @@ def test_a_plugin_that_asks_for_itself_is_unavailable(make_plugin: MakePlugin) -
         (failure,) = registry.unavailable()
     finally:
         del sys.registry_of_test  # type: ignore[attr-defined]  # as above
-    assert "while it was being imported" in failure.reason
+    assert "while being imported" in failure.reason
     assert [found.name for found in registry.backends()] == ["good"]
 
 

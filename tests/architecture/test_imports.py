@@ -17,13 +17,14 @@ from architecture_rules.imports import (
 )
 from architecture_rules.source import Module, core_modules, plugin_modules, plugin_names, snippet
 
-_VALUES = frozenset({"errors", "model"})
+_VALUES = frozenset({"arguments", "errors", "model"})
 _CONTRACT = _VALUES | {"contract"}
 _MAKING = _CONTRACT | {"artifacts", "codegen", "image"}
 _FRONT = _MAKING | {"compiled", "hookspecs", "registry", "torch_runtime"}
 
 LAYERS = {
     "errors": frozenset[str](),
+    "arguments": frozenset({"errors"}),
     "model": frozenset({"errors"}),
     "contract": _VALUES,
     "hookspecs": frozenset[str](),
@@ -32,7 +33,7 @@ LAYERS = {
     "artifacts": _CONTRACT,
     "registry": _CONTRACT | {"hookspecs"},
     "torch_runtime": _CONTRACT | {"sim"},
-    "compiled": _MAKING | {"torch_runtime"},
+    "compiled": _MAKING | {"selection", "torch_runtime"},
     "selection": _CONTRACT | {"registry"},
     "compilation": _FRONT | {"selection"},
     "sim": _VALUES | {"image"},

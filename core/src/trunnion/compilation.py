@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike, fspath
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
+from trunnion.arguments import expect
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import artifact_key
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.compiled import PROGRAM_FILE, CompiledProgram
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
-from trunnion.errors import (
-    DeviceRequirementError,
-    ProgramError,
-    shorten,
-)
-from trunnion.registry import default_registry
-from trunnion.selection import choose_backend, choose_compiler
+from trunnion.errors import ArtifactError, DeviceRequirementError, ProgramError, shorten
+from trunnion.model.program import KernelProgram
+from trunnion.registry import Registry, default_registry
+from trunnion.selection import choose_backend, choose_compiler, load_part
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping
-
+    from trunnion.contract.adapter import KernelAdapter
     from trunnion.contract.compiler import DeviceCompiler
     from trunnion.contract.source import GeneratedSource
     from trunnion.contract.spec import BackendSpec, CompilerSpec
     from trunnion.model.plan import LaunchPlan
-    from trunnion.model.program import KernelProgram
-    from trunnion.registry import Registry
 
 __all__ = ["compile", "load"]
 
@@ -43,7 +40,7 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
     target: str | Target | None = None,
     compiler: str | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    cache: ArtifactStore | str | os.PathLike[str] | None = None,
+    cache: ArtifactStore | str | PathLike[str] | None = None,
     registry: Registry | None = None,
 ) -> CompiledProgram:
     """Compile a program for a backend. Needs no device if a target is named.
@@ -80,29 +77,26 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
     DeviceRequirementError
         If no target is named and there is no device.
     """
-    job = _job(program, backend, compiler, registry or default_registry())
-    given = dict(options or {})
-    unknown = set(given) - {job.compiler.name}
-    if unknown:
-        names = ", ".join(shorten(name) for name in sorted(unknown))
-        raise ProgramError(f"got options for {names}, expected only {job.compiler.name}", field="options")
+    expect(program, KernelProgram, "program", "a KernelProgram, as ProgramBuilder.build() returns it")
+    expect(compiler, (str, NoneType), "compiler", "a device compiler's name, or None")
+    plugins = default_registry() if registry is None else expect(registry, Registry, "registry", "a Registry")
+    store = None if cache is None else _store(cache)
+    job = _job(program, backend, compiler, plugins)
     request = CompileRequest(
         code=program.code,
         kernels=job.plan.kernels,
         target=_target(program, target, job.device_compiler),
-        options=given.get(job.compiler.name, {}),
+        options=_options(options, job.compiler.name),
     )
-    if cache is None:
+    if store is None:
         with tempfile.TemporaryDirectory(prefix="trunnion-") as staging:
             artifact = job.build(request, Path(staging))
     else:
-        store = cache if isinstance(cache, ArtifactStore) else ArtifactStore(Path(cache))
-        inputs = job.key_inputs(request)
-        artifact = _from_store(store, job, request, inputs)
+        artifact = _from_store(store, job, request, job.key_inputs(request))
     return CompiledProgram(artifact, job.backend)
 
 
-def load(artifact: Artifact | str | os.PathLike[str], *, registry: Registry | None = None) -> CompiledProgram:
+def load(artifact: Artifact | str | PathLike[str], *, registry: Registry | None = None) -> CompiledProgram:
     """Take up a built program. At its first call it runs native code: load only what you trust.
 
     Parameters
@@ -119,9 +113,10 @@ def load(artifact: Artifact | str | os.PathLike[str], *, registry: Registry | No
     UnknownBackendError, BackendUnavailableError
         If the backend that built it is not installed, or cannot work here.
     """
-    whole = artifact if isinstance(artifact, Artifact) else Artifact.open(artifact)
-    spec = (registry or default_registry()).backend(whole.manifest.backend)
-    return CompiledProgram(whole, spec)
+    expect(artifact, (Artifact, str, PathLike), "artifact", "an Artifact, or the folder of one")
+    plugins = default_registry() if registry is None else expect(registry, Registry, "registry", "a Registry")
+    whole = artifact if isinstance(artifact, Artifact) else Artifact.open(_path(artifact))
+    return CompiledProgram(whole, plugins.backend(whole.manifest.backend))
 
 
 # Building -----------------------------------------------------------------------------------------------------------
@@ -140,11 +135,14 @@ class _Job:
     def build(self, request: CompileRequest, staging: Path) -> Artifact:
         source = self.wrap(request.target)
         image = self.device_compiler.compile(request)
-        built = self.backend.load_adapter()(self.backend).build(source, image, staging)
+        built = self.adapter().build(source, image, staging)
         return built.including(PROGRAM_FILE, self.program.to_json().encode())
 
+    def adapter(self) -> KernelAdapter:
+        return load_part(self.backend, self.backend.load_adapter)(self.backend)
+
     def wrap(self, target: Target) -> GeneratedSource:
-        return self.backend.load_wrapper()(self.backend).wrap(self.plan, target.kind)
+        return load_part(self.backend, self.backend.load_wrapper)(self.backend).wrap(self.plan, target.kind)
 
     def key_inputs(self, request: CompileRequest) -> dict[str, str]:
         """Everything that the artifact's bytes depend on."""
@@ -155,7 +153,7 @@ class _Job:
             "launcher": self.wrap(request.target).text,
             "target": str(request.target),
             "options": json.dumps(dict(request.options), sort_keys=True, default=str),
-            "backend": f"{self.backend.name} {self.backend.load_adapter()(self.backend).fingerprint()}",
+            "backend": f"{self.backend.name} {self.adapter().fingerprint()}",
             "compiler": f"{self.compiler.name} {self.device_compiler.fingerprint()}",
         }
 
@@ -164,11 +162,64 @@ def _job(program: KernelProgram, backend: str, compiler: str | None, registry: R
     plan = program.plan()
     chosen = choose_backend(program, backend, plan, registry)
     spec = choose_compiler(program, compiler, chosen, registry)
-    return _Job(program, plan, chosen, spec, spec.load_compiler()())
+    return _Job(program, plan, chosen, spec, load_part(spec, spec.load_compiler)())
 
 
 def _from_store(store: ArtifactStore, job: _Job, request: CompileRequest, inputs: dict[str, str]) -> Artifact:
     return store.get_or_build(artifact_key(inputs), lambda staging: job.build(request, staging).keyed(inputs))
+
+
+def _path(given: str | PathLike[str]) -> Path:
+    """Return a path that an operating system could know.
+
+    Raises
+    ------
+    ArtifactError
+        If it is empty, or holds what no path can.
+    """
+    text = fspath(given)
+    if not text or "\0" in str(text):
+        raise ArtifactError(f"got {shorten(str(text))}, expected the path of a folder")
+    return Path(text)
+
+
+def _store(given: ArtifactStore | str | PathLike[str]) -> ArtifactStore:
+    """Return the store that is meant.
+
+    Raises
+    ------
+    ArtifactError
+        If there can be none at that place.
+    """
+    expect(given, (ArtifactStore, str, PathLike), "cache", "an ArtifactStore, the folder of one, or None")
+    if isinstance(given, ArtifactStore):
+        return given
+    path = _path(given)
+    try:
+        return ArtifactStore(path)
+    except OSError as error:
+        raise ArtifactError(f"artifacts cannot be kept at {shorten(str(path))}: {error.strerror}") from error
+
+
+def _options(given: Mapping[str, Mapping[str, Any]] | None, compiler: str) -> Mapping[str, Any]:
+    """Return the options of the device compiler.
+
+    Raises
+    ------
+    ProgramError
+        If there are options for anybody else, or they are no mapping of texts.
+    """
+    every: Any = {} if given is None else given
+    own: Any = every.get(compiler, {}) if isinstance(every, Mapping) else None
+    if not isinstance(own, Mapping) or not all(isinstance(name, str) for name in (*every, *own)):
+        raise ProgramError(
+            f"got {shorten(repr(given))}, expected {{plugin: {{option: value}}}}", field="options"
+        )
+    unknown = sorted(set(every) - {compiler})
+    if unknown:
+        names = ", ".join(shorten(name) for name in unknown)
+        raise ProgramError(f"got options for {names}, expected only {compiler}", field="options")
+    return own
 
 
 def _target(program: KernelProgram, given: str | Target | None, compiler: DeviceCompiler) -> Target:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trunnion.contract.spec import Target
+from trunnion.contract.spec import CONTRACT_VERSION, Target
 from trunnion.errors import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArtifactError,
     CorruptArtifactError,
     LifecycleError,
+    ProgramError,
     shorten,
 )
 from trunnion.model.program import KernelProgram
+from trunnion.selection import load_part
 from trunnion.torch_runtime import default_runtime
 
 if TYPE_CHECKING:
@@ -58,8 +62,10 @@ class CompiledProgram:
         self.artifact = artifact
         self.program = _program_of(artifact)
         self.plan: LaunchPlan = self.program.plan()
-        if self.plan.hash != artifact.manifest.plan_hash:
-            raise CorruptArtifactError(PROGRAM_FILE, "is not the program that the launcher was built from")
+        self.target = _target_of(artifact)
+        """What it was compiled for."""
+        self._source = load_part(spec, spec.load_wrapper)(spec).wrap(self.plan, self.target.kind)
+        self._check_manifest()
         self._spec = spec
         self._runtime = runtime
         self._lock = threading.Lock()
@@ -74,14 +80,9 @@ class CompiledProgram:
         return self._spec.name
 
     @property
-    def target(self) -> Target:
-        """What it was compiled for."""
-        return Target.parse(self.artifact.manifest.target)
-
-    @property
     def host_source(self) -> str:
-        """The launcher's source."""
-        return self._spec.load_wrapper()(self._spec).wrap(self.plan, self.target.kind).text
+        """The launcher's source, as the artifact holds it."""
+        return self._source.text
 
     @property
     def device_source(self) -> str:
@@ -111,6 +112,20 @@ class CompiledProgram:
 
     def __repr__(self) -> str:
         return f"<CompiledProgram {shorten(self.program.name)} for {self.target} by {self.backend}>"
+
+    def _check_manifest(self) -> None:
+        """Refuse an artifact whose parts do not belong together, or that another version built."""
+        manifest, source = self.artifact.manifest, self._source
+        if self.plan.hash != manifest.plan_hash:
+            raise CorruptArtifactError(PROGRAM_FILE, "is not the program that the launcher was built from")
+        if [kernel.name for kernel in manifest.kernels] != [kernel.name for kernel in self.plan.kernels]:
+            raise CorruptArtifactError("manifest.json", "its kernels are not those of the program")
+        built = f"{manifest.emitter}, contract {manifest.contract_version}"
+        here = f"{source.emitter}, contract {CONTRACT_VERSION}"
+        if built != here:
+            raise ArtifactError(f"it was built by {built}; this is {here}: build it again from the program")
+        if self.artifact.files.get(source.filename) != source.text.encode():
+            raise CorruptArtifactError(source.filename, "is not what this version writes for the program")
 
     # Calls -----------------------------------------------------------------------------------------------------
 
@@ -176,7 +191,8 @@ class CompiledProgram:
                 raise LifecycleError("the program was closed; compile or load it again")
             if self._loaded is None:
                 runtime = self._runtime or default_runtime()
-                program = self._spec.load_adapter()(self._spec).load(self.artifact, runtime)
+                adapter = load_part(self._spec, self._spec.load_adapter)(self._spec)
+                program = adapter.load(self.artifact, runtime)
                 self._loaded = _Loaded(program, runtime.guarded(program.entry), runtime.guarded(program.call))
             return self._loaded
 
@@ -194,8 +210,10 @@ class CompiledProgram:
         """Wait for the program's launches, then unload it. Nothing else unloads; calling it again does nothing."""
         with self._lock:
             self._closed = True
-            if self._loaded is not None:
-                self._loaded.program.close()
+            loaded = self._loaded
+        # Not under the lock: a launch under way, which this waits for, may ask for it.
+        if loaded is not None:
+            loaded.program.close()
 
     def __enter__(self) -> Self:
         return self
@@ -213,6 +231,17 @@ class _Loaded:
     call: Callable[..., Any]
 
 
+_ADDRESSES = 1 << 64
+_STREAM_ANSWER = 2  # version and handle
+
+
+def _target_of(artifact: Artifact) -> Target:
+    try:
+        return Target.parse(artifact.manifest.target)
+    except ProgramError as error:
+        raise CorruptArtifactError("manifest.json", f"names no target: {error}") from error
+
+
 def _program_of(artifact: Artifact) -> KernelProgram:
     text = artifact.files.get(PROGRAM_FILE)
     if text is None:
@@ -224,22 +253,28 @@ def _program_of(artifact: Artifact) -> KernelProgram:
 
 
 def _stream_handle(stream: Any) -> int | None:
-    if stream is None or type(stream) is int:
-        return stream
+    if stream is None:
+        return None
+    handle: Any = stream
     if hasattr(stream, "__cuda_stream__"):
-        return int(stream.__cuda_stream__()[1])
-    if hasattr(stream, "cuda_stream"):
-        return int(stream.cuda_stream)
-    raise ArgumentTypeError(
-        "stream", type(stream).__name__, "None, an int, or an object with __cuda_stream__"
-    )
+        answer = None if isinstance(stream, type) else stream.__cuda_stream__
+        answer = answer() if callable(answer) else None
+        handle = answer[1] if isinstance(answer, tuple) and len(answer) == _STREAM_ANSWER else None
+    elif hasattr(stream, "cuda_stream"):
+        handle = stream.cuda_stream
+    if type(handle) is not int:
+        expected = "None, an int, or an object whose __cuda_stream__() gives (version, handle)"
+        raise ArgumentTypeError("stream", type(stream).__name__, expected)
+    if not 0 <= handle < _ADDRESSES:
+        raise ArgumentValueError("stream", shorten(hex(handle)), "a handle of the driver: 0 to 2**64 - 1")
+    return handle
 
 
 def _device_ordinal(device: Any) -> int | None:
     if device is None or type(device) is int:
         return device
     kind, _, index = str(device).partition(":")
-    if kind != "cuda" or not index.isdecimal():
+    if kind != "cuda" or not re.fullmatch("[0-9]{1,9}", index):
         # Not "cuda" alone: for torch that is the current device, which differs by thread.
         raise ArgumentTypeError(
             "device", shorten(str(device)), "None, an ordinal, or a device such as 'cuda:0'"

@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUP", "PluginInfo", "Registry", "Unavailable", "default_registry"]
+__all__ = [
+    "GROUP",
+    "Failure",
+    "PluginInfo",
+    "Registry",
+    "Unavailable",
+    "attempt",
+    "default_registry",
+    "probe",
+]
 
 GROUP = "trunnion"
 """The group of entry points that plugins use."""
@@ -100,26 +109,29 @@ class _Plugin:
 
 
 @dataclass(frozen=True, slots=True)
-class _Failure:
+class Failure:
     """What a plugin's code raised."""
 
     reason: str
+    """The exception, in one line."""
+
     traceback: str
+    """Where it was raised."""
 
 
 class _RefusedError(Exception):
     """A plugin breaks a rule of the registry; never leaves this module."""
 
 
-def _attempt(call: Callable[[], _T]) -> _T | _Failure:
+def attempt(call: Callable[[], _T]) -> _T | Failure:
     """Run a plugin's code; return what it raised as a value."""
     try:
         return call()
     except _RefusedError as error:
-        return _Failure(str(error), "")
+        return Failure(str(error), "")
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything, and one broken plugin must not hurt another
         lines = traceback.format_exception_only(error)
-        return _Failure(lines[-1].strip() if lines else type(error).__name__, traceback.format_exc())
+        return Failure(lines[-1].strip() if lines else type(error).__name__, traceback.format_exc())
 
 
 def _owner(entry_point: EntryPoint) -> tuple[str, str]:
@@ -185,14 +197,13 @@ def _announced(entry_point: EntryPoint) -> tuple[BackendSpec | None, CompilerSpe
     return backend, compiler
 
 
-def _probe(spec: BackendSpec | CompilerSpec | None) -> Availability | None:
+def probe(spec: BackendSpec | CompilerSpec) -> Availability:
     """Return what a spec's probe says; one that raises, against the contract, is reported as unusable."""
-    if spec is None:
-        return None
-    found = _attempt(spec.probe)
-    if isinstance(found, _Failure):
-        return Availability(usable=False, detail=f"its probe failed: {found.reason}")
-    return found
+    found: object = attempt(spec.probe)  # a plugin's answer: its annotation proves nothing
+    if isinstance(found, Availability):
+        return found
+    what = found.reason if isinstance(found, Failure) else f"it returned {type(found).__name__}"
+    return Availability(usable=False, detail=f"its probe failed: {what}")
 
 
 class Registry:
@@ -286,8 +297,8 @@ class Registry:
         DuplicatePluginError
             If the name is taken.
         """
-        checked = _attempt(lambda: _check_contract(spec.contract_version))
-        if isinstance(checked, _Failure):
+        checked = attempt(lambda: _check_contract(spec.contract_version))
+        if isinstance(checked, Failure):
             raise BackendUnavailableError(spec.name, distribution, checked.reason)
         with self._lock:
             announced = self._entries().get(spec.name, ())
@@ -353,16 +364,14 @@ class Registry:
         distribution, version = _owner(points[0])
         if name in self._loading:
             # Not stored: the import further up the stack decides what becomes of the plugin.
-            return Unavailable(
-                name, distribution, version, "it was asked for while it was being imported", ""
-            )
+            return Unavailable(name, distribution, version, "it was asked for while being imported", "")
         self._loading.add(name)
         try:
-            found = _attempt(lambda: _announced(points[0]))
+            found = attempt(lambda: _announced(points[0]))
         finally:
             self._loading.discard(name)
         plugin: _Plugin | Unavailable
-        if isinstance(found, _Failure):
+        if isinstance(found, Failure):
             plugin = Unavailable(name, distribution, version, found.reason, found.traceback)
         else:
             plugin = _Plugin(name, distribution, version, *found)
@@ -371,17 +380,16 @@ class Registry:
     @staticmethod
     def _describe(plugin: _Plugin | Unavailable) -> PluginInfo:
         if isinstance(plugin, Unavailable):
-            return PluginInfo(
-                name=plugin.name, distribution=plugin.distribution, version=plugin.version, failure=plugin
-            )
+            owner = {"distribution": plugin.distribution, "version": plugin.version}
+            return PluginInfo(name=plugin.name, failure=plugin, **owner)
         return PluginInfo(
             name=plugin.name,
             distribution=plugin.distribution,
             version=plugin.version,
             backend=plugin.backend,
-            backend_availability=_probe(plugin.backend),
+            backend_availability=None if plugin.backend is None else probe(plugin.backend),
             compiler=plugin.compiler,
-            compiler_availability=_probe(plugin.compiler),
+            compiler_availability=None if plugin.compiler is None else probe(plugin.compiler),
         )
 
 

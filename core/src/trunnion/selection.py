@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from trunnion.errors import ArgumentTypeError, UnsupportedFeatureError
-from trunnion.registry import default_registry
+from trunnion.errors import ArgumentTypeError, BackendUnavailableError, UnsupportedFeatureError
+from trunnion.registry import Failure, attempt, default_registry, probe
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trunnion.contract.spec import BackendSpec, Capability, CompilerSpec
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
     from trunnion.registry import Registry
 
-__all__ = ["Choice", "choose_backend", "choose_compiler", "explain"]
+_Part = TypeVar("_Part")
+
+__all__ = ["Choice", "choose_backend", "choose_compiler", "explain", "load_part"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +76,9 @@ def _refusal(spec: BackendSpec, plan: LaunchPlan, program: KernelProgram, regist
     missing = _missing(spec, plan)
     if missing:
         return f"does not support {', '.join(sorted(missing))}"
-    probe = spec.probe()
-    if not probe.usable:
-        return probe.detail
+    found = probe(spec)
+    if not found.usable:
+        return found.detail
     if not any(_fits(compiler, spec, program) for compiler in registry.compilers()):
         languages = ", ".join(sorted({part.language for part in program.code}))
         known = sorted({language for compiler in registry.compilers() for language in compiler.languages})
@@ -117,6 +121,8 @@ def choose_backend(program: KernelProgram, name: str, plan: LaunchPlan, registry
     if not refusals:
         return registry.backend(name)  # says that none is installed
     text = "; ".join(f"{spec.name}: {reason}" for spec, reason in refusals)
+    if len(refusals) == 1 and not _missing(refusals[0][0], plan) and not probe(refusals[0][0]).usable:
+        raise BackendUnavailableError(refusals[0][0].name, "its plugin", refusals[0][1])
     nowhere = frozenset.intersection(*(_missing(spec, plan) for spec, _ in refusals))
     raise UnsupportedFeatureError("every installed backend", sorted(nowhere) or ["this program"], text)
 
@@ -145,5 +151,30 @@ def choose_compiler(
         spoken = sorted({part.language for part in program.code})
         hint = f"install a device compiler for it; see: trunnion backends ({backend.name} loads {backend.accepts})"
         raise UnsupportedFeatureError("every installed device compiler", spoken, hint)
-    usable = [spec for spec in fitting if spec.probe().usable]
+    usable = [spec for spec in fitting if probe(spec).usable]
     return min(usable or fitting, key=lambda spec: (-spec.auto_rank, spec.name))
+
+
+def load_part(spec: BackendSpec | CompilerSpec, loader: Callable[[], type[_Part]]) -> type[_Part]:
+    """Return the class behind one of a spec's loaders.
+
+    Parameters
+    ----------
+    spec
+        Whose it is.
+    loader
+        ``spec.load_wrapper``, ``spec.load_adapter`` or ``spec.load_compiler``.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If the loader raises, or returns no class; with the traceback.
+    """
+    found = attempt(loader)
+    if isinstance(found, Failure):
+        raise BackendUnavailableError(spec.name, "its plugin", found.reason, found.traceback)
+    if not isinstance(found, type):
+        raise BackendUnavailableError(
+            spec.name, "its plugin", f"a loader returned {type(found).__name__}, not a class"
+        )
+    return found

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+from trunnion.arguments import unallocatable
 from trunnion.errors import BackendUnavailableError, DeviceRequirementError
+from trunnion.model.interval import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,12 +61,18 @@ class TorchRuntime:
 
     def allocate(self, shape: tuple[int, ...], dtype: Any, device: int, stream: int) -> Any:
         """Return an uninitialised tensor, allocated under ``stream``; see `Runtime.allocate`."""
-        place = self._torch.device("cuda", device)
-        if stream == self._raw_stream(device):
-            return self._torch.empty(shape, dtype=dtype, device=place)
         torch: Any = self._torch  # torch's streams have no annotations
-        with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
-            return self._torch.empty(shape, dtype=dtype, device=place)
+        place = torch.device("cuda", device)
+        try:
+            if stream == self._raw_stream(device):
+                return torch.empty(shape, dtype=dtype, device=place)
+            with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
+                return torch.empty(shape, dtype=dtype, device=place)
+        except (RuntimeError, OverflowError, TypeError) as error:
+            # torch counts bytes in 64 bits, and says so in three ways; running out of memory is its own error.
+            if math.prod(shape) * dtype.itemsize <= INT64_MAX:
+                raise
+            raise unallocatable(shape) from error
 
     def guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``call``: a real driver has nothing to add."""

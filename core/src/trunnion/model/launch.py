@@ -34,8 +34,8 @@ MAX_BLOCK = (1024, 1024, 64)
 MAX_THREADS = 1024
 """The most threads of a block (ibid.)."""
 
-MAX_SMEM = 2**32 - 1
-"""The most bytes that ``CUlaunchConfig.sharedMemBytes``, an unsigned int, can say; a device allows far less."""
+MAX_SMEM = 2**31 - 1
+"""The most bytes that ``cuKernelSetAttribute``, which takes an int, can allow; a device allows far less."""
 
 _MAX_ARGUMENTS = 4096
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from trunnion.arguments import unallocatable
 from trunnion.errors import DeviceRequirementError
+from trunnion.model.interval import INT64_MAX
 from trunnion.sim.tensor import SimTensor, empty
 from trunnion.sim.trace import Allocated
 
@@ -77,6 +80,8 @@ class SimRuntime:
         ArgumentValueError
             If there is no such device.
         """
+        if math.prod(shape) * dtype.itemsize > INT64_MAX:
+            raise unallocatable(shape)
         tensor = empty(self._simulator, shape, dtype, device)
         nbytes = tensor.numel() * tensor.element_size()
         self._simulator.state.trace.add(Allocated(tensor.data_ptr(), nbytes, device, stream))

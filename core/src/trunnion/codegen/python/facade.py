@@ -1,4 +1,4 @@
-"""`DriverFacade`: the ten things that a Python launcher asks of a driver.
+"""`DriverFacade`: all that a Python launcher asks of a driver.
 
 A Python backend of somebody else's is this class and a `BackendSpec`; the emitter, the argument checks and the
 lifecycle come from core.

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LaunchFrame", "PythonProgram"]
 
-_DEFAULT_SMEM = 48 * 1024
-"""Dynamic shared memory that every kernel may use without asking (CUDA C++ Programming Guide)."""
-
 
 _BROKEN = (SyntaxError, ValueError, KeyError, ImportError, NameError, TypeError, AttributeError)
 """What executing a text can raise that is no launcher, or one for another version of this module."""
@@ -116,6 +113,7 @@ class Context(TensorChecks):
         self.unloaded = False
         self.closed_because = ""
         self.specs = module.launches
+        self.symbols = tuple(symbols)
         self.library = facade.load(image)
         with ExitStack() as undo:
             undo.callback(facade.unload, self.library)
@@ -148,12 +146,9 @@ class Context(TensorChecks):
                 return state
             entered = self.facade.enter(device)
             try:
-                state = [_DEFAULT_SMEM] * len(self.kernels)
+                state = [0] * len(self.kernels)
                 for spec in self.specs:
-                    wanted = spec.dynamic_smem_bytes or 0
-                    if wanted > state[spec.kernel]:
-                        self.facade.set_dynamic_smem(self.kernels[spec.kernel], device, wanted)
-                        state[spec.kernel] = wanted
+                    self._allow(state, device, spec.kernel, spec.dynamic_smem_bytes or 0)
                 self.states[device] = state
             finally:
                 if entered:
@@ -169,10 +164,19 @@ class Context(TensorChecks):
             If the program was closed meanwhile.
         """
         with self.lock:
-            state = self.preload(device)
-            if nbytes > state[kernel]:
-                self.facade.set_dynamic_smem(self.kernels[kernel], device, nbytes)
-                state[kernel] = nbytes
+            self._allow(self.preload(device), device, kernel, nbytes)
+
+    def _allow(self, state: list[int], device: int, kernel: int, nbytes: int) -> None:
+        """Raise a kernel's limit, never lower it.
+
+        How much a kernel has without asking depends on its static shared memory (``cuKernelSetAttribute``: the sum of
+        both is limited), so it always asks. Two names of a program may be one kernel: they share the limit.
+        """
+        if nbytes > state[kernel]:
+            self.facade.set_dynamic_smem(self.kernels[kernel], device, nbytes)
+            for alias, symbol in enumerate(self.symbols):
+                if symbol == self.symbols[kernel]:
+                    state[alias] = nbytes
 
     def shut(self, reason: str) -> list[int]:
         """Let no further call launch; return the devices that were in use."""
@@ -259,7 +263,7 @@ class PythonProgram(LoadedProgram):
         module = LauncherModule.execute(text, "launcher.py")
         self._context = Context(module, image, symbols, _Parts(facade, runtime))
         self._launch = module.make(self._context)
-        _forget_in_children(self._context)
+        _LOADED.add(self._context)
 
     @property
     def entry(self) -> Callable[..., Any]:
@@ -286,13 +290,13 @@ class PythonProgram(LoadedProgram):
         self._context.unload()
 
 
-def _forget_in_children(context: Context) -> None:
-    """Make a forked child refuse to launch: a CUDA context does not survive a fork."""
-    reference = weakref.ref(context)
+_LOADED: weakref.WeakSet[Context] = weakref.WeakSet()
+"""Every context of this process: a forked child must forget them, because a CUDA context does not survive a fork."""
 
-    def forget() -> None:
-        survivor = reference()
-        if survivor is not None:
-            survivor.forget()
 
-    os.register_at_fork(after_in_child=forget)
+def _forget_in_child() -> None:
+    for context in list(_LOADED):
+        context.forget()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

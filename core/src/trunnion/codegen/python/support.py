@@ -110,7 +110,10 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
     # A tensor has __index__ too, which would wait for the device behind the caller's back.
     if isinstance(value, bool) or hasattr(value, "data_ptr") or not hasattr(value, "__index__"):
         raise ArgumentTypeError(name, describe(value), f"an integer, {low} to {high}")
-    result = operator.index(value)
+    try:
+        result = operator.index(value)
+    except TypeError as error:  # an array of numbers has __index__, and refuses when it is called
+        raise ArgumentTypeError(name, describe(value), f"an integer, {low} to {high}") from error
     if not low <= result <= high:
         raise ArgumentValueError(name, describe(result), f"an integer, {low} to {high}")
     return result
@@ -143,7 +146,9 @@ def real(name: str, value: Any, limit: float, dtype: str) -> float:
         result = float(value)
     except OverflowError as error:
         raise ArgumentValueError(name, describe(value), f"a number that fits {dtype}") from error
-    if math.isfinite(result) and abs(result) >= limit:
+    # A wider float may be finite and lie beyond every double.
+    beyond = math.isinf(result) and value != result
+    if beyond or (math.isfinite(result) and abs(result) >= limit):
         raise ArgumentValueError(name, repr(result), f"a number that fits {dtype}")
     return result
 

@@ -1,0 +1,42 @@
+"""What callers pass to the library's own functions: checks, and errors that several parts raise."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from trunnion.errors import ArgumentTypeError, ArgumentValueError
+
+__all__ = ["expect", "unallocatable"]
+
+_T = TypeVar("_T")
+
+
+def expect(value: _T, kinds: type | tuple[type, ...], name: str, words: str) -> _T:
+    """Return ``value`` if it is of one of ``kinds``.
+
+    Parameters
+    ----------
+    value
+        What was passed.
+    kinds
+        The types that are allowed.
+    name
+        The argument's name.
+    words
+        What is allowed, for the message.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is of another type.
+    """
+    if isinstance(value, kinds):
+        return value
+    raise ArgumentTypeError(name, type(value).__name__, words)
+
+
+def unallocatable(shape: tuple[int, ...]) -> ArgumentValueError:
+    """Return the error of a call that asks for an output which is too large for any memory."""
+    return ArgumentValueError(
+        "", f"arguments that ask for an output of shape {shape}", "an output below 2**63 bytes"
+    )
