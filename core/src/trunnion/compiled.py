@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.contract.spec import Target
@@ -62,7 +63,7 @@ class CompiledProgram:
         self._spec = spec
         self._runtime = runtime
         self._lock = threading.Lock()
-        self._loaded: LoadedProgram | None = None
+        self._loaded: _Loaded | None = None
         self._closed = False
 
     # What it is ------------------------------------------------------------------------------------------------
@@ -166,7 +167,7 @@ class CompiledProgram:
 
     # Life ------------------------------------------------------------------------------------------------------
 
-    def _load(self) -> LoadedProgram:
+    def _load(self) -> _Loaded:
         loaded = self._loaded
         if loaded is not None:
             return loaded
@@ -175,7 +176,8 @@ class CompiledProgram:
                 raise LifecycleError("the program was closed; compile or load it again")
             if self._loaded is None:
                 runtime = self._runtime or default_runtime()
-                self._loaded = self._spec.load_adapter()(self._spec).load(self.artifact, runtime)
+                program = self._spec.load_adapter()(self._spec).load(self.artifact, runtime)
+                self._loaded = _Loaded(program, runtime.guarded(program.entry), runtime.guarded(program.call))
             return self._loaded
 
     def preload(self, device: int) -> None:
@@ -186,14 +188,14 @@ class CompiledProgram:
         DriverError
             If the driver refuses.
         """
-        self._load().preload(device)
+        self._load().program.preload(device)
 
     def close(self) -> None:
         """Wait for the program's launches, then unload it. Nothing else unloads; calling it again does nothing."""
         with self._lock:
             self._closed = True
             if self._loaded is not None:
-                self._loaded.close()
+                self._loaded.program.close()
 
     def __enter__(self) -> Self:
         return self
@@ -202,6 +204,13 @@ class CompiledProgram:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    program: LoadedProgram
+    entry: Callable[..., Any]
+    call: Callable[..., Any]
 
 
 def _program_of(artifact: Artifact) -> KernelProgram:

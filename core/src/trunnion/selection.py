@@ -77,8 +77,10 @@ def _refusal(spec: BackendSpec, plan: LaunchPlan, program: KernelProgram, regist
         return probe.detail
     if not any(_fits(compiler, spec, program) for compiler in registry.compilers()):
         languages = ", ".join(sorted({part.language for part in program.code}))
+        known = sorted({language for compiler in registry.compilers() for language in compiler.languages})
         return (
-            f"no installed device compiler makes of {languages} what it launches ({', '.join(spec.accepts)})"
+            f"no installed device compiler makes of {languages} what it launches ({', '.join(spec.accepts)}); "
+            f"they read {', '.join(known) or 'nothing'}"
         )
     return ""
 

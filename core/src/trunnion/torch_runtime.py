@@ -65,6 +65,10 @@ class TorchRuntime:
         with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
             return self._torch.empty(shape, dtype=dtype, device=place)
 
+    def guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``call``: a real driver has nothing to add."""
+        return call
+
     def presents_device(self, tensor: Any) -> bool:
         """Whether a tensor is a CUDA tensor."""
         return bool(tensor.is_cuda)

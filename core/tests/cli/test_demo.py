@@ -128,6 +128,32 @@ def test_a_wrong_body_turns_the_demo_red() -> None:
     assert not any(row["ok"] for row in rows(done))
 
 
+_WITH_A_SMALLER_BACKEND = """
+import dataclasses
+import trunnion
+from trunnion import Capability
+
+registry = trunnion.default_registry()
+whole = registry.backend("nvrtc")
+registry.register(dataclasses.replace(whole, name="smaller", targets={"cuda": frozenset({Capability.DYNAMIC_SHAPES})}))
+"""
+
+
+def test_what_a_backend_does_not_declare_it_refuses_and_that_is_not_red() -> None:
+    done = demo("--json", before=_WITH_A_SMALLER_BACKEND)
+    assert done.returncode == 0, done.stderr
+    found = {(row["backend"], row["name"]): (row["ok"], row["refused"]) for row in rows(done)}
+    assert found["smaller", "vector_add"] == (True, False)
+    assert found["smaller", "hopper_gemm"] == (False, True)
+    assert found["nvrtc", "hopper_gemm"] == (True, False)
+
+
+def test_a_backend_asked_for_by_name_must_run_everything() -> None:
+    done = demo("--backend", "smaller", before=_WITH_A_SMALLER_BACKEND)
+    assert done.returncode == 1
+    assert "1 of 2 as the reference says, 1 refused" in done.stdout
+
+
 def test_an_unknown_backend_is_one_message() -> None:
     done = demo("--backend", "nonsense")
     assert done.returncode == 1

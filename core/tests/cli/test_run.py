@@ -64,6 +64,7 @@ def test_the_report_for_people_says_the_same(program: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "simulated" in done.stdout
     assert "vector_add: grid" in done.stdout
+    assert "it has no body, so it computed nothing" in done.stdout
 
 
 def test_bodies_come_from_a_file(program: Path, tmp_path: Path) -> None:
@@ -72,6 +73,7 @@ def test_bodies_come_from_a_file(program: Path, tmp_path: Path) -> None:
     done = run(str(program), "--simulate", "--bodies", str(bodies))
     assert done.returncode == 0, done.stderr
     assert "ran" in done.stdout
+    assert "computed nothing" not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -86,6 +88,7 @@ def test_bodies_come_from_a_file(program: Path, tmp_path: Path) -> None:
         (["vector_add", "--simulate", "--bodies", "missing.py"], "ProgramError: --bodies: cannot read"),
         (["vector_add", "--simulate", "--backend", "nonsense"], "UnknownBackendError: "),
         (["vector_add", "--simulate", "--size", "m"], "ArgumentValueError: argument '--size'"),
+        (["vector_add", "--simulate", "--size", "m=3"], "ArgumentValueError: argument '--size'"),
         (["vector_add"], "DeviceRequirementError: needs a CUDA GPU"),
     ],
 )

@@ -39,3 +39,5 @@ def test_an_outcome_has_a_cell_for_every_column_and_json_for_every_fact() -> Non
     good = Outcome(name="x", backend="acme", device="d", ok=True, target="cuda:sm_90a", sha256="ab" * 32)
     assert good.digest_line() == f"{'ab' * 32}  acme/x"
     assert str(good.cells()[-1]) == "ok"
+    refused = Outcome(name="x", backend="acme", device="d", ok=False, refused=True)
+    assert str(refused.cells()[-1]) == "refused"

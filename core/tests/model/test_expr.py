@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -32,6 +33,9 @@ from trunnion.model.expr import (
     symbols,
 )
 from trunnion.model.interval import INT64, INT64_MAX, INT64_MIN, Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 N, M = symbols("n m")
 SMALL = Symbol("small", min=-4, max=4)
@@ -231,3 +235,19 @@ def test_a_symbol_that_no_call_could_give_a_value_is_refused(low: int, high: int
     with pytest.raises(ExprError, match="no multiple of 8"):
         Symbol("n", min=low, max=high, multiple_of=unit)
     assert Symbol("n", min=low, max=high + 1, multiple_of=unit).multiple_of == unit
+
+
+@pytest.mark.parametrize(
+    ("compare", "instead"),
+    [
+        (lambda: N < 3, "lt(a, b)"),
+        (lambda: N <= 3, "le(a, b)"),
+        (lambda: N > 3, "gt(a, b)"),
+        (lambda: N >= 3, "ge(a, b)"),
+        (lambda: N / 3, "ceildiv(a, b)"),
+    ],
+)
+def test_what_an_expression_cannot_do_says_what_can(compare: Callable[[], object], instead: str) -> None:
+    with pytest.raises(ExprError) as caught:
+        compare()
+    assert instead in str(caught.value)

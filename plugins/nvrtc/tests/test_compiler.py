@@ -124,6 +124,7 @@ def test_a_compile_error_says_everything() -> None:
 def test_a_kernel_that_is_not_in_the_source() -> None:
     error = refused(ADD, "subtract")
     assert "subtract" in error.log
+    assert "the program launches 'subtract'" in error.__notes__[0]
     assert error.line == 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +13,7 @@ import trunnion
 from trunnion.cli.place import choose_place
 from trunnion.cli.presentation import print_json, print_line, print_table, report_error
 from trunnion.cli.trial import COLUMNS, Compiled, failure, run_example, timed
-from trunnion.errors import ArtifactError, BackendUnavailableError, TrunnionError
+from trunnion.errors import ArtifactError, BackendUnavailableError, TrunnionError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,9 @@ def demo(
         print_json([outcome.facts() for outcome in outcomes])
     else:
         _show(place, outcomes)
-    if not all(outcome.ok for outcome in outcomes):
+    # A backend that is asked for by name must run everything; of the others, each may refuse what it does not declare.
+    accepted = [outcome.ok or (outcome.refused and not backend) for outcome in outcomes]
+    if not all(accepted) or not any(outcome.ok for outcome in outcomes):
         raise typer.Exit(1)
 
 
@@ -123,6 +125,8 @@ def _attempt(subject: _Subject, place: Place, save: Path | None) -> Outcome:
             compiled.program.artifact.save(save / subject.backend / subject.example)
         outcome = run_example(examples.load(subject.example), compiled, place)
         compiled.program.close()
+    except UnsupportedFeatureError as error:
+        return replace(failure(subject.example, subject.backend, place, error), refused=True)
     except TrunnionError as error:
         return failure(subject.example, subject.backend, place, error)
     return outcome
@@ -137,7 +141,7 @@ def _show(place: Place, outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         if outcome.sha256:
             print_line(outcome.digest_line())
-    good = sum(outcome.ok for outcome in outcomes)
-    print_line(
-        f"{good} of {len(outcomes)} as the reference says", "green" if good == len(outcomes) else "bold red"
-    )
+    good, refused = (sum(getattr(outcome, what) for outcome in outcomes) for what in ("ok", "refused"))
+    tail = f", {refused} refused" if refused else ""
+    colour = "green" if good and good + refused == len(outcomes) else "bold red"
+    print_line(f"{good} of {len(outcomes)} as the reference says{tail}", colour)

@@ -18,7 +18,7 @@ from trunnion.cli.inputs import parse_sizes, random_inputs, symbol_values
 from trunnion.cli.place import choose_place
 from trunnion.cli.presentation import print_json, print_line, print_table
 from trunnion.cli.trial import COLUMNS, Compiled, Outcome, run_example, timed
-from trunnion.errors import ProgramError, shorten
+from trunnion.errors import ArgumentValueError, ProgramError, shorten
 from trunnion.model.program import KernelProgram
 
 if TYPE_CHECKING:
@@ -71,11 +71,13 @@ def run_program(  # noqa: PLR0913 - a command's options are its parameters
         replaced = _bodies(bodies)
         compiled = subject.make()
         if subject.example is not None:
+            if sizes:
+                raise ArgumentValueError("--size", ", ".join(sizes), "none: an example brings its own inputs")
             example = dataclasses.replace(subject.example, bodies={**subject.example.bodies, **replaced})
             _report_example(run_example(example, compiled, place), as_json=as_json)
             return
         place.register(compiled.program, replaced)
-        report = _run_once(compiled, sizes, place)
+        report = _run_once(compiled, sizes, place, replaced)
     if as_json:
         print_json(report)
     else:
@@ -159,9 +161,12 @@ def _report_example(outcome: Outcome, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _run_once(compiled: Compiled, sizes: Mapping[str, int], place: Place) -> dict[str, Any]:
+def _run_once(
+    compiled: Compiled, sizes: Mapping[str, int], place: Place, named: Mapping[str, KernelBody]
+) -> dict[str, Any]:
     """Launch a program with random arguments, and return what can be said of it."""
     program = compiled.program
+    bodies = {kernel.symbol for kernel in program.artifact.manifest.kernels if kernel.name in named}
     signature = program.plan.signature
     values = symbol_values(signature, sizes)
     inputs = random_inputs(signature, values, place.device)
@@ -174,7 +179,7 @@ def _run_once(compiled: Compiled, sizes: Mapping[str, int], place: Place) -> dic
         "target": str(program.target),
         "device": place.label,
         "sizes": {symbol.name: value for symbol, value in values.items()},
-        "launches": [_describe(launch) for launch in seen]
+        "launches": [_describe(launch, ran=launch.kernel in bodies) for launch in seen]
         if seen is not None
         else len(program.plan.launches),
         "outputs": [
@@ -185,11 +190,12 @@ def _run_once(compiled: Compiled, sizes: Mapping[str, int], place: Place) -> dic
     }
 
 
-def _describe(launch: Launched) -> str:
+def _describe(launch: Launched, *, ran: bool) -> str:
     """Return one launch, as the simulated driver saw it."""
     sizes = [f"grid {launch.grid}", f"block {launch.block}"]
     if launch.cluster is not None:
         sizes.append(f"cluster {launch.cluster}")
     if launch.dynamic_smem_bytes:
         sizes.append(f"{launch.dynamic_smem_bytes} bytes of dynamic shared memory")
-    return f"{launch.kernel}: {', '.join(sizes)}, {len(launch.parameters)} parameters"
+    body = "" if ran else "; it has no body, so it computed nothing"
+    return f"{launch.kernel}: {', '.join(sizes)}, {len(launch.parameters)} parameters{body}"

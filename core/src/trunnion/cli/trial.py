@@ -64,6 +64,9 @@ class Outcome:
     ok: bool
     """Whether it ran and, if there is a reference, agrees with it."""
 
+    refused: bool = False
+    """Whether the backend does not declare what the program needs, and so refused it as it should."""
+
     target: str = ""
     """What it was compiled for; empty if it was not."""
 
@@ -98,11 +101,15 @@ class Outcome:
         """Return the outcome for a table with `COLUMNS`; the digest is cut, `digest_line` has all of it."""
         seconds = "loaded" if self.compile_seconds is None else f"{self.compile_seconds * 1e3:.0f} ms"
         numbers = ["-" if n is None else f"{n:.3g}" for n in (self.largest_error, self.tolerance)]
-        verdict = Text("ok", style="green") if self.ok else Text("WRONG", style="bold red")
         launches = "-" if self.launches is None else str(self.launches)
         compiled = seconds if self.target else "-"
         head = [self.name, self.backend, self.target or "-", self.device, compiled, launches]
-        return [*head, *numbers, self.sha256[:_SHOWN_DIGITS] or "-", verdict]
+        return [*head, *numbers, self.sha256[:_SHOWN_DIGITS] or "-", self._verdict()]
+
+    def _verdict(self) -> Text:
+        if self.refused:
+            return Text("refused", style="yellow")
+        return Text("ok", style="green") if self.ok else Text("WRONG", style="bold red")
 
 
 def timed(make: Callable[[], CompiledProgram]) -> Compiled:

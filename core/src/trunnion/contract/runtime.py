@@ -57,6 +57,13 @@ class Runtime(Protocol):
             recycled on another stream may still be in use there.
         """
 
+    def guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what is to be called in place of a launcher; on real devices the launcher itself.
+
+        A simulated driver that runs in Python can only return a status to a launcher, as a driver does; here it gets
+        the chance to raise what really happened.
+        """
+
     def presents_device(self, tensor: Any) -> bool:
         """Whether a tensor lies on the kind of device that this runtime launches on."""
 

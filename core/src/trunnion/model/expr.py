@@ -91,6 +91,21 @@ class Expr:
     def __neg__(self) -> Expr:
         return binary(Op.SUB, 0, self)
 
+    def __lt__(self, other: object) -> NoReturn:
+        raise ExprError("values are compared by lt(a, b), not by a < b", field="expression")
+
+    def __le__(self, other: object) -> NoReturn:
+        raise ExprError("values are compared by le(a, b), not by a <= b", field="expression")
+
+    def __gt__(self, other: object) -> NoReturn:
+        raise ExprError("values are compared by gt(a, b), not by a > b", field="expression")
+
+    def __ge__(self, other: object) -> NoReturn:
+        raise ExprError("values are compared by ge(a, b), not by a >= b", field="expression")
+
+    def __truediv__(self, other: object) -> NoReturn:
+        raise ExprError("integers are divided by a // b or ceildiv(a, b), not by a / b", field="expression")
+
     def __bool__(self) -> NoReturn:
         raise ExprError(
             "an expression has no truth value before a call; use eq(), lt(), select() to build one"

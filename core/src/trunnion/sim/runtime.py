@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -80,6 +81,10 @@ class SimRuntime:
         nbytes = tensor.numel() * tensor.element_size()
         self._simulator.state.trace.add(Allocated(tensor.data_ptr(), nbytes, device, stream))
         return tensor
+
+    def guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that calls ``call`` and raises what handlers and kernel bodies raised inside."""
+        return functools.partial(self._simulator.call, call)
 
     def presents_device(self, tensor: Any) -> bool:
         """Whether a tensor is a simulated one; a CUDA tensor of another library is not."""

@@ -87,6 +87,12 @@ class _Job:
     def _refusal(self, log: str) -> CompileError:
         text = self.code.source if isinstance(self.code.source, str) else ""
         error = CompileError(self.compiler, log, text, self.options, self.arch, self._line(log))
+        if "__nv_name_map" in log:
+            names = ", ".join(shorten(name) for name in self.kernels)
+            error.add_note(
+                f"hint: the program launches {names}; lines of __nv_name_map look these names up in the source, "
+                "and there one is missing, ambiguous or no kernel"
+            )
         missing = re.search(r'(?:could not|cannot) open source file "([^"\n]+)"', log)
         if missing:
             error.add_note(

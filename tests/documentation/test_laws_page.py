@@ -1,0 +1,17 @@
+"""The manual's page of laws says what the suite checks: the same ids, the same sentences, in the same order."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from trunnion.testing.laws import catalogue
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "laws.md"
+_ROW = re.compile(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", re.MULTILINE)
+
+
+def test_the_page_lists_every_law_in_its_own_words() -> None:
+    rows = _ROW.findall(PAGE.read_text("utf-8"))
+    laws = catalogue().laws.values()
+    assert rows == [(law.id, law.sentence, ", ".join(sorted(law.requires)) or "—") for law in laws]
