@@ -336,7 +336,8 @@ class ParameterMismatchError(TrunnionError, ValueError):
         what = "its parameters" if self.ordinal < 0 else f"parameter {self.ordinal}"
         return (
             f"kernel {shorten(self.kernel)}, {what}: the program passes {self.declared}, "
-            f"the compiled kernel takes {self.actual}; correct the launch's args (an expression is int64 unless cast) or the declaration"
+            f"the compiled kernel takes {self.actual}; "
+            "correct the launch's args (an expression is int64 unless cast) or the declaration"
         )
 
 
