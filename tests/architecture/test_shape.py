@@ -156,7 +156,13 @@ def test_mutable_globals_lets_pass(text: str) -> None:
 def test_stray_packages_sees(path: str) -> None:
     assert list(stray_packages([path]))
     assert not list(
-        stray_packages(["core/src/trunnion/__init__.py", "plugins/acme/src/trunnion_acme/__init__.py"])
+        stray_packages(
+            [
+                "core/src/trunnion/__init__.py",
+                "plugins/acme/src/trunnion_acme/__init__.py",
+                "tests/third_party/acme_backend/src/trunnion_acme/__init__.py",
+            ]
+        )
     )
 
 

@@ -1,4 +1,7 @@
-"""Every Python block of the manual and of the read-me files runs, each page in a fresh process without a GPU."""
+"""Every page of the manual and every read-me file runs as it stands: pasted into a fresh Python, with no GPU.
+
+Nothing is set up for a page: what it needs, its own blocks bring.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,6 @@ import trunnion
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_PROLOGUE = "from trunnion import sim\nsim.start().torch_mode().__enter__()\nimport trunnion\n"
 
 
 def python_blocks(text: str) -> list[tuple[int, str]]:
@@ -30,7 +32,7 @@ def page_source(name: str, text: str) -> str:
         f"exec(compile({chr(10) * (line - 1) + code!r}, {name!r}, 'exec'), names)"
         for line, code in python_blocks(text)
     ]
-    return "\n".join([_PROLOGUE, "names = {'__name__': 'page', 'trunnion': trunnion}", *steps])
+    return "\n".join(["names = {'__name__': '__main__'}", *steps])
 
 
 def _run(source: str) -> subprocess.CompletedProcess[str]:

@@ -140,7 +140,10 @@ def stray_packages(paths: Collection[str]) -> Iterator[str]:
         roots = parent in (".", "core", "plugins", "core/src") or (
             parent.startswith("plugins/") and parent.count("/") == 1
         )
-        beside_tests = "tests" in PurePosixPath(parent).parts
+        folders = PurePosixPath(parent).parts
+        beside_tests = (
+            "tests" in folders and "src" not in folders
+        )  # below src: a distribution that a test installs
         if path.endswith("__init__.py") and (roots or beside_tests):
             yield f"{path}: makes a package of a folder that must not be one"
 

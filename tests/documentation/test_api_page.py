@@ -1,0 +1,57 @@
+"""The manual's page of the API has everything that `trunnion` exports, and what a body or a backend is written with."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import trunnion
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text("utf-8")
+_MODULE = re.compile(r"^\.\. automodule:: (\S+)\n(?:   :members: (.+)\n)?", re.MULTILINE)
+_MORE = {
+    "trunnion.codegen.python.dialect.Dialect",
+    "trunnion.codegen.python.emitter.emit_launcher",
+    "trunnion.codegen.python.facade.DriverFacade",
+    "trunnion.codegen.python.program.PythonProgram",
+    "trunnion.image.match.match_parameters",
+    "trunnion.sim.bodies.KernelCall",
+    "trunnion.sim.memory.BoundMemory",
+    "trunnion.sim.simulator.Simulator",
+    "trunnion.sim.start",
+    "trunnion.sim.tiled_view.TiledView",
+    "trunnion.sim.trace.Launched",
+    "trunnion.sim.trace.CallRefused",
+}
+
+
+def documented() -> set[str]:
+    """Return what the page's directives show: of a module what they name, else all that it exports."""
+    shown = set()
+    for name, members in _MODULE.findall(PAGE):
+        names = members.split(", ") if members else import_module(name).__all__
+        shown |= {f"{name}.{member}" for member in names}
+    return shown
+
+
+@pytest.mark.parametrize("name", [name for name in trunnion.__all__ if name != "__version__"])
+def test_what_the_package_exports_is_on_the_page(name):
+    value = getattr(trunnion, name)
+    home = getattr(value, "__module__", "")
+    if home.startswith("pluggy"):  # a marker of pluggy's: an instance, which has no module of its own
+        home = "trunnion.hookspecs"
+    assert f"{home}.{name}" in documented()
+
+
+@pytest.mark.parametrize("path", sorted(_MORE))
+def test_what_bodies_and_backends_are_written_with_is_on_the_page(path):
+    assert path in documented()
+
+
+def test_every_name_on_the_page_exists():
+    for path in documented():
+        module, _, name = path.rpartition(".")
+        assert hasattr(import_module(module), name), path

@@ -1,0 +1,53 @@
+"""What this distribution announces to trunnion. Importing it imports nothing that needs a driver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.contract.spec import BackendSpec, Capability
+from trunnion.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from trunnion.contract.adapter import KernelAdapter
+    from trunnion.contract.source import SourceWrapper
+
+__all__ = ["SPEC", "trunnion_register_backends"]
+
+
+def _wrapper() -> type[SourceWrapper]:
+    from trunnion_acme.wrapper import AcmeWrapper  # here: discovery must stay cheap
+
+    return AcmeWrapper
+
+
+def _adapter() -> type[KernelAdapter]:
+    from trunnion_acme.adapter import AcmeAdapter
+
+    return AcmeAdapter
+
+
+SPEC = BackendSpec(
+    name="acme",
+    contract_version=1,
+    targets={
+        "cuda": frozenset(
+            {
+                Capability.DYNAMIC_SHAPES,
+                Capability.STRIDED_TENSORS,
+                Capability.MULTI_LAUNCH,
+                Capability.TMA_TILED,
+                Capability.AOT,
+            }
+        )
+    },
+    accepts=("cubin",),
+    load_wrapper=_wrapper,
+    load_adapter=_adapter,
+    summary="launches cubins from Python, through ctypes; a sample",
+)
+
+
+@hookimpl
+def trunnion_register_backends() -> list[BackendSpec]:
+    """Announce the backend ``acme``."""
+    return [SPEC]
