@@ -378,18 +378,19 @@ class Registry:
         return self._loaded.setdefault(name, plugin)
 
     @staticmethod
-    def _describe(plugin: _Plugin | Unavailable) -> PluginInfo:
-        if isinstance(plugin, Unavailable):
-            owner = {"distribution": plugin.distribution, "version": plugin.version}
-            return PluginInfo(name=plugin.name, failure=plugin, **owner)
+    def _describe(found: _Plugin | Unavailable) -> PluginInfo:
+        if isinstance(found, Unavailable):
+            return PluginInfo(
+                name=found.name, distribution=found.distribution, version=found.version, failure=found
+            )
         return PluginInfo(
-            name=plugin.name,
-            distribution=plugin.distribution,
-            version=plugin.version,
-            backend=plugin.backend,
-            backend_availability=None if plugin.backend is None else probe(plugin.backend),
-            compiler=plugin.compiler,
-            compiler_availability=None if plugin.compiler is None else probe(plugin.compiler),
+            name=found.name,
+            distribution=found.distribution,
+            version=found.version,
+            backend=found.backend,
+            backend_availability=None if found.backend is None else probe(found.backend),
+            compiler=found.compiler,
+            compiler_availability=None if found.compiler is None else probe(found.compiler),
         )
 
 
