@@ -154,6 +154,24 @@ class Simulator:
         self._state.activate(device)
         return device
 
+    @contextmanager
+    def current(self, device: int) -> Iterator[None]:
+        """Make a device's primary context current in the calling thread, as a tensor library may have left it.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is no such device.
+        """
+        self.device(device)
+        stack = self._state.stack()
+        depth = len(stack)
+        stack.append(self._state.contexts[device])
+        try:
+            yield
+        finally:
+            del stack[depth:]
+
     def new_stream(self, device: int = 0) -> int:
         """Return the handle of a new stream.
 

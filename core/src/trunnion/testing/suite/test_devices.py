@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume
@@ -91,11 +93,17 @@ def on(value: object, device: int) -> object:
 
 @law("N3", given=_any)
 def every_device(harness: Harness, scenario: Scenario) -> None:
-    """One loaded program launches on each device, wherever the calls before went, on the null stream too."""
+    """A program launches on each device, on the null stream too, whatever context is current, and leaves that alone."""
+    simulator = harness.simulator
     with harness.loaded(scenario.program) as loaded:
-        for device in (0, 1, 0):
+        for device, current in itertools.product((0, 1, 0), (None, 0, 1)):
             moved = Scenario(scenario.program, _moved(scenario.call, device))
-            expected, observed = _good_call(harness, loaded, moved, stream=0)
+            with nullcontext() if current is None else simulator.current(current):
+                before = tuple(simulator.state.stack())
+                expected, observed = _good_call(harness, loaded, moved, stream=0)
+                harness.require(
+                    tuple(simulator.state.stack()) == before, "the current context is another one"
+                )
             got = {launch.device for launch in observed.launches}
             harness.require(got == {expected.device} == {device}, f"launched on {got}, expected {device}")
 
