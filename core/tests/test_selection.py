@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from trunnion import Capability, DeviceCode, ProgramBuilder, explain, symbols
 from trunnion.contract.spec import Availability, BackendSpec, CompilerSpec
-from trunnion.errors import ArgumentTypeError, UnknownBackendError, UnsupportedFeatureError
+from trunnion.errors import (
+    ArgumentTypeError,
+    BackendUnavailableError,
+    UnknownBackendError,
+    UnsupportedFeatureError,
+)
 from trunnion.registry import Registry
-from trunnion.selection import choose_backend, choose_compiler
+from trunnion.selection import choose_backend, choose_compiler, load_part
 
 
 def never():
@@ -138,3 +145,30 @@ def test_the_compiler_follows_from_language_and_image():
     assert caught.value.features == ("fortran",)
     with pytest.raises(UnsupportedFeatureError):
         choose_compiler(program(), "ptx", host, plugins)
+
+
+@pytest.mark.parametrize("answer", ["raises", None, 5])
+def test_a_probe_that_breaks_the_contract_hurts_nobody_else(answer):
+    def broken():
+        if answer == "raises":
+            raise RuntimeError("no such library")
+        return answer
+
+    good = backend("good", DYNAMIC)
+    plugins = registry(replace(backend("bad", DYNAMIC, rank=9), probe=broken), good, compiler())
+    plugins.register(replace(compiler("badcc", rank=9), probe=broken))
+    assert choose(program(), plugins) == "good"
+    assert choose_compiler(program(), None, good, plugins).name == "cc"
+    reasons = {choice.backend: choice.reason for choice in explain(program(), registry=plugins)}
+    assert "its probe failed" in reasons["bad"]
+
+
+def test_a_loader_that_fails_is_an_unavailable_backend():
+    spec = backend("a", DYNAMIC)
+    with pytest.raises(BackendUnavailableError) as caught:
+        load_part(spec, spec.load_wrapper)
+    assert caught.value.name == "a"
+    assert "must not import" in caught.value.details
+    with pytest.raises(BackendUnavailableError, match="not a class"):
+        load_part(spec, lambda: 5)
+    assert load_part(spec, lambda: int) is int
