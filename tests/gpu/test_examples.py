@@ -199,3 +199,32 @@ def test_two_devices():
         assert torch.equal(results[0], a + a)
         with pytest.raises(errors.ArgumentValueError):
             program(a, a.to("cuda:0"))
+
+
+def test_static_and_dynamic_shared_memory_together():
+    """40 KiB and 20 KiB: more than a kernel has without asking, though the dynamic part alone is not."""
+    source = """
+    extern "C" __global__ void sums(const float* x, float* y) {
+      __shared__ float fixed[10240];
+      extern __shared__ float given[];
+      for (int i = threadIdx.x; i < 10240; i += blockDim.x) fixed[i] = x[0];
+      for (int i = threadIdx.x; i < 5120; i += blockDim.x) given[i] = x[1];
+      __syncthreads();
+      if (threadIdx.x == 0) { y[0] = fixed[10239] + given[5119]; }
+    }"""
+    p = trunnion.ProgramBuilder("sums", trunnion.DeviceCode("cuda", source))
+    x, y = p.input("x", "float32", (2,)), p.output("y", "float32", (1,))
+    p.launch("sums", args=(x, y), grid=1, block=128, dynamic_smem_bytes=20 * 1024)
+    with trunnion.compile(p.build(), backend="nvrtc") as program:
+        assert program(torch.tensor([1.0, 2.0], device="cuda")).item() == 3.0
+
+
+def test_an_explicit_stream_is_used_and_its_memory_is_its_own():
+    with trunnion.compile(examples.load("vector_add").program, backend="nvrtc") as program:
+        a, b = random(1_000_003), random(1_000_003)
+        torch.cuda.synchronize()
+        stream = torch.cuda.Stream()
+        for handle in (stream, stream.cuda_stream):
+            result = program(a, b, stream=handle)
+            stream.synchronize()
+            assert torch.equal(result, a + b)
