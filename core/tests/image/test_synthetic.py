@@ -70,8 +70,10 @@ def test_the_reader_finds_what_was_written(kernels: list[SyntheticKernel], arch:
 @example(layouts=[(1, 1), (1, 64), (11, 128), (4200, 64), (8, 1)])  # from 0: above the threshold, else below
 @example(layouts=[(128, 128), (4224, 1)])  # from 0: exactly the threshold, at 0x160: above
 @example(
-    layouts=[(1, 1), (1, 64), (104, 64), (11, 128), (256, 128), (256, 128), (64, 128)]
-    + [(314, 64), (320, 1), (384, 1), (578, 1), (577, 64), (563, 64), (558, 1)]
+    layouts=[
+        *((1, 1), (1, 64), (104, 64), (11, 128), (256, 128), (256, 128), (64, 128)),
+        *((314, 64), (320, 1), (384, 1), (578, 1), (577, 64), (563, 64), (558, 1)),
+    ]
 )
 @given(layouts=st.lists(st.tuples(st.integers(1, 600), st.sampled_from((1, 2, 4, 8, 64, 128))), max_size=20))
 def test_packed_parameters_are_aligned_where_the_hardware_puts_them(layouts: list[tuple[int, int]]) -> None:
