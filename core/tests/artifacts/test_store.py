@@ -103,10 +103,22 @@ def replace_by_file(entry: Path) -> None:
     entry.write_bytes(b"")
 
 
+def replace_by_link(entry: Path) -> None:
+    shutil.rmtree(entry)
+    entry.symlink_to(entry.with_name("nothing"))
+
+
+def replace_by_loop(entry: Path) -> None:
+    shutil.rmtree(entry)
+    entry.symlink_to(entry)
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "flipped": flip,
     "no manifest": lambda entry: (entry / "manifest.json").unlink(),
     "a file": replace_by_file,
+    "a dangling link": replace_by_link,
+    "a link to itself": replace_by_loop,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -38,6 +39,12 @@ def test_backends_imports_no_tensor_library() -> None:
     done = trunnion("backends", "--json", after=heavy)
     assert done.returncode == 0, done.stderr
     assert isinstance(json.loads(done.stdout), list)
+
+
+def test_the_version_is_the_packages() -> None:
+    done = trunnion("--version")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"trunnion {version('trunnion')}\n"
 
 
 def test_help_lists_the_commands() -> None:

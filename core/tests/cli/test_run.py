@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trunnion import examples
+from trunnion import DeviceCode, ProgramBuilder, Symbol, examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,12 +90,50 @@ def test_bodies_come_from_a_file(program: Path, tmp_path: Path) -> None:
         (["vector_add", "--simulate", "--size", "m"], "ArgumentValueError: argument '--size'"),
         (["vector_add", "--simulate", "--size", "m=3"], "ArgumentValueError: argument '--size'"),
         (["vector_add"], "DeviceRequirementError: needs a CUDA GPU"),
+        (["", "--simulate"], "ProgramError: got '', expected a file"),
     ],
 )
 def test_what_is_wrong_is_one_message(words: list[str], error: str) -> None:
     done = run(*words)
     assert done.returncode == 1
     assert done.stderr.startswith(error), done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("value", [2**31, 10**12, 10**20 - 1, -1])
+def test_a_size_beyond_its_symbols_bounds_is_one_message(program: Path, value: int) -> None:
+    done = run(str(program), "--simulate", "--size", f"n={value}")
+    assert done.returncode == 1
+    assert done.stderr.startswith("ArgumentValueError: argument '--size'"), done.stderr
+    assert str(value) in done.stderr
+    assert str(2**31 - 1) in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("value", [10**12, 10**18])
+def test_tensors_that_no_memory_holds_are_one_message(tmp_path: Path, value: int) -> None:
+    code = DeviceCode("cuda", 'extern "C" __global__ void copy(const float* x, float* y) {}')
+    p = ProgramBuilder("copy", code)
+    n = Symbol("n")
+    x, y = p.input("x", "float32", (n,)), p.output("y", "float32", (n, 64))
+    p.launch("copy", args=(x, y), grid=1, block=32)
+    path = tmp_path / "copy.json"
+    path.write_text(p.build().to_json(), "utf-8")
+    done = run(str(path), "--simulate", "--size", f"n={value}")
+    assert done.returncode == 1
+    assert done.stderr.startswith("ArgumentValueError: argument '--size'"), done.stderr
+    assert str(value * 260) in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("bodies", ["{'vector_add': 5}", "{5: print}"])
+def test_a_body_that_is_no_function_is_refused_by_name(program: Path, tmp_path: Path, bodies: str) -> None:
+    path = tmp_path / "bodies.py"
+    path.write_text(f"BODIES = {bodies}\n", "utf-8")
+    done = run(str(program), "--simulate", "--bodies", str(path))
+    assert done.returncode == 1
+    assert done.stderr.startswith("ProgramError: --bodies: "), done.stderr
+    assert ("'vector_add'" if "vector" in bodies else "5") in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trunnion.errors import ProgramError
-from trunnion.image import pack_parameters, parameter_base
+from trunnion.image import ParameterLayout, pack_parameters, parameter_base, place_parameters
 from trunnion.image.layout import arch_number
 
 # Two 128-byte tensor maps, each 64-byte aligned, around an int, then a pointer.
@@ -35,8 +35,27 @@ def test_many_bytes_move_the_parameters_before_hopper() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("layouts", "base", "offsets"),
+    [
+        ([(1, 1), (128, 128), (4096, 1)], 0x160, [0, 32, 160]),  # 4352 bytes from zero, fewer in place
+        ([(1, 1), (128, 128), (4097, 1)], 0x1A80, [0, 128, 256]),  # 4353 bytes from zero, 4257 at 0x160
+        ([(128, 128), (4224, 1)], 0x160, [32, 160]),  # 4352 bytes from zero, more in place
+        ([(128, 128), (4225, 1)], 0x1A80, [0, 128]),
+        ([(1, 1), (256, 256), (3841, 1)], 0x1A80, [0, 256, 512]),
+    ],
+)
+def test_the_size_from_zero_decides(layouts: list[tuple[int, int]], base: int, offsets: list[int]) -> None:
+    place = place_parameters(layouts, "sm_80")
+    assert (place.base, [parameter.offset for parameter in place.parameters]) == (base, offsets)
+    assert place.wide is (base == 0x1A80)
+    assert place_parameters(layouts, "sm_90").wide is place.wide
+    assert pack_parameters(layouts, "sm_80") == place.parameters
+
+
 def test_no_parameters_are_no_table() -> None:
     assert pack_parameters([]) == ()
+    assert place_parameters([], "sm_80") == ParameterLayout(0x160, False, ())
 
 
 @pytest.mark.parametrize("layout", [(0, 1), (-1, 1), (4, 0), (4, -4), (4, 3)])

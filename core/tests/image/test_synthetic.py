@@ -6,12 +6,12 @@ import hashlib
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trunnion.contract.compiler import ImageParameter
 from trunnion.errors import ProgramError
-from trunnion.image import SyntheticKernel, pack_parameters, read_cubin, synthetic_cubin
+from trunnion.image import SyntheticKernel, pack_parameters, place_parameters, read_cubin, synthetic_cubin
 from trunnion.image.elf import read_elf
 from trunnion.image.nvinfo import WIDE_THRESHOLD, Key, read_attributes
 
@@ -67,10 +67,22 @@ def test_the_reader_finds_what_was_written(kernels: list[SyntheticKernel], arch:
 
 
 @settings(max_examples=30)
+@example(layouts=[(1, 1), (1, 64), (11, 128), (4200, 64), (8, 1)])  # from 0: above the threshold, else below
+@example(layouts=[(128, 128), (4224, 1)])  # from 0: exactly the threshold, at 0x160: above
+@example(
+    layouts=[
+        *((1, 1), (1, 64), (104, 64), (11, 128), (256, 128), (256, 128), (64, 128)),
+        *((314, 64), (320, 1), (384, 1), (578, 1), (577, 64), (563, 64), (558, 1)),
+    ]
+)
 @given(layouts=st.lists(st.tuples(st.integers(1, 600), st.sampled_from((1, 2, 4, 8, 64, 128))), max_size=20))
 def test_packed_parameters_are_aligned_where_the_hardware_puts_them(layouts: list[tuple[int, int]]) -> None:
     for arch in ARCHS:
-        kernel = SyntheticKernel(name="k", parameters=pack_parameters(layouts, arch))
+        place = place_parameters(layouts, arch)
+        base = place.base if layouts else None
+        kernel = SyntheticKernel(
+            name="k", parameters=place.parameters, parameter_base=base, wide=place.wide if layouts else None
+        )
         found = read_cubin(synthetic_cubin([kernel], arch)).kernels[0]
         assert [parameter.size for parameter in found.parameters] == [size for size, _ in layouts]
         assert all(
@@ -91,6 +103,7 @@ def test_equal_arguments_give_equal_bytes_and_every_field_counts() -> None:
         {"max_cluster_blocks": 4},
         {"registers": 255},
         {"wide": True},
+        {"parameter_base": 0x160},
     ]
     digests = {
         hashlib.sha256(synthetic_cubin([SyntheticKernel(**{**base, **variant})])).hexdigest()
@@ -127,6 +140,7 @@ def test_a_file_of_a_thousand_kernels_keeps_its_order() -> None:
     ("fields", "field"),
     [
         ({"name": ""}, "name"),
+        ({"name": "k", "parameter_base": 8}, "parameter_base"),
         ({"name": "a\0b"}, "name"),
         ({"name": "\ud800"}, "name"),
         ({"parameters": (ImageParameter(1, 0, 4),)}, "parameters"),

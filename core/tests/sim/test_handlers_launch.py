@@ -3,6 +3,7 @@ import threading
 
 import pytest
 
+from trunnion.image import SyntheticKernel, synthetic_cubin
 from trunnion.sim.abi import AccessPolicyWindowStruct, LaunchAttributeId, LaunchAttributeStruct
 from trunnion.sim.launch_attributes import AccessPolicyWindow, AccessProperty, LaunchAttributes
 from trunnion.sim.state import PER_THREAD_STREAM
@@ -124,6 +125,25 @@ def test_a_block_fits_the_kernels_own_bounds(library):
     assert library.launch(bounded, block=(129, 1, 1)) is Status.INVALID_VALUE
     assert library.launch(required, block=(64, 1, 1)) is Status.SUCCESS
     assert library.launch(required, block=(32, 1, 1)) is Status.INVALID_VALUE
+
+
+@pytest.mark.parametrize(
+    ("registers", "threads", "fits"),
+    [
+        (64, 1024, True),
+        (65, 1024, False),  # 72 of each thread: registers are given out by eights
+        (72, 896, True),  # 28 warps of 2304
+        (72, 897, False),  # 29 warps, though the last has one thread
+        (255, 256, True),
+        (255, 257, False),
+        (None, 1024, True),
+    ],
+)
+def test_a_blocks_registers_fit_the_multiprocessor(library, simulator, registers, threads, fits):
+    image = synthetic_cubin([SyntheticKernel(name="hungry", registers=registers)])
+    status = library.launch(library.kernel("hungry", library.library(image)), block=(threads, 1, 1))
+    assert status is (Status.SUCCESS if fits else Status.LAUNCH_OUT_OF_RESOURCES)
+    assert len(launched(simulator)) == fits
 
 
 def test_a_kernels_own_cluster_holds(library, simulator):

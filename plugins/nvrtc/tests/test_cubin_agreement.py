@@ -19,6 +19,7 @@ from trunnion.image import (
     KernelInfo,
     SyntheticKernel,
     pack_parameters,
+    place_parameters,
     read_cubin,
     synthetic_cubin,
 )
@@ -83,10 +84,31 @@ LAYOUTS: dict[str, list[tuple[int, int]]] = {
 HOPPER_LAYOUTS = {"clustered": [POINTER], "ranked": [POINTER], "blocked": [POINTER]}
 
 
+# Around 4352 bytes, counted from zero and counted in place.
+EDGES: dict[str, list[tuple[int, int]]] = {
+    "fewer_in_place": [(1, 1), (128, 128), (4096, 1)],
+    "wide_for_its_gap": [(1, 1), (128, 128), (4097, 1)],
+    "more_in_place": [(128, 128), (4224, 1)],
+    "one_too_many": [(128, 128), (4225, 1)],
+    "beyond_every_base": [(1, 1), (256, 256), (3840, 1)],
+    "wide_beyond_every_base": [(1, 1), (256, 256), (3841, 1)],
+}
+
+
+def edge_source() -> str:
+    text = ""
+    for name, layouts in EDGES.items():
+        kinds = [f"{name}_{ordinal}" for ordinal in range(len(layouts))]
+        for kind, (size, alignment) in zip(kinds, layouts, strict=True):
+            text += f"struct alignas({alignment}) {kind} {{ char bytes[{size}]; }};\n"
+        text += f'extern "C" __global__ void {name}({", ".join(kinds)}) {{}}\n'
+    return text
+
+
 @cache
-def compiled(arch: str) -> bytes:
+def compiled(arch: str, source: str = SOURCE) -> bytes:
     """Compile the source with NVRTC itself, not with the plugin that this file lies beside."""
-    status, program = nvrtc.nvrtcCreateProgram(SOURCE.encode(), b"agreement.cu", 0, [], [])
+    status, program = nvrtc.nvrtcCreateProgram(source.encode(), b"agreement.cu", 0, [], [])
     assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS
     options = [f"--gpu-architecture={arch}".encode()]
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
@@ -190,6 +212,25 @@ def test_the_writer_says_what_the_compiler_says(arch: str) -> None:
                 read_attributes(elf.contents(its), its.name) for elf, its in ((ours, mine), (real, theirs))
             ]
             assert comparable(records[0]) == comparable(records[1]), mine.name
+
+
+@pytest.mark.parametrize("arch", ["sm_75", *ARCHS])
+def test_the_place_and_the_records_at_the_edge_are_the_compilers(arch: str) -> None:
+    data = compiled(arch, edge_source())
+    places = {name: place_parameters(layouts, arch) for name, layouts in EDGES.items()}
+    kernels = [
+        SyntheticKernel(name=name, parameters=place.parameters, parameter_base=place.base, wide=place.wide)
+        for name, place in places.items()
+    ]
+    for name, place in places.items():
+        records = []
+        for image in (data, synthetic_cubin(kernels, arch)):
+            found = kernel(read_cubin(image), name)
+            assert (found.parameter_base, found.parameters) == (place.base, place.parameters), name
+            elf = read_elf(image)
+            its = section(elf, f".nv.info.{name}")
+            records.append(comparable(read_attributes(elf.contents(its), its.name)))
+        assert records[0] == records[1], name
 
 
 @pytest.mark.parametrize("arch", ARCHS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tempfile
@@ -160,10 +161,16 @@ class ArtifactStore:
         place = self._entries / key
         try:
             artifact = read_artifact(place, self._owner)
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if place.is_symlink():  # nothing can be published over it
+                raise CorruptArtifactError(str(place), "is a link to nothing") from error
             return None
         except NotADirectoryError as error:
             raise CorruptArtifactError(str(place), "is not a directory") from error
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise CorruptArtifactError(str(place), "is a link that leads to itself") from error
         if artifact.manifest.key != key:
             raise CorruptArtifactError(str(place), f"is of key {shorten(artifact.manifest.key)}")
         return artifact

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import trunnion
 from trunnion.cli.backends import backends
 from trunnion.cli.demo import demo
-from trunnion.cli.presentation import report_error
+from trunnion.cli.presentation import print_line, report_error
 from trunnion.cli.run import run_program
 from trunnion.errors import TrunnionError
 
@@ -57,10 +58,20 @@ def run(words: Sequence[str]) -> int:
     return 0
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        print_line(f"trunnion {trunnion.__version__}")
+        raise typer.Exit
+
+
 def _options(
     *,
     traceback: Annotated[
         bool, typer.Option(_TRACEBACK, help="Show where an error was raised, not only what it says.")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
     """Take the options of every command; `run` has read them already, here they are for the help."""

@@ -11,14 +11,15 @@ from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Symbol
 from trunnion.model.params import TensorParam
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from trunnion.model.dtypes import DType
     from trunnion.model.params import ScalarParam, Signature
 
-__all__ = ["parse_sizes", "random_inputs", "symbol_values"]
+__all__ = ["check_room", "parse_sizes", "random_inputs", "symbol_values"]
 
 _USUAL_SIZE = 256
+_ADDRESSABLE = 2**63 - 1
 _INTEGERS = (
     128  # contents are below it: they fit every integer type, and as bits are a number in every 8-bit float
 )
@@ -52,14 +53,50 @@ def symbol_values(signature: Signature, sizes: Mapping[str, int]) -> dict[Symbol
     Raises
     ------
     ArgumentValueError
-        If ``sizes`` names a symbol that the signature does not have.
+        If ``sizes`` names a symbol that the signature does not have, or gives one a value that it does not take.
     """
     symbols = signature.symbols()
     unknown = sorted(set(sizes) - {symbol.name for symbol in symbols})
     if unknown:
         known = ", ".join(shorten(symbol.name) for symbol in symbols) or "no symbol at all"
         raise ArgumentValueError("--size", shorten(unknown[0]), known)
+    for symbol in symbols:
+        value = sizes.get(symbol.name, symbol.min)
+        if not symbol.min <= value <= symbol.max or (symbol.name in sizes and value % symbol.multiple_of):
+            step = f", a multiple of {symbol.multiple_of}" if symbol.multiple_of > 1 else ""
+            got = f"{shorten(symbol.name)} = {value}"
+            raise ArgumentValueError("--size", got, f"from {symbol.min} to {symbol.max}{step}")
     return {symbol: sizes.get(symbol.name, _usual(symbol)) for symbol in symbols}
+
+
+def check_room(signature: Signature, values: Mapping[Symbol, int], devices: Sequence[str]) -> None:
+    """Refuse sizes of which all tensors together do not fit into memory.
+
+    Parameters
+    ----------
+    signature
+        What the program takes and returns.
+    values
+        A value for every symbol, as `symbol_values` returns them.
+    devices
+        In whose memory they must fit, as torch spells it.
+
+    Raises
+    ------
+    ArgumentValueError
+        If they do not.
+    """
+    import torch
+
+    tensors = (*signature.tensors, *signature.outputs)
+    total = sum(_reach(param, values) * param.dtype.itemsize for param in tensors)
+    if total > _ADDRESSABLE:
+        raise _no_room(total)
+    try:
+        for device in devices:
+            torch.empty(total, dtype=torch.uint8, device=device)
+    except RuntimeError as error:  # what torch says when there is no memory, on a host and on a GPU
+        raise _no_room(total) from error
 
 
 def random_inputs(signature: Signature, values: Mapping[Symbol, int], device: str) -> tuple[Any, ...]:
@@ -88,6 +125,21 @@ def random_inputs(signature: Signature, values: Mapping[Symbol, int], device: st
         else _scalar(param, values)
         for param in signature.params
     )
+
+
+def _no_room(total: int) -> ArgumentValueError:
+    return ArgumentValueError("--size", f"tensors of {total} bytes", "sizes for which they fit into memory")
+
+
+def _reach(param: TensorParam, values: Mapping[Symbol, int]) -> int:
+    """Return from how many elements on a tensor's memory is large enough."""
+    shape = [_value(extent, values) for extent in param.shape]
+    if any(extent < 1 for extent in shape):
+        return 0
+    if param.strides is None:
+        return math.prod(shape)
+    strides = (_value(stride, values) for stride in param.strides)
+    return 1 + sum((extent - 1) * max(0, stride) for extent, stride in zip(shape, strides, strict=True))
 
 
 def _usual(symbol: Symbol) -> int:

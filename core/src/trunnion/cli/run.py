@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import trunnion
-from trunnion.cli.inputs import parse_sizes, random_inputs, symbol_values
+from trunnion.cli.inputs import check_room, parse_sizes, random_inputs, symbol_values
 from trunnion.cli.place import choose_place
 from trunnion.cli.presentation import print_json, print_line, print_table
 from trunnion.cli.trial import COLUMNS, Compiled, Outcome, run_example, timed
@@ -97,7 +97,7 @@ def _subject(text: str, backend: str, target: str) -> _Subject:
     from trunnion import examples
 
     path = Path(text)
-    if path.is_dir():
+    if text and path.is_dir():  # an empty text would be the folder that the command runs in
         if backend != "auto" or target:
             raise ProgramError(
                 "an artifact has its backend and its target; give neither --backend nor --target"
@@ -123,7 +123,8 @@ def _bodies(name: str) -> Mapping[str, KernelBody]:
     Raises
     ------
     ProgramError
-        If there is no such module, or it has no mapping of that name.
+        If there is no such module, or it has no mapping of that name, or the mapping is not from names to
+        functions.
     """
     if not name:
         return {}
@@ -133,6 +134,10 @@ def _bodies(name: str) -> Mapping[str, KernelBody]:
         raise ProgramError(
             f"{shorten(name)} has no mapping BODIES from kernels to functions", field="--bodies"
         )
+    for kernel, body in bodies.items():
+        if not isinstance(kernel, str) or not callable(body):
+            got = f"{type(body).__name__} for {shorten(str(kernel))}"
+            raise ProgramError(f"BODIES has {got}, expected a function for a name", field="--bodies")
     return bodies
 
 
@@ -169,6 +174,7 @@ def _run_once(
     bodies = {kernel.symbol for kernel in program.artifact.manifest.kernels if kernel.name in named}
     signature = program.plan.signature
     values = symbol_values(signature, sizes)
+    check_room(signature, values, ("cpu",) if place.simulator else ("cpu", place.device))
     inputs = random_inputs(signature, values, place.device)
     with place.watched():
         result = program(*inputs, device=None if signature.tensors else 0)

@@ -1,15 +1,17 @@
 """Read device images with no driver, and write synthetic ones for tests."""
 
 from trunnion.image.cubin import CubinInfo, KernelInfo, read_cubin
-from trunnion.image.layout import pack_parameters, parameter_base
+from trunnion.image.layout import ParameterLayout, pack_parameters, parameter_base, place_parameters
 from trunnion.image.synthetic import SyntheticKernel, synthetic_cubin
 
 __all__ = [
     "CubinInfo",
     "KernelInfo",
+    "ParameterLayout",
     "SyntheticKernel",
     "pack_parameters",
     "parameter_base",
+    "place_parameters",
     "read_cubin",
     "synthetic_cubin",
 ]

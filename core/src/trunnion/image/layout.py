@@ -6,6 +6,7 @@ Read from what ptxas of CUDA 12.8 and 13.0 writes; the agreement test of the NVR
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trunnion.contract.compiler import ImageParameter
@@ -15,13 +16,35 @@ from trunnion.image.nvinfo import WIDE_THRESHOLD
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["BLACKWELL", "arch_number", "pack_parameters", "parameter_base"]
+__all__ = [
+    "BLACKWELL",
+    "ParameterLayout",
+    "arch_number",
+    "pack_parameters",
+    "parameter_base",
+    "place_parameters",
+]
 
 BLACKWELL: Final = 100
 """The first architecture number of Blackwell."""
 
 _ARCH_LIMIT: Final = 0xFF  # e_flags has a byte for it
 _HOPPER: Final = 90
+_BASE_ALIGNMENT: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterLayout:
+    """Where a kernel's parameters are, and how its image says so."""
+
+    base: int
+    """Bytes from the start of constant bank 0 to the parameters."""
+
+    wide: bool
+    """Whether the image describes them with records of the wide kind."""
+
+    parameters: tuple[ImageParameter, ...]
+    """The parameters by ordinal, with offsets from ``base``."""
 
 
 def arch_number(arch: str) -> int:
@@ -46,7 +69,8 @@ def parameter_base(arch: str, nbytes: int) -> int:
     arch
         For example ``"sm_90a"``.
     nbytes
-        The size of all parameters together, in bytes.
+        The size of all parameters together, laid out from zero as PTX lays them out, in bytes. It may be
+        less or more than they take at their place, where other gaps lie between them.
 
     Raises
     ------
@@ -62,9 +86,29 @@ def parameter_base(arch: str, nbytes: int) -> int:
 
 
 def pack_parameters(layouts: Iterable[tuple[int, int]], arch: str = "sm_90a") -> tuple[ImageParameter, ...]:
+    """Lay out parameters in order as device compilers do: the parameters of `place_parameters`.
+
+    Parameters
+    ----------
+    layouts
+        The size and the alignment of each parameter, in bytes.
+    arch
+        For example ``"sm_90a"``.
+
+    Raises
+    ------
+    ProgramError
+        If a size is not positive, an alignment is no power of two, or ``arch`` is no architecture.
+    """
+    return place_parameters(layouts, arch).parameters
+
+
+def place_parameters(layouts: Iterable[tuple[int, int]], arch: str = "sm_90a") -> ParameterLayout:
     """Lay out parameters in order, each at the next place that its alignment allows, as device compilers do.
 
     Alignment applies to the place in constant bank 0, so the offsets of one signature differ by architecture.
+    What the parameters take when they are laid out from zero decides about the place and the records, not
+    what they take at their place.
 
     Parameters
     ----------
@@ -85,15 +129,19 @@ def pack_parameters(layouts: Iterable[tuple[int, int]], arch: str = "sm_90a") ->
                 f"{size} bytes aligned to {alignment}, where a positive size and a power of two are allowed"
             )
             raise ProgramError(problem, field=f"layouts[{ordinal}]")
-    narrow, total = _pack(pairs, parameter_base(arch, 0))
-    return narrow if total <= WIDE_THRESHOLD else _pack(pairs, parameter_base(arch, total))[0]
+    flat = _pack(pairs, 0)
+    total = flat[-1].offset + flat[-1].size if flat else 0
+    base = parameter_base(arch, total)
+    # A base that is a multiple of 128 is taken for one of every alignment.
+    placed = _pack(pairs, base) if base % _BASE_ALIGNMENT else flat
+    return ParameterLayout(base, total > WIDE_THRESHOLD, placed)
 
 
-def _pack(pairs: tuple[tuple[int, int], ...], base: int) -> tuple[tuple[ImageParameter, ...], int]:
+def _pack(pairs: tuple[tuple[int, int], ...], base: int) -> tuple[ImageParameter, ...]:
     parameters = []
     end = base
     for ordinal, (size, alignment) in enumerate(pairs):
         at = -(-end // alignment) * alignment
         parameters.append(ImageParameter(ordinal, at - base, size))
         end = at + size
-    return tuple(parameters), end - base
+    return tuple(parameters)

@@ -36,7 +36,8 @@ __all__ = [
 ]
 
 WIDE_THRESHOLD: Final = 0x1100
-"""Bytes of parameters up to which ptxas writes narrow records (tried: 4352 is narrow, 4356 is wide)."""
+"""Bytes of parameters, laid out from zero, up to which ptxas writes narrow records (tried: 4352 is narrow, 4353
+is wide)."""
 
 NARROW_SIZE_LIMIT: Final = 0x3FFF
 """The largest parameter, in bytes, whose size fits a narrow record's 14 bits."""

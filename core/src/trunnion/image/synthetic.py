@@ -94,7 +94,12 @@ class SyntheticKernel:
     """Registers of one thread; None writes no count."""
 
     wide: bool | None = None
-    """Whether parameter records are of the wide kind; None chooses as ptxas does, by the total size."""
+    """Whether parameter records are of the wide kind; None chooses by the bytes up to the last parameter's end,
+    which is what ptxas chooses where no gaps are: else take it from
+    :func:`~trunnion.image.layout.place_parameters`."""
+
+    parameter_base: int | None = None
+    """Bytes from the start of constant bank 0 to the parameters; None chooses as for ``wide``."""
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -109,6 +114,11 @@ class SyntheticKernel:
             raise ProgramError(problem, field="parameters")
         if self.wide is False and any(parameter.size > NARROW_SIZE_LIMIT for parameter in self.parameters):
             raise ProgramError(f"a narrow record holds at most {NARROW_SIZE_LIMIT} bytes", field="wide")
+        if self.parameter_base is not None and not (self.parameters and 0 <= self.parameter_base <= _U16):
+            problem = (
+                f"{self.parameter_base} bytes, where 0 to {_U16} are allowed, and none without parameters"
+            )
+            raise ProgramError(problem, field="parameter_base")
         for field in ("max_threads", "required_threads", "cluster"):
             _check_counts(getattr(self, field), field)
         for field in ("max_cluster_blocks", "registers"):
@@ -127,10 +137,13 @@ class SyntheticKernel:
 
     def info(self, arch: str = "sm_90a") -> KernelInfo:
         """Return what a reader finds when the image is made for ``arch``."""
+        base = self.parameter_base
+        if base is None and self.parameters:
+            base = parameter_base(arch, self._total)
         return KernelInfo(
             name=self.name,
             parameters=self.parameters,
-            parameter_base=parameter_base(arch, self._total) if self.parameters else None,
+            parameter_base=base,
             max_threads=self.max_threads,
             required_threads=self.required_threads,
             cluster=self.cluster,

@@ -32,6 +32,7 @@ _AXES: Final = "XYZ"
 _PORTABLE_CLUSTER: Final = 8
 _LARGEST_CLUSTER: Final = 16
 _MAX_ATTRIBUTES: Final = 1024
+_REGISTERS_TOGETHER: Final = 8  # of one thread, so 256 of a warp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +103,7 @@ def _start(call: Call, request: _Request, raw: tuple[LaunchAttributeStruct, ...]
     kernel, device = _resolve(call, request)
     attributes = decode_attributes(raw, device)
     _check_block(request, kernel, device)
+    _check_registers(request, kernel, device)
     _check_grid(request, device)
     _check_shared_memory(request, kernel, device)
     cluster = _cluster(request, kernel, device, attributes)
@@ -169,6 +171,21 @@ def _check_block(request: _Request, kernel: Kernel, device: Device) -> None:
     if required is not None and request.block != required:
         raise Refusal(
             Status.INVALID_VALUE, f"a block of {request.block}, {kernel.info.name!a} needs {required}"
+        )
+
+
+def _check_registers(request: _Request, kernel: Kernel, device: Device) -> None:
+    """Refuse a block that needs more registers than there are; each warp gets whole units of them."""
+    if kernel.info.registers is None:
+        return
+    width = device.attribute(DeviceAttribute.WARP_SIZE)
+    warps = -(-math.prod(request.block) // width)
+    each = -(-kernel.info.registers // _REGISTERS_TOGETHER) * _REGISTERS_TOGETHER
+    limit = device.attribute(DeviceAttribute.MAX_REGISTERS_PER_BLOCK)
+    if warps * width * each > limit:
+        raise Refusal(
+            Status.LAUNCH_OUT_OF_RESOURCES,
+            f"a block of {warps} warps with {each} registers for each thread, {limit} registers are there",
         )
 
 

@@ -1,0 +1,194 @@
+"""The facade on the simulated driver, through ``cuda.bindings`` itself: whose context is current, and what fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import cuda.bindings.driver as cu
+import pytest
+import torch
+
+import trunnion
+from trunnion import errors, examples, sim
+from trunnion.sim.trace import Launched
+from trunnion_nvrtc.driver import CudaDriver, check, driver_error, launch_error
+
+
+def ok(result):
+    status, *values = result
+    assert status == cu.CUresult.CUDA_SUCCESS
+    return values[0] if values else None
+
+
+@pytest.fixture(scope="module")
+def session():
+    return sim.active() or sim.start(devices=2)
+
+
+@pytest.fixture
+def simulator(session):
+    session.forget_pending()
+    session.clear_trace()
+    session.state.stack().clear()
+    yield session
+    session.state.stack().clear()
+    session.clear_trace()
+
+
+@pytest.fixture
+def facade(simulator):
+    return CudaDriver()
+
+
+@pytest.fixture(scope="module")
+def vector_add(session):
+    program = trunnion.compile(examples.load("vector_add").program, backend="nvrtc", target="sm_90a")
+    with program:
+        yield program
+
+
+def context(device):
+    return ok(cu.cuDevicePrimaryCtxRetain(device))
+
+
+def contexts(simulator):
+    return list(simulator.state.stack())
+
+
+def current():
+    status, device = cu.cuCtxGetDevice()
+    return None if status else int(device)
+
+
+@pytest.mark.parametrize("before", [[], [1], [0, 1]])
+@pytest.mark.parametrize("again", [False, True])
+def test_another_context_or_none_is_covered_and_found_again(simulator, facade, before, again):
+    for device in before:
+        ok(cu.cuCtxPushCurrent(context(device)))
+    stack = contexts(simulator)
+    for _ in range(1 + again):  # the second time, the context is retained already
+        assert facade.enter(0) is True
+        assert current() == 0
+        assert len(contexts(simulator)) == len(stack) + 1
+        facade.leave()
+        assert contexts(simulator) == stack
+
+
+@pytest.mark.parametrize("device", [0, 1])
+def test_a_context_of_the_device_is_left_alone(simulator, facade, device):
+    ok(cu.cuCtxPushCurrent(context(device)))
+    stack = contexts(simulator)
+    assert facade.enter(device) is False
+    assert contexts(simulator) == stack
+
+
+def test_leaving_nothing_is_an_error(facade):
+    with pytest.raises(errors.DriverError) as caught:
+        facade.leave()
+    assert caught.value.call == "cuCtxPopCurrent"
+
+
+def test_synchronizing_leaves_the_contexts_as_they_were(simulator, facade):
+    ok(cu.cuCtxPushCurrent(context(1)))
+    stack = contexts(simulator)
+    facade.synchronize(0)
+    assert contexts(simulator) == stack
+
+
+@pytest.mark.parametrize("before", [[], [0], [1]])
+def test_a_call_launches_on_its_tensors_device_and_leaves_no_context(simulator, vector_add, before):
+    a, b = (simulator.tensor(torch.ones(8), device=0) for _ in range(2))
+    vector_add(a, b)  # loads the image
+    simulator.state.stack().clear()
+    for device in before:
+        ok(cu.cuCtxPushCurrent(context(device)))
+    stack = contexts(simulator)
+    simulator.clear_trace()
+    vector_add(a, b)
+    (launch,) = [event for event in simulator.trace if isinstance(event, Launched)]
+    assert (launch.device, launch.stream) == (0, 0)
+    assert contexts(simulator) == stack
+
+
+@pytest.mark.parametrize("before", [[], [0], [1]])
+def test_a_call_that_fails_leaves_no_context(simulator, vector_add, before):
+    a, b = (simulator.tensor(torch.ones(8), device=0) for _ in range(2))
+    (kernel,) = vector_add.artifact.manifest.kernels
+
+    def fail(_):
+        raise ZeroDivisionError
+
+    simulator.register_body(kernel.symbol, fail)
+    try:
+        for device in before:
+            ok(cu.cuCtxPushCurrent(context(device)))
+        stack = contexts(simulator)
+        with pytest.raises(ZeroDivisionError) as caught:
+            vector_add(a, b)
+        assert isinstance(caught.value.__context__, errors.DriverError)  # what the launcher itself raised
+        assert contexts(simulator) == stack
+    finally:
+        simulator.unregister_body(kernel.symbol)
+        simulator.forget_pending()
+
+
+def test_each_thread_has_its_own_contexts(simulator, facade):
+    ok(cu.cuCtxPushCurrent(context(0)))
+    seen = []
+
+    def attempt():
+        seen.append(facade.enter(0))
+        facade.leave()
+        seen.append(current())
+
+    thread = threading.Thread(target=attempt)
+    thread.start()
+    thread.join()
+    assert seen == [True, None]
+
+
+def test_an_error_names_its_code_and_says_what_to_do():
+    error = driver_error("cuLibraryLoadData", cu.CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU)
+    assert (error.call, error.code, error.code_name) == (
+        "cuLibraryLoadData",
+        209,
+        "CUDA_ERROR_NO_BINARY_FOR_GPU",
+    )
+    assert "pass target=" in str(error)
+    assert "CUDA_ERROR_NO_BINARY_FOR_GPU (209)" in str(error)
+    plain = launch_error(cu.CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
+    assert (plain.call, plain.code) == ("cuLaunchKernelEx", 701)
+    check("cuInit", cu.CUresult.CUDA_SUCCESS)
+    with pytest.raises(errors.DriverError) as caught:
+        check("cuInit", cu.CUresult.CUDA_ERROR_NO_DEVICE)
+    assert "CUDA_VISIBLE_DEVICES" in str(caught.value)
+
+
+def test_without_a_driver_the_backend_is_unavailable():
+    source = """
+import ctypes, os
+real = ctypes.CDLL
+import cuda.bindings.driver as cu
+def cuInit(flags):
+    raise RuntimeError("Failed to dlopen libcuda.so.1")
+try:
+    real("libcuda.so.1")
+except OSError:
+    pass  # none on this machine: the bindings say so themselves
+else:
+    cu.cuInit = cuInit
+from trunnion.errors import BackendUnavailableError
+from trunnion_nvrtc.driver import CudaDriver
+try:
+    CudaDriver()
+except BackendUnavailableError as error:
+    assert isinstance(error.__cause__, RuntimeError), error.__cause__
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "libcuda.so.1" in done.stdout
+    assert "trunnion.sim.start()" in done.stdout
