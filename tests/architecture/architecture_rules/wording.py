@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from architecture_rules.source import Module
 
 # The patterns are written so that they do not match their own text.
-_MACHINE_PATH = re.compile(r"(?<![\w.:-])/(?:(?:work|home|root|farm|Users|workspace)/|tmp/[a-z])")
+_MACHINE_PATH = re.compile(r"(?<![\w.:-])/(?:(?:work(?:space)?|home|root|Users)/|tmp/[a-z])")
 _INDEX = re.compile(
     r"(?:extra-|--)index-url|find[-]links|https?://\S*(?:/simple\b|/whl\b|pypi\.)", re.IGNORECASE
 )
