@@ -44,10 +44,12 @@ def test_symbols_bind_from_shapes_then_strides_then_scalars() -> None:
         (1, "m", Source("stride", 0, 0)),
         (2, "k", Source("stride", 0, 1)),
     ]
+    assert [b.candidates for b in plan.bindings] == [(), (), (Source("stride", 0, 1), Source("scalar", 0))]
     assert plan.checks == (
         ValueCheck(Source("shape", 0, 0), slot(0) + 1),
         ValueCheck(Source("shape", 0, 1), Const(3)),
         ValueCheck(Source("shape", 1, 1), slot(0)),
+        ValueCheck(Source("stride", 0, 1), slot(2)),  # it may not be what bound k
         ValueCheck(Source("scalar", 0), slot(2)),
     )
     assert [t.position for t in plan.tensors] == [1, 2, 0]

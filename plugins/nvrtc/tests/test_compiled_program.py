@@ -107,6 +107,33 @@ def test_a_call_without_a_tensor_needs_a_device(simulator):
             program(3, device=2)
 
 
+def rows(shape, stride):
+    return torch.zeros(64).as_strided(shape, (stride, 1)).to("cuda:0")
+
+
+def test_a_stride_is_read_where_it_means_something(simulator):
+    """A tensor of one row has any stride at all along its rows; the next tensor's is the one that counts."""
+    code = trunnion.DeviceCode(
+        "cuda", 'extern "C" __global__ void k(const float* a, const float* b, int s) {}'
+    )
+    p = trunnion.ProgramBuilder("rows", code)
+    m, n, k, s = trunnion.symbols("m n k s")
+    a, b = p.input("a", "float32", (m, k), strides=(s, 1)), p.input("b", "float32", (n, k), strides=(s, 1))
+    p.launch("k", args=(a, b, s.cast("int32")), grid=1, block=1)
+    with trunnion.compile(p.build(), target="sm_90a") as program, simulator.torch_mode():
+        for first, second, seen in (
+            (rows((1, 8), 1), rows((2, 8), 16), 16),
+            (rows((2, 8), 16), rows((1, 8), 1), 16),
+            (rows((1, 8), 3), rows((1, 8), 5), 3),
+        ):
+            program(first, second)
+            launch = [event for event in simulator.trace if isinstance(event, Launched)][-1]
+            assert launch.parameters[2] == seen.to_bytes(4, "little")
+        with pytest.raises(errors.ArgumentValueError) as caught:
+            program(rows((2, 8), 16), rows((2, 8), 8))
+        assert caught.value.argument == "b"
+
+
 def test_what_it_is_can_be_read(add):
     assert (add.backend, str(add.target)) == ("nvrtc", "cuda:sm_90a")
     assert add.host_source.encode() == add.artifact.files["launcher.py"]

@@ -109,7 +109,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """Gives one value slot its value: a symbol's first bare occurrence."""
+    """Gives one value slot its value: a symbol's first bare occurrence that is live in the call.
+
+    A stride is live where its dimension is longer than 1 and the tensor has elements: elsewhere it means nothing, and
+    tensor libraries put there what they like. Extents and scalars always are.
+    """
 
     slot: int
     """The value slot; equal to the binding's place in the plan."""
@@ -118,7 +122,10 @@ class Binding:
     """For messages."""
 
     source: Source
-    """Where the value is read."""
+    """The first bare occurrence; the value is read there if no candidate is live."""
+
+    candidates: tuple[Source, ...]
+    """Where the value may be read instead, in order; empty if `source` always is live, or is the only one."""
 
     min: int
     """The least value allowed."""

@@ -112,8 +112,13 @@ class _Planner:
                 yield Source("scalar", self.scalar_slot[scalar]), scalar.symbol
 
     def _bind(self) -> None:
+        places: dict[Symbol, list[Source]] = {}
+        for source, expr in self._occurrences():
+            if isinstance(expr, Symbol):
+                places.setdefault(expr, []).append(source)
         for source, expr in self._occurrences():
             if isinstance(expr, Symbol) and expr not in self.value_slot:
+                several = source.kind == "stride" and len(places[expr]) > 1
                 slot = Slot(len(self.bindings), expr.min, expr.max)
                 self.value_slot[expr] = slot
                 self.bindings.append(
@@ -121,6 +126,7 @@ class _Planner:
                         slot=slot.index,
                         symbol=expr.name,
                         source=source,
+                        candidates=tuple(places[expr]) if several else (),
                         min=expr.min,
                         max=expr.max,
                         multiple_of=expr.multiple_of,
@@ -166,7 +172,7 @@ class _Planner:
                 yield ScalarSlot(index=index, name=param.name, dtype=param.dtype, position=position)
 
     def _value_checks(self) -> Iterator[ValueCheck]:
-        bound = {binding.source for binding in self.bindings}
+        bound = {binding.source for binding in self.bindings if not binding.candidates}
         for source, expr in self._occurrences():
             if source not in bound:
                 yield ValueCheck(source, self._over_slots(expr))

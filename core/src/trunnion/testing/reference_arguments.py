@@ -188,12 +188,15 @@ class Reading:
                 yield scalar, scalar.symbol, int(self.scalars[scalar.name]), True
 
     def _bind(self) -> None:
-        for param, expr, got, _ in self._occurrences():
+        every = list(self._occurrences())
+        # What counts comes first; a number that means nothing is better than none.
+        for _, expr, got, _ in (*(place for place in every if place[3]), *every):
             if not isinstance(expr, Symbol) or expr.name in self.values:
                 continue
             self.values[expr.name] = got
             if not expr.min <= got <= expr.max or got % expr.multiple_of:
-                self.refuse(_VALUE, (param.name,), f"{got} for symbol {expr.name!a}")
+                named = tuple(param.name for param, other, _, _ in every if other == expr)
+                self.refuse(_VALUE, named, f"{got} for symbol {expr.name!a}")
 
     def _check_occurrences(self) -> None:
         for param, expr, got, counts in self._occurrences():

@@ -130,6 +130,10 @@ def _place(plan: LaunchPlan, source: Source) -> tuple[str, str, str]:
 
 def _emit_binding(out: SourceWriter, plan: LaunchPlan, binding: Binding) -> None:
     variable, argument, place = _place(plan, binding.source)
+    if binding.candidates:
+        live = [f"{_place(plan, source)[0]} if {_live(plan, source)}" for source in binding.candidates]
+        out.line(f"v{binding.slot} = {' else '.join([*live, variable])}")
+        variable = f"v{binding.slot}"
     least, most = 0, INT64_MAX
     if binding.source.kind == "scalar":
         least, most = plan.scalars[binding.source.slot].dtype.integer_range
@@ -151,15 +155,19 @@ def _emit_binding(out: SourceWriter, plan: LaunchPlan, binding: Binding) -> None
             out.line(f"raise symbol_error({', '.join(texts)})")
 
 
+def _live(plan: LaunchPlan, source: Source) -> str:
+    """Return the condition under which the number at a place means anything."""
+    if source.kind != "stride":
+        return "True"
+    return f"d{source.slot}_{source.axis} > 1 and {_has_elements(plan.tensors[source.slot])}"
+
+
 def _emit_value_check(out: SourceWriter, plan: LaunchPlan, check: ValueCheck, printer: ExprPrinter) -> None:
     variable, argument, _ = _place(plan, check.source)
     source = check.source
     out.line(f"want = {printer.text(check.expected)}")
-    if source.kind == "stride":
-        live = _has_elements(plan.tensors[source.slot])
-        condition = f"{variable} != want and d{source.slot}_{source.axis} > 1 and {live}"
-    else:
-        condition = f"{variable} != want"
+    counts = f" and {_live(plan, source)}" if source.kind == "stride" else ""
+    condition = f"{variable} != want{counts}"
     text = _author_text(plan, check)
     name = python_string(argument)
     with out.block(f"if {condition}:"):

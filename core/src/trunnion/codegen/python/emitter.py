@@ -2,8 +2,9 @@
 
 The text is a module with three tables (``KERNELS``, ``LAUNCHES``, ``ENCODES``) and a function ``make(context)``, which
 `trunnion.codegen.python.program` calls once; it returns ``launch(*args, out=None, stream=None, device=None)``.
-Identifiers come from slots alone: ``t0`` a tensor, ``d0_1`` its extent along dimension 1, ``p0`` its address, ``s0`` a
-scalar, ``m0`` a tensor map, ``g0_x`` a launch's grid. A user's name stands only inside a string literal.
+Identifiers come from slots alone: ``t0`` a tensor, ``d0_1`` its extent along dimension 1, ``r0_1`` its stride there,
+``p0`` its address, ``s0`` a scalar, ``v0`` a symbol that may be read in several places, ``m0`` a tensor map, ``g0_x`` a
+launch's grid. A user's name stands only inside a string literal.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ class _Emitter:
         self.printer = ExprPrinter(PYTHON, self._slot)
 
     def _slot(self, index: int) -> str:
-        source = self.plan.bindings[index].source
+        binding = self.plan.bindings[index]
+        if binding.candidates:
+            return f"v{index}"
+        source = binding.source
         if source.kind == "scalar":
             return f"s{source.slot}"
         return f"{'d' if source.kind == 'shape' else 'r'}{source.slot}_{source.axis}"

@@ -204,11 +204,11 @@ def _draw_tensor(draw: st.DrawFn, param: TensorParam, values: Mapping[str, int],
         strides = tuple(_number(stride, values) for stride in param.strides)
     else:
         strides = row_major(shape)
-        if draw(st.booleans()):
-            strides = tuple(
-                draw(st.sampled_from((step, 1, 5, 64))) if extent == 1 else step
-                for extent, step in zip(shape, strides, strict=True)
-            )
+    if draw(st.booleans()):  # where a dimension has one element, its stride means nothing
+        strides = tuple(
+            draw(st.sampled_from((step, 1, 5, 64))) if extent == 1 else step
+            for extent, step in zip(shape, strides, strict=True)
+        )
     alignment = max(param.alignment or 1, param.dtype.itemsize)
     offset = draw(st.sampled_from((0, 0, 1, 3))) * (alignment // param.dtype.itemsize)
     return TensorSpec(dtype=param.dtype.name, shape=shape, strides=strides, offset=offset, device=device)
