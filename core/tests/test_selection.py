@@ -86,6 +86,12 @@ def test_what_cannot_work_here_is_passed_over_with_its_reason():
     assert choices["b"].reason == "does not support dynamic_shapes"
 
 
+def test_the_only_backend_being_unusable_is_said_as_that():
+    with pytest.raises(BackendUnavailableError) as caught:
+        choose(program(), registry(backend("a", DYNAMIC, usable=False), compiler()))
+    assert (caught.value.name, caught.value.reason) == ("a", "a lacks its library; install it")
+
+
 def test_a_refusal_names_only_what_is_missing():
     plugins = registry(backend("a", DYNAMIC), backend("b", DYNAMIC | {Capability.PDL}), compiler())
     with pytest.raises(UnsupportedFeatureError) as caught:

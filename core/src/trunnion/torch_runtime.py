@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import unallocatable
-from trunnion.errors import BackendUnavailableError, DeviceRequirementError
+from trunnion.errors import BackendUnavailableError
 from trunnion.model.interval import INT64_MAX
 
 if TYPE_CHECKING:
@@ -42,14 +42,8 @@ class TorchRuntime:
         self._raw_stream = raw or self.current_stream
 
     def dtype(self, dtype: DType) -> Any:
-        """Return torch's object for an element type; see `Runtime.dtype`."""
-        found = getattr(self._torch, dtype.name, None)
-        if found is None:
-            have = f"torch {self._torch.__version__}"
-            raise DeviceRequirementError(
-                f"a torch that has the dtype {dtype.name}", have, "install a newer torch"
-            )
-        return found
+        """Return torch's object for an element type; see `DType.in_torch`."""
+        return dtype.in_torch(self._torch)
 
     def current_stream(self, device: int) -> int:
         """Return the handle of torch's current stream of a device."""

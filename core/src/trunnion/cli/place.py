@@ -10,7 +10,6 @@ from trunnion.errors import DeviceRequirementError, ProgramError, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from contextlib import AbstractContextManager
 
     from trunnion.compiled import CompiledProgram
     from trunnion.sim import KernelBody, Simulator
@@ -42,10 +41,6 @@ class Place:
         from trunnion.sim.trace import Launched
 
         return tuple(event for event in self.simulator.trace if isinstance(event, Launched))
-
-    def watched(self) -> AbstractContextManager[None]:
-        """Return a context that raises what a kernel's body raised, where the launcher could only say that it did."""
-        return contextlib.nullcontext() if self.simulator is None else self.simulator.reraise()
 
     def register(self, program: CompiledProgram, bodies: Mapping[str, KernelBody]) -> None:
         """Give a program's kernels their Python bodies; on a GPU they have their own.

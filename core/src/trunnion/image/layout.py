@@ -86,20 +86,7 @@ def parameter_base(arch: str, nbytes: int) -> int:
 
 
 def pack_parameters(layouts: Iterable[tuple[int, int]], arch: str = "sm_90a") -> tuple[ImageParameter, ...]:
-    """Lay out parameters in order as device compilers do: the parameters of `place_parameters`.
-
-    Parameters
-    ----------
-    layouts
-        The size and the alignment of each parameter, in bytes.
-    arch
-        For example ``"sm_90a"``.
-
-    Raises
-    ------
-    ProgramError
-        If a size is not positive, an alignment is no power of two, or ``arch`` is no architecture.
-    """
+    """Return only the parameters of `place_parameters`, which says what is taken and what is raised."""
     return place_parameters(layouts, arch).parameters
 
 

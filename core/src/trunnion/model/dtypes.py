@@ -9,9 +9,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import ProgramError
+from trunnion.errors import DeviceRequirementError, ProgramError
 from trunnion.model.fields import describe
 
 if TYPE_CHECKING:
@@ -60,6 +60,25 @@ class DType:
 
     def __str__(self) -> str:
         return self.name
+
+    def in_torch(self, torch: Any) -> Any:
+        """Return torch's object for the type.
+
+        Parameters
+        ----------
+        torch
+            The module: the model imports none.
+
+        Raises
+        ------
+        DeviceRequirementError
+            If the installed torch is too old to have the type.
+        """
+        found = getattr(torch, self.name, None)
+        if found is None:
+            wanted = f"a torch that has the dtype {self.name}"
+            raise DeviceRequirementError(wanted, f"torch {torch.__version__}", "install a newer torch")
+        return found
 
     @property
     def is_integer(self) -> bool:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from trunnion.arguments import unallocatable
-from trunnion.errors import DeviceRequirementError
 from trunnion.model.interval import INT64_MAX
 from trunnion.sim.tensor import SimTensor, empty
 from trunnion.sim.trace import Allocated
@@ -41,17 +40,8 @@ class SimRuntime:
         self.strided = torch.strided
 
     def dtype(self, dtype: DType) -> Any:
-        """Return torch's object for an element type.
-
-        Raises
-        ------
-        DeviceRequirementError
-            If the installed torch is too old to have it.
-        """
-        found = getattr(torch, dtype.name, None)
-        if found is None:
-            raise DeviceRequirementError(f"a torch that has {dtype.name}", torch.__version__, "upgrade torch")
-        return found
+        """Return torch's object for an element type; see `DType.in_torch`."""
+        return dtype.in_torch(torch)
 
     def current_stream(self, device: int) -> int:
         """Return the calling thread's current stream of a device."""

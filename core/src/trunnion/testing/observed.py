@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import CorruptArtifactError, TrunnionError
 from trunnion.sim.tensormap import decode
-from trunnion.sim.trace import Allocated, AttributeSet, CallRefused, Event, Launched, TensorMapEncoded
+from trunnion.sim.trace import Allocated, CallRefused, Event, Launched, TensorMapEncoded
 from trunnion.testing.expected import Address, ExpectedLaunch, ExpectedMap, ExpectedNan, ExpectedParameter
 from trunnion.testing.rounding import is_nan
 
@@ -51,11 +51,6 @@ class Observed:
     def allocations(self) -> tuple[Allocated, ...]:
         """The allocations, in order."""
         return tuple(event for event in self.events if isinstance(event, Allocated))
-
-    @property
-    def attributes_set(self) -> tuple[AttributeSet, ...]:
-        """The kernel attributes that were set, in order."""
-        return tuple(event for event in self.events if isinstance(event, AttributeSet))
 
     @property
     def refusals(self) -> tuple[str, ...]:
