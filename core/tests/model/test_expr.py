@@ -251,3 +251,9 @@ def test_what_an_expression_cannot_do_says_what_can(compare: Callable[[], object
     with pytest.raises(ExprError) as caught:
         compare()
     assert instead in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [N == 1, N != 1])
+def test_a_comparison_by_python_is_refused_with_what_compares(value: bool) -> None:
+    with pytest.raises(ExprError, match=r"use eq\(a, b\), not =="):
+        as_expr(value)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import enum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,12 +15,13 @@ from hypothesis import strategies as st
 from trunnion.contract.spec import BackendSpec, CompilerSpec, Target
 from trunnion.errors import ProgramError, TrunnionError
 from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Binary, Cast, Const, Op, Select, Slot, Symbol
 from trunnion.model.fields import describe, flag, integer, members, text
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Check, ScalarParam, Signature, TensorParam
-from trunnion.model.program import DeviceCode, KernelProgram
+from trunnion.model.program import KernelProgram
 from trunnion.model.tensormap import TiledTensorMap
 
 if TYPE_CHECKING:
@@ -358,3 +362,15 @@ def test_describe_names_type_and_value() -> None:
     assert describe(None) == "NoneType"
     assert describe("a") == "str 'a'"
     assert describe(10**6000) == "an integer of 19932 bits"
+
+
+def test_an_array_of_no_dimensions_is_no_sequence() -> None:
+    with pytest.raises(ProgramError, match="expected a sequence"):
+        members(np.array(1), "box_dim")
+
+
+def test_a_type_of_one_s_own_making_is_refused() -> None:
+    forged = dataclasses.replace(dtype("float32"), itemsize=8)
+    with pytest.raises(ProgramError, match="no row of the table"):
+        dtype(forged)
+    assert dtype(copy.deepcopy(dtype("float32"))) is not None

@@ -1,23 +1,28 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from trunnion.errors import ProgramError, UnboundSymbolError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.capability import Capability
+from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Const, Expr, Slot, Symbol, ceildiv, lt, symbols
 from trunnion.model.plan import (
     ConditionCheck,
     ExprArgument,
+    Im2colMode,
     MapArgument,
     PointerArgument,
     ScalarArgument,
     Source,
+    TiledMode,
     ValueCheck,
 )
-from trunnion.model.program import DeviceCode
+
+if TYPE_CHECKING:
+    from trunnion.model.tensormap import Im2colTensorMap
 
 CODE = DeviceCode("cuda", "//")
 N, M, K = symbols("n m k")
@@ -186,9 +191,71 @@ def test_a_map_is_turned_into_the_driver_s_order_and_bytes() -> None:
     assert encode.dims == (Const(64), m, n)
     assert encode.strides == (Const(128), m_bytes(m))
     assert encode.innermost_stride == Const(1)
-    assert encode.box == (64, 8, 1)
+    assert encode.mode == TiledMode((64, 8, 1))
     assert encode.element_strides == (1, 2, 1)
     assert encode.offset_bytes == n * 2
+
+
+def images_map(tensor: Any, **changes: Any) -> Im2colTensorMap:
+    fields = {
+        "pixel_box_lower_corner": (-1, -2),
+        "pixel_box_upper_corner": (3, 4),
+        "channels_per_pixel": 32,
+        "pixels_per_column": 128,
+    }
+    return tensor.im2col(**{**fields, **changes})
+
+
+def test_an_im2col_map_is_turned_into_the_driver_s_order() -> None:
+    p = builder()
+    images = p.input("images", "float16", (N, 16, 24, 64))
+    same = images_map(images, label="same")
+    p.launch("k", (images_map(images), same, images_map(images, pixel_box_lower_corner=(-2, -1))), 1, 1)
+    plan = p.build().plan()
+    encode, other = plan.encodes
+    assert encode.mode == Im2colMode(
+        lower=(-2, -1), upper=(4, 3), channels_per_pixel=32, pixels_per_column=128
+    )
+    assert encode.dims == (Const(64), Const(24), Const(16), slot(0))
+    assert encode.strides == (Const(128), Const(24 * 128), Const(16 * 24 * 128))
+    assert encode.limit_bytes is None
+    assert other.mode != encode.mode
+    assert plan.launches[0].args == (MapArgument(0), MapArgument(0), MapArgument(1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"pixel_box_lower_corner": (0,)}, "pixel_box_lower_corner"),
+        ({"pixel_box_upper_corner": (0, 0, 0)}, "pixel_box_upper_corner"),
+        ({"channels_per_pixel": 1.0}, "channels_per_pixel"),
+        ({"pixels_per_column": None}, "pixels_per_column"),
+        ({"element_strides": (1, 1)}, "element_strides"),
+        ({"dtype": "TFLOAT33"}, "dtype"),
+        ({"box_dim": (1,)}, ""),
+    ],
+)
+def test_a_wrong_field_of_an_im2col_map_is_named(changes: dict[str, Any], where: str) -> None:
+    images = builder().input("images", "float16", (N, 16, 24, 64))
+    with pytest.raises(ProgramError) as caught:
+        images_map(images, **changes)
+    assert caught.value.field.startswith("tensor map")
+    assert caught.value.field.endswith(where)
+
+
+def test_a_map_that_may_reach_beyond_its_memory_has_a_limit() -> None:
+    p = builder()
+    a = p.input("a", "float32", (64, 64))
+    w = p.workspace("w", "float32", (N, 64))
+    p.launch("k", (a.tiled((8, 32), dtype="TFLOAT32"), a.tiled((8, 32), element_offset=64)), 1, 1)
+    p.launch("l", (w.tiled((8, 32), shape=(N, 32), strides=(64, 1)), w.tiled((8, 32))), 1, 1)
+    p.scalar("n", "int32", N)
+    limits = [encode.limit_bytes for encode in p.build().plan().encodes]
+    assert limits[0] is None
+    assert limits[1] == Const(64 * 64 * 4)
+    assert limits[2] is not None
+    assert limits[3] is None
+    assert [encode.data_type for encode in p.build().plan().encodes] == [11, 7, 7, 7]
 
 
 def m_bytes(m: Expr) -> Expr:
@@ -247,7 +314,7 @@ def required(*launches: dict[str, Any], shape: tuple[Any, ...] = (64, 64), **ten
     a = p.input("a", "float16", shape, **tensor)
     for fields in launches or ({},):
         args = (a.tiled((8, 64)),) if fields.pop("map", False) else (a,)
-        p.launch("k", args, 1, 1, **fields)
+        p.launch("k", args, fields.pop("grid", 1), 1, **fields)
     return {str(capability) for capability in p.build().plan().requires}
 
 
@@ -260,6 +327,13 @@ def required(*launches: dict[str, Any], shape: tuple[Any, ...] = (64, 64), **ten
         ({"multi_launch"}, [{}, {}], {}),
         ({"tma_tiled"}, [{"map": True}], {}),
         ({"cluster"}, [{"cluster": (1, 1, 1)}], {}),
+        ({"nullable_tensors"}, [], {"nullable": True}),
+        ({"conditional_launch"}, [{"when": 1}], {}),
+        ({"priority"}, [{"priority": 0}], {}),
+        ({"carveout"}, [{"carveout": -1}], {}),
+        ({"cluster", "preferred_cluster"}, [{"grid": 4, "cluster": 2, "preferred_cluster": 4}], {}),
+        ({"cluster_scheduling"}, [{"scheduling_policy": "spread"}], {}),
+        ({"mem_sync_domain"}, [{"mem_sync_domain": "remote"}], {}),
         ({"cooperative"}, [{"cooperative": True}], {}),
         ({"pdl"}, [{"pdl": True}], {}),
     ],
@@ -274,12 +348,30 @@ def test_requirements_follow_from_what_is_used(
 def test_every_capability_of_programs_can_be_required() -> None:
     from trunnion.model.capability import BACKEND_CAPABILITIES
 
-    everything = required(
-        {"map": True, "cluster": 2},
-        {"map": True, "cooperative": True, "pdl": True},
-        shape=(N, 64),
-        strides=(64, 1),
+    p = builder()
+    a = p.input("a", "float16", (N, 8, 8, 64), strides=(8 * 8 * 64, 8 * 64, 64, 1), nullable=True)
+    address, record = p.pointer("address"), p.struct("record", nbytes=16, alignment=8)
+    out = p.output("out", "float32", (N,), fill=1.0)
+    scratch = p.workspace("scratch", "float32", (N,), zeroed=True)
+    corners = {"pixel_box_lower_corner": (0, 0), "pixel_box_upper_corner": (-2, -1)}
+    im2col = a.im2col(channels_per_pixel=64, pixels_per_column=32, **corners)
+    tiled = a.tiled((1, 8, 8, 64))
+    p.launch("k", (im2col, tiled, address, record, out, scratch), 4, 32, cluster=2, preferred_cluster=4)
+    p.launch(
+        "l",
+        (a,),
+        1,
+        1,
+        window=a.window(),
+        when=N,
+        cooperative=True,
+        pdl=True,
+        priority=-1,
+        carveout=50,
+        scheduling_policy="spread",
+        mem_sync_domain="remote",
     )
+    everything = {str(capability) for capability in p.build().plan().requires}
     assert everything == {str(each) for each in set(Capability) - BACKEND_CAPABILITIES}
 
 

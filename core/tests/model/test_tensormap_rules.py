@@ -1,8 +1,8 @@
-"""Each rule with a call that keeps it at the very edge, and one that breaks it."""
+"""Who breaks which rules: both kinds of map, devices, and what is not known."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -11,103 +11,111 @@ from trunnion.errors import TensorMapError
 from trunnion.model.dtypes import DTYPES, dtype
 from trunnion.model.expr import symbols
 from trunnion.model.params import TensorParam
-from trunnion.model.tensormap_rules import RULES, TiledFields, broken_rules
-
-GOOD = TiledFields(
-    address=1 << 20,
-    itemsize=2,
-    dtype_code=6,
-    dims=(64, 100, 10),
-    strides=(128, 12800),
-    innermost_stride=1,
-    box=(64, 8, 1),
-    element_strides=(1, 1, 1),
-    interleave=0,
-    swizzle=0,
-    oob_fill=0,
+from trunnion.model.tensormap_rules import (
+    IM2COL_RULES,
+    TILED_RULES,
+    H200Answer,
+    Im2colFields,
+    Origin,
+    TiledFields,
+    broken_rules,
 )
 
+COMMON: dict[str, Any] = {
+    "address": 1 << 20,
+    "element_bits": 16,
+    "dtype_code": 6,
+    "dims": (64, 100, 10),
+    "strides": (128, 12800),
+    "innermost_stride": 1,
+    "element_strides": (1, 1, 1),
+    "interleave": 0,
+    "swizzle": 0,
+    "oob_fill": 0,
+}
+TILED = TiledFields(**COMMON, box=(64, 8, 1))
+IM2COL = Im2colFields(**COMMON, lower=(0,), upper=(0,), channels_per_pixel=64, pixels_per_column=128)
+BOTH = pytest.mark.parametrize("good", [TILED, IM2COL], ids=["tiled", "im2col"])
+TABLES = pytest.mark.parametrize("table", [TILED_RULES, IM2COL_RULES], ids=["tiled", "im2col"])
 
-def flat(count: int) -> dict[str, Any]:
-    return {
-        "dims": (64,) * count,
-        "strides": (128,) * (count - 1),
-        "box": (8,) * count,
-        "element_strides": (1,) * count,
+
+@BOTH
+def test_all_broken_rules_are_named(good: TiledFields | Im2colFields) -> None:
+    bad = replace(
+        good, address=1, dims=(0, 2**33, 1), element_strides=(0, 9, 1), swizzle=4, oob_fill=1, dtype_code=0
+    )
+    texts = " ".join(broken_rules(bad, (9, 0)))
+    for words in ("0x1", "global_dim[0]", "global_dim[1]", "element_strides[0]", "element_strides[1]",
+                  "128B_ATOM", "NaN"):  # fmt: skip
+        assert words in texts
+
+
+def test_each_table_judges_its_own() -> None:
+    assert any("box_dim[1]" in sentence for sentence in broken_rules(replace(TILED, box=(64, 0, 1))))
+    assert any(
+        "pixels_per_column" in sentence for sentence in broken_rules(replace(IM2COL, pixels_per_column=0))
+    )
+
+
+@BOTH
+def test_what_is_not_known_breaks_nothing(good: TiledFields | Im2colFields) -> None:
+    unknown = replace(good, address=None, dims=(None,) * 3, strides=(None,) * 2, innermost_stride=None)
+    assert broken_rules(unknown, (9, 0)) == ()
+
+
+@BOTH
+def test_what_depends_on_the_device_waits_for_it(good: TiledFields | Im2colFields) -> None:
+    atom = replace(good, swizzle=4)
+    assert broken_rules(atom) == broken_rules(atom, (10, 0)) == broken_rules(atom, (12, 1)) == ()
+    (sentence,) = broken_rules(atom, (9, 0))
+    assert sentence.startswith("the swizzles 128B_ATOM_*")
+    high = replace(good, address=1 << 57)
+    assert broken_rules(high) == broken_rules(high, (10, 0)) == ()
+    assert len(broken_rules(high, (9, 0))) == 1
+
+
+@BOTH
+def test_a_device_without_tensor_maps_keeps_none(good: TiledFields | Im2colFields) -> None:
+    assert broken_rules(good) == broken_rules(good, (9, 0)) == ()
+    assert any("9.0 or more" in sentence for sentence in broken_rules(good, (8, 9)))
+
+
+@TABLES
+def test_rows_say_where_they_come_from(table: tuple[Any, ...]) -> None:
+    texts = [rule.text for rule in table]
+    assert len(set(texts)) == len(texts)
+    for rule in table:
+        assert (rule.h200 is H200Answer.ACCEPTS) is bool(rule.reason)
+        if rule.origin is Origin.MEASURED:
+            assert rule.h200 is H200Answer.REFUSES
+            assert (9, 0) in rule.architectures
+            assert None not in rule.architectures, "measured on one architecture, it says nothing of others"
+        if rule.origin is Origin.OURS:
+            assert rule.h200 is H200Answer.ACCEPTS
+
+
+def test_ranges_of_architectures_are_written_out() -> None:
+    assert {str(rule.architectures) for rule in TILED_RULES} == {
+        "all",
+        "below 9.0",
+        "below 10.0",
+        "9.0 to below 10.0",
     }
 
 
-CASES: list[tuple[int, dict[str, Any], dict[str, Any]]] = [
-    (0, flat(1), {**flat(1), "dims": (), "strides": (), "box": (), "element_strides": ()}),
-    (0, flat(5), flat(6)),
-    (0, {**flat(3), "interleave": 1}, {**flat(2), "interleave": 1}),
-    (1, {"address": 16}, {"address": 0}),
-    (1, {"address": 16}, {"address": 24}),
-    (
-        1,
-        {"address": 32, "interleave": 2, "swizzle": 1, "strides": (128, 12800)},
-        {"address": 16, "interleave": 2, "swizzle": 1},
-    ),
-    (2, {"dims": (1, 2**32, 1)}, {"dims": (64, 2**32 + 1, 10)}),
-    (2, {"dims": (1, 1, 1)}, {"dims": (64, 0, 10)}),
-    (3, {"strides": (16, 2**40 - 16)}, {"strides": (16, 2**40)}),
-    (3, {"strides": (16, 16)}, {"strides": (24, 16)}),
-    (3, {"strides": (0, 16)}, {"strides": (-16, 16)}),
-    (
-        3,
-        {"strides": (32, 64), "interleave": 2, "swizzle": 1},
-        {"strides": (48, 64), "interleave": 2, "swizzle": 1},
-    ),
-    (4, {"innermost_stride": 1}, {"innermost_stride": 2}),
-    (4, {"innermost_stride": 7, "dims": (1, 100, 10)}, {"innermost_stride": 0}),
-    (5, {"box": (256, 256, 1)}, {"box": (256, 257, 1)}),
-    (5, {"box": (8, 1, 1)}, {"box": (8, 0, 1)}),
-    (6, {"box": (8, 1, 1)}, {"box": (4, 1, 1)}),
-    (6, {"box": (4, 1, 1), "interleave": 1}, {"box": (9, 1, 1)}),
-    (7, {"box": (16, 1, 1), "swizzle": 1}, {"box": (24, 1, 1), "swizzle": 1}),
-    (7, {"box": (32, 1, 1), "swizzle": 2}, {"box": (40, 1, 1), "swizzle": 2}),
-    (7, {"box": (64, 1, 1), "swizzle": 3}, {"box": (72, 1, 1), "swizzle": 3}),
-    (7, {"box": (64, 1, 1), "swizzle": 6}, {"box": (72, 1, 1), "swizzle": 6}),
-    (7, {"box": (72, 1, 1), "swizzle": 0}, {"box": (72, 1, 1), "swizzle": 4}),
-    (8, {"element_strides": (1, 8, 8)}, {"element_strides": (1, 9, 1)}),
-    (8, {"element_strides": (1, 1, 1)}, {"element_strides": (1, 0, 1)}),
-    (9, {"element_strides": (1, 2, 2)}, {"element_strides": (2, 1, 1)}),
-    (9, {"element_strides": (2, 1, 1), "interleave": 1}, {"element_strides": (8, 1, 1)}),
-    (10, {"interleave": 2, "swizzle": 1}, {"interleave": 2, "swizzle": 0}),
-    (10, {"interleave": 1, "swizzle": 0}, {"interleave": 2, "swizzle": 3}),
-    (11, {"oob_fill": 1}, {"oob_fill": 1, "dtype_code": 3}),
-]
-
-
-@pytest.mark.parametrize(("rule", "edge", "beyond"), CASES)
-def test_the_edge_is_kept_and_what_lies_beyond_is_not(
-    rule: int, edge: dict[str, Any], beyond: dict[str, Any]
-) -> None:
-    assert broken_rules(replace(GOOD, **edge)) == ()
-    (sentence,) = broken_rules(replace(GOOD, **beyond))
-    assert sentence.startswith(RULES[rule].text)
-
-
-def test_every_rule_has_a_case() -> None:
-    assert {rule for rule, _, _ in CASES} == set(range(len(RULES)))
-
-
-def test_all_broken_rules_are_named() -> None:
-    bad = replace(GOOD, address=1, dims=(0, 0, 1), box=(300, 0, 1), element_strides=(0, 9, 1))
-    assert len(broken_rules(bad)) == 1 + 2 + 2 + 1 * (300 * 2 % 16 != 0) + 2 + 1
-
-
-def test_what_is_not_known_breaks_nothing() -> None:
-    unknown = replace(GOOD, address=None, dims=(None,) * 3, strides=(None,) * 2, innermost_stride=None)
-    assert broken_rules(unknown) == ()
+def test_both_kinds_share_their_common_fields() -> None:
+    names = {item.name for item in fields(TiledFields)} & {item.name for item in fields(Im2colFields)}
+    assert names == set(COMMON)
 
 
 @pytest.mark.parametrize("name", [row.name for row in DTYPES.values() if row.tma_code is not None])
 def test_nan_fill_is_for_the_floats_of_the_driver(name: str) -> None:
     kind = dtype(name)
     real = name in ("float16", "bfloat16", "float32", "float64")
-    fields = replace(GOOD, itemsize=kind.itemsize, dtype_code=kind.tma_code, oob_fill=1, box=(16, 1, 1))
-    assert (broken_rules(fields) == ()) is real
+    filled = replace(
+        TILED, element_bits=8 * kind.itemsize, dtype_code=kind.tma_code, oob_fill=1, box=(16, 1, 1)
+    )
+    assert (broken_rules(filled) == ()) is real
 
 
 def test_a_program_is_judged_by_what_it_fixes() -> None:

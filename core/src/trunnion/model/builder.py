@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
+from trunnion.model.code import DeviceCode
 from trunnion.model.fields import members, place
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import Check, Param, ScalarParam, Signature, TensorParam
-from trunnion.model.program import DeviceCode, KernelProgram
+from trunnion.model.params import Check, Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
+from trunnion.model.program import KernelProgram
+from trunnion.model.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -85,6 +87,46 @@ class ProgramBuilder:
         param = ScalarParam(name, dtype, symbol)  # type: ignore[arg-type]  # the constructor reads spellings too
         self._params.append(param)
         return param
+
+    def pointer(self, name: str, **fields: Any) -> PointerParam:
+        """Add an address that the caller passes as a number; further fields are those of `PointerParam`.
+
+        Raises
+        ------
+        ProgramError
+            If a field is wrong; it is named.
+        """
+        with place("pointer"):
+            _refuse_unknown(fields, PointerParam.__match_args__)
+        param = PointerParam(name, **fields)
+        self._params.append(param)
+        return param
+
+    def struct(self, name: str, nbytes: int, alignment: int) -> StructParam:
+        """Add bytes that the caller passes and that reach the kernel by value.
+
+        Raises
+        ------
+        ProgramError
+            If a field is wrong; it is named.
+        """
+        param = StructParam(name, nbytes, alignment)
+        self._params.append(param)
+        return param
+
+    def workspace(self, name: str, dtype: DType | str, shape: Sequence[ExprLike], **fields: Any) -> Workspace:
+        """Return device memory for the length of a call, to be given to launches.
+
+        The program has it once a launch is given it; further fields are those of `Workspace`.
+
+        Raises
+        ------
+        ProgramError
+            If a field is wrong; it is named.
+        """
+        with place("workspace"):
+            _refuse_unknown(fields, Workspace.__match_args__)
+        return Workspace(name, dtype, shape, **fields)  # type: ignore[arg-type]  # the constructor normalises
 
     def check(self, condition: Expr, message: str) -> None:
         """Refuse every call for which ``condition`` is 0, with ``message`` as what is expected."""

@@ -24,20 +24,59 @@ class Capability(enum.StrEnum):
     STRIDED_TENSORS = "strided_tensors"
     """A tensor parameter names its strides, instead of being contiguous and row-major."""
 
+    NULLABLE_TENSORS = "nullable_tensors"
+    """The caller may pass None for a tensor."""
+
+    POINTER_PARAMS = "pointer_params"
+    """The caller passes an address as a number."""
+
+    STRUCT_PARAMS = "struct_params"
+    """The caller passes bytes that reach the kernel by value."""
+
+    OUTPUT_FILL = "output_fill"
+    """An output is filled with a value before the first launch."""
+
+    WORKSPACE = "workspace"
+    """A launch is given device memory that the launcher allocates for the call."""
+
     MULTI_LAUNCH = "multi_launch"
     """The program has more than one launch."""
+
+    CONDITIONAL_LAUNCH = "conditional_launch"
+    """A launch has a condition of its own."""
 
     TMA_TILED = "tma_tiled"
     """A launch takes a tensor map of ``cuTensorMapEncodeTiled``."""
 
+    TMA_IM2COL = "tma_im2col"
+    """A launch takes a tensor map of ``cuTensorMapEncodeIm2col``."""
+
+    ACCESS_POLICY_WINDOW = "access_policy_window"
+    """A launch names an access-policy window of the L2 cache."""
+
     CLUSTER = "cluster"
     """A launch names a cluster, even one of a single block."""
+
+    PREFERRED_CLUSTER = "preferred_cluster"
+    """A launch names a larger cluster that the hardware may choose instead."""
+
+    CLUSTER_SCHEDULING = "cluster_scheduling"
+    """A launch says how clusters are spread over the device."""
 
     COOPERATIVE = "cooperative"
     """A launch is cooperative: all its blocks are resident at once."""
 
     PDL = "pdl"
     """A launch may start before the launch before it has finished (programmatic dependent launch)."""
+
+    PRIORITY = "priority"
+    """A launch names a priority of its own."""
+
+    CARVEOUT = "carveout"
+    """A launch names the share of the L1 cache that it prefers as shared memory."""
+
+    MEM_SYNC_DOMAIN = "mem_sync_domain"
+    """A launch names its memory synchronisation domain."""
 
     AOT = "aot"
     """Of the backend, not of a program: it builds for a named target on a machine that has no device."""

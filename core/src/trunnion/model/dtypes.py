@@ -53,7 +53,10 @@ class DType:
     """The type's spelling in C++, as a kernel's parameter."""
 
     struct_code: str = ""
-    """The code of the ``struct`` module under which a scalar of this type travels; empty: no scalar of this type."""
+    """The code of the ``struct`` module under which a scalar of this type travels; empty: no scalar of this type.
+
+    A complex number travels as two; bfloat16 and the types of eight bits as their bits (`trunnion.model.scalars`).
+    """
 
     tma_code: int | None = None
     """``CUtensorMapDataType``; None: a tensor map needs an explicit type to read such a tensor as."""
@@ -118,15 +121,15 @@ _ROWS = (
     DType("bfloat16", _FLOAT, 2, (4, 16, 1), "__nv_bfloat16", "H", 9),
     DType("float32", _FLOAT, 4, (2, 32, 1), "float", "f", 7),
     DType("float64", _FLOAT, 8, (2, 64, 1), "double", "d", 8),
-    DType("float8_e4m3fn", _FLOAT, 1, (10, 8, 1), "__nv_fp8_e4m3", "", 0),
-    DType("float8_e4m3fnuz", _FLOAT, 1, (11, 8, 1), "unsigned char", "", 0),
-    DType("float8_e5m2", _FLOAT, 1, (12, 8, 1), "__nv_fp8_e5m2", "", 0),
-    DType("float8_e5m2fnuz", _FLOAT, 1, (13, 8, 1), "unsigned char", "", 0),
-    DType("float8_e8m0fnu", _FLOAT, 1, (14, 8, 1), "__nv_fp8_e8m0", "", 0),
+    DType("float8_e4m3fn", _FLOAT, 1, (10, 8, 1), "__nv_fp8_e4m3", "B", 0),
+    DType("float8_e4m3fnuz", _FLOAT, 1, (11, 8, 1), "unsigned char", "B", 0),
+    DType("float8_e5m2", _FLOAT, 1, (12, 8, 1), "__nv_fp8_e5m2", "B", 0),
+    DType("float8_e5m2fnuz", _FLOAT, 1, (13, 8, 1), "unsigned char", "B", 0),
+    DType("float8_e8m0fnu", _FLOAT, 1, (14, 8, 1), "__nv_fp8_e8m0", "B", 0),
     DType("float4_e2m1fn_x2", _FLOAT, 1, (17, 4, 2), "__nv_fp4x2_e2m1", "", None),
-    DType("complex32", Kind.COMPLEX, 4, (5, 32, 1), "__half2", "", None),
-    DType("complex64", Kind.COMPLEX, 8, (5, 64, 1), "float2", "", None),
-    DType("complex128", Kind.COMPLEX, 16, (5, 128, 1), "double2", "", None),
+    DType("complex32", Kind.COMPLEX, 4, (5, 32, 1), "__half2", "2e", None),
+    DType("complex64", Kind.COMPLEX, 8, (5, 64, 1), "float2", "2f", None),
+    DType("complex128", Kind.COMPLEX, 16, (5, 128, 1), "double2", "2d", None),
 )
 
 DTYPES: Mapping[str, DType] = MappingProxyType({row.name: row for row in _ROWS})
@@ -152,6 +155,10 @@ def dtype(spelling: object) -> DType:
         If there is no such type.
     """
     if isinstance(spelling, DType):
+        if DTYPES.get(spelling.name) != spelling:
+            raise ProgramError(
+                f"got DType {describe(spelling.name)}, which is no row of the table; look one up by its name"
+            )
         return spelling
     # A torch dtype is known by its text; of a number not even the text is asked for, it may be endless.
     row = None if isinstance(spelling, int) else DTYPES.get(str(spelling).removeprefix("torch."))

@@ -280,7 +280,8 @@ class Cast(Expr):
 
 def _check_int64(value: object, field: str) -> None:
     if type(value) is not int:
-        raise ExprError(f"got {describe(value)}, expected an integer", field=field)
+        advice = "; to compare values use eq(a, b), not ==" if isinstance(value, bool) else ""
+        raise ExprError(f"got {describe(value)}, expected an integer{advice}", field=field)
     if value not in INT64:
         raise ExprError(f"got {describe(value)}, which does not fit 64 signed bits", field=field)
 

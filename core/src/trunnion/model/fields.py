@@ -109,9 +109,13 @@ def members(value: object, field: str) -> tuple[object, ...]:
     ProgramError
         If it is not a sequence.
     """
+    refused = ProgramError(f"got {describe(value)}, expected a sequence", field=field)
     if isinstance(value, (str, bytes, Mapping, AbstractSet)) or not isinstance(value, Iterable):
-        raise ProgramError(f"got {describe(value)}, expected a sequence", field=field)
-    return tuple(value)
+        raise refused
+    try:
+        return tuple(value)
+    except TypeError as error:  # an array of no dimensions says that it is iterable, and is not
+        raise refused from error
 
 
 def instances(value: object, kind: type[_T] | tuple[type[_T], ...], field: str) -> tuple[_T, ...]:

@@ -6,18 +6,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Const, Expr, ExprLike, as_expr
-from trunnion.model.fields import describe, flag, members, place, text
-from trunnion.model.params import ScalarParam, TensorParam
-from trunnion.model.tensormap import TiledTensorMap
+from trunnion.model.fields import describe, instance, members, place, text
+from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
+from trunnion.model.memory import Memory
+from trunnion.model.params import PointerParam, ScalarParam, StructParam
+from trunnion.model.tensormap import TensorMap
+from trunnion.model.window import AccessPolicyWindow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from trunnion.model.launch_attributes import ClusterSchedulingPolicy, MemSyncDomain
+
 __all__ = ["MAX_BLOCK", "MAX_GRID", "MAX_SMEM", "MAX_THREADS", "Argument", "Dims", "KernelLaunch"]
 
-Argument = TensorParam | ScalarParam | TiledTensorMap | Expr
-"""What a launch passes: a tensor's pointer, a scalar, a tensor map by value, or an integer expression.
+Argument = Memory | ScalarParam | PointerParam | StructParam | TensorMap | Expr
+"""What a launch passes: a tensor's or a workspace's pointer, a number, an address or bytes of the caller's, a tensor
+map by value, or an integer expression.
 
 An expression travels as the type of its outermost cast, or as ``int64`` if it has none.
 """
@@ -72,8 +79,12 @@ class KernelLaunch:
     dynamic_smem_bytes: Expr = Const(0)
     """Dynamic shared memory of a block, in bytes."""
 
-    cluster: Dims | None = None
-    """Blocks of a cluster along x, y, z; None: the launch says nothing of clusters, which is not (1, 1, 1)."""
+    cluster: tuple[int, int, int] | None = None
+    """Blocks of a cluster along x, y, z; None: the launch says nothing of clusters, which is not (1, 1, 1).
+
+    Each extent of the grid is a multiple of the cluster's. Up to 8 blocks run on every device that has clusters, up to
+    16 on some.
+    """
 
     cooperative: bool = False
     """Whether all blocks must be resident at once, so that they can wait for one another."""
@@ -81,10 +92,46 @@ class KernelLaunch:
     pdl: bool = False
     """Set on the consumer: it may start before the launch before it has finished, and waits by itself."""
 
+    window: AccessPolicyWindow | None = None
+    """Which accesses the L2 cache should keep."""
+
+    when: Expr | None = None
+    """The launch is skipped where this is 0; None: it never is, but for an empty grid."""
+
+    priority: int | None = None
+    """The launch's priority instead of its stream's; lower numbers come first."""
+
+    carveout: int | None = None
+    """Per cent of the L1 cache's memory that are wanted as shared memory; -1: the driver's choice."""
+
+    preferred_cluster: tuple[int, int, int] | None = None
+    """A larger cluster that the hardware may choose; each extent is a multiple of `cluster`'s."""
+
+    scheduling_policy: ClusterSchedulingPolicy | None = None
+    """How clusters are placed, or its word."""
+
+    mem_sync_domain: MemSyncDomain | None = None
+    """The domain of the launch's memory fences, or its word."""
+
+    code: DeviceCode | None = None
+    """The part of the program's code that holds the kernel; None: the first."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", text(self.kernel, "kernel"))
         with place(f"launch of {shorten(self.kernel)}"):
             self._normalise()
+
+    def memories(self) -> tuple[Memory, ...]:
+        """Return all memory that the launch is given: by pointer, through a map, as a window."""
+        found: dict[Memory, None] = {}
+        for argument in self.args:
+            if isinstance(argument, TensorMap):
+                found[argument.tensor] = None
+            elif isinstance(argument, Memory):
+                found[argument] = None
+        if self.window is not None:
+            found[self.window.memory] = None
+        return tuple(found)
 
     def _normalise(self) -> None:
         if "\0" in self.kernel:
@@ -97,22 +144,28 @@ class KernelLaunch:
             )
         for name in ("grid", "block"):
             object.__setattr__(self, name, _dims(getattr(self, name), name))
-        if self.cluster is not None:
-            object.__setattr__(self, "cluster", _dims(self.cluster, "cluster"))
         with place("dynamic_smem_bytes"):
             object.__setattr__(self, "dynamic_smem_bytes", as_expr(self.dynamic_smem_bytes))
-        for name in ("cooperative", "pdl"):
-            flag(getattr(self, name), name)
+        for row in LAUNCH_ATTRIBUTES:
+            object.__setattr__(self, row.field, row.normalise(getattr(self, row.field), row.field))
+        if self.window is not None:
+            instance(self.window, AccessPolicyWindow, "window")
+        if self.when is not None:
+            with place("when"):
+                object.__setattr__(self, "when", as_expr(self.when))
+        if self.code is not None:
+            instance(self.code, DeviceCode, "code")
         self._check_bounds()
+        self._check_clusters()
 
     def _argument(self, index: int, value: object) -> Argument:
-        if isinstance(value, (TensorParam, ScalarParam, TiledTensorMap, Expr)):
+        if isinstance(value, (Memory, ScalarParam, PointerParam, StructParam, TensorMap, Expr)):
             return value
         if type(value) is int:
             with place(f"args[{index}]"):
                 return as_expr(value)
         raise ProgramError(
-            f"got {describe(value)}, expected a parameter, a tensor map or an integer expression",
+            f"got {describe(value)}, expected a parameter, a workspace, a tensor map or an integer expression",
             field=f"args[{index}]",
         )
 
@@ -131,14 +184,33 @@ class KernelLaunch:
             raise ProgramError(
                 f"got at least {threads} threads, expected at most {MAX_THREADS}", field="block"
             )
-        for axis, extent in enumerate(self.cluster or ()):
-            if extent.bounds.high < 1:
-                raise ProgramError(
-                    f"got {extent.bounds.low} to {extent.bounds.high}, expected at least 1",
-                    field=f"cluster[{axis}]",
-                )
         smem = self.dynamic_smem_bytes.bounds
         if smem.high < 0 or smem.low > MAX_SMEM:
             raise ProgramError(
                 f"got {smem.low} to {smem.high} bytes, expected 0 to {MAX_SMEM}", field="dynamic_smem_bytes"
             )
+
+    def _check_clusters(self) -> None:
+        """Check what is constant already; a call checks the rest."""
+        for axis, (extent, blocks) in enumerate(zip(self.grid, self.cluster or (), strict=False)):
+            if isinstance(extent, Const) and extent.value % blocks:
+                raise ProgramError(
+                    f"got {extent.value} blocks, expected a multiple of the cluster's {blocks}",
+                    field=f"grid[{axis}]",
+                )
+        if self.preferred_cluster is None:
+            return
+        if self.cluster is None:
+            raise ProgramError("got one without a cluster, expected a cluster too", field="preferred_cluster")
+        for axis, (wanted, least) in enumerate(zip(self.preferred_cluster, self.cluster, strict=True)):
+            if wanted % least:
+                raise ProgramError(
+                    f"got {wanted}, expected a multiple of the cluster's {least}",
+                    field=f"preferred_cluster[{axis}]",
+                )
+            extent = self.grid[axis]
+            if isinstance(extent, Const) and extent.value % wanted:
+                raise ProgramError(
+                    f"got {extent.value} blocks, expected a multiple of the preferred cluster's {wanted}",
+                    field=f"grid[{axis}]",
+                )

@@ -1,4 +1,4 @@
-"""What a caller passes: tensors and scalars, and the signature that they form together."""
+"""What a caller passes: tensors, numbers, addresses and bytes, and the signature that they form together."""
 
 from __future__ import annotations
 
@@ -9,40 +9,25 @@ from trunnion.errors import ProgramError, shorten
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.expr import Expr, Symbol, as_expr
 from trunnion.model.expr_tree import symbols_of
-from trunnion.model.fields import instance, instances, integer, members, place, text
-from trunnion.model.tensormap import TiledTensorMap
+from trunnion.model.fields import flag, instance, instances, integer, place, text
+from trunnion.model.memory import Memory, exprs, power_of_two
+from trunnion.model.scalars import comparable, scalar_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
+    from collections.abc import Iterator
 
-__all__ = ["Check", "Param", "ScalarParam", "Signature", "TensorParam"]
+__all__ = ["Check", "Param", "PointerParam", "ScalarParam", "Signature", "StructParam", "TensorParam"]
 
-_MAX_RANK = 64  # DLPack and torch both stop here
 _ACCESS = ("read", "write", "read_write")
-
-
 _MAX_ALIGNMENT = 1 << 40
-
-
-def exprs(values: object, field: str) -> tuple[Expr, ...]:
-    """Return a sequence of expressions and integers as expressions.
-
-    Raises
-    ------
-    ProgramError
-        If it is something else; the member's place is named.
-    """
-    result = []
-    for axis, value in enumerate(members(values, field)):
-        with place(f"{field}[{axis}]"):
-            result.append(as_expr(value))  # type: ignore[arg-type]  # which checks it
-            tuple(symbols_of(result[-1]))
-    return tuple(result)
+_MAX_STRUCT = (
+    32764  # the most bytes of parameters that a kernel can have (CUDA C++ Programming Guide, 12.1 on)
+)
+_MAX_STRUCT_ALIGNMENT = 128
 
 
 @dataclass(frozen=True, slots=True)
-class TensorParam:
+class TensorParam(Memory):
     """A tensor of a signature. As a kernel's argument it is the pointer to its first element."""
 
     name: str
@@ -66,6 +51,12 @@ class TensorParam:
     alignment: int | None = None
     """Bytes that the first element's address is a multiple of: a power of two; None: the element's own size."""
 
+    nullable: bool = False
+    """Whether the caller may pass None: the kernel is given a null pointer. Not for outputs."""
+
+    fill: float | complex | None = None
+    """What every element of an output is before the first launch, under ``out=`` too; None: left as it is."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", text(self.name, "name"))
         with place(f"tensor {shorten(self.name)}"):
@@ -75,10 +66,7 @@ class TensorParam:
         with place("dtype"):
             object.__setattr__(self, "dtype", dtype(self.dtype))
         object.__setattr__(self, "shape", exprs(self.shape, "shape"))
-        if len(self.shape) > _MAX_RANK:
-            raise ProgramError(
-                f"got {len(self.shape)} dimensions, expected at most {_MAX_RANK}", field="shape"
-            )
+        self.check_shape()
         if self.strides is not None:
             strides = exprs(self.strides, "strides")
             object.__setattr__(self, "strides", strides)
@@ -86,42 +74,25 @@ class TensorParam:
                 raise ProgramError(
                     f"got {len(strides)} strides for {len(self.shape)} dimensions", field="strides"
                 )
-        for axis, extent in enumerate(self.shape):
-            if extent.bounds.high < 0:
-                raise ProgramError("the extent is negative in every call", field=f"shape[{axis}]")
         access = text(self.access, "access")
         object.__setattr__(self, "access", access)
         if access not in _ACCESS:
             raise ProgramError(f"got {shorten(access)}, expected one of {', '.join(_ACCESS)}", field="access")
         if self.alignment is not None:
-            alignment = integer(self.alignment, "alignment", 1, _MAX_ALIGNMENT)
-            if alignment & (alignment - 1):
-                raise ProgramError(f"got {alignment}, expected a power of two", field="alignment")
+            power_of_two(self.alignment, "alignment", _MAX_ALIGNMENT)
+        flag(self.nullable, "nullable")
+        if self.fill is not None:
+            scalar_bytes(self.fill, self.dtype, "fill")
+            object.__setattr__(self, "fill", comparable(self.fill))
 
     @property
     def rank(self) -> int:
         """The number of dimensions."""
         return len(self.shape)
 
-    def tiled(self, box_dim: Sequence[int], **fields: Any) -> TiledTensorMap:
-        """Return a tiled tensor map over this tensor; the fields are those of `TiledTensorMap`.
-
-        Parameters
-        ----------
-        box_dim
-            Elements of the box along each dimension, outermost first.
-        **fields
-            Further fields of the map.
-
-        Raises
-        ------
-        ProgramError
-            If a field is wrong or unknown; it is named.
-        """
-        unknown = sorted(fields.keys() - TiledTensorMap.__match_args__)
-        if unknown:
-            raise ProgramError(f"got unknown fields {', '.join(unknown)}", field="tensor map")
-        return TiledTensorMap(self, box_dim, **fields)  # type: ignore[arg-type]  # the constructor normalises
+    def steps(self) -> tuple[Expr, ...]:
+        """Return `strides` with its default filled in."""
+        return Memory.steps(self) if self.strides is None else self.strides
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +103,10 @@ class ScalarParam:
     """What people call it; any text."""
 
     dtype: DType
-    """The type in which it travels. What it cannot hold is refused; floats are rounded once, to nearest even."""
+    """The type in which it travels. What it cannot hold is refused; floats are rounded once, to nearest even.
+
+    A complex number travels as its real part and its imaginary part.
+    """
 
     symbol: Symbol | None = None
     """The symbol that stands for its value in expressions; for integers only."""
@@ -152,7 +126,58 @@ class ScalarParam:
                 )
 
 
-Param = TensorParam | ScalarParam
+@dataclass(frozen=True, slots=True)
+class PointerParam:
+    """An address of a signature, which the caller passes as a number. As a kernel's argument it is that pointer.
+
+    Nothing is known of the memory behind it, so nothing of it is checked: pass tensors where there are tensors.
+    """
+
+    name: str
+    """What people call it; any text."""
+
+    nullable: bool = False
+    """Whether the caller may pass None, for a null pointer; 0 is refused otherwise."""
+
+    alignment: int = 1
+    """Bytes that the address is a multiple of: a power of two."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", text(self.name, "name"))
+        with place(f"pointer {shorten(self.name)}"):
+            flag(self.nullable, "nullable")
+            power_of_two(self.alignment, "alignment", _MAX_ALIGNMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class StructParam:
+    """A struct of a signature: bytes that reach the kernel by value.
+
+    The caller passes an object with the buffer protocol: ``bytes``, a ``ctypes.Structure``, a NumPy record.
+    """
+
+    name: str
+    """What people call it; any text."""
+
+    nbytes: int
+    """``sizeof`` of the struct, trailing padding included: a multiple of `alignment`."""
+
+    alignment: int
+    """``alignof`` of the struct, in bytes: a power of two."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", text(self.name, "name"))
+        with place(f"struct {shorten(self.name)}"):
+            integer(self.nbytes, "nbytes", 1, _MAX_STRUCT)
+            power_of_two(self.alignment, "alignment", _MAX_STRUCT_ALIGNMENT)
+            if self.nbytes % self.alignment:
+                raise ProgramError(
+                    f"got {self.nbytes} bytes, expected a multiple of the alignment {self.alignment}",
+                    field="nbytes",
+                )
+
+
+Param = TensorParam | ScalarParam | PointerParam | StructParam
 """Anything that a caller passes."""
 
 
@@ -177,9 +202,9 @@ class Check:
 class Signature:
     """What a program takes and gives back.
 
-    A symbol gets its value, at each call, from its first bare occurrence in `params`: shapes first, then strides,
-    then scalars, each in the order of the parameters. Every other occurrence is checked against that value. Outputs
-    never give a symbol its value.
+    A symbol gets its value, at each call, from its first bare occurrence in `params` that is there: shapes first, then
+    strides, then scalars, each in the order of the parameters; of a tensor that the caller leaves out, nothing is
+    there. Every other occurrence is checked against that value. Outputs never give a symbol its value.
     """
 
     params: tuple[Param, ...] = ()
@@ -193,17 +218,12 @@ class Signature:
 
     def __post_init__(self) -> None:
         for name, kind in (
-            ("params", (TensorParam, ScalarParam)),
+            ("params", (TensorParam, ScalarParam, PointerParam, StructParam)),
             ("outputs", TensorParam),
             ("checks", Check),
         ):
             object.__setattr__(self, name, instances(getattr(self, name), kind, name))
-        for index, output in enumerate(self.outputs):
-            if output.strides is not None:
-                raise ProgramError(
-                    "got strides, expected none: the launcher allocates outputs, contiguous and row-major",
-                    field=f"outputs[{index}].strides",
-                )
+        self._check_roles()
         seen: set[str] = set()
         for param in (*self.params, *self.outputs):
             if param.name in seen:
@@ -217,6 +237,20 @@ class Signature:
                     field="signature",
                 )
 
+    def _check_roles(self) -> None:
+        """Refuse what means nothing for an output, or for an input."""
+        for index, output in enumerate(self.outputs):
+            if output.strides is not None:
+                raise ProgramError(
+                    "got strides, expected none: the launcher allocates outputs, contiguous and row-major",
+                    field=f"outputs[{index}].strides",
+                )
+            if output.nullable:
+                raise ProgramError("an output is always there", field=f"outputs[{index}].nullable")
+        for index, param in enumerate(self.params):
+            if isinstance(param, TensorParam) and param.fill is not None:
+                raise ProgramError("only an output can be filled", field=f"params[{index}].fill")
+
     @property
     def tensors(self) -> tuple[TensorParam, ...]:
         """The tensors among `params`, in order."""
@@ -226,6 +260,16 @@ class Signature:
     def scalars(self) -> tuple[ScalarParam, ...]:
         """The scalars among `params`, in order."""
         return tuple(param for param in self.params if isinstance(param, ScalarParam))
+
+    @property
+    def pointers(self) -> tuple[PointerParam, ...]:
+        """The addresses among `params`, in order."""
+        return tuple(param for param in self.params if isinstance(param, PointerParam))
+
+    @property
+    def structs(self) -> tuple[StructParam, ...]:
+        """The structs among `params`, in order."""
+        return tuple(param for param in self.params if isinstance(param, StructParam))
 
     def symbols(self) -> tuple[Symbol, ...]:
         """Return every symbol, in the order of its first occurrence."""

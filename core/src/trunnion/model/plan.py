@@ -6,6 +6,7 @@ its size and offset; what was equal in value is one step. Names are carried alon
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from dataclasses import dataclass, fields, is_dataclass
@@ -13,6 +14,18 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from trunnion.model.dtypes import DType
+from trunnion.model.slots import (
+    Binding,
+    MemoryKind,
+    MemoryRef,
+    PointerSlot,
+    ScalarSlot,
+    Source,
+    StructSlot,
+    TensorSlot,
+    WorkspaceSlot,
+)
+from trunnion.model.steps import Allocation, ConditionCheck, Encode, Im2colMode, TiledMode, ValueCheck
 
 if TYPE_CHECKING:
     from trunnion.model.capability import Capability
@@ -21,23 +34,34 @@ if TYPE_CHECKING:
     from trunnion.model.params import Signature
 
 __all__ = [
+    "AddressArgument",
     "Allocation",
     "Binding",
     "ConditionCheck",
     "Encode",
     "ExprArgument",
+    "Im2colMode",
     "KernelParameter",
     "KernelSignature",
     "LaunchPlan",
     "MapArgument",
+    "MemoryKind",
+    "MemoryRef",
     "PlannedArgument",
+    "PlannedAttribute",
     "PlannedLaunch",
+    "PlannedWindow",
     "PointerArgument",
+    "PointerSlot",
     "ScalarArgument",
     "ScalarSlot",
     "Source",
+    "StructArgument",
+    "StructSlot",
     "TensorSlot",
+    "TiledMode",
     "ValueCheck",
+    "WorkspaceSlot",
 ]
 
 TENSOR_MAP_BYTES = 128
@@ -47,179 +71,12 @@ TENSOR_MAP_ALIGNMENT = 64
 """``alignof(CUtensorMap)``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TensorSlot:
-    """A tensor of the call: an input, or an output."""
-
-    index: int
-    """The slot."""
-
-    name: str
-    """For messages."""
-
-    dtype: DType
-    """The element type."""
-
-    shape: tuple[Expr, ...]
-    """Elements along each dimension, outermost first."""
-
-    strides: tuple[Expr, ...] | None
-    """Elements between neighbours; None: contiguous, row-major."""
-
-    alignment: int
-    """Bytes that the address is a multiple of."""
-
-    output: bool
-    """Whether the launcher allocates it, unless the caller gives it."""
-
-    position: int
-    """The place among the call's arguments; for an output, among the outputs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScalarSlot:
-    """A number of the call."""
-
-    index: int
-    """The slot."""
-
-    name: str
-    """For messages."""
-
-    dtype: DType
-    """The type in which it travels."""
-
-    position: int
-    """The place among the call's arguments."""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A place in a call where a number stands."""
-
-    kind: str
-    """``"shape"``, ``"stride"`` or ``"scalar"``."""
-
-    slot: int
-    """The tensor's slot, or the scalar's."""
-
-    axis: int = 0
-    """The dimension; 0 for a scalar."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binding:
-    """Gives one value slot its value: a symbol's first bare occurrence that is live in the call.
-
-    A stride is live where its dimension is longer than 1 and the tensor has elements: elsewhere it means nothing, and
-    tensor libraries put there what they like. Extents and scalars always are.
-    """
-
-    slot: int
-    """The value slot; equal to the binding's place in the plan."""
-
-    symbol: str
-    """For messages."""
-
-    source: Source
-    """The first bare occurrence; the value is read there if no candidate is live."""
-
-    candidates: tuple[Source, ...]
-    """Where the value may be read instead, in order; empty if `source` always is live, or is the only one."""
-
-    min: int
-    """The least value allowed."""
-
-    max: int
-    """The greatest value allowed."""
-
-    multiple_of: int
-    """What the value must be a multiple of."""
-
-
-@dataclass(frozen=True, slots=True)
-class ValueCheck:
-    """A place whose number must equal an expression: each further occurrence of a symbol, and every expression."""
-
-    source: Source
-    """Where the number stands."""
-
-    expected: Expr
-    """What it must be."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConditionCheck:
-    """A condition of the author's own."""
-
-    condition: Expr
-    """Any value but 0 passes."""
-
-    message: str
-    """What is expected."""
-
-
-@dataclass(frozen=True, slots=True)
-class Allocation:
-    """An output that the launcher allocates."""
-
-    tensor: int
-    """The tensor's slot; shape and type stand there."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encode:
-    """One call of ``cuTensorMapEncodeTiled``, in the driver's order: innermost dimension first."""
-
-    index: int
-    """The map's slot."""
-
-    tensor: int
-    """The slot of the tensor whose address it takes."""
-
-    offset_bytes: Expr
-    """Bytes between the tensor's first element and the map's."""
-
-    dtype: DType
-    """The type as which the elements are read."""
-
-    dims: tuple[Expr, ...]
-    """Elements along each dimension."""
-
-    strides: tuple[Expr, ...]
-    """Bytes between neighbours along each dimension but the innermost."""
-
-    innermost_stride: Expr
-    """Elements between neighbours along the innermost dimension; it must be 1 where that dimension is longer than 1."""
-
-    box: tuple[int, ...]
-    """Elements of the box along each dimension."""
-
-    element_strides: tuple[int, ...]
-    """Every how many elements one is taken."""
-
-    interleave: int
-    """``CUtensorMapInterleave``."""
-
-    swizzle: int
-    """``CUtensorMapSwizzle``."""
-
-    l2_promotion: int
-    """``CUtensorMapL2promotion``."""
-
-    oob_fill: int
-    """``CUtensorMapFloatOOBfill``."""
-
-    readers: tuple[int, ...]
-    """The launches that take the map; if all of them are skipped, so is the encoding."""
-
-
 @dataclass(frozen=True, slots=True)
 class PointerArgument:
-    """The address of a tensor's first element."""
+    """The address of the first element of a tensor or a workspace; 0 for a tensor that the call leaves out."""
 
-    tensor: int
-    """The tensor's slot."""
+    memory: MemoryRef
+    """Whose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +85,22 @@ class ScalarArgument:
 
     scalar: int
     """The scalar's slot."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddressArgument:
+    """An address of the call."""
+
+    pointer: int
+    """The pointer's slot."""
+
+
+@dataclass(frozen=True, slots=True)
+class StructArgument:
+    """Bytes of the call, by value."""
+
+    struct: int
+    """The struct's slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +122,9 @@ class MapArgument:
     """The map's slot."""
 
 
-PlannedArgument = PointerArgument | ScalarArgument | ExprArgument | MapArgument
+PlannedArgument = (
+    PointerArgument | ScalarArgument | AddressArgument | StructArgument | ExprArgument | MapArgument
+)
 """What a launch passes."""
 
 
@@ -281,6 +156,52 @@ class KernelSignature:
     parameters: tuple[KernelParameter, ...]
     """By ordinal."""
 
+    part: int = 0
+    """The part of the program's code that holds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAttribute:
+    """One launch attribute, a constant (`trunnion.model.launch_attributes`)."""
+
+    field: str
+    """The field of `KernelLaunch`."""
+
+    id: int
+    """``CUlaunchAttributeID``."""
+
+    values: tuple[int, ...]
+    """The driver's numbers: one, or x, y and z."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedWindow:
+    """The access-policy window of a launch (``CUaccessPolicyWindow``)."""
+
+    memory: MemoryRef
+    """The memory in which the range lies."""
+
+    offset_bytes: Expr
+    """Bytes between the memory's first element and the range's."""
+
+    nbytes: Expr | None
+    """The range's length; None: to the end of the memory, but at most what the device allows."""
+
+    limit_bytes: Expr
+    """Bytes that the memory spans, which the range must not reach beyond."""
+
+    hit_ratio: float
+    """The share of accesses that get `hit_property`."""
+
+    hit_property: int
+    """``CUaccessProperty`` of hits."""
+
+    miss_property: int
+    """``CUaccessProperty`` of the other accesses."""
+
+    policy: str
+    """``"launch"``: an attribute of the launch; ``"stream"``: set on the stream around it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLaunch:
@@ -304,22 +225,26 @@ class PlannedLaunch:
     dynamic_smem_bytes: Expr
     """Dynamic shared memory of a block, in bytes."""
 
-    cluster: Dims | None
-    """Blocks of a cluster, or nothing said of clusters."""
+    when: Expr | None
+    """The launch is skipped where this is 0; None: it has no condition."""
 
-    cooperative: bool
-    """Whether all blocks must be resident at once."""
+    attributes: tuple[PlannedAttribute, ...]
+    """The constant attributes, in the order of the table."""
 
-    pdl: bool
-    """Whether it may start before the launch before it has finished."""
+    window: PlannedWindow | None
+    """The access-policy window."""
+
+    def attribute(self, field: str) -> tuple[int, ...]:
+        """Return the driver's numbers of one attribute; none if the launch says nothing of it."""
+        return next((one.values for one in self.attributes if one.field == field), ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPlan:
     """Everything that a call does, in the order in which it does it.
 
-    First all checks and all values, then the allocations, then the encodings, then the launches: a call that is
-    refused has launched nothing.
+    First all checks and all values, then the allocations, then the encodings, then the fills, then the launches: a call
+    that is refused has launched nothing.
     """
 
     name: str
@@ -333,6 +258,15 @@ class LaunchPlan:
 
     scalars: tuple[ScalarSlot, ...]
     """In order."""
+
+    pointers: tuple[PointerSlot, ...]
+    """In order."""
+
+    structs: tuple[StructSlot, ...]
+    """In order."""
+
+    workspaces: tuple[WorkspaceSlot, ...]
+    """In the order of their first use."""
 
     bindings: tuple[Binding, ...]
     """In the order in which values become known."""
@@ -365,17 +299,32 @@ class LaunchPlan:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:  # noqa: PLR0911 - one line for each kind of value
     """Reduce a plan to lists, numbers and text in one way only."""
-    if isinstance(value, DType):
+    kind = type(value)
+    if value is None or kind in _ALREADY_PLAIN:
+        return value
+    if kind is tuple:
+        return [_plain(member) for member in value]
+    if kind is DType:
         return value.name
-    if is_dataclass(value) and not isinstance(value, type):
-        compared = [_plain(getattr(value, f.name)) for f in fields(value) if f.compare]
-        return [type(value).__name__, *compared]
+    if is_dataclass(kind):
+        return [kind.__name__, *(_plain(getattr(value, name)) for name in _compared(kind))]
     if isinstance(value, Enum):
         return _plain(value.value)
-    if isinstance(value, frozenset):
+    if kind is bytes:
+        return value.hex()
+    if kind is complex:
+        return [value.real, value.imag]
+    if kind is frozenset:
         return sorted(str(member) for member in value)
-    if isinstance(value, tuple):
-        return [_plain(member) for member in value]
-    return value
+    raise TypeError(f"a plan holds no {kind.__name__}")
+
+
+_ALREADY_PLAIN = frozenset({bool, int, float, str})
+
+
+@functools.cache
+def _compared(kind: type) -> tuple[str, ...]:
+    """Return the names of a dataclass's fields that count in equality."""
+    return tuple(field.name for field in fields(kind) if field.compare)

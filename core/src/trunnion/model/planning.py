@@ -5,39 +5,51 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, UnboundSymbolError, shorten
-from trunnion.model.capability import Capability
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.expr import Cast, Expr, Slot, Symbol
 from trunnion.model.expr_text import format_expr
 from trunnion.model.expr_tree import substitute, symbols_of
-from trunnion.model.params import ScalarParam, TensorParam
+from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
+from trunnion.model.memory import Memory
+from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
 from trunnion.model.plan import (
     TENSOR_MAP_ALIGNMENT,
     TENSOR_MAP_BYTES,
+    AddressArgument,
     Allocation,
     Binding,
     ConditionCheck,
-    Encode,
     ExprArgument,
     KernelParameter,
     KernelSignature,
     LaunchPlan,
     MapArgument,
+    MemoryKind,
+    MemoryRef,
     PlannedArgument,
+    PlannedAttribute,
     PlannedLaunch,
     PointerArgument,
+    PointerSlot,
     ScalarArgument,
     ScalarSlot,
     Source,
+    StructArgument,
+    StructSlot,
     TensorSlot,
     ValueCheck,
+    WorkspaceSlot,
 )
-from trunnion.model.tensormap import TiledTensorMap
+from trunnion.model.planning_memory import MapUse, Slots, map_identity, plan_map, plan_window
+from trunnion.model.requirements import requirements
+from trunnion.model.scalars import scalar_bytes
+from trunnion.model.tensormap import TensorMap
+from trunnion.model.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from trunnion.model.launch import Argument, Dims
+    from trunnion.model.launch import Argument, Dims, KernelLaunch
     from trunnion.model.params import Signature
     from trunnion.model.program import KernelProgram
 
@@ -68,33 +80,42 @@ class _Planner:
         self.program = program
         signature = program.signature
         tensors = (*signature.tensors, *signature.outputs)
-        self.tensor_slot = {tensor: index for index, tensor in enumerate(tensors)}
-        self.scalar_slot = {scalar: index for index, scalar in enumerate(signature.scalars)}
+        self.slot_of: dict[object, int] = {}
+        for table in (tensors, signature.scalars, signature.pointers, signature.structs, program.workspaces):
+            self.slot_of |= {member: index for index, member in enumerate(table)}
         self.value_slot: dict[Symbol, Slot] = {}
         self.bindings: list[Binding] = []
-        self.kernel_slot: dict[str, int] = {}
+        self.kernel_slot: dict[tuple[str, int], int] = {}
         self.map_slot: dict[tuple[object, ...], int] = {}
-        self.maps: list[tuple[TiledTensorMap, list[int]]] = []
+        self.maps: list[MapUse] = []
+        self.slots = Slots(self._over_slots, self._memory)
         self._bind()
 
     def plan(self) -> LaunchPlan:
         signature = self.program.signature
         launches = tuple(self._launches())  # collects the maps and the kernels, too
-        outputs = tuple(self.tensor_slot[output] for output in signature.outputs)
+        outputs = tuple(self.slot_of[output] for output in signature.outputs)
         return LaunchPlan(
             name=self.program.name,
             signature=signature,
             tensors=tuple(self._tensors()),
             scalars=tuple(self._scalars()),
+            pointers=tuple(self._pointers()),
+            structs=tuple(self._structs()),
+            workspaces=tuple(self._workspaces()),
             bindings=tuple(self.bindings),
             checks=(*self._value_checks(), *self._condition_checks()),
             allocations=tuple(Allocation(slot) for slot in outputs),
-            encodes=tuple(self._encode(index, *entry) for index, entry in enumerate(self.maps)),
+            encodes=tuple(plan_map(index, use, self.slots) for index, use in enumerate(self.maps)),
             launches=launches,
             results=outputs,
             kernels=self._kernels(launches),
-            requires=_requirements(self.program),
+            requires=requirements(self.program),
         )
+
+    def _memory(self, memory: Memory) -> MemoryRef:
+        kind = MemoryKind.WORKSPACE if isinstance(memory, Workspace) else MemoryKind.TENSOR
+        return MemoryRef(kind, self.slot_of[memory])
 
     # Symbols ---------------------------------------------------------------------------------------------------
 
@@ -103,22 +124,24 @@ class _Planner:
         tensors = self.program.signature.tensors
         for tensor in tensors:
             for axis, extent in enumerate(tensor.shape):
-                yield Source("shape", self.tensor_slot[tensor], axis), extent
+                yield Source("shape", self.slot_of[tensor], axis), extent
         for tensor in tensors:
             for axis, stride in enumerate(tensor.strides or ()):
-                yield Source("stride", self.tensor_slot[tensor], axis), stride
+                yield Source("stride", self.slot_of[tensor], axis), stride
         for scalar in self.program.signature.scalars:
             if scalar.symbol is not None:
-                yield Source("scalar", self.scalar_slot[scalar]), scalar.symbol
+                yield Source("scalar", self.slot_of[scalar]), scalar.symbol
 
     def _bind(self) -> None:
         places: dict[Symbol, list[Source]] = {}
         for source, expr in self._occurrences():
             if isinstance(expr, Symbol):
                 places.setdefault(expr, []).append(source)
+        absent = {self.slot_of[tensor] for tensor in self.program.signature.tensors if tensor.nullable}
         for source, expr in self._occurrences():
             if isinstance(expr, Symbol) and expr not in self.value_slot:
-                several = source.kind == "stride" and len(places[expr]) > 1
+                may_be_absent = source.kind != "scalar" and source.slot in absent
+                several = may_be_absent or (source.kind == "stride" and len(places[expr]) > 1)
                 slot = Slot(len(self.bindings), expr.min, expr.max)
                 self.value_slot[expr] = slot
                 self.bindings.append(
@@ -139,9 +162,6 @@ class _Planner:
     def _over_slots(self, expr: Expr) -> Expr:
         return substitute(expr, self.value_slot.__getitem__)
 
-    def _all_over_slots(self, exprs: Iterable[Expr]) -> tuple[Expr, ...]:
-        return tuple(self._over_slots(expr) for expr in exprs)
-
     def _dims(self, dims: Dims) -> Dims:
         x, y, z = dims
         return self._over_slots(x), self._over_slots(y), self._over_slots(z)
@@ -153,23 +173,60 @@ class _Planner:
         places = [(i, p) for i, p in enumerate(signature.params) if isinstance(p, TensorParam)]
         places += list(enumerate(signature.outputs))
         for position, tensor in places:
-            index = self.tensor_slot[tensor]
+            index = self.slot_of[tensor]
             yield TensorSlot(
                 index=index,
                 name=tensor.name,
                 dtype=tensor.dtype,
-                shape=self._all_over_slots(tensor.shape),
-                strides=None if tensor.strides is None else self._all_over_slots(tensor.strides),
+                shape=self.slots.exprs(tensor.shape),
+                strides=None if tensor.strides is None else self.slots.exprs(tensor.strides),
                 alignment=tensor.alignment or tensor.dtype.itemsize,
                 output=index >= len(signature.tensors),
                 position=position,
+                nullable=tensor.nullable,
+                fill=None if tensor.fill is None else scalar_bytes(tensor.fill, tensor.dtype, "fill"),
             )
 
     def _scalars(self) -> Iterator[ScalarSlot]:
         for position, param in enumerate(self.program.signature.params):
             if isinstance(param, ScalarParam):
-                index = self.scalar_slot[param]
+                index = self.slot_of[param]
                 yield ScalarSlot(index=index, name=param.name, dtype=param.dtype, position=position)
+
+    def _pointers(self) -> Iterator[PointerSlot]:
+        for position, param in enumerate(self.program.signature.params):
+            if isinstance(param, PointerParam):
+                yield PointerSlot(
+                    index=self.slot_of[param],
+                    name=param.name,
+                    nullable=param.nullable,
+                    alignment=param.alignment,
+                    position=position,
+                )
+
+    def _structs(self) -> Iterator[StructSlot]:
+        for position, param in enumerate(self.program.signature.params):
+            if isinstance(param, StructParam):
+                yield StructSlot(
+                    index=self.slot_of[param],
+                    name=param.name,
+                    nbytes=param.nbytes,
+                    alignment=param.alignment,
+                    position=position,
+                )
+
+    def _workspaces(self) -> Iterator[WorkspaceSlot]:
+        launches = self.program.launches
+        for index, workspace in enumerate(self.program.workspaces):
+            yield WorkspaceSlot(
+                index=index,
+                name=workspace.name,
+                extents=self.slots.exprs(workspace.shape),
+                itemsize=workspace.dtype.itemsize,
+                alignment=workspace.alignment,
+                zeroed=workspace.zeroed,
+                readers=tuple(i for i, launch in enumerate(launches) if workspace in launch.memories()),
+            )
 
     def _value_checks(self) -> Iterator[ValueCheck]:
         bound = {binding.source for binding in self.bindings if not binding.candidates}
@@ -185,61 +242,53 @@ class _Planner:
 
     def _launches(self) -> Iterator[PlannedLaunch]:
         for index, launch in enumerate(self.program.launches):
+            key = (launch.kernel, self._part(launch))
             yield PlannedLaunch(
                 index=index,
-                kernel=self.kernel_slot.setdefault(launch.kernel, len(self.kernel_slot)),
+                kernel=self.kernel_slot.setdefault(key, len(self.kernel_slot)),
                 args=tuple(self._argument(argument, index) for argument in launch.args),
                 grid=self._dims(launch.grid),
                 block=self._dims(launch.block),
                 dynamic_smem_bytes=self._over_slots(launch.dynamic_smem_bytes),
-                cluster=None if launch.cluster is None else self._dims(launch.cluster),
-                cooperative=launch.cooperative,
-                pdl=launch.pdl,
+                when=None if launch.when is None else self._over_slots(launch.when),
+                attributes=tuple(_attributes(launch)),
+                window=None if launch.window is None else plan_window(launch.window, self.slots),
             )
+
+    def _part(self, launch: KernelLaunch) -> int:
+        return 0 if launch.code is None else self.program.code.index(launch.code)
 
     def _argument(self, argument: Argument, launch: int) -> PlannedArgument:
         match argument:
-            case TensorParam():
-                return PointerArgument(self.tensor_slot[argument])
+            case Memory():
+                return PointerArgument(self._memory(argument))
             case ScalarParam():
-                return ScalarArgument(self.scalar_slot[argument])
-            case TiledTensorMap():
-                slot = self.map_slot.setdefault(_map_identity(argument), len(self.maps))
-                if slot == len(self.maps):
-                    self.maps.append((argument, []))
-                readers = self.maps[slot][1]
-                if launch not in readers:
-                    readers.append(launch)
-                return MapArgument(slot)
+                return ScalarArgument(self.slot_of[argument])
+            case PointerParam():
+                return AddressArgument(self.slot_of[argument])
+            case StructParam():
+                return StructArgument(self.slot_of[argument])
+            case TensorMap():
+                return MapArgument(self._map(argument, launch))
         value = self._over_slots(argument)
         return ExprArgument(value, value.to if isinstance(value, Cast) else _INT64)
 
-    def _encode(self, index: int, tensor_map: TiledTensorMap, readers: list[int]) -> Encode:
-        itemsize = tensor_map.element_type.itemsize
-        steps = tuple(reversed(tensor_map.layout()))
-        return Encode(
-            index=index,
-            tensor=self.tensor_slot[tensor_map.tensor],
-            offset_bytes=self._over_slots(tensor_map.element_offset * tensor_map.tensor.dtype.itemsize),
-            dtype=tensor_map.element_type,
-            dims=self._all_over_slots(reversed(tensor_map.extents)),
-            strides=self._all_over_slots(step * itemsize for step in steps[1:]),
-            innermost_stride=self._over_slots(steps[0]),
-            box=tuple(reversed(tensor_map.box_dim)),
-            element_strides=tuple(reversed(tensor_map.element_steps())),
-            interleave=tensor_map.interleave.code,
-            swizzle=tensor_map.swizzle.code,
-            l2_promotion=tensor_map.l2_promotion.code,
-            oob_fill=tensor_map.oob_fill.code,
-            readers=tuple(readers),
-        )
+    def _map(self, tensor_map: TensorMap, launch: int) -> int:
+        """Return the slot of a map, and note that a launch takes it."""
+        slot = self.map_slot.setdefault(map_identity(tensor_map), len(self.maps))
+        if slot == len(self.maps):
+            self.maps.append(MapUse(tensor_map, ()))
+        use = self.maps[slot]
+        if launch not in use.readers:
+            self.maps[slot] = MapUse(use.tensor_map, (*use.readers, launch))
+        return slot
 
     def _kernels(self, launches: Sequence[PlannedLaunch]) -> tuple[KernelSignature, ...]:
-        found: dict[str, KernelSignature] = {}
+        found: dict[int, KernelSignature] = {}
         for planned, launch in zip(launches, self.program.launches, strict=True):
-            parameters = tuple(self._parameter(argument) for argument in planned.args)
-            signature = KernelSignature(launch.kernel, parameters)
-            known = found.setdefault(launch.kernel, signature)
+            parameters = tuple(self._parameter(argument) for argument in launch.args)
+            signature = KernelSignature(launch.kernel, parameters, self._part(launch))
+            known = found.setdefault(planned.kernel, signature)
             if _sizes(known) != _sizes(signature):
                 raise ProgramError(
                     f"kernel {shorten(launch.kernel)} is given other parameters than in an earlier launch",
@@ -247,22 +296,30 @@ class _Planner:
                 )
         return tuple(found.values())
 
-    def _parameter(self, argument: PlannedArgument) -> KernelParameter:
-        signature = self.program.signature
+    def _parameter(self, argument: Argument) -> KernelParameter:
         match argument:
-            case PointerArgument(slot):
-                tensor = (*signature.tensors, *signature.outputs)[slot]
+            case Memory():
                 return KernelParameter(
-                    _POINTER_BYTES, _POINTER_BYTES, f"a pointer to {tensor.dtype} (8 bytes)"
+                    _POINTER_BYTES, _POINTER_BYTES, f"a pointer to {argument.dtype} (8 bytes)"
                 )
-            case ScalarArgument(slot):
-                return _number(signature.scalars[slot].dtype)
-            case ExprArgument(_, to):
-                return _number(to)
-            case MapArgument():
+            case PointerParam():
+                return KernelParameter(_POINTER_BYTES, _POINTER_BYTES, "a pointer (8 bytes)")
+            case StructParam(_, nbytes, alignment):
+                return KernelParameter(nbytes, alignment, f"a struct ({nbytes} bytes)")
+            case ScalarParam():
+                return _number(argument.dtype)
+            case TensorMap():
                 return KernelParameter(
                     TENSOR_MAP_BYTES, TENSOR_MAP_ALIGNMENT, f"a tensor map ({TENSOR_MAP_BYTES} bytes)"
                 )
+        return _number(argument.to if isinstance(argument, Cast) else _INT64)
+
+
+def _attributes(launch: KernelLaunch) -> Iterator[PlannedAttribute]:
+    for row in LAUNCH_ATTRIBUTES:
+        values = row.values(getattr(launch, row.field))
+        if values:
+            yield PlannedAttribute(row.field, row.id, values)
 
 
 def _sizes(kernel: KernelSignature) -> list[tuple[int, int]]:
@@ -292,38 +349,3 @@ def _mentions(symbol: Symbol, signature: Signature) -> Iterator[str]:
 def _number(kind: DType) -> KernelParameter:
     unit = "byte" if kind.itemsize == 1 else "bytes"
     return KernelParameter(kind.itemsize, kind.itemsize, f"{kind.name} ({kind.itemsize} {unit})")
-
-
-def _map_identity(tensor_map: TiledTensorMap) -> tuple[object, ...]:
-    """Everything that the driver is told: two maps that agree here are one, whatever their labels and spellings."""
-    return (
-        tensor_map.tensor,
-        tensor_map.element_offset,
-        tensor_map.element_type,
-        tensor_map.extents,
-        tensor_map.layout(),
-        tensor_map.box_dim,
-        tensor_map.element_steps(),
-        tensor_map.interleave,
-        tensor_map.swizzle,
-        tensor_map.l2_promotion,
-        tensor_map.oob_fill,
-    )
-
-
-def _requirements(program: KernelProgram) -> frozenset[Capability]:
-    """Compute what a backend must declare, member by member as `Capability` documents them."""
-    signature, launches = program.signature, program.launches
-    arguments = [argument for launch in launches for argument in launch.args]
-    needed = {
-        Capability.DYNAMIC_SHAPES: bool(signature.symbols()),
-        Capability.STRIDED_TENSORS: any(
-            tensor.strides is not None for tensor in (*signature.tensors, *signature.outputs)
-        ),
-        Capability.MULTI_LAUNCH: len(launches) > 1,
-        Capability.TMA_TILED: any(isinstance(argument, TiledTensorMap) for argument in arguments),
-        Capability.CLUSTER: any(launch.cluster is not None for launch in launches),
-        Capability.COOPERATIVE: any(launch.cooperative for launch in launches),
-        Capability.PDL: any(launch.pdl for launch in launches),
-    }
-    return frozenset(capability for capability, wanted in needed.items() if wanted)

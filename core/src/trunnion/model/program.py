@@ -2,132 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.model.code import DeviceCode
 from trunnion.model.expr_tree import symbols_of
-from trunnion.model.fields import describe, instance, instances, members, place, text
+from trunnion.model.fields import instance, instances, place, text
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import Param, ScalarParam, Signature, TensorParam
-from trunnion.model.tensormap import TiledTensorMap
+from trunnion.model.memory import Memory
+from trunnion.model.params import Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
+from trunnion.model.tensormap import TensorMap
+from trunnion.model.workspace import Workspace
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
 
     from trunnion.model.expr import Expr, Symbol
     from trunnion.model.launch import Argument
     from trunnion.model.plan import LaunchPlan
+    from trunnion.model.window import AccessPolicyWindow
 
-__all__ = ["DeviceCode", "KernelProgram"]
-
-_LANGUAGE_OF_SUFFIX = {".cu": "cuda", ".cuh": "cuda", ".ptx": "ptx", ".cubin": "cubin"}
-_BINARY = frozenset({"cubin"})
-_TARGET = re.compile(r"[A-Za-z0-9_.+:-]*")
-_NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # a compiler takes NUL-terminated UTF-8
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceCode:
-    """Source text, or a finished image, in one language."""
-
-    language: str
-    """What it is written in, as device compilers name it: ``"cuda"`` for CUDA C++."""
-
-    source: str | bytes
-    """The text; bytes if the language is a binary one."""
-
-    name: str = "kernel.cu"
-    """The file name that messages show; never opened."""
-
-    includes: tuple[tuple[str, str], ...] = ()
-    """Headers in memory: the name in ``#include``, and the text."""
-
-    options: tuple[str, ...] = ()
-    """Options for the compiler, one word each."""
-
-    defines: tuple[tuple[str, str | None], ...] = ()
-    """Macros: name, and value or None."""
-
-    target: str = ""
-    """What to compile for unless the caller names another, for example ``"sm_90a"``; empty: the caller's device."""
-
-    def __post_init__(self) -> None:
-        with place("code"):
-            for name, least in (("language", 1), ("name", 1), ("target", 0)):
-                object.__setattr__(self, name, text(getattr(self, name), name, least=least))
-            if not _TARGET.fullmatch(self.target):
-                raise ProgramError(
-                    f"got {shorten(self.target)}, expected a target such as 'sm_90a'", field="target"
-                )
-            words = members(self.options, "options")
-            object.__setattr__(
-                self, "options", tuple(text(word, f"options[{i}]") for i, word in enumerate(words))
-            )
-            for name in ("includes", "defines"):
-                object.__setattr__(self, name, self._pairs(name))
-            self._check_source()
-
-    def _pairs(self, name: str) -> tuple[tuple[str, str | None], ...]:
-        """Return headers or macros as pairs; only a macro may have None for its value."""
-        pairs: list[tuple[str, str | None]] = []
-        for index, pair in enumerate(members(getattr(self, name), name)):
-            field = f"{name}[{index}]"
-            match members(pair, field):
-                case (key, value):
-                    absent = value is None and name == "defines"
-                    pairs.append((text(key, field), None if absent else text(value, field, least=0)))
-                case other:
-                    raise ProgramError(f"got {len(other)} members, expected a pair", field=field)
-        return tuple(pairs)
-
-    def _check_source(self) -> None:
-        kind = bytes if self.language in _BINARY else str
-        if not isinstance(self.source, kind):
-            raise ProgramError(
-                f"got {describe(self.source)} for language {shorten(self.language)}, expected {kind.__name__}",
-                field="source",
-            )
-        if isinstance(self.source, bytes):
-            return
-        object.__setattr__(self, "source", text(self.source, "source", least=0))
-        broken = _NOT_TEXT.search(self.source)
-        if broken:
-            raise ProgramError(
-                f"got the character {broken.group()!a} at {broken.start()}, which no source can hold",
-                field="source",
-            )
-
-    @classmethod
-    def from_file(cls, path: str | os.PathLike[str], language: str = "", **fields: object) -> DeviceCode:
-        """Read a file; the language follows from the suffix unless it is given.
-
-        Raises
-        ------
-        ProgramError
-            If the suffix is not known and no language is given, or the file cannot be read.
-        """
-        try:
-            file = Path(path)
-        except TypeError as error:
-            raise ProgramError(f"got {describe(path)}, expected a path", field="code") from error
-        found = language or _LANGUAGE_OF_SUFFIX.get(file.suffix, "")
-        if not found:
-            known = ", ".join(_LANGUAGE_OF_SUFFIX)
-            raise ProgramError(
-                f"got suffix {file.suffix!r}, expected one of {known} or language=", field="code"
-            )
-        try:
-            source = file.read_bytes() if found in _BINARY else file.read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a NUL in the path
-            raise ProgramError(f"cannot read {shorten(str(path))}: {error}", field="code") from error
-        unknown = sorted(fields.keys() - {"includes", "options", "defines", "target"})
-        if unknown:
-            raise ProgramError(f"got unknown fields {', '.join(unknown)}", field="code")
-        return cls(found, source, name=file.name, **fields)  # type: ignore[arg-type]  # checked by the constructor
+__all__ = ["KernelProgram"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +62,22 @@ class KernelProgram:
         for index, launch in enumerate(self.launches):
             with place(f"launches[{index}]"):
                 _check_references(launch, params, known)
+                if launch.code is not None and launch.code not in self.code:
+                    raise ProgramError("is not a part of this program's code", field="code")
+        names: dict[str, Workspace] = {}
+        for workspace in self.workspaces:
+            if names.setdefault(workspace.name, workspace) != workspace:
+                raise ProgramError(f"two workspaces are called {shorten(workspace.name)}", field="launches")
+
+    @property
+    def workspaces(self) -> tuple[Workspace, ...]:
+        """The workspaces that launches are given, in the order of their first use; equal ones are one."""
+        found: dict[Workspace, None] = {}
+        for launch in self.launches:
+            for memory in launch.memories():
+                if isinstance(memory, Workspace):
+                    found[memory] = None
+        return tuple(found)
 
     def plan(self) -> LaunchPlan:
         """Return the launch plan: ordered host steps over slots.
@@ -194,36 +106,55 @@ class KernelProgram:
         ProgramError
             If the text is not such a program: malformed, an unknown field, another schema version.
         """
-        from trunnion.model.serial import load_program  # noqa: PLC0415 - serial reads this module
+        from trunnion.model.serial_reading import load_program  # noqa: PLC0415 - it reads this module
 
         return load_program(text)
 
 
 def _expressions(argument: Argument) -> Iterator[Expr]:
     match argument:
-        case TiledTensorMap():
+        case TensorMap():
             yield argument.element_offset
             yield from (*argument.extents, *argument.layout())
-        case TensorParam() | ScalarParam():
+        case Workspace():
+            yield from argument.shape
+        case TensorParam() | ScalarParam() | PointerParam() | StructParam() | Memory():
             return
         case _:
             yield argument
 
 
-def _check_references(launch: KernelLaunch, params: set[Param], known: set[Symbol]) -> None:
-    places = [(f"grid[{i}]", e) for i, e in enumerate(launch.grid)]
-    places += [(f"block[{i}]", e) for i, e in enumerate(launch.block)]
-    places += [(f"cluster[{i}]", e) for i, e in enumerate(launch.cluster or ())]
-    places.append(("dynamic_smem_bytes", launch.dynamic_smem_bytes))
+def _window_expressions(window: AccessPolicyWindow) -> Iterator[Expr]:
+    yield window.element_offset
+    yield from () if window.nbytes is None else (window.nbytes,)
+    yield from window.memory.shape
+
+
+def _places(launch: KernelLaunch) -> Iterator[tuple[str, Expr]]:
+    """Yield every expression of a launch, with the field that it stands in."""
+    for name in ("grid", "block"):
+        yield from ((f"{name}[{i}]", extent) for i, extent in enumerate(getattr(launch, name)))
+    yield "dynamic_smem_bytes", launch.dynamic_smem_bytes
+    if launch.when is not None:
+        yield "when", launch.when
+    if launch.window is not None:
+        yield from (("window", expr) for expr in _window_expressions(launch.window))
     for index, argument in enumerate(launch.args):
-        field = f"args[{index}]"
-        param = argument.tensor if isinstance(argument, TiledTensorMap) else argument
-        if isinstance(param, (TensorParam, ScalarParam)) and param not in params:
+        yield from ((f"args[{index}]", expr) for expr in _expressions(argument))
+
+
+def _check_references(launch: KernelLaunch, params: set[Param], known: set[Symbol]) -> None:
+    owners = [
+        (f"args[{i}]", arg.tensor if isinstance(arg, TensorMap) else arg) for i, arg in enumerate(launch.args)
+    ]
+    if launch.window is not None:
+        owners.append(("window", launch.window.memory))
+    for field, owner in owners:
+        if isinstance(owner, (TensorParam, ScalarParam, PointerParam, StructParam)) and owner not in params:
             raise ProgramError(
-                f"{shorten(param.name)} is not a parameter of this program's signature", field=field
+                f"{shorten(owner.name)} is not a parameter of this program's signature", field=field
             )
-        places += [(field, expr) for expr in _expressions(argument)]
-    for field, expr in places:
+    for field, expr in _places(launch):
         with place(field):
             for symbol in symbols_of(expr):
                 if symbol not in known:

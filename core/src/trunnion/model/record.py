@@ -56,6 +56,33 @@ class Record:
         """Read true or false."""
         return self._take(name, bool)
 
+    def number(self, name: str) -> Any:
+        """Read a number, null, true or false; a text ``"nan"``, ``"inf"`` or ``"-inf"``, and a pair of numbers."""
+        return self._number(self._any(name), name)
+
+    def _number(self, value: Any, name: str) -> Any:
+        match value:
+            case None | bool() | int() | float():
+                return value
+            case "nan" | "inf" | "-inf":
+                return float(value)
+            case [real, imag]:
+                parts = [self._number(part, name) for part in (real, imag)]
+                if all(type(part) is float for part in parts):
+                    return complex(*parts)
+        raise ProgramError("expected a number", field=f"{self.path}.{name}")
+
+    def plain(self, name: str) -> Any:
+        """Read a value whose type another check knows: null, a boolean, an integer, a text, or a list of integers."""
+        value = self._any(name)
+        if value is None or type(value) in (bool, int, str):
+            return value
+        if type(value) is list and all(type(one) is int for one in value):
+            return tuple(value)
+        raise ProgramError(
+            "expected null, a boolean, an integer, a text or integers", field=f"{self.path}.{name}"
+        )
+
     def record(self, name: str) -> Record:
         """Read an object."""
         return Record(self._take(name, dict), f"{self.path}.{name}")
@@ -95,10 +122,13 @@ class Record:
             names = ", ".join(shorten(str(name)) for name in sorted(self._left))
             raise ProgramError(f"got unknown fields {names}", field=self.path)
 
-    def _take(self, name: str, kind: type[_T]) -> _T:
+    def _any(self, name: str) -> Any:
         if name not in self._left:
             raise ProgramError("is missing", field=f"{self.path}.{name}")
-        value = self._left.pop(name)
+        return self._left.pop(name)
+
+    def _take(self, name: str, kind: type[_T]) -> _T:
+        value = self._any(name)
         if type(value) is not kind:
             raise ProgramError(
                 f"got {type(value).__name__}, expected {kind.__name__}", field=f"{self.path}.{name}"

@@ -1,37 +1,42 @@
 """Programs as JSON: a schema with a version, every field named, unknown fields refused.
 
-References are positions: ``{"param": 0}``, ``{"output": 0}``, ``{"map": {...}}``. Expressions are text in the grammar
-of `trunnion.model.expr_text`; symbols are declared once, with their bounds.
+References are positions: ``{"param": 0}``, ``{"output": 0}``, ``{"workspace": 0}``, ``{"map": {...}}``. Expressions are
+text in the grammar of `trunnion.model.expr_text`; symbols are declared once, with their bounds. This module writes;
+`trunnion.model.serial_reading` reads.
 """
 
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import ExprError, ProgramError, shorten
-from trunnion.model.expr import Expr, Symbol
-from trunnion.model.expr_text import format_expr, parse_expr
-from trunnion.model.fields import place
-from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import Check, Param, ScalarParam, Signature, TensorParam
-from trunnion.model.program import DeviceCode, KernelProgram
-from trunnion.model.record import Record
-from trunnion.model.tensormap import TiledTensorMap
+from trunnion.errors import shorten
+from trunnion.model.dtypes import DType
+from trunnion.model.expr import Expr
+from trunnion.model.expr_text import format_expr
+from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
+from trunnion.model.memory import Memory
+from trunnion.model.params import PointerParam, ScalarParam, StructParam
+from trunnion.model.tensormap import TensorMap, TiledTensorMap
+from trunnion.model.words import DriverEnum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from trunnion.model.launch import Argument
+    from trunnion.model.code import DeviceCode
+    from trunnion.model.launch import Argument, KernelLaunch
+    from trunnion.model.params import Param
+    from trunnion.model.program import KernelProgram
+    from trunnion.model.window import AccessPolicyWindow
+    from trunnion.model.workspace import Workspace
 
-__all__ = ["SCHEMA", "dump_program", "load_program"]
+__all__ = ["SCHEMA", "dump_program"]
 
-SCHEMA = "trunnion.program/1"
+SCHEMA = "trunnion.program/2"
 """The schema's name and version."""
-
-
-# Writing ------------------------------------------------------------------------------------------------------------
 
 
 def dump_program(program: KernelProgram) -> str:
@@ -47,8 +52,9 @@ def dump_program(program: KernelProgram) -> str:
         "params": [_dump_param(param) for param in signature.params],
         "outputs": [_dump_param(output) for output in signature.outputs],
         "checks": [{"condition": format_expr(c.condition), "message": c.message} for c in signature.checks],
+        "workspaces": [_dump_workspace(workspace) for workspace in program.workspaces],
         "code": [_dump_code(part) for part in program.code],
-        "launches": [_dump_launch(launch, signature) for launch in program.launches],
+        "launches": [_dump_launch(launch, program) for launch in program.launches],
     }
     return json.dumps(tree, indent=1)
 
@@ -61,10 +67,34 @@ def _optional(exprs: Iterable[Expr] | None) -> list[str] | None:
     return None if exprs is None else _texts(exprs)
 
 
+def _number(value: complex | None) -> Any:
+    """Return a number as JSON has it: text for what JSON has no number for, a pair for a complex one."""
+    if isinstance(value, complex):
+        return [_number(value.real), _number(value.imag)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value
+
+
 def _dump_param(param: Param) -> dict[str, Any]:
-    if isinstance(param, ScalarParam):
-        symbol = None if param.symbol is None else param.symbol.name
-        return {"kind": "scalar", "name": param.name, "dtype": param.dtype.name, "symbol": symbol}
+    match param:
+        case ScalarParam():
+            symbol = None if param.symbol is None else param.symbol.name
+            return {"kind": "scalar", "name": param.name, "dtype": param.dtype.name, "symbol": symbol}
+        case PointerParam():
+            return {
+                "kind": "pointer",
+                "name": param.name,
+                "nullable": param.nullable,
+                "alignment": param.alignment,
+            }
+        case StructParam():
+            return {
+                "kind": "struct",
+                "name": param.name,
+                "nbytes": param.nbytes,
+                "alignment": param.alignment,
+            }
     return {
         "kind": "tensor",
         "name": param.name,
@@ -73,6 +103,18 @@ def _dump_param(param: Param) -> dict[str, Any]:
         "strides": _optional(param.strides),
         "access": param.access,
         "alignment": param.alignment,
+        "nullable": param.nullable,
+        "fill": _number(param.fill),
+    }
+
+
+def _dump_workspace(workspace: Workspace) -> dict[str, Any]:
+    return {
+        "name": workspace.name,
+        "dtype": workspace.dtype.name,
+        "shape": _texts(workspace.shape),
+        "alignment": workspace.alignment,
+        "zeroed": workspace.zeroed,
     }
 
 
@@ -91,235 +133,69 @@ def _dump_code(part: DeviceCode) -> dict[str, Any]:
     }
 
 
-def _dump_launch(launch: KernelLaunch, signature: Signature) -> dict[str, Any]:
-    return {
+def _dump_launch(launch: KernelLaunch, program: KernelProgram) -> dict[str, Any]:
+    tree: dict[str, Any] = {
         "kernel": launch.kernel,
-        "args": [_dump_argument(argument, signature) for argument in launch.args],
+        "code": None if launch.code is None else program.code.index(launch.code),
+        "args": [_dump_argument(argument, program) for argument in launch.args],
         "grid": _texts(launch.grid),
         "block": _texts(launch.block),
         "dynamic_smem_bytes": format_expr(launch.dynamic_smem_bytes),
-        "cluster": _optional(launch.cluster),
-        "cooperative": launch.cooperative,
-        "pdl": launch.pdl,
+        "when": None if launch.when is None else format_expr(launch.when),
+        "window": None if launch.window is None else _dump_window(launch.window, program),
     }
-
-
-def _reference(param: Param, signature: Signature) -> dict[str, int]:
-    if param in signature.params:
-        return {"param": signature.params.index(param)}
-    return {"output": list[Param](signature.outputs).index(param)}
-
-
-def _dump_argument(argument: Argument, signature: Signature) -> dict[str, Any]:
-    match argument:
-        case TensorParam() | ScalarParam():
-            return _reference(argument, signature)
-        case TiledTensorMap():
-            return {"map": _dump_map(argument, signature)}
-    return {"expr": format_expr(argument)}
-
-
-def _dump_map(tensor_map: TiledTensorMap, signature: Signature) -> dict[str, Any]:
-    steps = tensor_map.element_strides
-    return {
-        "kind": "tiled",
-        "tensor": _reference(tensor_map.tensor, signature),
-        "box_dim": list(tensor_map.box_dim),
-        "element_strides": None if steps is None else list(steps),
-        "interleave": tensor_map.interleave.word,
-        "swizzle": tensor_map.swizzle.word,
-        "l2_promotion": tensor_map.l2_promotion.word,
-        "oob_fill": tensor_map.oob_fill.word,
-        "dtype": None if tensor_map.dtype is None else tensor_map.dtype.name,
-        "element_offset": format_expr(tensor_map.element_offset),
-        "shape": _optional(tensor_map.shape),
-        "strides": _optional(tensor_map.strides),
-        "label": tensor_map.label,
-    }
-
-
-# Reading ------------------------------------------------------------------------------------------------------------
-
-
-def load_program(text: str) -> KernelProgram:
-    """Read what `dump_program` wrote.
-
-    Raises
-    ------
-    ProgramError
-        If the text is not such a program; the wrong field is named.
-    """
-    try:
-        tree = json.loads(text, object_pairs_hook=_unique)
-    except ProgramError:
-        raise
-    except (ValueError, RecursionError, TypeError) as error:
-        raise ProgramError(f"is not JSON: {error}", field="program") from error
-    root = Record(tree, "program")
-    schema = root.text("schema")
-    if schema != SCHEMA:
-        raise ProgramError(f"got schema {shorten(schema)}, expected {SCHEMA!r}", field="schema")
-    return _Loader(root).program()
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of its fields; JSON itself would keep the last of two that share a name, and drop the other."""
-    tree = dict(pairs)
-    if len(tree) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ProgramError(f"got the field {shorten(twice)} twice", field="program")
+    for row in LAUNCH_ATTRIBUTES:
+        value = getattr(launch, row.field)
+        tree[row.field] = value.word if isinstance(value, DriverEnum) else value
     return tree
 
 
-class _Loader:
-    """One program while it is read."""
-
-    def __init__(self, root: Record) -> None:
-        self.root = root
-        self.symbols: dict[str, Symbol] = {}
-        for record in root.records("symbols"):
-            name, bounds = record.text("name"), {n: record.integer(n) for n in ("min", "max", "multiple_of")}
-            with place(record.path):
-                symbol = Symbol(name, **bounds)
-            if self.symbols.setdefault(symbol.name, symbol) is not symbol:
-                raise ProgramError(f"symbol {shorten(symbol.name)} is declared twice", field=record.path)
-            record.done()
-        self.params: list[Param] = []
-        self.outputs: list[TensorParam] = []
-
-    def program(self) -> KernelProgram:
-        root = self.root
-        self.params = [self._param(record) for record in root.records("params")]
-        for record in root.records("outputs"):
-            output = self._param(record)
-            if not isinstance(output, TensorParam):
-                raise ProgramError("an output is a tensor", field=record.path)
-            self.outputs.append(output)
-        checks = [self._check(record) for record in root.records("checks")]
-        signature = Signature(tuple(self.params), tuple(self.outputs), tuple(checks))
-        code = tuple(_load_code(record) for record in root.records("code"))
-        launches = tuple(self._launch(record) for record in root.records("launches"))
-        name = root.text("name")
-        root.done()
-        return KernelProgram(name, signature, code, launches)
-
-    def _symbol(self, name: str) -> Symbol:
-        found = self.symbols.get(name)
-        if found is None:
-            raise ExprError(f"symbol {shorten(name)} is not declared")
-        return found
-
-    def _expr(self, record: Record, name: str) -> Expr:
-        with place(f"{record.path}.{name}"):
-            return parse_expr(record.text(name), self._symbol)
-
-    def _exprs(self, record: Record, name: str) -> tuple[Expr, ...]:
-        exprs = []
-        for index, text in enumerate(record.texts(name)):
-            with place(f"{record.path}.{name}[{index}]"):
-                exprs.append(parse_expr(text, self._symbol))
-        return tuple(exprs)
-
-    def _optional(self, record: Record, name: str) -> tuple[Expr, ...] | None:
-        return None if record.null(name) else self._exprs(record, name)
-
-    def _param(self, record: Record) -> Param:
-        kind, name, dtype = record.text("kind"), record.text("name"), record.text("dtype")
-        if kind == "scalar":
-            param = self._scalar(record, name, dtype)
-        elif kind == "tensor":
-            param = self._tensor(record, name, dtype)
-        else:
-            raise ProgramError(f"got kind {shorten(kind)}, expected 'tensor' or 'scalar'", field=record.path)
-        record.done()
-        return param
-
-    def _scalar(self, record: Record, name: str, dtype: str) -> Param:
-        symbol = None
-        if not record.null("symbol"):
-            with place(f"{record.path}.symbol"):
-                symbol = self._symbol(record.text("symbol"))
-        with place(record.path):
-            return ScalarParam(name, dtype, symbol)  # type: ignore[arg-type]  # the constructor reads spellings too
-
-    def _tensor(self, record: Record, name: str, dtype: str) -> Param:
-        shape, strides = self._exprs(record, "shape"), self._optional(record, "strides")
-        access = record.text("access")
-        alignment = None if record.null("alignment") else record.integer("alignment")
-        with place(record.path):
-            return TensorParam(name, dtype, shape, strides, access, alignment)  # type: ignore[arg-type]  # spellings too
-
-    def _check(self, record: Record) -> Check:
-        condition, message = self._expr(record, "condition"), record.text("message")
-        record.done()
-        with place(record.path):
-            return Check(condition, message)
-
-    def _launch(self, record: Record) -> KernelLaunch:
-        kernel = record.text("kernel")
-        args = tuple(self._argument(argument) for argument in record.records("args"))
-        grid, block = self._exprs(record, "grid"), self._exprs(record, "block")
-        smem, cluster = self._expr(record, "dynamic_smem_bytes"), self._optional(record, "cluster")
-        flags = {name: record.boolean(name) for name in ("cooperative", "pdl")}
-        record.done()
-        with place(record.path):
-            return KernelLaunch(kernel, args, grid, block, smem, cluster, **flags)  # type: ignore[arg-type]  # it counts
-
-    def _argument(self, record: Record) -> Argument:
-        argument: Argument
-        if record.has("map"):
-            argument = self._map(record.record("map"))
-        elif record.has("expr"):
-            argument = self._expr(record, "expr")
-        else:
-            return self._reference(record)
-        record.done()
-        return argument
-
-    def _reference(self, record: Record) -> Param:
-        name = "param" if record.has("param") else "output"
-        members: list[Param] = self.params if name == "param" else [*self.outputs]
-        index = record.integer(name)
-        record.done()
-        if not 0 <= index < len(members):
-            raise ProgramError(f"got {name} {index}, expected 0 to {len(members) - 1}", field=record.path)
-        return members[index]
-
-    def _map(self, record: Record) -> TiledTensorMap:
-        kind = record.text("kind")
-        tensor = self._reference(record.record("tensor"))
-        if kind != "tiled" or not isinstance(tensor, TensorParam):
-            raise ProgramError(f"got kind {shorten(kind)}, expected 'tiled' over a tensor", field=record.path)
-        fields: dict[str, Any] = {
-            "box_dim": record.integers("box_dim"),
-            "element_strides": None if record.null("element_strides") else record.integers("element_strides"),
-            "dtype": None if record.null("dtype") else record.text("dtype"),
-            "element_offset": self._expr(record, "element_offset"),
-            "shape": self._optional(record, "shape"),
-            "strides": self._optional(record, "strides"),
-        }
-        for name in ("interleave", "swizzle", "l2_promotion", "oob_fill", "label"):
-            fields[name] = record.text(name)
-        record.done()
-        with place(record.path):
-            return TiledTensorMap(tensor, **fields)
+def _reference(member: Param | Workspace | Memory, program: KernelProgram) -> dict[str, int]:
+    signature = program.signature
+    for name, table in (
+        ("param", signature.params),
+        ("output", signature.outputs),
+        ("workspace", program.workspaces),
+    ):
+        if member in table:
+            return {name: list[object](table).index(member)}
+    raise LookupError(
+        f"{shorten(member.name)} is no member of the program"
+    )  # the program checked its references
 
 
-def _load_code(record: Record) -> DeviceCode:
-    fields: dict[str, Any] = {name: record.text(name) for name in ("language", "name", "target")}
-    fields |= {name: record.pairs(name) for name in ("includes", "defines")}
-    fields["options"] = record.texts("options")
-    if record.has("base64"):
-        encoded = record.text("base64")
-        try:
-            fields["source"] = base64.b64decode(encoded, validate=True)
-        except ValueError as error:
-            raise ProgramError(f"is not base64: {error}", field=f"{record.path}.base64") from error
-    else:
-        fields["source"] = record.text("source")
-    record.done()
-    try:
-        return DeviceCode(**fields)
-    except ProgramError as error:
-        raise ProgramError(error.message, field=record.path + error.field.removeprefix("code")) from None
+def _dump_argument(argument: Argument, program: KernelProgram) -> dict[str, Any]:
+    if isinstance(argument, TensorMap):
+        return {"map": _dump_map(argument, program)}
+    if isinstance(argument, Expr):
+        return {"expr": format_expr(argument)}
+    return _reference(argument, program)
+
+
+def _dump_map(tensor_map: TensorMap, program: KernelProgram) -> dict[str, Any]:
+    """Write every field by its name; a map's class is a field too."""
+    tree: dict[str, Any] = {"kind": "tiled" if isinstance(tensor_map, TiledTensorMap) else "im2col"}
+    for each in dataclasses.fields(tensor_map):
+        tree[each.name] = _dump_value(getattr(tensor_map, each.name), program)
+    return tree
+
+
+def _dump_window(window: AccessPolicyWindow, program: KernelProgram) -> dict[str, Any]:
+    return {
+        each.name: _dump_value(getattr(window, each.name), program) for each in dataclasses.fields(window)
+    }
+
+
+def _dump_value(value: object, program: KernelProgram) -> Any:
+    match value:
+        case Memory():
+            return _reference(value, program)
+        case DriverEnum():
+            return value.word
+        case DType():
+            return value.name
+        case Expr():
+            return format_expr(value)
+        case tuple():
+            return [_dump_value(one, program) for one in value]
+    return value

@@ -1,4 +1,4 @@
-"""Tensor maps: the descriptors by which the tensor memory accelerator (TMA) reads and writes boxes of a tensor.
+"""Tensor maps: the descriptors by which the tensor memory accelerator (TMA) reads and writes parts of a tensor.
 
 Everything here is in tensor order, outermost dimension first, as the tensor itself is described. The order is
 reversed once, where the plan is made, because the driver wants the innermost dimension first.
@@ -6,37 +6,33 @@ reversed once, where the plan is made, because the driver wants the innermost di
 
 from __future__ import annotations
 
-import enum
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
 
 from trunnion.errors import ProgramError, TensorMapError, shorten
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.expr import Expr, as_expr
-from trunnion.model.fields import describe, instance, integer, members, place, text
-from trunnion.model.tensormap_rules import TiledFields, broken_rules
+from trunnion.model.fields import instance, integer, members, place, text
+from trunnion.model.memory import Memory, exprs
+from trunnion.model.tensormap_rules import Im2colFields, TiledFields, broken_rules
+from trunnion.model.words import DriverEnum, member
 
-if TYPE_CHECKING:
-    from trunnion.model.params import TensorParam
+__all__ = [
+    "Im2colTensorMap",
+    "Interleave",
+    "L2Promotion",
+    "OobFill",
+    "Swizzle",
+    "TensorMap",
+    "TensorMapDataType",
+    "TiledTensorMap",
+]
 
-__all__ = ["Interleave", "L2Promotion", "OobFill", "Swizzle", "TiledTensorMap"]
-
-
-class _DriverEnum(enum.Enum):
-    """A closed set of words, each with the driver's number."""
-
-    @property
-    def word(self) -> str:
-        """The driver's word, without the enumeration's prefix."""
-        return str(self.value[0])
-
-    @property
-    def code(self) -> int:
-        """The driver's number."""
-        return int(self.value[1])
+_BITS_OF_BYTE = 8
+_SPATIAL = 2  # dimensions of an image tensor that are not spatial: the batch and the channels
 
 
-class Interleave(_DriverEnum):
+class Interleave(DriverEnum):
     """``CUtensorMapInterleave``: how the channels of an image format are interleaved."""
 
     NONE = ("NONE", 0)
@@ -44,7 +40,7 @@ class Interleave(_DriverEnum):
     B32 = ("32B", 2)
 
 
-class Swizzle(_DriverEnum):
+class Swizzle(DriverEnum):
     """``CUtensorMapSwizzle``: how a box's bytes are permuted in shared memory, against bank conflicts."""
 
     NONE = ("NONE", 0)
@@ -56,7 +52,7 @@ class Swizzle(_DriverEnum):
     B128_ATOM_64B = ("128B_ATOM_64B", 6)
 
 
-class L2Promotion(_DriverEnum):
+class L2Promotion(DriverEnum):
     """``CUtensorMapL2promotion``: the granularity at which reads are promoted into the L2 cache."""
 
     NONE = ("NONE", 0)
@@ -65,118 +61,155 @@ class L2Promotion(_DriverEnum):
     L2_256B = ("L2_256B", 3)
 
 
-class OobFill(_DriverEnum):
+class OobFill(DriverEnum):
     """``CUtensorMapFloatOOBfill``: what a read outside of the tensor gives."""
 
     NONE = ("NONE", 0)
     NAN_REQUEST_ZERO_FMA = ("NAN_REQUEST_ZERO_FMA", 1)
 
 
-_E = TypeVar("_E", bound=_DriverEnum)
+class TensorMapDataType(DriverEnum):
+    """The members of ``CUtensorMapDataType`` that are no element type of a tensor: ways to read one."""
 
+    FLOAT32_FTZ = ("FLOAT32_FTZ", 10, 32)
+    TFLOAT32 = ("TFLOAT32", 11, 32)
+    TFLOAT32_FTZ = ("TFLOAT32_FTZ", 12, 32)
+    U4_ALIGN8B = ("16U4_ALIGN8B", 13, 4)
+    U4_ALIGN16B = ("16U4_ALIGN16B", 14, 4)
+    U6_ALIGN16B = ("16U6_ALIGN16B", 15, 6)
 
-def _member(kind: type[_E], value: object, name: str) -> _E:
-    for member in kind:
-        if value is member or value == member.word:
-            return member
-    allowed = ", ".join(member.word for member in kind)
-    raise ProgramError(f"got {describe(value)}, expected one of {allowed}", field=name)
+    @property
+    def bits(self) -> int:
+        """Bits of one element in global memory."""
+        return int(self.value[2])
 
 
 @dataclass(frozen=True, slots=True)
-class TiledTensorMap:
-    """A map that reads boxes of a tensor, by ``cuTensorMapEncodeTiled``.
+class TensorMap(ABC):
+    """What tiled and im2col maps have in common.
 
-    As a kernel's argument it travels by value, 128 bytes aligned to 64, for a parameter
+    As a kernel's argument a map travels by value, 128 bytes aligned to 64, for a parameter
     ``const __grid_constant__ CUtensorMap``.
     """
 
-    tensor: TensorParam
-    """The tensor that it reads or writes."""
+    tensor: Memory
+    """The tensor or workspace that it reads or writes."""
 
-    box_dim: tuple[int, ...]
-    """Elements of the box along each dimension, outermost first; 1 to 256 each."""
-
-    element_strides: tuple[int, ...] | None = None
+    element_strides: tuple[int, ...] | None = field(default=None, kw_only=True)
     """Every how many elements one is taken, along each dimension; None: each one. 1 to 8 each."""
 
-    interleave: Interleave = Interleave.NONE
+    interleave: Interleave = field(default=Interleave.NONE, kw_only=True)
     """The interleaved layout, or its driver's word."""
 
-    swizzle: Swizzle = Swizzle.NONE
+    swizzle: Swizzle = field(default=Swizzle.NONE, kw_only=True)
     """The swizzle pattern, or its driver's word such as ``"128B"``."""
 
-    l2_promotion: L2Promotion = L2Promotion.NONE
+    l2_promotion: L2Promotion = field(default=L2Promotion.NONE, kw_only=True)
     """The promotion, or its driver's word such as ``"L2_128B"``."""
 
-    oob_fill: OobFill = OobFill.NONE
+    oob_fill: OobFill = field(default=OobFill.NONE, kw_only=True)
     """The fill, or its driver's word; NONE reads zeros."""
 
-    dtype: DType | None = None
-    """The type to read the elements as; None: the tensor's own."""
+    dtype: DType | TensorMapDataType | None = field(default=None, kw_only=True)
+    """The type to read the elements as, or a driver's word such as ``"TFLOAT32"``; None: the tensor's own."""
 
-    element_offset: Expr = field(default_factory=lambda: as_expr(0))
+    element_offset: Expr = field(default_factory=lambda: as_expr(0), kw_only=True)
     """Elements of the tensor's own type between its first element and the map's."""
 
-    shape: tuple[Expr, ...] | None = None
+    shape: tuple[Expr, ...] | None = field(default=None, kw_only=True)
     """Elements along each of the map's dimensions, outermost first; None: the tensor's shape."""
 
-    strides: tuple[Expr, ...] | None = None
+    strides: tuple[Expr, ...] | None = field(default=None, kw_only=True)
     """Elements (of the map's type) between neighbours along each dimension; None: the tensor's strides."""
 
-    label: str = field(default="", compare=False)
+    label: str = field(default="", compare=False, kw_only=True)
     """A name for people; it does not count in equality."""
 
     def __post_init__(self) -> None:
-        from trunnion.model.params import TensorParam  # noqa: PLC0415 - params reads this module
-
         object.__setattr__(self, "label", text(self.label, "label", least=0))
-        instance(self.tensor, TensorParam, "tensor")
+        instance(self.tensor, Memory, "tensor")
         with place(f"tensor map {shorten(self.label or 'over ' + self.tensor.name)}"):
             self._normalise()
+            self._normalise_mode()
             broken = broken_rules(self._known_fields())
             if broken:
                 raise TensorMapError(broken)
 
+    @abstractmethod
+    def _normalise_mode(self) -> None:
+        """Check the fields of the subclass."""
+
+    @abstractmethod
+    def _known_fields(self) -> TiledFields | Im2colFields:
+        """Return what is known of the driver's arguments before any call."""
+
     def _normalise(self) -> None:
         for name, kind in _ENUMS.items():
-            object.__setattr__(self, name, _member(kind, getattr(self, name), name))
+            object.__setattr__(self, name, member(kind, getattr(self, name), name))
         if self.dtype is not None:
             with place("dtype"):
-                object.__setattr__(self, "dtype", dtype(self.dtype))
-        if self.element_type.tma_code is None:
+                object.__setattr__(self, "dtype", _data_type(self.dtype))
+        kind_of_element = self.element_type
+        if isinstance(kind_of_element, DType) and kind_of_element.tma_code is None:
             raise ProgramError(
-                f"dtype {self.element_type} has no tensor map type; name one to read it as", field="dtype"
+                f"dtype {kind_of_element} has no tensor map type; name one to read it as", field="dtype"
             )
         with place("element_offset"):
             object.__setattr__(self, "element_offset", as_expr(self.element_offset))
         for name in ("shape", "strides"):
             given = getattr(self, name)
             if given is not None:
-                object.__setattr__(self, name, _exprs(given, name))
-        object.__setattr__(self, "box_dim", _integers(self.box_dim, "box_dim"))
+                object.__setattr__(self, name, exprs(given, name))
         if self.element_strides is not None:
-            object.__setattr__(self, "element_strides", _integers(self.element_strides, "element_strides"))
-        for name in ("box_dim", "element_strides", "strides"):
-            given = getattr(self, name)
-            if given is not None and len(given) != self.rank:
-                raise ProgramError(f"got {len(given)} values for {self.rank} dimensions", field=name)
+            object.__setattr__(self, "element_strides", integers(self.element_strides, "element_strides"))
+        for name in ("element_strides", "strides"):
+            self.check_count(name, self.rank)
         self._check_override()
+
+    def check_count(self, name: str, count: int) -> None:
+        """Refuse a field with another number of values.
+
+        Raises
+        ------
+        ProgramError
+            If the field is there and has not ``count`` values.
+        """
+        given = getattr(self, name)
+        if given is not None and len(given) != count:
+            raise ProgramError(f"got {len(given)} values for {count} dimensions", field=name)
 
     def _check_override(self) -> None:
         if self.shape is not None and self.strides is None:
             raise ProgramError("a shape of the map's own needs strides of its own", field="strides")
-        if self.strides is None and self.element_type.itemsize != self.tensor.dtype.itemsize:
+        if self.strides is None and self.element_bits != self.tensor.dtype.itemsize * _BITS_OF_BYTE:
             raise ProgramError(
-                f"reading {self.tensor.dtype} as {self.element_type} changes the element's size: "
+                f"reading {self.tensor.dtype} as {self.element_word} changes the element's size: "
                 "give shape and strides",
                 field="dtype",
             )
 
     @property
-    def element_type(self) -> DType:
+    def element_type(self) -> DType | TensorMapDataType:
         """The type as which the elements are read."""
         return self.dtype if self.dtype is not None else self.tensor.dtype
+
+    @property
+    def element_bits(self) -> int:
+        """Bits of one element in global memory."""
+        kind = self.element_type
+        return kind.bits if isinstance(kind, TensorMapDataType) else kind.itemsize * _BITS_OF_BYTE
+
+    @property
+    def element_word(self) -> str:
+        """The element type's name, or the driver's word."""
+        kind = self.element_type
+        return kind.word if isinstance(kind, TensorMapDataType) else kind.name
+
+    @property
+    def data_type_code(self) -> int:
+        """``CUtensorMapDataType``."""
+        kind = self.element_type
+        return kind.code if isinstance(kind, TensorMapDataType) else kind.tma_code or 0
 
     @property
     def extents(self) -> tuple[Expr, ...]:
@@ -188,28 +221,74 @@ class TiledTensorMap:
         """The number of dimensions."""
         return len(self.extents)
 
+    @property
+    def within_by_nature(self) -> bool:
+        """Whether the map covers just its tensor, so that no call can make it reach beyond."""
+        return self.strides is None and self.element_offset == as_expr(0)
+
     def element_steps(self) -> tuple[int, ...]:
         """Return `element_strides` with its default filled in."""
         return self.element_strides if self.element_strides is not None else (1,) * self.rank
 
     def layout(self) -> tuple[Expr, ...]:
         """Return elements between neighbours along each dimension, outermost first, with the default filled in."""
-        if self.strides is not None:
-            return self.strides
-        if self.tensor.strides is not None:
-            return self.tensor.strides
-        steps: list[Expr] = []
-        step = as_expr(1)
-        for extent in reversed(self.extents):
-            steps.append(step)
-            step = step * extent
-        return tuple(reversed(steps))
+        return self.tensor.steps() if self.strides is None else self.strides
+
+
+@dataclass(frozen=True, slots=True)
+class TiledTensorMap(TensorMap):
+    """A map that reads boxes of a tensor, by ``cuTensorMapEncodeTiled``."""
+
+    box_dim: tuple[int, ...]
+    """Elements of the box along each dimension, outermost first; 1 to 256 each."""
+
+    def _normalise_mode(self) -> None:
+        object.__setattr__(self, "box_dim", integers(self.box_dim, "box_dim"))
+        self.check_count("box_dim", self.rank)
 
     def _known_fields(self) -> TiledFields:
         return TiledFields.from_exprs(self)
 
 
-_ENUMS: dict[str, type[_DriverEnum]] = {
+@dataclass(frozen=True, slots=True)
+class Im2colTensorMap(TensorMap):
+    """A map that reads columns of pixels from images, by ``cuTensorMapEncodeIm2col``.
+
+    The tensor is a batch of images: N, then D, H and W as far as there are such dimensions, then the channels. With an
+    interleave it is N, then the blocks of channels, then D, H and W.
+    """
+
+    pixel_box_lower_corner: tuple[int, ...] = field(kw_only=True)
+    """Where the box of base pixels begins, along D, H, W: pixels from the image's first."""
+
+    pixel_box_upper_corner: tuple[int, ...] = field(kw_only=True)
+    """Where the box of base pixels ends, along D, H, W: pixels from the image's last."""
+
+    channels_per_pixel: int = field(kw_only=True)
+    """Channels that are read of each pixel; 1 to 256."""
+
+    pixels_per_column: int = field(kw_only=True)
+    """Pixels that one load reads; 1 to 1024."""
+
+    def _normalise_mode(self) -> None:
+        for name in ("pixel_box_lower_corner", "pixel_box_upper_corner"):
+            object.__setattr__(self, name, integers(getattr(self, name), name))
+        for name in ("channels_per_pixel", "pixels_per_column"):
+            integer(getattr(self, name), name)
+        spatial = max(self.rank - _SPATIAL, 0)
+        for name in ("pixel_box_lower_corner", "pixel_box_upper_corner"):
+            given = getattr(self, name)
+            if len(given) != spatial:
+                raise ProgramError(
+                    f"got {len(given)} values, expected {spatial}: one for each dimension between batch and channels",
+                    field=name,
+                )
+
+    def _known_fields(self) -> Im2colFields:
+        return Im2colFields.from_exprs(self)
+
+
+_ENUMS: dict[str, type[DriverEnum]] = {
     "interleave": Interleave,
     "swizzle": Swizzle,
     "l2_promotion": L2Promotion,
@@ -217,13 +296,21 @@ _ENUMS: dict[str, type[_DriverEnum]] = {
 }
 
 
-def _integers(values: object, name: str) -> tuple[int, ...]:
+def integers(values: object, name: str) -> tuple[int, ...]:
+    """Return a sequence of integers.
+
+    Raises
+    ------
+    ProgramError
+        If a member is none; its place is named.
+    """
     return tuple(integer(value, f"{name}[{i}]") for i, value in enumerate(members(values, name)))
 
 
-def _exprs(values: object, name: str) -> tuple[Expr, ...]:
-    result = []
-    for axis, value in enumerate(members(values, name)):
-        with place(f"{name}[{axis}]"):
-            result.append(as_expr(value))  # type: ignore[arg-type]  # which checks it
-    return tuple(result)
+def _data_type(given: object) -> DType | TensorMapDataType:
+    if isinstance(given, TensorMapDataType):
+        return given
+    for one in TensorMapDataType:
+        if isinstance(given, str) and given == one.word:
+            return one
+    return dtype(given)

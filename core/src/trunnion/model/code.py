@@ -1,0 +1,121 @@
+"""`DeviceCode`: what a device compiler is given."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trunnion.errors import ProgramError, shorten
+from trunnion.model.fields import describe, members, place, text
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["DeviceCode"]
+
+_LANGUAGE_OF_SUFFIX = {".cu": "cuda", ".cuh": "cuda", ".ptx": "ptx", ".cubin": "cubin"}
+_BINARY = frozenset({"cubin"})
+_TARGET = re.compile(r"[A-Za-z0-9_.+:-]*")
+_NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # a compiler takes NUL-terminated UTF-8
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCode:
+    """Source text, or a finished image, in one language."""
+
+    language: str
+    """What it is written in, as device compilers name it: ``"cuda"`` for CUDA C++."""
+
+    source: str | bytes
+    """The text; bytes if the language is a binary one."""
+
+    name: str = "kernel.cu"
+    """The file name that messages show; never opened."""
+
+    includes: tuple[tuple[str, str], ...] = ()
+    """Headers in memory: the name in ``#include``, and the text."""
+
+    options: tuple[str, ...] = ()
+    """Options for the compiler, one word each."""
+
+    defines: tuple[tuple[str, str | None], ...] = ()
+    """Macros: name, and value or None."""
+
+    target: str = ""
+    """What to compile for unless the caller names another, for example ``"sm_90a"``; empty: the caller's device."""
+
+    def __post_init__(self) -> None:
+        with place("code"):
+            for name, least in (("language", 1), ("name", 1), ("target", 0)):
+                object.__setattr__(self, name, text(getattr(self, name), name, least=least))
+            if not _TARGET.fullmatch(self.target):
+                raise ProgramError(
+                    f"got {shorten(self.target)}, expected a target such as 'sm_90a'", field="target"
+                )
+            words = members(self.options, "options")
+            object.__setattr__(
+                self, "options", tuple(text(word, f"options[{i}]") for i, word in enumerate(words))
+            )
+            for name in ("includes", "defines"):
+                object.__setattr__(self, name, self._pairs(name))
+            self._check_source()
+
+    def _pairs(self, name: str) -> tuple[tuple[str, str | None], ...]:
+        """Return headers or macros as pairs; only a macro may have None for its value."""
+        pairs: list[tuple[str, str | None]] = []
+        for index, pair in enumerate(members(getattr(self, name), name)):
+            field = f"{name}[{index}]"
+            match members(pair, field):
+                case (key, value):
+                    absent = value is None and name == "defines"
+                    pairs.append((text(key, field), None if absent else text(value, field, least=0)))
+                case other:
+                    raise ProgramError(f"got {len(other)} members, expected a pair", field=field)
+        return tuple(pairs)
+
+    def _check_source(self) -> None:
+        kind = bytes if self.language in _BINARY else str
+        if not isinstance(self.source, kind):
+            raise ProgramError(
+                f"got {describe(self.source)} for language {shorten(self.language)}, expected {kind.__name__}",
+                field="source",
+            )
+        if isinstance(self.source, bytes):
+            return
+        object.__setattr__(self, "source", text(self.source, "source", least=0))
+        broken = _NOT_TEXT.search(self.source)
+        if broken:
+            raise ProgramError(
+                f"got the character {broken.group()!a} at {broken.start()}, which no source can hold",
+                field="source",
+            )
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], language: str = "", **fields: object) -> DeviceCode:
+        """Read a file; the language follows from the suffix unless it is given.
+
+        Raises
+        ------
+        ProgramError
+            If the suffix is not known and no language is given, or the file cannot be read.
+        """
+        try:
+            file = Path(path)
+        except TypeError as error:
+            raise ProgramError(f"got {describe(path)}, expected a path", field="code") from error
+        found = language or _LANGUAGE_OF_SUFFIX.get(file.suffix, "")
+        if not found:
+            known = ", ".join(_LANGUAGE_OF_SUFFIX)
+            raise ProgramError(
+                f"got suffix {file.suffix!r}, expected one of {known} or language=", field="code"
+            )
+        try:
+            source = file.read_bytes() if found in _BINARY else file.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a NUL in the path
+            raise ProgramError(f"cannot read {shorten(str(path))}: {error}", field="code") from error
+        unknown = sorted(fields.keys() - {"includes", "options", "defines", "target"})
+        if unknown:
+            raise ProgramError(f"got unknown fields {', '.join(unknown)}", field="code")
+        return cls(found, source, name=file.name, **fields)  # type: ignore[arg-type]  # checked by the constructor

@@ -1,0 +1,225 @@
+"""Launch attributes: one table of what a launch can say beside its grid and block.
+
+A row is a field of `KernelLaunch`, the driver's attribute behind it, and how the field's value becomes the driver's
+numbers. Renderers go through the planned attributes in the table's order and never through the fields.
+
+Source: CUDA Driver API, ``CUlaunchAttributeID`` and ``CUlaunchAttributeValue``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trunnion.errors import ProgramError
+from trunnion.model.capability import Capability
+from trunnion.model.expr import Const, Expr
+from trunnion.model.fields import flag, integer, members
+from trunnion.model.words import DriverEnum, member
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "LAUNCH_ATTRIBUTES",
+    "MAX_CLUSTER_BLOCKS",
+    "PORTABLE_CLUSTER_BLOCKS",
+    "ClusterSchedulingPolicy",
+    "LaunchAttribute",
+    "MemSyncDomain",
+]
+
+PORTABLE_CLUSTER_BLOCKS = 8
+"""The most blocks of a cluster that every device with clusters can run (CUDA C++ Programming Guide, "Clusters")."""
+
+MAX_CLUSTER_BLOCKS = 16
+"""The most blocks of a cluster on any device, under ``CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED``."""
+
+_AXES = 3
+_CARVEOUT = (-1, 100)  # CU_SHAREDMEM_CARVEOUT_DEFAULT, and per cent
+_PRIORITY = (-(1 << 31), (1 << 31) - 1)
+
+
+class ClusterSchedulingPolicy(DriverEnum):
+    """``CUclusterSchedulingPolicy``: how clusters are placed on the device."""
+
+    DEFAULT = ("default", 0)
+    SPREAD = ("spread", 1)
+    LOAD_BALANCING = ("load_balancing", 2)
+
+
+class MemSyncDomain(DriverEnum):
+    """``CUlaunchMemSyncDomain``: whose memory operations a launch's fences wait for."""
+
+    DEFAULT = ("default", 0)
+    REMOTE = ("remote", 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchAttribute:
+    """One row."""
+
+    field: str
+    """The field of `KernelLaunch`."""
+
+    id: int
+    """``CUlaunchAttributeID``."""
+
+    driver_name: str
+    """The driver's name, without ``CU_LAUNCH_ATTRIBUTE_``."""
+
+    cuda_version: int
+    """The least version of CUDA whose driver knows it, as ``cuDriverGetVersion`` counts: 12080 is 12.8."""
+
+    scopes: frozenset[str]
+    """Where the driver takes it: ``"launch"``, ``"stream"``, ``"graph"`` (a kernel node)."""
+
+    capability: Capability
+    """What a backend must declare."""
+
+    normalise: Callable[[object, str], object]
+    """Checks a field's value, given the field's name, and returns it in its one form."""
+
+    values: Callable[[object], tuple[int, ...]]
+    """The driver's numbers for a value in that form; none: the attribute is left out."""
+
+    summary: str
+    """What it does, for the documentation."""
+
+
+def _cluster(value: object, field: str) -> object:
+    """Return blocks along x, y, z: constants, because a configuration is prepared once."""
+    if value is None:
+        return None
+    given = (value,) if type(value) is int or isinstance(value, Expr) else members(value, field)
+    if not 1 <= len(given) <= _AXES:
+        raise ProgramError(f"got {len(given)} extents, expected 1 to {_AXES}", field=field)
+    extents = [1, 1, 1]
+    for axis, one in enumerate(given):
+        number = one.value if isinstance(one, Const) else one
+        if isinstance(number, Expr):
+            raise ProgramError("got an expression, expected a constant", field=f"{field}[{axis}]")
+        extents[axis] = integer(number, f"{field}[{axis}]", 1, MAX_CLUSTER_BLOCKS)
+    blocks = extents[0] * extents[1] * extents[2]
+    if blocks > MAX_CLUSTER_BLOCKS:
+        raise ProgramError(f"got {blocks} blocks, expected at most {MAX_CLUSTER_BLOCKS}", field=field)
+    return tuple(extents)
+
+
+def _ranged(low: int, high: int) -> Callable[[object, str], object]:
+    return lambda value, field: None if value is None else integer(value, field, low, high)
+
+
+def _word(kind: type[DriverEnum]) -> Callable[[object, str], object]:
+    return lambda value, field: None if value is None else member(kind, value, field)
+
+
+def _extents(value: object) -> tuple[int, ...]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _number(value: object) -> tuple[int, ...]:
+    return (value,) if isinstance(value, int) else ()
+
+
+def _set(value: object) -> tuple[int, ...]:
+    return (1,) if value is True else ()
+
+
+def _code(value: object) -> tuple[int, ...]:
+    return (value.code,) if isinstance(value, DriverEnum) else ()
+
+
+_LAUNCH, _STREAM, _GRAPH = "launch", "stream", "graph"
+
+LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
+    LaunchAttribute(
+        field="cluster",
+        id=4,
+        driver_name="CLUSTER_DIMENSION",
+        cuda_version=11080,
+        scopes=frozenset({_LAUNCH, _GRAPH}),
+        capability=Capability.CLUSTER,
+        normalise=_cluster,
+        values=_extents,
+        summary="blocks of a cluster along x, y, z; more than 8 in all also set the non-portable function attribute",
+    ),
+    LaunchAttribute(
+        field="cooperative",
+        id=2,
+        driver_name="COOPERATIVE",
+        cuda_version=11080,
+        scopes=frozenset({_LAUNCH, _GRAPH}),
+        capability=Capability.COOPERATIVE,
+        normalise=flag,
+        values=_set,
+        summary="all blocks are resident at once, so that they can wait for one another",
+    ),
+    LaunchAttribute(
+        field="pdl",
+        id=6,
+        driver_name="PROGRAMMATIC_STREAM_SERIALIZATION",
+        cuda_version=11080,
+        scopes=frozenset({_LAUNCH}),
+        capability=Capability.PDL,
+        normalise=flag,
+        values=_set,
+        summary="the launch may start before the one before it in the stream has finished; a graph shows it as an edge",
+    ),
+    LaunchAttribute(
+        field="priority",
+        id=8,
+        driver_name="PRIORITY",
+        cuda_version=11080,
+        scopes=frozenset({_LAUNCH, _STREAM, _GRAPH}),
+        capability=Capability.PRIORITY,
+        normalise=_ranged(*_PRIORITY),
+        values=_number,
+        summary="the launch's priority instead of its stream's; lower numbers come first",
+    ),
+    LaunchAttribute(
+        field="carveout",
+        id=14,
+        driver_name="PREFERRED_SHARED_MEMORY_CARVEOUT",
+        cuda_version=12050,
+        scopes=frozenset({_LAUNCH, _GRAPH}),
+        capability=Capability.CARVEOUT,
+        normalise=_ranged(*_CARVEOUT),
+        values=_number,
+        summary="per cent of the L1 cache's memory that are wanted as shared memory; -1: the driver's choice",
+    ),
+    LaunchAttribute(
+        field="preferred_cluster",
+        id=11,
+        driver_name="PREFERRED_CLUSTER_DIMENSION",
+        cuda_version=12080,
+        scopes=frozenset({_LAUNCH, _GRAPH}),
+        capability=Capability.PREFERRED_CLUSTER,
+        normalise=_cluster,
+        values=_extents,
+        summary="a larger cluster, each extent a multiple of the cluster's, that the hardware may choose instead",
+    ),
+    LaunchAttribute(
+        field="scheduling_policy",
+        id=5,
+        driver_name="CLUSTER_SCHEDULING_POLICY_PREFERENCE",
+        cuda_version=11080,
+        scopes=frozenset({_LAUNCH, _GRAPH}),
+        capability=Capability.CLUSTER_SCHEDULING,
+        normalise=_word(ClusterSchedulingPolicy),
+        values=_code,
+        summary="how clusters are placed: spread over the device, or balancing its load",
+    ),
+    LaunchAttribute(
+        field="mem_sync_domain",
+        id=10,
+        driver_name="MEM_SYNC_DOMAIN",
+        cuda_version=12000,
+        scopes=frozenset({_LAUNCH, _STREAM, _GRAPH}),
+        capability=Capability.MEM_SYNC_DOMAIN,
+        normalise=_word(MemSyncDomain),
+        values=_code,
+        summary="the domain within which the launch's memory fences order; remote isolates communication kernels",
+    ),
+)
+"""Every attribute whose value is a constant of the program; the window is the one whose value a call decides."""

@@ -1,0 +1,146 @@
+"""`Memory`: what tensors and workspaces have in common, and the maps and windows over it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from trunnion.errors import ProgramError
+from trunnion.model.expr import Expr, as_expr
+from trunnion.model.expr_tree import symbols_of
+from trunnion.model.fields import integer, members, place
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from trunnion.model.dtypes import DType
+    from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
+    from trunnion.model.window import AccessPolicyWindow
+
+__all__ = ["MAX_RANK", "Memory", "exprs", "power_of_two"]
+
+MAX_RANK = 64
+"""The most dimensions of a tensor; DLPack and torch both stop here."""
+
+
+def exprs(values: object, field: str) -> tuple[Expr, ...]:
+    """Return a sequence of expressions and integers as expressions over symbols.
+
+    Raises
+    ------
+    ProgramError
+        If it is something else; the member's place is named.
+    """
+    result = []
+    for axis, value in enumerate(members(values, field)):
+        with place(f"{field}[{axis}]"):
+            result.append(as_expr(value))  # type: ignore[arg-type]  # which checks it
+            tuple(symbols_of(result[-1]))
+    return tuple(result)
+
+
+def power_of_two(value: object, field: str, greatest: int) -> int:
+    """Return a power of two.
+
+    Raises
+    ------
+    ProgramError
+        If it is none, or greater than ``greatest``.
+    """
+    number = integer(value, field, 1, greatest)
+    if number & (number - 1):
+        raise ProgramError(f"got {number}, expected a power of two", field=field)
+    return number
+
+
+class Memory:
+    """Device memory of a call: a tensor of the signature, or a workspace.
+
+    As a kernel's argument it is the pointer to its first element.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:  # declared, not given: each subclass documents its own fields
+        name: str
+        dtype: DType
+        shape: tuple[Expr, ...]
+
+    def steps(self) -> tuple[Expr, ...]:
+        """Return elements between neighbours along each dimension, outermost first."""
+        result: list[Expr] = []
+        step = as_expr(1)
+        for extent in reversed(self.shape):
+            result.append(step)
+            step = step * extent
+        return tuple(reversed(result))
+
+    def check_shape(self) -> None:
+        """Refuse a shape that no call can have.
+
+        Raises
+        ------
+        ProgramError
+            If it has too many dimensions, or an extent that is negative in every call.
+        """
+        if len(self.shape) > MAX_RANK:
+            raise ProgramError(
+                f"got {len(self.shape)} dimensions, expected at most {MAX_RANK}", field="shape"
+            )
+        for axis, extent in enumerate(self.shape):
+            if extent.bounds.high < 0:
+                raise ProgramError("the extent is negative in every call", field=f"shape[{axis}]")
+
+    def tiled(self, box_dim: Sequence[int], **fields: Any) -> TiledTensorMap:
+        """Return a tiled tensor map over this memory; further fields are those of `TiledTensorMap`.
+
+        Parameters
+        ----------
+        box_dim
+            Elements of the box along each dimension, outermost first.
+        **fields
+            Further fields of the map.
+
+        Raises
+        ------
+        ProgramError
+            If a field is wrong or unknown; it is named.
+        """
+        from trunnion.model.tensormap import TiledTensorMap  # noqa: PLC0415 - it reads this module
+
+        _refuse_unknown(TiledTensorMap, fields, "tensor map")
+        return TiledTensorMap(self, box_dim, **fields)  # type: ignore[arg-type]  # the constructor normalises
+
+    def im2col(self, **fields: Any) -> Im2colTensorMap:
+        """Return an im2col tensor map over this memory; the fields are those of `Im2colTensorMap`.
+
+        Raises
+        ------
+        ProgramError
+            If a field is wrong, missing or unknown; it is named.
+        """
+        from trunnion.model.tensormap import Im2colTensorMap  # noqa: PLC0415 - it reads this module
+
+        _refuse_unknown(Im2colTensorMap, fields, "tensor map")
+        return Im2colTensorMap(self, **fields)
+
+    def window(self, **fields: Any) -> AccessPolicyWindow:
+        """Return an access-policy window over this memory; the fields are those of `AccessPolicyWindow`.
+
+        Raises
+        ------
+        ProgramError
+            If a field is wrong or unknown; it is named.
+        """
+        from trunnion.model.window import AccessPolicyWindow  # noqa: PLC0415 - it reads this module
+
+        _refuse_unknown(AccessPolicyWindow, fields, "window")
+        return AccessPolicyWindow(self, **fields)
+
+
+def _refuse_unknown(kind: type, fields: dict[str, Any], where: str) -> None:
+    known = {each.name: each for each in dataclasses.fields(kind)}
+    unknown = sorted(fields.keys() - known.keys())
+    if unknown:
+        raise ProgramError(f"got unknown fields {', '.join(unknown)}", field=where)

@@ -1,0 +1,137 @@
+"""The part of planning that turns maps and windows over memory into the driver's order and units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trunnion.model.expr import Expr, as_expr, minimum, select
+from trunnion.model.plan import Encode, Im2colMode, PlannedWindow, TiledMode
+from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from trunnion.model.memory import Memory
+    from trunnion.model.plan import MemoryRef
+    from trunnion.model.tensormap import TensorMap
+    from trunnion.model.window import AccessPolicyWindow
+
+__all__ = ["MapUse", "Slots", "map_identity", "plan_map", "plan_window"]
+
+_BITS_OF_BYTE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """How a program's symbols and memory become a plan's slots."""
+
+    expr: Callable[[Expr], Expr]
+    """Returns an expression over slots."""
+
+    memory: Callable[[Memory], MemoryRef]
+    """Returns the reference of a tensor or a workspace."""
+
+    def exprs(self, exprs: Iterable[Expr]) -> tuple[Expr, ...]:
+        """Return expressions over slots."""
+        return tuple(self.expr(expr) for expr in exprs)
+
+
+@dataclass(frozen=True, slots=True)
+class MapUse:
+    """A distinct map, and the launches that take it."""
+
+    tensor_map: TensorMap
+    """The map as it was first written."""
+
+    readers: tuple[int, ...]
+    """The launches."""
+
+
+def map_identity(tensor_map: TensorMap) -> tuple[object, ...]:
+    """Return everything that the driver is told: two maps that agree here are one, whatever their labels."""
+    return (
+        type(tensor_map),
+        _mode(tensor_map),
+        tensor_map.tensor,
+        tensor_map.element_offset,
+        tensor_map.element_type,
+        tensor_map.extents,
+        tensor_map.layout(),
+        tensor_map.element_steps(),
+        tensor_map.interleave,
+        tensor_map.swizzle,
+        tensor_map.l2_promotion,
+        tensor_map.oob_fill,
+    )
+
+
+def _mode(tensor_map: TensorMap) -> TiledMode | Im2colMode:
+    match tensor_map:
+        case TiledTensorMap():
+            return TiledMode(tuple(reversed(tensor_map.box_dim)))
+        case Im2colTensorMap():
+            return Im2colMode(
+                lower=tuple(reversed(tensor_map.pixel_box_lower_corner)),
+                upper=tuple(reversed(tensor_map.pixel_box_upper_corner)),
+                channels_per_pixel=tensor_map.channels_per_pixel,
+                pixels_per_column=tensor_map.pixels_per_column,
+            )
+    raise TypeError(f"{type(tensor_map).__name__} is no tensor map that a plan knows")
+
+
+def plan_map(index: int, use: MapUse, slots: Slots) -> Encode:
+    """Return the encoding of a map: the one place where tensor order becomes the driver's."""
+    tensor_map = use.tensor_map
+    memory, bits = tensor_map.tensor, tensor_map.element_bits
+    steps = tuple(reversed(tensor_map.layout()))
+    limit = None if tensor_map.within_by_nature else slots.expr(_span_bytes(memory))
+    return Encode(
+        index=index,
+        memory=slots.memory(memory),
+        mode=_mode(tensor_map),
+        offset_bytes=slots.expr(tensor_map.element_offset * memory.dtype.itemsize),
+        limit_bytes=limit,
+        data_type=tensor_map.data_type_code,
+        element_bits=bits,
+        dims=slots.exprs(reversed(tensor_map.extents)),
+        strides=slots.exprs(_bytes(step, bits) for step in steps[1:]),
+        innermost_stride=slots.expr(steps[0]),
+        element_strides=tuple(reversed(tensor_map.element_steps())),
+        interleave=tensor_map.interleave.code,
+        swizzle=tensor_map.swizzle.code,
+        l2_promotion=tensor_map.l2_promotion.code,
+        oob_fill=tensor_map.oob_fill.code,
+        readers=use.readers,
+    )
+
+
+def _bytes(step: Expr, bits: int) -> Expr:
+    """Return a stride in bytes; of elements that are no whole bytes, the author's stride spans whole ones."""
+    if bits % _BITS_OF_BYTE == 0:
+        return step * (bits // _BITS_OF_BYTE)
+    return step * bits // _BITS_OF_BYTE
+
+
+def plan_window(window: AccessPolicyWindow, slots: Slots) -> PlannedWindow:
+    """Return a launch's window, in bytes."""
+    return PlannedWindow(
+        memory=slots.memory(window.memory),
+        offset_bytes=slots.expr(window.element_offset * window.memory.dtype.itemsize),
+        nbytes=None if window.nbytes is None else slots.expr(window.nbytes),
+        limit_bytes=slots.expr(_span_bytes(window.memory)),
+        hit_ratio=window.hit_ratio,
+        hit_property=window.hit_property.code,
+        miss_property=window.miss_property.code,
+        policy=str(window.policy),
+    )
+
+
+def _span_bytes(memory: Memory) -> Expr:
+    """Return the bytes from a memory's first element to its last one's end; 0 if it has no elements."""
+    last = as_expr(0)
+    least = as_expr(1)
+    for extent, step in zip(memory.shape, memory.steps(), strict=True):
+        last = last + (extent - 1) * step
+        least = minimum(least, extent)
+    return select(least, (last + 1) * memory.dtype.itemsize, 0)

@@ -1,0 +1,196 @@
+"""Numbers in the bits of their element type: rounded once from the double, to nearest, ties to even.
+
+Sources: IEEE 754-2019 (binary16, 32, 64); OCP 8-bit Floating Point Specification 1.0 (E4M3, E5M2); OCP Microscaling
+Formats 1.0 (E8M0); Noune et al., *8-bit Numerical Formats for Deep Neural Networks*, 2022 (the ``fnuz`` variants).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import struct
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from trunnion.errors import ProgramError
+from trunnion.model.dtypes import Kind
+from trunnion.model.fields import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trunnion.model.dtypes import DType
+
+__all__ = ["FLOAT_FORMATS", "FloatFormat", "comparable", "scalar_bytes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloatFormat:
+    """A binary floating-point format."""
+
+    exponent_bits: int
+    """Bits of the exponent."""
+
+    mantissa_bits: int
+    """Bits of the fraction that are stored."""
+
+    bias: int
+    """What is added to the exponent."""
+
+    greatest: int
+    """The bits of the greatest finite value."""
+
+    nan: int
+    """The bits of the NaN that `encode` gives."""
+
+    infinity: int | None
+    """The bits of positive infinity; None: the format has none."""
+
+    signed: bool = True
+    """Whether there is a sign bit; without one there is no zero either."""
+
+    negative_zero: bool = True
+    """Whether zero keeps its sign."""
+
+    def encode(self, value: float) -> int | None:
+        """Return the bits of the nearest value; None if the format cannot hold it.
+
+        Parameters
+        ----------
+        value
+            Any double; a finite one that rounds beyond `greatest` cannot be held, nor an infinity where there is
+            none, nor a zero or a negative number without a sign bit.
+        """
+        if math.isnan(value):
+            return self.nan
+        negative = math.copysign(1.0, value) < 0
+        if not self.signed and (negative or value == 0):
+            return None
+        bits = self.infinity if math.isinf(value) else self._magnitude(abs(value))
+        if bits is None:
+            return None
+        sign = negative and (bits != 0 or self.negative_zero)
+        return bits | (int(sign) << (self.exponent_bits + self.mantissa_bits))
+
+    def _magnitude(self, value: float) -> int | None:
+        fraction, exponent = math.frexp(value)  # value = fraction * 2**exponent, the fraction in [0.5, 1)
+        least = 1 - self.bias if self.signed else -self.bias
+        scale = max(exponent - 1, least)
+        significand = round(math.ldexp(fraction, exponent - scale + self.mantissa_bits))
+        hidden = 1 << self.mantissa_bits
+        if significand < hidden:
+            return significand if self.signed else None
+        # A carry out of the significand raises the exponent by itself, because the fraction is 0 then.
+        bits = ((scale - least + int(self.signed)) << self.mantissa_bits) + (significand - hidden)
+        return bits if bits <= self.greatest else None
+
+
+def _ieee(exponent_bits: int, mantissa_bits: int) -> FloatFormat:
+    infinity = ((1 << exponent_bits) - 1) << mantissa_bits
+    return FloatFormat(
+        exponent_bits=exponent_bits,
+        mantissa_bits=mantissa_bits,
+        bias=(1 << (exponent_bits - 1)) - 1,
+        greatest=infinity - 1,
+        nan=infinity | (1 << (mantissa_bits - 1)),
+        infinity=infinity,
+    )
+
+
+def _fnuz(exponent_bits: int, mantissa_bits: int) -> FloatFormat:
+    return FloatFormat(
+        exponent_bits=exponent_bits,
+        mantissa_bits=mantissa_bits,
+        bias=1 << (exponent_bits - 1),
+        greatest=0x7F,
+        nan=0x80,
+        infinity=None,
+        negative_zero=False,
+    )
+
+
+_E4M3FN = FloatFormat(exponent_bits=4, mantissa_bits=3, bias=7, greatest=0x7E, nan=0x7F, infinity=None)
+_E8M0 = FloatFormat(
+    exponent_bits=8, mantissa_bits=0, bias=127, greatest=0xFE, nan=0xFF, infinity=None, signed=False
+)
+
+FLOAT_FORMATS: Mapping[str, FloatFormat] = MappingProxyType(
+    {
+        "float16": _ieee(5, 10),
+        "bfloat16": _ieee(8, 7),
+        "float32": _ieee(8, 23),
+        "float64": _ieee(11, 52),
+        "float8_e4m3fn": _E4M3FN,
+        "float8_e4m3fnuz": _fnuz(4, 3),
+        "float8_e5m2": _ieee(5, 2),
+        "float8_e5m2fnuz": _fnuz(5, 2),
+        "float8_e8m0fnu": _E8M0,
+    }
+)
+"""The format of every float type that a single number can have, by the type's name."""
+
+_COMPLEX_PART = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+
+
+@functools.cache
+def _complex_of(real: str, imag: str) -> complex:
+    return complex(float(real), float(imag))
+
+
+def comparable(value: complex) -> complex:
+    """Return a number that is equal to itself wherever it is compared as part of a tuple, a NaN too.
+
+    One object is: so there is one for NaN, and one for each complex number with a NaN in it.
+    """
+    if isinstance(value, complex):
+        parts = (value.real, value.imag)
+        return _complex_of(repr(value.real), repr(value.imag)) if any(map(math.isnan, parts)) else value
+    return math.nan if isinstance(value, float) and math.isnan(value) else value
+
+
+def scalar_bytes(value: object, dtype: DType, field: str) -> bytes:
+    """Return a number as one element of ``dtype``, little-endian.
+
+    Parameters
+    ----------
+    value
+        True or False for ``bool``, an int for an integer type, an int or a float for a float type, and a complex
+        number too for a complex one.
+    dtype
+        The element type.
+    field
+        Where the number stands, for messages.
+
+    Raises
+    ------
+    ProgramError
+        If the type cannot hold it, or holds no single number.
+    """
+    refused = ProgramError(f"got {describe(value)}, expected a number that fits {dtype}", field=field)
+    match dtype.kind:
+        case Kind.BOOL:
+            if type(value) is bool:
+                return bytes([value])
+        case Kind.INT | Kind.UINT:
+            low, high = dtype.integer_range
+            if type(value) is int and low <= value <= high:
+                return value.to_bytes(dtype.itemsize, "little", signed=low < 0)
+        case Kind.COMPLEX if type(value) in (int, float, complex):
+            parts = (value.real, value.imag)  # type: ignore[attr-defined]  # each of the three has both
+            return b"".join(_float_bytes(part, _COMPLEX_PART[dtype.name], refused) for part in parts)
+        case Kind.FLOAT if type(value) in (int, float) and dtype.name in FLOAT_FORMATS:
+            return _float_bytes(value, dtype.name, refused)  # type: ignore[arg-type]  # the guard says which
+    raise refused
+
+
+def _float_bytes(value: float, name: str, refused: ProgramError) -> bytes:
+    form = FLOAT_FORMATS[name]
+    try:
+        bits = form.encode(float(value))
+    except OverflowError:  # an int beyond every double
+        bits = None
+    if bits is None:
+        raise refused
+    width = form.exponent_bits + form.mantissa_bits + int(form.signed)
+    return struct.pack("<Q", bits)[: width // 8]

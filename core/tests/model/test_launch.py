@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from trunnion.errors import ProgramError
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
+from trunnion.model.expr import Const, Symbol
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.launch_attributes import (
+    LAUNCH_ATTRIBUTES,
+    ClusterSchedulingPolicy,
+    MemSyncDomain,
+)
+
+N = Symbol("n")
+
+
+def launch(**fields: Any) -> KernelLaunch:
+    return KernelLaunch("k", (), fields.pop("grid", N * 16), 32, **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "numbers"),
+    [
+        ({"cluster": 2}, (2, 1, 1)),
+        ({"cluster": (2, Const(2), 4), "grid": (N, N, N)}, (2, 2, 4)),
+        ({"cluster": (1, 1, 1)}, (1, 1, 1)),
+        ({"cooperative": True}, (1,)),
+        ({"pdl": True}, (1,)),
+        ({"priority": 0}, (0,)),
+        ({"priority": -5}, (-5,)),
+        ({"carveout": -1}, (-1,)),
+        ({"carveout": 100}, (100,)),
+        ({"scheduling_policy": "spread"}, (1,)),
+        ({"scheduling_policy": ClusterSchedulingPolicy.LOAD_BALANCING}, (2,)),
+        ({"mem_sync_domain": "remote"}, (1,)),
+        ({"mem_sync_domain": MemSyncDomain.DEFAULT}, (0,)),
+        ({"preferred_cluster": (4, 2), "cluster": (2, 1), "grid": (N, N)}, (4, 2, 1)),
+    ],
+)
+def test_a_field_becomes_the_driver_s_numbers(fields: dict[str, Any], numbers: tuple[int, ...]) -> None:
+    name = next(iter(fields))
+    (row,) = [row for row in LAUNCH_ATTRIBUTES if row.field == name]
+    assert row.values(getattr(launch(**fields), name)) == numbers
+
+
+def test_a_plain_launch_says_nothing() -> None:
+    plain = launch()
+    assert [row.field for row in LAUNCH_ATTRIBUTES if row.values(getattr(plain, row.field))] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        ({"cluster": (2, N)}, "cluster[1]"),
+        ({"cluster": 0}, "cluster[0]"),
+        ({"cluster": 17}, "cluster[0]"),
+        ({"cluster": (8, 4)}, "cluster"),
+        ({"cluster": (1, 1, 1, 1)}, "cluster"),
+        ({"cluster": True}, "cluster"),
+        ({"cluster": 2, "grid": 3}, "grid[0]"),
+        ({"preferred_cluster": 2}, "preferred_cluster"),
+        ({"cluster": 2, "preferred_cluster": 3}, "preferred_cluster[0]"),
+        ({"cluster": 2, "preferred_cluster": 4, "grid": 6}, "grid[0]"),
+        ({"scheduling_policy": np.array([1, 2])}, "scheduling_policy"),
+        ({"cooperative": 1}, "cooperative"),
+        ({"pdl": None}, "pdl"),
+        ({"priority": 1.0}, "priority"),
+        ({"priority": 2**31}, "priority"),
+        ({"carveout": 101}, "carveout"),
+        ({"carveout": True}, "carveout"),
+        ({"scheduling_policy": "best"}, "scheduling_policy"),
+        ({"mem_sync_domain": 1}, "mem_sync_domain"),
+        ({"when": "n"}, "when"),
+        ({"window": "all"}, "window"),
+        ({"code": 0}, "code"),
+    ],
+)
+def test_a_wrong_field_is_named(fields: dict[str, Any], where: str) -> None:
+    with pytest.raises(ProgramError) as caught:
+        launch(**fields)
+    assert caught.value.field == f"launch of 'k'.{where}"
+
+
+def test_the_table_names_each_attribute_once_and_fully() -> None:
+    names = [row.field for row in LAUNCH_ATTRIBUTES]
+    assert len(set(names)) == len(names)
+    assert len({row.id for row in LAUNCH_ATTRIBUTES}) == len(names)
+    assert set(names) < set(KernelLaunch.__match_args__)
+    for row in LAUNCH_ATTRIBUTES:
+        assert row.scopes <= {"launch", "stream", "graph"}
+        assert "launch" in row.scopes
+        assert row.cuda_version >= 11080
+        assert re.fullmatch("[A-Z_]+", row.driver_name)
+
+
+def test_a_kernel_is_looked_for_in_its_own_part() -> None:
+    first, second = DeviceCode("cuda", "// 1"), DeviceCode("cuda", "// 2")
+    p = ProgramBuilder("two", (first, second))
+    p.launch("k", (), 1, 1)
+    p.launch("k", (1,), 1, 1, code=second)  # another kernel of that name, with other parameters
+    kernels = p.build().plan().kernels
+    assert [(kernel.name, kernel.part, len(kernel.parameters)) for kernel in kernels] == [
+        ("k", 0, 0),
+        ("k", 1, 1),
+    ]
+
+
+def test_a_part_must_be_the_program_s() -> None:
+    p = ProgramBuilder("one", DeviceCode("cuda", "// 1"))
+    p.launch("k", (), 1, 1, code=DeviceCode("cuda", "// other"))
+    with pytest.raises(ProgramError) as caught:
+        p.build()
+    assert caught.value.field == "launches[0].code"

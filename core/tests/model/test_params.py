@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+import pytest
+
+from trunnion.errors import ProgramError, UnboundSymbolError
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
+from trunnion.model.expr import Symbol
+from trunnion.model.params import PointerParam, Signature, StructParam, TensorParam
+from trunnion.model.plan import Source
+from trunnion.model.workspace import Workspace
+
+N, M = Symbol("n"), Symbol("m")
+
+
+def builder() -> ProgramBuilder:
+    return ProgramBuilder("p", DeviceCode("cuda", "//"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        ({"nbytes": 0, "alignment": 1}, "nbytes"),
+        ({"nbytes": 32768, "alignment": 1}, "nbytes"),
+        ({"nbytes": 12, "alignment": 8}, "nbytes"),
+        ({"nbytes": 12, "alignment": 3}, "alignment"),
+        ({"nbytes": True, "alignment": 1}, "nbytes"),
+    ],
+)
+def test_a_struct_is_whole(fields: dict[str, Any], where: str) -> None:
+    with pytest.raises(ProgramError) as caught:
+        StructParam("s", **fields)
+    assert caught.value.field == f"struct 's'.{where}"
+
+
+@pytest.mark.parametrize("fields", [{"alignment": 0}, {"alignment": 24}, {"nullable": 1}])
+def test_a_pointer_is_whole(fields: dict[str, Any]) -> None:
+    with pytest.raises(ProgramError) as caught:
+        PointerParam("p", **fields)
+    assert caught.value.field == f"pointer 'p'.{next(iter(fields))}"
+
+
+def test_only_outputs_are_filled_and_only_inputs_left_out() -> None:
+    with pytest.raises(ProgramError) as caught:
+        Signature((TensorParam("x", "float32", (N,), fill=0),))  # type: ignore[arg-type]  # spellings too
+    assert caught.value.field == "params[0].fill"
+    with pytest.raises(ProgramError) as caught:
+        Signature((), (TensorParam("x", "float32", (4,), nullable=True),))  # type: ignore[arg-type]  # spellings too
+    assert caught.value.field == "outputs[0].nullable"
+
+
+@pytest.mark.parametrize(("dtype", "fill"), [("int8", 300), ("bool", 1), ("float16", 1e9), ("float32", "0")])
+def test_a_fill_is_a_value_of_the_type(dtype: str, fill: Any) -> None:
+    with pytest.raises(ProgramError) as caught:
+        builder().output("y", dtype, (4,), fill=fill)
+    assert caught.value.field == "tensor 'y'.fill"
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [
+        0,
+        True,
+        -0.0,
+        1.5,
+        math.nan,
+        math.inf,
+        -math.inf,
+        complex(1, -2),
+        complex(1, math.nan),
+        complex(math.nan, -0.0),
+    ],
+)
+def test_every_fill_reads_back_from_json(fill: Any) -> None:
+    p = builder()
+    kind = "bool" if fill is True else "complex64" if isinstance(fill, complex) else "float32"
+    p.launch("k", (p.output("y", kind, (), fill=fill),), 1, 1)
+    program = p.build()
+    again = type(program).from_json(program.to_json())
+    assert again == program
+    assert again.plan().tensors[0].fill == program.plan().tensors[0].fill
+    if isinstance(fill, complex):
+        raw = struct.pack("<2f", fill.real, fill.imag)
+        assert program.plan().tensors[0].fill == raw
+
+
+def test_a_symbol_may_be_bound_by_any_tensor_that_is_there() -> None:
+    p = builder()
+    a = p.input("a", "float32", (N,), nullable=True)
+    b = p.input("b", "float32", (N, M))
+    p.launch("k", (a, b), 1, 1)
+    first, second = p.build().plan().bindings
+    assert first.candidates == (Source("shape", 0, 0), Source("shape", 1, 0))
+    assert second.candidates == ()
+
+
+def test_a_symbol_that_only_an_absent_tensor_has_is_still_a_plan() -> None:
+    p = builder()
+    p.launch("k", (p.input("a", "float32", (N,), nullable=True),), N, 1)
+    (binding,) = p.build().plan().bindings
+    assert binding.candidates == (binding.source,)
+
+
+def test_a_symbol_of_a_workspace_must_be_bound() -> None:
+    p = builder()
+    p.launch("k", (p.workspace("w", "int8", (N,)),), 1, 1)
+    with pytest.raises(ProgramError, match="does not stand in the signature"):
+        p.build()
+    p = builder()
+    p.output("y", "int8", (N,))
+    p.launch("k", (), 1, 1)
+    with pytest.raises(UnboundSymbolError):
+        p.build().plan()
+
+
+def test_equal_workspaces_are_one_and_unequal_ones_differ_in_name() -> None:
+    p = builder()
+    p.launch("k", (p.workspace("w", "int8", (64,)), p.workspace("w", "int8", (64,))), 1, 1)
+    p.launch("l", (p.workspace("v", "int8", (64,)).tiled((64,)),), 1, 1)
+    program = p.build()
+    assert [workspace.name for workspace in program.workspaces] == ["w", "v"]
+    assert [slot.readers for slot in program.plan().workspaces] == [(0,), (1,)]
+    p.launch("m", (p.workspace("w", "int8", (65,)),), 1, 1)
+    with pytest.raises(ProgramError, match="two workspaces are called 'w'"):
+        p.build()
+
+
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        ({"alignment": 3}, "alignment"),
+        ({"alignment": 1 << 21}, "alignment"),
+        ({"zeroed": 1}, "zeroed"),
+        ({"shape": (-1,)}, "shape[0]"),
+        ({"dtype": "float17"}, "dtype"),
+    ],
+)
+def test_a_workspace_is_whole(fields: dict[str, Any], where: str) -> None:
+    with pytest.raises(ProgramError) as caught:
+        Workspace("w", **{"dtype": "int8", "shape": (4,), **fields})
+    assert caught.value.field == f"workspace 'w'.{where}"
