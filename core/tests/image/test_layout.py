@@ -66,7 +66,7 @@ def test_an_impossible_layout_is_refused_by_its_place(layout: tuple[int, int]) -
 
 
 @pytest.mark.parametrize(
-    "arch", ["", "90", "sm_", "sm_9", "sm_256", "sm_1000", "sm_90A", "compute_90", "sm_90 ", "sm_90\n"]
+    "arch", ["", "90", "sm_", "sm_9", "sm_256", "sm_1000", "sm_90A", "compute_9", "sm_90 ", "sm_90\n"]
 )
 def test_what_is_no_architecture_is_refused(arch: str) -> None:
     with pytest.raises(ProgramError) as caught:

@@ -2,16 +2,19 @@
 
 from trunnion.image.cubin import CubinInfo, KernelInfo, read_cubin
 from trunnion.image.layout import ParameterLayout, pack_parameters, parameter_base, place_parameters
+from trunnion.image.ptx import PtxInfo, read_ptx
 from trunnion.image.synthetic import SyntheticKernel, synthetic_cubin
 
 __all__ = [
     "CubinInfo",
     "KernelInfo",
     "ParameterLayout",
+    "PtxInfo",
     "SyntheticKernel",
     "pack_parameters",
     "parameter_base",
     "place_parameters",
     "read_cubin",
+    "read_ptx",
     "synthetic_cubin",
 ]

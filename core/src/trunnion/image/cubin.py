@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import CorruptArtifactError, shorten
-from trunnion.image.elf import ET_REL, Elf, Section, Symbol, read_elf
+from trunnion.image.elf import ET_REL, SHT_NOBITS, Elf, Section, Symbol, read_elf
 from trunnion.image.nvinfo import Attribute, Key, decode_dims, decode_parameter, decode_word, read_attributes
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ SHT_CUDA_INFO: Final = 0x70000000
 """``sh_type`` of ``.nv.info`` and ``.nv.info.<kernel>``."""
 STT_FUNC: Final = 2
 """``st_info`` type of a function."""
+STB_GLOBAL: Final = 1
+"""``st_info`` binding of a name that only one file of a link may define; a weak one may stand in several."""
+SHN_LORESERVE: Final = 0xFF00
+"""The first ``st_shndx`` that is no section."""
 STO_CUDA_ENTRY: Final = 0x10
 """``st_other`` flag of a kernel, as opposed to a device function."""
 TOOLKIT_NOTE: Final = ".note.nv.tkinfo"
@@ -36,6 +40,11 @@ NOTE: Final = struct.Struct("<III12s")
 TOOLKIT: Final = struct.Struct("<6I")
 """The toolkit note: its version, then where in the text that follows object, tool, tool version, branch and
 options start."""
+
+RESERVED_SHARED: Final = 1024
+"""Bytes at the start of a block's shared memory that sections count and kernels do not own, from sm_90 on."""
+RESERVES_SHARED: Final = 90
+"""The first architecture whose sections count them (tried: sm_80 to sm_100a, CUDA 13.0)."""
 
 _LEGACY_ABI: Final = 7  # what CUDA 12 writes up to sm_90: the architecture is in the low byte of e_flags
 _LEGACY_ACCELERATED: Final = 0x800
@@ -79,6 +88,9 @@ class KernelInfo:
     registers: int | None = None
     """Registers of one thread."""
 
+    static_smem_bytes: int = 0
+    """Static shared memory of one block, in bytes, without what the architecture reserves."""
+
     def __post_init__(self) -> None:
         end = 0
         for expected, parameter in enumerate(self.parameters):
@@ -112,6 +124,14 @@ class CubinInfo:
     relocatable: bool = False
     """Whether the file must be linked before it can be loaded."""
 
+    definitions: tuple[str, ...] = ()
+    """What a relocatable file defines and no other file of its link may: functions and variables, in the order of
+    the symbol table. Empty if the file is not relocatable."""
+
+    references: tuple[str, ...] = ()
+    """What the file uses and does not define, but for weak names: in a linked file the driver's own functions, such as
+    ``vprintf``."""
+
     def kernel(self, name: str) -> KernelInfo | None:
         """Return the kernel whose exact symbol name is ``name``; None if there is none."""
         return next((kernel for kernel in self.kernels if kernel.name == name), None)
@@ -140,23 +160,43 @@ def read_cubin(data: bytes) -> CubinInfo:
     symbols = elf.symbols()
     registers = _read_registers(elf, len(symbols))
     infos = _info_sections(elf)
+    shared = _read_shared(elf)
     entries = [symbol for symbol in symbols if _is_kernel(symbol)]
+    relocatable = elf.kind == ET_REL
+    unknown = [symbol for symbol in symbols if symbol.binding == STB_GLOBAL and symbol.section == 0]
     names = elf.symbol_names(entries)
     if len(set(names)) != len(names):
         raise CorruptArtifactError("cubin", "two kernels have the same name")
     return CubinInfo(
         arch=_read_arch(elf),
         kernels=tuple(
-            _read_kernel(elf, name, _kernel_section(elf, infos, symbol, name), registers.get(symbol.index))
+            _read_kernel(
+                elf,
+                _kernel_section(elf, infos, symbol, name),
+                KernelInfo(
+                    name=name,
+                    registers=registers.get(symbol.index),
+                    static_smem_bytes=shared.get(symbol.section, 0),
+                ),
+            )
             for symbol, name in zip(entries, names, strict=True)
         ),
-        relocatable=elf.kind == ET_REL,
+        relocatable=relocatable,
+        definitions=elf.symbol_names(
+            [symbol for symbol in symbols if relocatable and _is_definition(symbol)]
+        ),
+        references=tuple(name for name in elf.symbol_names(unknown) if not name.startswith(".")),
     )
 
 
 def _is_kernel(symbol: Symbol) -> bool:
     # Section 0 means that the symbol is only declared here, which a relocatable file may do.
     return symbol.kind == STT_FUNC and bool(symbol.other & STO_CUDA_ENTRY) and symbol.section != 0
+
+
+def _is_definition(symbol: Symbol) -> bool:
+    # Variables have a type of NVIDIA's own. Common symbols, which may stand in several files, have no section.
+    return symbol.binding == STB_GLOBAL and 0 < symbol.section < SHN_LORESERVE
 
 
 def _info_sections(elf: Elf) -> Mapping[int, Section]:
@@ -207,8 +247,18 @@ def _read_registers(elf: Elf, symbol_count: int) -> Mapping[int, int]:
     return registers
 
 
-def _read_kernel(elf: Elf, name: str, section: Section, registers: int | None) -> KernelInfo:
-    """Read one kernel's own records; keys that are not listed here do not concern a launch."""
+def _read_shared(elf: Elf) -> Mapping[int, int]:
+    """Return the static shared memory of each kernel, in bytes, by the section of its code."""
+    reserved = RESERVED_SHARED if _arch_number(elf) >= RESERVES_SHARED else 0
+    return {
+        section.info: max(0, section.size - reserved)
+        for section in elf.sections
+        if section.kind == SHT_NOBITS and section.name.startswith(".nv.shared.") and section.info
+    }
+
+
+def _read_kernel(elf: Elf, section: Section, known: KernelInfo) -> KernelInfo:
+    """Add one kernel's own records; keys that are not listed here do not concern a launch."""
     attributes = read_attributes(elf.contents(section), section.name)
     parameters = [
         decode_parameter(attribute, section.name)
@@ -222,21 +272,20 @@ def _read_kernel(elf: Elf, name: str, section: Section, registers: int | None) -
         for key in (Key.MAX_THREADS, Key.REQNTID, Key.CTA_PER_CLUSTER)
         if key in single
     }
-    kernel = KernelInfo(
-        name=name,
+    kernel = replace(
+        known,
         parameters=tuple(sorted(parameters, key=lambda parameter: parameter.ordinal)),
         parameter_base=_read_parameter_base(single.get(Key.PARAM_CBANK), section.name),
         max_threads=dims.get(Key.MAX_THREADS),
         required_threads=dims.get(Key.REQNTID),
         cluster=dims.get(Key.CTA_PER_CLUSTER),
         max_cluster_blocks=None if cluster_rank is None else decode_word(cluster_rank, section.name),
-        registers=registers,
     )
     size = single.get(Key.CBANK_PARAM_SIZE)
     total = size.value if size is not None else 0
     if kernel.parameter_bytes != total:
         problem = f"its parameters end at {kernel.parameter_bytes}, but their total is {total}"
-        raise CorruptArtifactError(f"kernel {shorten(name)}", problem)
+        raise CorruptArtifactError(f"kernel {shorten(known.name)}", problem)
     return kernel
 
 
@@ -273,10 +322,14 @@ def _read_parameter_base(attribute: Attribute | None, section: str) -> int | Non
     return int(base)
 
 
+def _arch_number(elf: Elf) -> int:
+    return elf.flags & 0xFF if elf.abi_version <= _LEGACY_ABI else elf.flags >> 8 & 0xFF
+
+
 def _read_arch(elf: Elf) -> str:
     """Return ``sm_<number>`` from the file's flags, with the letter that its tool recorded."""
     legacy = elf.abi_version <= _LEGACY_ABI
-    number = elf.flags & 0xFF if legacy else elf.flags >> 8 & 0xFF
+    number = _arch_number(elf)
     accelerated = bool(elf.flags & (_LEGACY_ACCELERATED if legacy else _ACCELERATED))
     # ptxas 12.8 sets the flag and ptxas 13.0 does not (tried), so the recorded options come first.
     recorded = re.search(r"(?:^|\s)-arch[ =](sm_(\d+)[a-z]?)(?=\s|$)", _toolkit_options(elf))

@@ -111,6 +111,9 @@ class Symbol:
     kind: int
     """The low four bits of ``st_info``."""
 
+    binding: int
+    """The high four bits of ``st_info``."""
+
     other: int
     """``st_other``."""
 
@@ -170,7 +173,7 @@ class Elf:
                 _WHAT, f"the symbol table has {len(contents)} bytes, no multiple of {SYM.size}"
             )
         return tuple(
-            Symbol(index=index, name=name, kind=info & 0xF, other=other, section=section)
+            Symbol(index=index, name=name, kind=info & 0xF, binding=info >> 4, other=other, section=section)
             for index, (name, info, other, section, _, _) in enumerate(SYM.iter_unpack(contents))
         )
 

@@ -48,14 +48,14 @@ class ParameterLayout:
 
 
 def arch_number(arch: str) -> int:
-    """Return the number of an architecture such as ``"sm_90a"``.
+    """Return the number of an architecture such as ``"sm_90a"``, or of a virtual one such as ``"compute_90a"``.
 
     Raises
     ------
     ProgramError
         If ``arch`` is no architecture.
     """
-    match = re.fullmatch(r"sm_(\d{2,3})[af]?", arch, re.ASCII)
+    match = re.fullmatch(r"(?:sm|compute)_(\d{2,3})[af]?", arch, re.ASCII)
     if match is None or int(match[1]) > _ARCH_LIMIT:
         raise ProgramError(f"{shorten(arch)} is no architecture such as 'sm_90a'", field="arch")
     return int(match[1])

@@ -34,8 +34,11 @@ def match_parameters(kernels: Iterable[KernelSignature], image: DeviceImage) -> 
     ProgramError
         If the image lacks a kernel.
     """
-    for kernel in kernels:
-        _match(kernel, image.kernel(kernel.name), image.target.arch)
+    for index, kernel in enumerate(kernels):
+        # By position, where the image keeps the request's order: kernels of two parts may have one name.
+        same = index < len(image.kernels) and image.kernels[index].name == kernel.name
+        actual = image.kernels[index] if same else image.kernel(kernel.name)
+        _match(kernel, actual, image.target.arch)
 
 
 def _match(kernel: KernelSignature, actual: ImageKernel, arch: str) -> None:

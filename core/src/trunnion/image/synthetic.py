@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 from trunnion.errors import CorruptArtifactError, ProgramError, shorten
 from trunnion.image.cubin import (
     NOTE,
+    RESERVED_SHARED,
+    RESERVES_SHARED,
     SHT_CUDA_INFO,
     STO_CUDA_ENTRY,
     STT_FUNC,
@@ -21,7 +23,7 @@ from trunnion.image.cubin import (
     TOOLKIT_NOTE,
     KernelInfo,
 )
-from trunnion.image.elf import EHDR, EM_CUDA, ET_EXEC, SHDR, SHT_STRTAB, SHT_SYMTAB, SYM
+from trunnion.image.elf import EHDR, EM_CUDA, ET_EXEC, SHDR, SHT_NOBITS, SHT_STRTAB, SHT_SYMTAB, SYM
 from trunnion.image.layout import BLACKWELL, arch_number, parameter_base
 from trunnion.image.nvinfo import (
     NARROW_SIZE_LIMIT,
@@ -45,6 +47,7 @@ _CUDA_OSABI: Final = 0x41
 _SHT_PROGBITS: Final = 1
 _SHT_NOTE: Final = 7
 _SHF_ALLOC_EXEC: Final = 0x6
+_SHF_ALLOC_WRITE: Final = 0x3
 _SHF_INFO_LINK: Final = 0x40
 _NOTE_FLAGS: Final = 0x2000000
 _NOTE_KIND: Final = 2000
@@ -93,6 +96,9 @@ class SyntheticKernel:
     registers: int | None = 32
     """Registers of one thread; None writes no count."""
 
+    static_smem_bytes: int = 0
+    """Static shared memory of one block, in bytes."""
+
     wide: bool | None = None
     """Whether parameter records are of the wide kind; None chooses by the bytes up to the last parameter's end,
     which is what ptxas chooses where no gaps are: else take it from
@@ -124,6 +130,9 @@ class SyntheticKernel:
         for field in ("max_cluster_blocks", "registers"):
             count = getattr(self, field)
             _check_counts(None if count is None else (count,), field)
+        if not 0 <= self.static_smem_bytes <= _U32:
+            problem = f"{self.static_smem_bytes}, where 0 to {_U32} are allowed"
+            raise ProgramError(problem, field="static_smem_bytes")
 
     @property
     def is_wide(self) -> bool:
@@ -149,6 +158,7 @@ class SyntheticKernel:
             cluster=self.cluster,
             max_cluster_blocks=self.max_cluster_blocks,
             registers=self.registers,
+            static_smem_bytes=self.static_smem_bytes,
         )
 
 
@@ -170,14 +180,15 @@ def synthetic_cubin(kernels: Sequence[SyntheticKernel], arch: str = "sm_90a") ->
     names = [kernel.name for kernel in kernels]
     if len(set(names)) != len(names):
         raise ProgramError("two kernels have the same name", field="kernels")
-    if _FIRST_SECTIONS + 2 * len(names) >= _SECTION_LIMIT:
+    if _FIRST_SECTIONS + 3 * len(names) >= _SECTION_LIMIT:
         raise ProgramError(
-            f"{len(names)} kernels, where fewer than {_SECTION_LIMIT // 2 - 3} are allowed", field="kernels"
+            f"{len(names)} kernels, where fewer than {_SECTION_LIMIT // 3 - 2} are allowed", field="kernels"
         )
     sections = [
         _Section(".nv.info", SHT_CUDA_INFO, encode_attributes(_file_records(kernels)), link=_SYMTAB),
         *_info_sections(kernels, arch),
         *_code_sections(kernels),
+        *_shared_sections(kernels, arch),
     ]
     return _assemble(arch, _symbols(kernels), [_toolkit_note(arch), *sections])
 
@@ -194,6 +205,7 @@ class _Section:
     info: int = 0
     alignment: int = 4
     entry_size: int = 0
+    room: int = 0  # of a section without contents
 
 
 def _check_name(name: str) -> None:
@@ -282,6 +294,23 @@ def _code_sections(kernels: Sequence[SyntheticKernel]) -> list[_Section]:
     ]
 
 
+def _shared_sections(kernels: Sequence[SyntheticKernel], arch: str) -> list[_Section]:
+    reserved = RESERVED_SHARED if arch_number(arch) >= RESERVES_SHARED else 0
+    return [
+        _Section(
+            f".nv.shared.{kernel.name}",
+            SHT_NOBITS,
+            b"",
+            flags=_SHF_ALLOC_WRITE,
+            info=_FIRST_SECTIONS + len(kernels) + index,
+            alignment=16,
+            room=kernel.static_smem_bytes + reserved,
+        )
+        for index, kernel in enumerate(kernels)
+        if kernel.static_smem_bytes
+    ]
+
+
 def _symbols(kernels: Sequence[SyntheticKernel]) -> tuple[_Section, _Section]:
     """Return the symbol names and the symbol table: a null symbol, then one for each kernel."""
     first_code = _FIRST_SECTIONS + len(kernels)
@@ -315,7 +344,7 @@ def _assemble(arch: str, symbols: tuple[_Section, _Section], others: list[_Secti
             section.flags,
             0,
             len(body),
-            len(section.contents),
+            len(section.contents) or section.room,
             section.link,
             section.info,
             section.alignment,

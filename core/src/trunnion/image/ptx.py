@@ -1,0 +1,331 @@
+"""What a PTX text says about its kernels: exact names, parameter tables and launch bounds.
+
+Pure Python, with no assembler: the same questions as :mod:`trunnion.image.cubin` answers for a cubin. Only the
+declarations are read ("PTX ISA", chapters "Kernel and Function Directives" and "Performance-Tuning
+Directives"); whether the rest is good PTX, an assembler says.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from trunnion.errors import CorruptArtifactError, ProgramError, shorten
+from trunnion.image.cubin import KernelInfo
+from trunnion.image.layout import arch_number, pack_parameters
+from trunnion.image.ptx_shared import block_bytes, shared_variables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["PtxInfo", "read_ptx"]
+
+_WHAT: Final = "PTX"
+_TOKEN: Final = re.compile(
+    r'(?P<skip>\s+|//[^\n]*|/\*.*?\*/)|(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<word>\.?[\w$%]+(?:\.[\w$%]+)*)|(?P<sign>.)',
+    re.DOTALL | re.ASCII,
+)
+_BRACE: Final = re.compile(r'[{}]|"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_VERSION: Final = re.compile(r"\d+\.\d+")
+_SIZES: Final = {
+    kind: bits // 8
+    for bits, kinds in {
+        8: "b8 u8 s8",
+        16: "b16 u16 s16 f16 bf16",
+        32: "b32 u32 s32 f32 f16x2 bf16x2",
+        64: "b64 u64 s64 f64",
+        128: "b128",
+    }.items()
+    for kind in kinds.split()
+}
+_DIMS: Final = {".maxntid": "max_threads", ".reqntid": "required_threads", ".reqnctapercluster": "cluster"}
+_VARIABLES: Final = frozenset({".global", ".const", ".shared"})
+_DIM_COUNT: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PtxInfo:
+    """What a PTX text says about itself."""
+
+    version: str
+    """The version of PTX that it is written in, for example ``"9.0"``."""
+
+    target: str
+    """The architecture that it asks for, for example ``"sm_90a"``: it runs on that and, without a letter, on all
+    later ones."""
+
+    kernels: tuple[KernelInfo, ...]
+    """Every kernel, in the order of the text. `KernelInfo.registers` and `KernelInfo.parameter_base` are None:
+    they are the assembler's to choose."""
+
+    definitions: tuple[str, ...] = ()
+    """What the text defines and no other file of a link may define too: functions and variables."""
+
+    def kernel(self, name: str) -> KernelInfo | None:
+        """Return the kernel whose exact symbol name is ``name``; None if there is none."""
+        return next((kernel for kernel in self.kernels if kernel.name == name), None)
+
+
+def read_ptx(source: str | bytes, arch: str | None = None) -> PtxInfo:
+    """Read the kernels of a PTX text.
+
+    Parameters
+    ----------
+    source
+        The text; bytes are UTF-8, and NULs at their end, as compilers write them, do not count.
+    arch
+        The architecture that it is assembled for, on which it depends where parameters lie; None: its target.
+
+    Returns
+    -------
+    PtxInfo
+        Its version, target and kernels.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If it is no PTX for 64-bit addresses, or a declaration of a kernel cannot be read.
+    """
+    return _Reader(_text(source), arch).module()
+
+
+def _text(source: str | bytes) -> str:
+    if isinstance(source, str):
+        return source.rstrip("\0")
+    try:
+        return source.rstrip(b"\0").decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorruptArtifactError(_WHAT, f"is not UTF-8: {error.reason} at {error.start}") from error
+
+
+class _Reader:
+    """Goes through the text once, from declaration to declaration; bodies are passed over."""
+
+    def __init__(self, text: str, arch: str | None) -> None:
+        self._rest = text
+        self._arch = arch
+        self._shared: dict[str, tuple[int, int]] = {}
+        self._at = 0
+        self._ahead: list[str] = []
+        self._kernels: list[KernelInfo] = []
+        self._definitions: list[str] = []
+
+    def module(self) -> PtxInfo:
+        version, target = self._head()
+        visible = weak = external = False
+        while self._more():
+            token = self._next()
+            if token in {".visible", ".weak", ".extern", ".common"}:
+                visible, weak = visible or token == ".visible", weak or token == ".weak"
+                external = external or token in {".extern", ".common"}
+                continue
+            if token == ".entry":
+                name = self._entry(self._arch or target)
+            elif token == ".func":
+                name = self._function()
+            elif token in _VARIABLES:
+                name = self._variable(token, external=external)
+            else:
+                if token == "{":
+                    self._skip_block()
+                name = ""
+            if name and visible and not weak and not external:
+                self._definitions.append(name)
+            visible = weak = external = False
+        return PtxInfo(
+            version=version,
+            target=target,
+            kernels=tuple(self._kernels),
+            definitions=tuple(self._definitions),
+        )
+
+    # Parts of the text -------------------------------------------------------------------------------------------
+
+    def _head(self) -> tuple[str, str]:
+        if self._peek() != ".version":
+            raise CorruptArtifactError(_WHAT, f"starts with {shorten(self._peek())}, expected .version")
+        self._next()
+        version = self._next()
+        if not _VERSION.fullmatch(version) or self._next() != ".target":
+            raise CorruptArtifactError(_WHAT, f"has no version and target at its start ({shorten(version)})")
+        target = self._next()
+        while self._peek() == ",":  # options such as debug
+            self._next()
+            self._next()
+        try:
+            arch_number(target)
+        except ProgramError as error:
+            raise CorruptArtifactError(
+                _WHAT, f"is for target {shorten(target)}, expected one such as sm_90a"
+            ) from error
+        if self._peek() == ".address_size":
+            self._next()
+            size = self._next()
+            if size != "64":
+                raise CorruptArtifactError(_WHAT, f"has {shorten(size)}-bit addresses, expected 64")
+        return version, target
+
+    def _entry(self, target: str) -> str:
+        name = self._next()
+        layouts = tuple(self._parameters()) if self._peek() == "(" else ()
+        bounds: dict[str, tuple[int, int, int]] = {}
+        rank = None
+        while self._peek() not in {"{", ";"}:
+            directive = self._next()
+            if directive in _DIMS:
+                bounds[_DIMS[directive]] = self._dims(name)
+            elif directive == ".maxclusterrank":
+                rank = self._number(name)
+        if self._next() == ";":
+            return ""  # a declaration
+        body = self._skip_block()
+        if any(kernel.name == name for kernel in self._kernels):
+            raise CorruptArtifactError(_WHAT, f"two kernels are called {shorten(name)}")
+        kernel = _kernel(name, layouts, target, bounds, rank)
+        self._kernels.append(replace(kernel, static_smem_bytes=block_bytes(body, self._shared)))
+        return name
+
+    def _parameters(self) -> Iterator[tuple[int, int]]:
+        """Yield the size and the alignment of each parameter, in bytes."""
+        self._next()
+        if self._peek() == ")":
+            self._next()
+            return
+        while True:
+            yield self._parameter()
+            sign = self._next()
+            if sign == ")":
+                return
+            if sign != ",":
+                raise CorruptArtifactError(_WHAT, f"has {shorten(sign)} in a list of parameters")
+
+    def _parameter(self) -> tuple[int, int]:
+        if self._next() != ".param":
+            raise CorruptArtifactError(_WHAT, "a kernel's parameter does not start with .param")
+        size, alignment, pointer = 0, 0, False
+        while (word := self._next()).startswith("."):
+            if word == ".align":
+                number = self._number(word)
+                # After .ptr it speaks of what the pointer points to.
+                alignment = alignment if pointer else number
+            elif word == ".ptr":
+                pointer = True
+            elif word[1:] in _SIZES:
+                size = _SIZES[word[1:]]
+            elif not pointer:
+                raise CorruptArtifactError(_WHAT, f"has a parameter of the unknown type {shorten(word)}")
+        count = 1
+        if self._peek() == "[":
+            self._next()
+            count = self._number(word)
+            if self._next() != "]":
+                raise CorruptArtifactError(
+                    _WHAT, f"parameter {shorten(word)} has no plain number of elements"
+                )
+        if not size or not count:
+            raise CorruptArtifactError(_WHAT, f"parameter {shorten(word)} has no size")
+        return size * count, alignment or size
+
+    def _function(self) -> str:
+        if self._peek() == "(":
+            self._skip_parentheses()  # the result
+        name = self._next()
+        if self._peek() == "(":
+            self._skip_parentheses()
+        while self._peek() not in {"{", ";"}:
+            self._next()
+        if self._next() == ";":
+            return ""
+        self._skip_block()
+        return name
+
+    def _variable(self, space: str, *, external: bool) -> str:
+        name = ""
+        start = self._at
+        while (token := self._next()) != ";":
+            if token in {"=", "["}:
+                while self._next() != ";":
+                    pass
+                break
+            name = token
+        if space == ".shared" and not external:
+            self._shared |= shared_variables(f".shared {self._rest[start : self._at]}")
+        return name
+
+    # Tokens ------------------------------------------------------------------------------------------------------
+
+    def _more(self) -> bool:
+        """Read ahead to the next token; a directive and its types (``.param.u64``) are tokens of their own."""
+        while not self._ahead:
+            match = _TOKEN.match(self._rest, self._at)
+            if match is None:
+                return False
+            self._at = match.end()
+            word = match[0]
+            if match.lastgroup == "word" and word.startswith("."):
+                self._ahead = [f".{part}" for part in word[1:].split(".")]
+            elif match.lastgroup != "skip":
+                self._ahead = [word]
+        return True
+
+    def _peek(self) -> str:
+        """Return the next token without taking it; empty at the end."""
+        return self._ahead[0] if self._more() else ""
+
+    def _next(self) -> str:
+        if not self._more():
+            raise CorruptArtifactError(_WHAT, "ends too early")
+        return self._ahead.pop(0)
+
+    def _number(self, where: str) -> int:
+        text = self._next()
+        if not re.fullmatch(r"[0-9]{1,9}", text):
+            raise CorruptArtifactError(_WHAT, f"has {shorten(text)} at {shorten(where)}, expected a number")
+        return int(text)
+
+    def _dims(self, name: str) -> tuple[int, int, int]:
+        dims = [self._number(name)]
+        while self._peek() == ",":
+            self._next()
+            dims.append(self._number(name))
+        if len(dims) > _DIM_COUNT:
+            raise CorruptArtifactError(_WHAT, f"kernel {shorten(name)} has a bound of {len(dims)} dimensions")
+        x, y, z = (*dims, 1, 1)[:_DIM_COUNT]
+        return x, y, z
+
+    def _skip_block(self) -> str:
+        """Pass over a block whose opening brace was the last token, and return what is in it."""
+        depth = 1
+        start = self._at
+        while depth:
+            match = _BRACE.search(self._rest, self._at)
+            if match is None:
+                raise CorruptArtifactError(_WHAT, "ends too early")
+            self._at = match.end()
+            depth += (match[0] == "{") - (match[0] == "}")
+        return self._rest[start : self._at]
+
+    def _skip_parentheses(self) -> None:
+        while self._next() != ")":
+            pass
+
+
+def _kernel(
+    name: str,
+    layouts: tuple[tuple[int, int], ...],
+    target: str,
+    bounds: Mapping[str, tuple[int, int, int]],
+    rank: int | None,
+) -> KernelInfo:
+    for size, alignment in layouts:
+        if alignment & (alignment - 1):
+            raise CorruptArtifactError(_WHAT, f"a parameter of {size} bytes is aligned to {alignment}")
+    return KernelInfo(
+        name=name,
+        parameters=pack_parameters(layouts, target),
+        max_threads=bounds.get("max_threads"),
+        required_threads=bounds.get("required_threads"),
+        cluster=bounds.get("cluster"),
+        max_cluster_blocks=rank,
+    )

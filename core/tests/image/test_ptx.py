@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trunnion.contract.compiler import ImageParameter
+from trunnion.errors import CorruptArtifactError
+from trunnion.image.cubin import KernelInfo
+from trunnion.image.layout import pack_parameters
+from trunnion.image.ptx import read_ptx
+
+HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
+WHOLE = (
+    HEAD
+    + r"""
+// .visible .entry commented() { }
+/* .visible .entry commented2() { } */
+.file 1 "folder//.entry quoted() {"
+.extern .func (.param .b32 func_retval0) elsewhere (.param .b64 p);
+.func declared;
+.visible .func (.param .b32 func_retval0) helper(.param .b32 helper_param_0)
+{ .reg .b32 %r<4>; { ret; } }
+.visible .global .align 4 .u32 counter = 4;
+.visible .const .align 4 .b8 table[12] = {1, 2, 3};
+.weak .global .align 4 .u32 merged;
+.extern .shared .align 16 .b8 dynamic[];
+.global .attribute(.managed) .align 8 .b64 hidden;
+.visible .entry big(
+	.param .align 64 .b8 big_param_0[128],
+	.param .u64 .ptr .global .align 16 big_param_1,
+	.param .u8 big_param_2,
+	.param .f64 big_param_3
+)
+.maxntid 128, 2
+.minnctapersm 2
+.maxclusterrank 8
+{
+	// } is no end
+	.reg .b64 %rd<4>;
+	{ }
+	ret;
+}
+.weak .entry small()
+.explicitcluster
+.reqnctapercluster 2, 1, 1
+.reqntid 64, 1, 1
+{ ret; }
+.entry internal(.param .b32 x) { ret; }
+.section .debug_info { .b32 1 }
+"""
+)
+
+
+def test_what_a_text_says() -> None:
+    info = read_ptx(WHOLE)
+    assert (info.version, info.target) == ("9.0", "sm_90a")
+    assert info.kernels == (
+        KernelInfo(
+            name="big",
+            parameters=pack_parameters([(128, 64), (8, 8), (1, 1), (8, 8)], "sm_90a"),
+            max_threads=(128, 2, 1),
+            max_cluster_blocks=8,
+        ),
+        KernelInfo(name="small", required_threads=(64, 1, 1), cluster=(2, 1, 1)),
+        KernelInfo(name="internal", parameters=(ImageParameter(0, 0, 4),)),
+    )
+    assert info.definitions == ("helper", "counter", "table", "big")
+    assert info.kernel("small") is info.kernels[1]
+    assert info.kernel("commented") is None
+
+
+def test_bytes_with_nuls_at_their_end() -> None:
+    assert read_ptx(WHOLE.encode() + b"\0\0") == read_ptx(WHOLE)
+    with pytest.raises(CorruptArtifactError, match="UTF-8"):
+        read_ptx(b"\xff")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "starts with"),
+        ("int x;", "starts with 'int'"),
+        ("\x7fELF", "starts with"),
+        (".version 9.0", "ends too early"),
+        (".version x\n.target sm_90", "no version"),
+        (".version 9.0 .target x90", "x90"),
+        (".version 9.0 .target sm_999", "sm_999"),
+        (".version 9.0 .target sm_90 .address_size 32\n", "32"),
+        (HEAD + ".entry k(", "ends too early"),
+        (HEAD + ".entry k(.param .u32 a", "ends too early"),
+        (HEAD + ".entry k() {", "ends too early"),
+        (HEAD + ".entry k() { { }", "ends too early"),
+        (HEAD + ".entry k(.param .texref a) { }", "texref"),
+        (HEAD + ".entry k(.reg .u32 a) { }", "does not start with .param"),
+        (HEAD + ".entry k(.param a) { }", "no size"),
+        (HEAD + ".entry k(.param .b8 a[0]) { }", "no size"),
+        (HEAD + ".entry k(.param .b8 a[N]) { }", "expected a number"),
+        (HEAD + ".entry k(.param .b8 a[4)) { }", "plain number"),
+        (HEAD + ".entry k(.param .align 3 .b8 a[4]) { }", "aligned to 3"),
+        (HEAD + ".entry k(.param .align x .b8 a[4]) { }", "expected a number"),
+        (HEAD + ".entry k(.param .u32 a; .param .u32 b) { }", "list of parameters"),
+        (HEAD + ".entry k() .maxntid 1,2,3,4 { }", "4 dimensions"),
+        (HEAD + ".entry k() { } .entry k() { }", "two kernels"),
+    ],
+)
+def test_what_is_no_ptx_is_refused(text: str, said: str) -> None:
+    with pytest.raises(CorruptArtifactError) as caught:
+        read_ptx(text)
+    assert said in str(caught.value)
+
+
+def test_only_a_header_is_a_text_without_kernels() -> None:
+    assert read_ptx(HEAD).kernels == ()
+    assert read_ptx(".version 7.8\n.target sm_80, debug\n").target == "sm_80"
+
+
+TYPES = [("b8", 1), ("u16", 2), ("bf16", 2), ("s32", 4), ("f16x2", 4), ("f64", 8), ("b128", 16)]
+PARAMETERS = st.tuples(
+    st.sampled_from(TYPES),
+    st.none() | st.integers(1, 4000),
+    st.none() | st.sampled_from([1, 2, 4, 8, 16, 64, 128]),
+)
+
+
+@given(st.lists(PARAMETERS, max_size=12), st.sampled_from(["sm_80", "sm_90a", "sm_100f"]))
+def test_every_declaration_is_read_back(parameters, target) -> None:
+    lines, layouts = [], []
+    for index, ((kind, size), count, alignment) in enumerate(parameters):
+        aligned = f".align {alignment} " if alignment else ""
+        lines.append(f".param {aligned}.{kind} p{index}" + (f"[{count}]" if count else ""))
+        layouts.append((size * (count or 1), alignment or size))
+    text = (
+        f".version 9.0\n.target {target}\n.address_size 64\n.visible .entry k({', '.join(lines)}) {{ ret; }}"
+    )
+    (kernel,) = read_ptx(text).kernels
+    assert kernel.parameters == pack_parameters(layouts, target)
+
+
+@settings(max_examples=300)
+@given(st.integers(0, len(WHOLE)), st.text(alphabet=' \n{}()[];,.=*/"abe0%$', max_size=6), st.integers(0, 20))
+def test_damage_ends_in_one_kind_of_error(at: int, noise: str, cut: int) -> None:
+    with contextlib.suppress(CorruptArtifactError):
+        read_ptx(WHOLE[:at] + noise + WHOLE[at + cut :])
+
+
+def test_static_shared_memory_is_counted_where_it_is_used() -> None:
+    text = """.shared .align 4 .b8 all[28];
+.extern .shared .align 16 .b8 dynamic[];
+.visible .entry a() { .shared .align 8 .b8 own[3]; { .shared .u32 inner; } mov.u32 %r1, all; }
+.visible .entry b() { mov.u32 %r1, dynamic; mov.u32 %r2, other_all; // all
+}
+.visible .entry c() { .shared .align 4 .b8 matrix[4][8]; }
+"""
+    info = read_ptx(HEAD + text)
+    assert [kernel.static_smem_bytes for kernel in info.kernels] == [4 + 28 + 4, 0, 32]
+
+
+def test_parameters_lie_where_the_assembler_of_an_architecture_puts_them() -> None:
+    text = HEAD + ".entry k(.param .u8 a, .param .align 64 .b8 b[128]) {}"
+    for arch in ("sm_80", "sm_90a", "sm_100a"):
+        assert read_ptx(text, arch).kernels[0].parameters == pack_parameters(((1, 1), (128, 64)), arch)
