@@ -15,13 +15,12 @@ if TYPE_CHECKING:
 __all__ = [
     "ArgumentError", "ArgumentTypeError", "ArgumentValueError", "ArtifactError", "BackendUnavailableError",
     "CaptureError", "CompileError", "CorruptArtifactError", "DeviceRequirementError", "DriverError",
-    "DuplicatePluginError", "ExprError", "LifecycleError", "ParameterMismatchError", "ProgramError",
-    "RegistryError", "TensorMapError", "TrunnionError", "UnboundSymbolError", "UnknownBackendError",
+    "DuplicatePluginError", "ExprError", "KernelBodyError", "LifecycleError", "ParameterMismatchError",
+    "ProgramError", "RegistryError", "TensorMapError", "TrunnionError", "UnboundSymbolError", "UnknownBackendError",
     "UnsupportedFeatureError", "UntrustedArtifactError", "shorten",
 ]  # fmt: skip
 
-_NAME_LIMIT = 80
-_MOST_PLACES = 12
+_NAME_LIMIT, _MOST_PLACES, _EXCERPT_RADIUS = 80, 12, 3
 
 
 def shorten(name: str) -> str:
@@ -215,10 +214,8 @@ class UnsupportedFeatureError(TrunnionError, NotImplementedError):
 
     Parameters
     ----------
-    plugin
-        The plugin that refuses.
-    features
-        The names of the missing features.
+    plugin, features
+        The plugin that refuses, and the names of the missing features.
     hint
         What would help.
     """
@@ -236,10 +233,8 @@ class DeviceRequirementError(TrunnionError):
 
     Parameters
     ----------
-    requirement
-        What is needed.
-    got
-        What is there.
+    requirement, got
+        What is needed, and what is there.
     hint
         What to do.
     """
@@ -250,9 +245,6 @@ class DeviceRequirementError(TrunnionError):
 
     def __str__(self) -> str:
         return f"needs {self.requirement}, got {self.got}{f'; {self.hint}' if self.hint else ''}"
-
-
-_EXCERPT_RADIUS = 3
 
 
 class CompileError(TrunnionError):
@@ -295,11 +287,9 @@ class CompileError(TrunnionError):
         radius
             How many lines to show on each side of `line`; None for all of the source.
         """
-        lines = self.source.splitlines()
-        first, last = 1, len(lines)
-        if radius is not None:
-            centre = self.line or 1
-            first, last = max(1, centre - radius), min(len(lines), centre + radius)
+        lines, centre = self.source.splitlines(), self.line or 1
+        first = 1 if radius is None else max(1, centre - radius)
+        last = len(lines) if radius is None else min(len(lines), centre + radius)
         width = len(str(last))
         return "\n".join(
             f"{'>' if number == self.line else ' '} {number:>{width}} | {lines[number - 1]}"
@@ -308,9 +298,9 @@ class CompileError(TrunnionError):
 
     def __str__(self) -> str:
         title = f"{self.compiler} refused the source for {self.arch or 'the target'}"
-        options = f"options: {' '.join(self.options) or '(none)'}"
         excerpt = [self.numbered_source(_EXCERPT_RADIUS)] if self.source else []
-        return "\n".join([title, options, *excerpt, self.log.strip() or "(the compiler printed nothing)"])
+        log = self.log.strip() or "(the compiler printed nothing)"
+        return "\n".join([title, f"options: {' '.join(self.options) or '(none)'}", *excerpt, log])
 
 
 class ParameterMismatchError(TrunnionError, ValueError):
@@ -322,10 +312,8 @@ class ParameterMismatchError(TrunnionError, ValueError):
         The kernel's name, as the program spells it.
     ordinal
         The parameter's position, counted from 0; -1 if the number of parameters differs.
-    declared
-        What the program passes.
-    actual
-        What the image's parameter table says.
+    declared, actual
+        What the program passes, and what the image's parameter table says.
     """
 
     def __init__(self, kernel: str, ordinal: int, declared: str, actual: str) -> None:
@@ -334,11 +322,25 @@ class ParameterMismatchError(TrunnionError, ValueError):
 
     def __str__(self) -> str:
         what = "its parameters" if self.ordinal < 0 else f"parameter {self.ordinal}"
-        return (
-            f"kernel {shorten(self.kernel)}, {what}: the program passes {self.declared}, "
-            f"the compiled kernel takes {self.actual}; "
-            "correct the launch's args (an expression is int64 unless cast) or the declaration"
-        )
+        head = f"kernel {shorten(self.kernel)}, {what}: the program passes {self.declared}"
+        advice = "correct the launch's args (an expression is int64 unless cast) or the declaration"
+        return f"{head}, the compiled kernel takes {self.actual}; {advice}"
+
+
+class KernelBodyError(TrunnionError, ValueError):
+    """A Python body of a simulated kernel asks for a parameter that the kernel does not have in that form.
+
+    Parameters
+    ----------
+    kernel, ordinal
+        The kernel's symbol, and the position that the body asked for.
+    asked, actual
+        What the body asked for, and what there is instead.
+    """
+
+    def __init__(self, kernel: str, ordinal: int, asked: str, actual: str) -> None:
+        super().__init__(f"the body of {shorten(kernel)} asked for parameter {ordinal} as {asked}; {actual}")
+        self.kernel, self.ordinal, self.asked, self.actual = kernel, ordinal, asked, actual
 
 
 class DriverError(TrunnionError, RuntimeError):
@@ -348,10 +350,8 @@ class DriverError(TrunnionError, RuntimeError):
     ----------
     call
         The function's name, for example ``"cuLaunchKernelEx"``.
-    code
-        The status that it returned.
-    code_name
-        The status's name, for example ``"CUDA_ERROR_INVALID_VALUE"``.
+    code, code_name
+        The status that it returned, and its name, for example ``"CUDA_ERROR_INVALID_VALUE"``.
     explanation
         What the status means, and what to do about it.
     """

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from trunnion.errors import shorten
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
@@ -15,7 +17,63 @@ if TYPE_CHECKING:
     from trunnion.contract.source import GeneratedSource
     from trunnion.contract.spec import BackendSpec
 
-__all__ = ["KernelAdapter", "LoadedProgram"]
+__all__ = ["BoundLaunch", "KernelAdapter", "LoadedProgram"]
+
+
+class BoundLaunch:
+    """A call whose arguments are decided: calling it launches again, on the same tensors, numbers and stream.
+
+    It keeps the tensors alive, and returns the same outputs each time. Outputs with a fill and zeroed workspaces are
+    filled anew by every launch.
+
+    Parameters
+    ----------
+    entry
+        Launches.
+    name
+        The program's name; empty if it is not known.
+    device
+        The device's ordinal; None: each launch finds it out.
+    stream
+        The handle of the stream; None: each launch takes the current one.
+    """
+
+    __slots__ = ("device", "entry", "name", "stream")
+
+    def __init__(
+        self,
+        entry: Callable[[], Any],
+        *,
+        name: str = "",
+        device: int | None = None,
+        stream: int | None = None,
+    ) -> None:
+        self.entry = entry
+        """The function behind it, for the least time."""
+        self.name = name
+        """The program's name; empty if it is not known."""
+        self.device = device
+        """The ordinal of the device that it launches on; None: each launch finds it out."""
+        self.stream = stream
+        """The handle of the stream that it launches on; None: the current one at each launch."""
+
+    def __repr__(self) -> str:
+        of = f" of {shorten(self.name)}" if self.name else ""
+        on = "the current stream" if self.stream is None else f"stream {self.stream:#x}"
+        where = "" if self.device is None else f" of device {self.device}"
+        return f"<BoundLaunch{of} on {on}{where}>"
+
+    def __call__(self) -> Any:
+        """Launch; return None, the output, or a tuple of outputs.
+
+        Raises
+        ------
+        DriverError
+            If a driver call failed.
+        LifecycleError
+            If the program was closed, or the process forked after it was loaded.
+        """
+        return self.entry()
 
 
 class LoadedProgram(ABC):
@@ -61,12 +119,37 @@ class LoadedProgram(ABC):
             If the program was closed, or the process forked after it was loaded.
         """
 
+    def bind(
+        self,
+        args: Sequence[Any],
+        *,
+        out: Sequence[Any] | None = None,
+        stream: int | None = None,
+        device: int | None = None,
+    ) -> BoundLaunch:
+        """Return a call that can be repeated; parameters and errors are those of `call`, but nothing is launched yet.
+
+        This implementation makes the whole call each time, so it takes the current stream and allocates anew each time;
+        a backend that can check, allocate and prepare once overrides it, with the stream that is current now.
+        """
+        given = tuple(args)
+
+        def entry() -> Any:
+            return self.call(given, out=out, stream=stream, device=device)
+
+        return BoundLaunch(entry, device=device, stream=stream)
+
     @abstractmethod
     def preload(self, device: int) -> None:
-        """Do for ``device``, now, all that a first launch would do: contexts, function attributes.
+        """Do for ``device``, now, all that a first launch would do: contexts, functions' attributes, set-aside.
+
+        Cache is set aside for windows whose length is the same in every call. For one that depends on the call nobody
+        can know it before; the first call that is not captured, or `bind`, sets it aside.
 
         Raises
         ------
+        DeviceRequirementError
+            If the device is too small for the program, or the driver too old.
         DriverError
             If the driver refuses.
         """

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trunnion.contract.spec import Target
+    from trunnion.model.code import DeviceCode
     from trunnion.model.plan import KernelSignature
-    from trunnion.model.program import DeviceCode
 
 __all__ = ["CompileRequest", "DeviceCompiler", "DeviceImage", "ImageKernel", "ImageParameter"]
 
@@ -95,7 +95,7 @@ class CompileRequest:
     """What a device compiler is asked for."""
 
     code: tuple[DeviceCode, ...]
-    """The source, in one part or several that are linked."""
+    """The source, in one part or several that are linked; parts may be in different languages."""
 
     kernels: tuple[KernelSignature, ...]
     """The kernels that the program launches, with what it passes to each."""
@@ -105,6 +105,10 @@ class CompileRequest:
 
     options: Mapping[str, Any] = field(default_factory=dict)
     """The caller's options for this compiler, by name; an unknown one is refused."""
+
+    accepts: tuple[str, ...] = ()
+    """The kinds of image that the backend loads (`BackendSpec.accepts`): the compiler makes one of these, or says
+    why it cannot. Empty: any kind will do."""
 
 
 class DeviceCompiler(ABC):

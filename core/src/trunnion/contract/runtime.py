@@ -57,6 +57,22 @@ class Runtime(Protocol):
             recycled on another stream may still be in use there.
         """
 
+    def guard(self, tensors: tuple[Any, ...]) -> Callable[..., bool] | None:
+        """Return what tells whether tensors are like the given ones; None: the library has no quick way to tell.
+
+        Parameters
+        ----------
+        tensors
+            Tensors that a launcher has checked.
+
+        Returns
+        -------
+        Callable[..., bool] or None
+            Called with as many tensors, in the same order: True only if each is of the same class, element type,
+            device, layout, extents and strides as its model, and has memory as it is (`has_storage`); what
+            differs in nothing else passes. It holds no tensor. It is called with anything but nested tensors.
+        """
+
     def guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return what is to be called in place of a launcher; on real devices the launcher itself.
 
@@ -69,3 +85,9 @@ class Runtime(Protocol):
 
     def has_storage(self, tensor: Any) -> bool:
         """Whether there is memory behind a tensor, as it is: not a fake, not a lazily conjugated or negated view."""
+
+    def room(self, tensor: Any) -> int:
+        """Return the bytes from a tensor's first element to the end of its storage, which may be less than it spans.
+
+        Libraries let a storage shrink under its tensors. A `RuntimeError` says that the tensor has none.
+        """

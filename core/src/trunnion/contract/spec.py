@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from trunnion.contract.adapter import KernelAdapter
     from trunnion.contract.compiler import DeviceCompiler
+    from trunnion.contract.diagnosis import Diagnosis
     from trunnion.contract.source import SourceWrapper
 
 __all__ = ["CONTRACT_VERSION", "Availability", "BackendSpec", "Capability", "CompilerSpec", "Target"]
@@ -111,6 +112,12 @@ class BackendSpec:
     probe: Callable[[], Availability] = _always_available
     """Say whether the backend could work here. Never raises, never initialises a device."""
 
+    diagnose: Callable[[], Diagnosis] | None = None
+    """Say all that can be said of what the backend needs, for ``trunnion doctor``; None: what `probe` says.
+
+    May take a second, and start processes; never raises, never initialises a device.
+    """
+
     auto_rank: int = 0
     """Under ``backend="auto"`` the usable backend with the highest rank wins, then the first by name."""
 
@@ -146,6 +153,9 @@ class CompilerSpec:
 
     probe: Callable[[], Availability] = _always_available
     """Say whether the compiler could work here. Never raises, never initialises a device."""
+
+    diagnose: Callable[[], Diagnosis] | None = None
+    """Say all that can be said of what the compiler needs; as in `BackendSpec`."""
 
     auto_rank: int = 0
     """Among usable compilers that fit, the one with the highest rank wins, then the first by name."""
