@@ -42,6 +42,11 @@ class SourceWriter:
         for text in texts:
             self.line(text)
 
+    def include(self, other: SourceWriter) -> None:
+        """Append all that another writer collected, one line after the other, at this one's level."""
+        for line in other._lines:
+            self.line(line)
+
     @contextmanager
     def block(self, opener: str, closer: str = "") -> Iterator[None]:
         """Indent the body between ``opener`` and, if there is one, ``closer``."""

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from trunnion.codegen.python.emitter import emit_launcher
-from trunnion.codegen.python.facade import EncodedMap
+from trunnion.codegen.python.facade import EncodedMap, StreamState
 from trunnion.codegen.python.program import PythonProgram
+from trunnion.codegen.python.windows import SetAside
 from trunnion.model.dtypes import dtype
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class FakeTensor:
     ordinal: int = 0
     is_cuda: bool = True
     layout: object = STRIDED
+    is_nested: bool = False
+    room: int = 1 << 40
 
     def stride(self) -> tuple[int, ...]:
         if self.strides is not None:
@@ -52,6 +55,9 @@ class FakeTensor:
     def data_ptr(self) -> int:
         return self.address
 
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
     def get_device(self) -> int:
         return self.ordinal
 
@@ -65,12 +71,21 @@ class FakeTensor:
         return f"fake:{self.ordinal}"
 
 
+def _facts(tensor: object) -> object:
+    if type(tensor) is not FakeTensor:
+        return None
+    facts = (tensor.dtype, tensor.shape, tensor.stride(), tensor.ordinal, tensor.is_cuda)
+    return (*facts, tensor.layout is STRIDED, tensor.strides is None)
+
+
 class FakeRuntime:
     tensor_type = FakeTensor
     strided = STRIDED
 
     def __init__(self) -> None:
         self.allocated: list[tuple[FakeTensor, int]] = []
+        self.guards = True
+        self.guarded_with: list[tuple[FakeTensor, ...]] = []
 
     def dtype(self, kind: Any) -> Any:
         return kind
@@ -87,11 +102,21 @@ class FakeRuntime:
         self.allocated.append((tensor, stream))
         return tensor
 
+    def guard(self, tensors: tuple[FakeTensor, ...]) -> Callable[..., bool] | None:
+        if not self.guards:
+            return None
+        facts = [_facts(tensor) for tensor in tensors]
+        self.guarded_with.append(tensors)
+        return lambda *others: [_facts(tensor) for tensor in others] == facts
+
     def presents_device(self, tensor: FakeTensor) -> bool:
         return tensor.is_cuda
 
     def has_storage(self, tensor: FakeTensor) -> bool:
         return tensor.layout is STRIDED
+
+    def room(self, tensor: FakeTensor) -> int:
+        return tensor.room
 
 
 @dataclass(frozen=True)
@@ -100,6 +125,8 @@ class Launched:
     shape: tuple[int, ...]
     stream: int
     parameters: tuple[bytes, ...]
+    window: tuple[int, int] | None = None
+    attributes: tuple[Any, ...] = ()
 
 
 class RecordingFacade:
@@ -111,6 +138,12 @@ class RecordingFacade:
         self.launched: list[Launched] = []
         self.on: dict[str, Callable[..., object]] = {}
         self.lock = threading.Lock()
+        self.version = 13000
+        self.attributes = {75: 9, 76: 0, 97: 232_448, 108: 1 << 20, 109: 1 << 24}
+        self.stream_devices: dict[int, int] = {}
+        self.captured: set[int] = set()
+        self.limit: int | None = 4096
+        self.set_aside = SetAside(self)
 
     def _note(self, name: str, *facts: object) -> None:
         with self.lock:
@@ -136,8 +169,35 @@ class RecordingFacade:
         self._note("kernel", symbol)
         return symbol
 
-    def set_dynamic_smem(self, kernel: str, device: int, nbytes: int) -> None:
-        self._note("set_dynamic_smem", kernel, device, nbytes)
+    def set_kernel_attribute(self, kernel: str, device: int, attribute: int, value: int) -> None:
+        self._note("set_kernel_attribute", kernel, device, attribute, value)
+
+    def driver_version(self) -> int:
+        return self.version
+
+    def device_attribute(self, device: int, attribute: int) -> int:
+        self._note("device_attribute", device, attribute)
+        return self.attributes[attribute]
+
+    def stream_state(self, stream: int) -> StreamState:
+        self._note("stream_state", stream)
+        return StreamState(self.stream_devices.get(stream, 0), stream in self.captured)
+
+    def fill(self, step: Any, address: int, count: int, stream: int) -> None:
+        self._note("fill", step, address, count, stream)
+
+    def persisting_limit(self) -> int | None:
+        return self.limit
+
+    def set_persisting_limit(self, nbytes: int) -> None:
+        self._note("set_persisting_limit", nbytes)
+        self.limit = nbytes
+
+    def set_stream_window(self, stream: int, spec: Any, address: int, nbytes: int) -> None:
+        self._note("set_stream_window", stream, spec, address, nbytes)
+
+    def reset_persisting(self, stream: int) -> None:
+        self._note("reset_persisting", stream)
 
     def enter(self, device: int) -> bool:
         self._note("enter", device)
@@ -151,15 +211,28 @@ class RecordingFacade:
         buffer = ctypes.create_string_buffer(repr(fields).encode(), 4096)
         return EncodedMap(ctypes.addressof(buffer), buffer)
 
+    def encode_im2col(self, fields: Any, l2_promotion: int) -> EncodedMap:
+        self._note("encode_im2col", fields, l2_promotion)
+        buffer = ctypes.create_string_buffer(repr(fields).encode(), 4096)
+        return EncodedMap(ctypes.addressof(buffer), buffer)
+
     def new_config(self, spec: Any) -> Any:
         return spec
 
-    def launch(self, config: Any, kernel: str, shape: tuple[int, ...], stream: int, parameters: int) -> None:
+    def launch(
+        self,
+        config: Any,
+        kernel: str,
+        shape: tuple[int, ...],
+        stream: int,
+        parameters: int,
+        window: tuple[int, int] | None,
+    ) -> None:
         self._note("launch", kernel)
         pointers = (ctypes.c_void_p * len(config.offsets)).from_address(parameters)
         read = (ctypes.string_at(at, size) for at, size in zip(pointers, self.sizes[kernel], strict=True))
         with self.lock:
-            self.launched.append(Launched(kernel, shape, stream, tuple(read)))
+            self.launched.append(Launched(kernel, shape, stream, tuple(read), window, config.attributes))
 
     def synchronize(self, device: int) -> None:
         self._note("synchronize", device)

@@ -10,8 +10,8 @@ import pytest
 
 from trunnion.errors import ArgumentValueError
 from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
 from trunnion.model.expr import symbols
-from trunnion.model.program import DeviceCode
 
 CODE = DeviceCode("cuda", "//")
 

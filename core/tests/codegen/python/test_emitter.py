@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from trunnion.codegen.python.emitter import VERSION, emit_launcher
 from trunnion.examples import load
 from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol, ceildiv, lt
-from trunnion.model.program import DeviceCode, KernelProgram
+from trunnion.model.program import KernelProgram
 
 GOLDEN = Path(__file__).parent / "golden" / "vector_add.py.txt"
 MARK = "zqxj"
@@ -71,7 +72,7 @@ def test_equal_plans_have_the_same_text() -> None:
 def test_the_head_says_what_wrote_it() -> None:
     plan = load("vector_add").program.plan()
     first = emit_launcher(plan).splitlines()[0]
-    assert first == f'"""Launcher of plan {plan.hash}; emitter {VERSION}, dialect facade/1."""'
+    assert first == f'"""Launcher of plan {plan.hash}; emitter {VERSION}, dialect facade/2."""'
 
 
 def test_the_launcher_of_vector_add_is_the_golden_one() -> None:

@@ -1,20 +1,21 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from trunnion.codegen.python.facade import EncodedMap
-from trunnion.codegen.python.maps import MapSpec, TiledEncoder
+from trunnion.codegen.python.maps import Im2colSpec, MapEncoder, MapSpec, TiledSpec
 from trunnion.errors import DriverError, TensorMapError
 
 if TYPE_CHECKING:
     from trunnion.model.tensormap_rules import TiledFields
 
 SPEC = MapSpec(
-    itemsize=2,
+    mode=TiledSpec((64, 8)),
+    element_bits=16,
     dtype_code=6,
-    box=(64, 8),
     element_strides=(1, 1),
     interleave=0,
     swizzle=3,
@@ -24,16 +25,35 @@ SPEC = MapSpec(
 )
 KEY: dict[str, Any] = {
     "device": 0,
-    "address": 1 << 20,
     "dims": (64, 100),
     "strides": (128,),
     "innermost_stride": 1,
 }
+ADDRESS = 1 << 20
+
+
+def encoder_of(driver: Any, spec: MapSpec = SPEC) -> MapEncoder:
+    return MapEncoder(spec, driver, lambda _: (9, 0))
+
+
+def encode(encoder: MapEncoder, address: int = ADDRESS, **change: Any) -> EncodedMap:
+    """As a launcher does: what is kept first."""
+    layout = encoder.layout(**{**KEY, **change})
+    return layout.kept.get(address) or encoder(layout, address)
 
 
 class Encoder:
     def __init__(self) -> None:
         self.calls: list[tuple[TiledFields, int]] = []
+        self.entered: list[int] = []
+
+    def enter(self, device: int) -> bool:
+        self.entered.append(device)
+        return False
+
+    def encode_im2col(self, fields: Any, l2_promotion: int) -> EncodedMap:
+        self.calls.append((fields, l2_promotion))
+        return EncodedMap(len(self.calls), object())
 
     def encode_tiled(self, fields: TiledFields, l2_promotion: int) -> EncodedMap:
         self.calls.append((fields, l2_promotion))
@@ -42,17 +62,30 @@ class Encoder:
 
 def test_the_driver_is_told_everything() -> None:
     driver = Encoder()
-    TiledEncoder(SPEC, driver)(**KEY)
+    encode(encoder_of(driver))
     ((fields, promotion),) = driver.calls
-    assert promotion == 2
-    assert (fields.address, fields.dims, fields.strides, fields.innermost_stride) == (
+    assert (promotion, driver.entered) == (2, [0])
+    assert (fields.address, fields.dims, fields.strides, fields.innermost_stride, fields.box) == (
         1 << 20,
         (64, 100),
         (128,),
         1,
+        (64, 8),
     )
-    for name in ("itemsize", "dtype_code", "box", "element_strides", "interleave", "swizzle", "oob_fill"):
+    for name in ("element_bits", "dtype_code", "element_strides", "interleave", "swizzle", "oob_fill"):
         assert getattr(fields, name) == getattr(SPEC, name)
+
+
+def test_the_driver_is_told_everything_of_an_im2col_map() -> None:
+    driver = Encoder()
+    mode = Im2colSpec((-1, -2), (1, 2), 64, 32)
+    spec = dataclasses.replace(SPEC, mode=mode, element_strides=(1, 1, 1, 1))
+    encode(encoder_of(driver, spec), dims=(64, 9, 8, 2), strides=(128, 1152, 9216))
+    ((fields, promotion),) = driver.calls
+    assert promotion == 2
+    assert (fields.lower, fields.upper) == ((-1, -2), (1, 2))
+    assert (fields.channels_per_pixel, fields.pixels_per_column) == (64, 32)
+    assert (fields.dims, fields.strides) == ((64, 9, 8, 2), (128, 1152, 9216))
 
 
 @pytest.mark.parametrize(
@@ -67,42 +100,59 @@ def test_the_driver_is_told_everything() -> None:
 )
 def test_a_map_is_kept_under_its_full_key(change: dict[str, Any]) -> None:
     driver = Encoder()
-    encode = TiledEncoder(SPEC, driver)
-    first = encode(**KEY)
-    assert encode(**KEY) is first
-    other = encode(**{**KEY, **change})
+    encoder = encoder_of(driver)
+    first = encode(encoder)
+    assert encode(encoder) is first
+    other = encode(encoder, **change)
     assert other is not first
-    assert encode(**{**KEY, **change}) is other
-    assert encode(**KEY) is first
+    assert encode(encoder, **change) is other
+    assert encode(encoder) is first
     assert len(driver.calls) == 2
 
 
 def test_what_is_kept_is_bounded() -> None:
     driver = Encoder()
-    encode = TiledEncoder(SPEC, driver)
-    for index in range(1000):
-        encode(**{**KEY, "dims": (64, index + 1)})
-        assert len(encode._kept) <= 64
+    encoder = encoder_of(driver)
+    for index in range(300):
+        encode(encoder, dims=(64, index + 1))
+        assert len(encoder._layouts) <= 16
+    for index in range(700):
+        encode(encoder, ADDRESS + 16 * index)
+        assert len(encoder.layout(**KEY).kept) <= 64
     assert len(driver.calls) == 1000
 
 
 def test_all_broken_rules_are_named_and_nothing_is_kept() -> None:
     driver = Encoder()
-    encode = TiledEncoder(SPEC, driver)
+    encoder = encoder_of(driver)
     for _ in range(2):
         with pytest.raises(TensorMapError) as caught:
-            encode(**{**KEY, "address": 8, "dims": (0, 100), "strides": (100,)})
+            encode(encoder, 8, dims=(0, 100), strides=(100,))
         assert len(caught.value.broken) == 3
         assert caught.value.field == 'tensor map over "a\'b"'
     assert driver.calls == []
-    assert not encode._kept
+    assert not encoder.layout(0, (0, 100), (100,), 1).kept
+
+
+@pytest.mark.parametrize(
+    ("offset", "limit", "fits"),
+    [(0, 12800, True), (0, 12799, False), (128, 12928, True), (-16, 12800, False)],
+)
+def test_a_map_with_a_shape_of_its_own_lies_within_its_memory(offset: int, limit: int, *, fits: bool) -> None:
+    encoder = encoder_of(Encoder())
+    layout = encoder.layout(**KEY)
+    if fits:
+        encoder.within(layout, offset, limit)
+    else:
+        with pytest.raises(TensorMapError, match="lies within its memory"):
+            encoder.within(layout, offset, limit)
 
 
 def test_a_refusal_of_the_driver_says_which_map() -> None:
-    class Refusing:
+    class Refusing(Encoder):
         def encode_tiled(self, fields: object, l2_promotion: int) -> EncodedMap:
             raise DriverError("cuTensorMapEncodeTiled", 1, "CUDA_ERROR_INVALID_VALUE")
 
     with pytest.raises(DriverError) as caught:
-        TiledEncoder(SPEC, Refusing())(**KEY)
+        encode(encoder_of(Refusing()))
     assert 'tensor map over "a\'b"' in caught.value.__notes__[0]

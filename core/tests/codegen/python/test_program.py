@@ -13,13 +13,13 @@ from trunnion.codegen.python.program import LauncherModule, PythonProgram
 from trunnion.errors import CorruptArtifactError, DriverError, LifecycleError
 from trunnion.examples import load
 from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
 from trunnion.model.expr import symbols
-from trunnion.model.program import DeviceCode
 
 if TYPE_CHECKING:
     from trunnion.model.program import KernelProgram
 
-REFUSED = DriverError("cuAny", 1, "CUDA_ERROR_INVALID_VALUE")
+REFUSED = DriverError("cuAny", 999, "CUDA_ERROR_UNKNOWN")
 
 
 def refuse(*_: object) -> None:
@@ -52,6 +52,7 @@ def test_a_call_launches_what_it_says(rig: Any, tensor: Any) -> None:
 
 def test_stream_and_out_are_taken(rig: Any, tensor: Any) -> None:
     r = rig(add())
+    r.facade.stream_devices[7] = 1
     a, b, c = (tensor("float32", 5, ordinal=1) for _ in range(3))
     assert r.program.call((a, b), out=(c,), stream=7, device=1) is c
     assert r.facade.launched[0].stream == 7
@@ -68,7 +69,7 @@ def test_an_empty_grid_launches_nothing(rig: Any, tensor: Any) -> None:
     assert r.facade.launched == []
 
 
-@pytest.mark.parametrize("method", ["launch", "enter", "set_dynamic_smem"])
+@pytest.mark.parametrize("method", ["launch", "enter", "set_kernel_attribute"])
 def test_a_refusal_leaves_everything_usable(rig: Any, tensor: Any, method: str) -> None:
     r = rig(sized())
     x = tensor("float32", 100, ordinal=1)
@@ -86,7 +87,7 @@ def test_shared_memory_is_raised_to_the_largest_size_and_no_further(rig: Any, te
     r = rig(sized())
     for size in (10, 60, 50, 61, 61):
         r.program.entry(tensor("float32", size))
-    asked = [entry[3] for entry in r.facade.log if entry[0] == "set_dynamic_smem"]
+    asked = [entry[4] for entry in r.facade.log if entry[0] == "set_kernel_attribute"]
     assert asked == [10 * 1024, 60 * 1024, 61 * 1024]
 
 
@@ -140,7 +141,13 @@ def test_preload_does_what_a_first_launch_would(rig: Any, tensor: Any) -> None:
     r = rig(load("hopper_gemm").program)
     r.program.preload(1)
     r.program.preload(1)
-    assert [entry[0] for entry in r.facade.log] == ["load", "kernel", "enter", "set_dynamic_smem", "leave"]
+    assert [entry[0] for entry in r.facade.log] == [
+        "load",
+        "kernel",
+        "enter",
+        "set_kernel_attribute",
+        "leave",
+    ]
 
 
 def test_close_waits_unloads_once_and_refuses_from_then_on(rig: Any, tensor: Any) -> None:
@@ -309,3 +316,48 @@ def test_a_forked_child_refuses_and_touches_no_driver() -> None:
         check=False,
     )
     assert (run.returncode, run.stderr) == (0, "")
+
+
+WAYS = {
+    "entry": lambda program, *args: program.entry(*args),
+    "call": lambda program, *args: program.call(args),
+    "call on a stream": lambda program, *args: program.call(args, stream=9),
+    "bind": lambda program, *args: program.bind(args),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("end", ["close", "fork"])
+def test_a_program_that_has_ended_allocates_nothing(rig: Any, tensor: Any, way: str, end: str) -> None:
+    """In a forked child, a tensor library's own error about its allocator would hide what is wrong."""
+    r = rig(add())
+    a, b = tensor("float32", 5), tensor("float32", 5)
+    r.program.entry(a, b)
+    if end == "close":
+        r.program.close()
+    else:
+        r.program._life.forget()
+    r.runtime.allocated.clear()
+    r.facade.log.clear()
+    with pytest.raises(LifecycleError, match="closed" if end == "close" else "fork"):
+        WAYS[way](r.program, a, b)
+    assert r.runtime.allocated == []
+    touched = {entry[0] for entry in r.facade.log} - {"stream_state"}
+    assert touched == set()
+    assert end == "close" or r.facade.log == []
+
+
+@pytest.mark.parametrize("policy", ["launch", "stream"])
+def test_windows_of_a_forked_child_ask_the_driver_nothing(rig: Any, tensor: Any, policy: str) -> None:
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    (n,) = symbols("n")
+    x = p.input("x", "float32", (n,))
+    p.launch("k", (x,), n, 32, window=x.window(policy=policy))
+    r = rig(p.build())
+    r.program.entry(tensor("float32", 5))
+    r.program._life.forget()
+    r.facade.log.clear()
+    for way in WAYS.values():
+        with pytest.raises(LifecycleError, match="fork"):
+            way(r.program, tensor("float32", 6))
+    assert r.facade.log == []

@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trunnion.codegen.python import support
-from trunnion.codegen.python.support import bfloat16_bits, boolean, divisor, fits, in_range, integer, real
+from trunnion.codegen.python.scalars import bfloat16_bits, boolean, integer, real
+from trunnion.codegen.python.support import divisor, fits, in_range
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, ExprError, TrunnionError
 from trunnion.model.interval import INT64_MAX, INT64_MIN
 
@@ -138,41 +139,61 @@ def test_checked_arithmetic() -> None:
             in_range(wrong, 0, 5, "int8")
 
 
+class Odd:
+    dtype, shape = "torch.int8", (2, 3)
+
+    def dim(self) -> int:
+        return 2
+
+    def stride(self) -> tuple[int, ...]:
+        return (1, 2)
+
+    def is_contiguous(self) -> bool:
+        raise RuntimeError
+
+
+CALLS = {
+    "count_error": (((1, 2), ("a",)), "got 2 arguments, expected 1 ('a')"),
+    "out_count_error": (((1, 2), ("a",)), "got 2 tensors, expected 1 ('a')"),
+    "dtype_error": (("a", Odd(), "int16"), "got a tensor of torch.int8, expected one of int16"),
+    "rank_error": (("a", Odd(), 3), "got 2 dimensions, shape (2, 3), expected 3 dimensions"),
+    "extent_error": (("a", 1, 5, 6, "n"), "got extent 5 along dimension 1, expected 6 (n)"),
+    "storage_error": (
+        ("a", 4, 96),
+        "got a storage with room for 4 bytes, expected room for the 96 bytes that its elements span",
+    ),
+    "stride_error": (("a", 1, 5, 6, "6"), "got stride 5 along dimension 1, expected 6"),
+    "value_error": (("a", 5, 6, "n"), "got 5, expected 6 (n)"),
+    "layout_error": (
+        ("a", Odd()),
+        "got strides (1, 2) for shape (2, 3), expected a contiguous row-major",
+    ),
+    "alignment_error": (("a", 24, 16), "got address 0x18, expected a multiple of 16 bytes"),
+    "symbol_error": (("a", "the value", 5, "0 to 3"), "got 5 for the value, expected 0 to 3"),
+    "condition_error": (("n is small",), "expected n is small"),
+    "grid_error": (
+        ("k", 1, 70000, 65535),
+        "a grid of 70000 blocks along y for kernel 'k', expected 0 to 65535",
+    ),
+    "block_error": (("k", 0, 0, 1024), "got 0 threads along x for kernel 'k', expected 1 to 1024"),
+    "wide_block_error": (("k", 2048), "a block of 2048 threads for kernel 'k', expected at most 1024"),
+    "cluster_error": (
+        ("k", 1, 5, 2),
+        "a grid of 5 blocks along y for kernel 'k', expected a multiple of the cluster's 2",
+    ),
+    "negative_error": (("a", 1, -5), "got extent -5 along dimension 1, expected at least 0"),
+    "absent_error": (("a", "a window"), "got None, expected a tensor: a window reads it"),
+    "unreadable_error": (
+        (("a",), (Odd(),), RuntimeError("no shape\nat all")),
+        "got Odd that refuses: no shape, expected a dense tensor in memory",
+    ),
+    "smem_error": (("k", -1, 9), "got -1 bytes of shared memory for kernel 'k', expected 0 to 9"),
+}
+
+
 def test_every_error_is_one_of_ours_and_says_what_is_allowed() -> None:
-    class Tensor:
-        dtype, shape = "torch.int8", (2, 3)
-
-        def dim(self) -> int:
-            return 2
-
-        def stride(self) -> tuple[int, ...]:
-            return (1, 2)
-
-    calls = {
-        "count_error": (((1, 2), ("a",)), "got 2 arguments, expected 1 ('a')"),
-        "out_count_error": (((1, 2), ("a",)), "got 2 tensors, expected 1 ('a')"),
-        "dtype_error": (("a", Tensor(), "int16"), "got a tensor of torch.int8, expected one of int16"),
-        "rank_error": (("a", Tensor(), 3), "got 2 dimensions, shape (2, 3), expected 3 dimensions"),
-        "extent_error": (("a", 1, 5, 6, "n"), "got extent 5 along dimension 1, expected 6 (n)"),
-        "stride_error": (("a", 1, 5, 6, "6"), "got stride 5 along dimension 1, expected 6"),
-        "value_error": (("a", 5, 6, "n"), "got 5, expected 6 (n)"),
-        "layout_error": (
-            ("a", Tensor()),
-            "got strides (1, 2) for shape (2, 3), expected a contiguous row-major",
-        ),
-        "alignment_error": (("a", 24, 16), "got address 0x18, expected a multiple of 16 bytes"),
-        "symbol_error": (("a", "the value", 5, "0 to 3"), "got 5 for the value, expected 0 to 3"),
-        "condition_error": (("n is small",), "expected n is small"),
-        "grid_error": (
-            ("k", 1, 70000, 65535),
-            "a grid of 70000 blocks along y for kernel 'k', expected 0 to 65535",
-        ),
-        "block_error": (("k", 0, 0, 1024), "got 0 threads along x for kernel 'k', expected 1 to 1024"),
-        "wide_block_error": (("k", 2048), "a block of 2048 threads for kernel 'k', expected at most 1024"),
-        "smem_error": (("k", -1, 9), "got -1 bytes of shared memory for kernel 'k', expected 0 to 9"),
-    }
-    assert set(calls) == {name for name in support.__all__ if name.endswith("_error")}
-    for name, (args, text) in calls.items():
+    assert set(CALLS) == {name for name in support.__all__ if name.endswith("_error")}
+    for name, (args, text) in CALLS.items():
         error = getattr(support, name)(*args)
         assert isinstance(error, TrunnionError)
         assert text in str(error)

@@ -6,8 +6,8 @@ import pytest
 
 from trunnion.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, DeviceRequirementError
 from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
 from trunnion.model.expr import symbols
-from trunnion.model.program import DeviceCode
 
 if TYPE_CHECKING:
     from trunnion.model.program import KernelProgram
@@ -33,6 +33,8 @@ def program(alignment: int = 16) -> KernelProgram:
         (("float32", 3, 4, {"address": 2}), ("int32", 3), None, ArgumentValueError, "x"),
         (("float32", 3, 4, {"address": 0}), ("int32", 3), None, ArgumentTypeError, "x"),
         (("float32", 3, 4, {"layout": None}), ("int32", 3), None, ArgumentTypeError, "x"),
+        (("float32", 3, 4, {"room": 47}), ("int32", 3), None, ArgumentValueError, "x"),
+        (("float32", 3, 4), ("int32", 3), ("float32", 3, {"room": 11}), ArgumentValueError, "z"),
         (("float32", 3, 4, {"is_cuda": False}), ("int32", 3), None, ArgumentValueError, "x"),
         (("float32", 3, 4), ("int32", 3, {"ordinal": 1}), None, ArgumentValueError, "y"),
         (None, ("int32", 3), None, ArgumentTypeError, "x"),
@@ -97,3 +99,29 @@ def test_an_allocated_output_is_aligned_as_declared_or_refused(rig: Any, tensor:
     with pytest.raises(ArgumentValueError, match="multiple of 1073741824"):
         r.program.entry(tensor("float32", 3, 4), tensor("int32", 3))
     assert r.facade.launched == []
+
+
+def test_known_addresses_are_few_and_outlive_no_judgement(rig: Any, tensor: Any) -> None:
+    """What is kept is about addresses alone: memory that is freed and used again is judged by the same rule."""
+    r = rig(program())
+    x, y = tensor("float32", 3, 4, address=1 << 40), tensor("int32", 3)
+    good = r.program._context.good_addresses(4)
+    most = 0
+    for offset in range(1_000_000):
+        address = (1 << 40) + 4 * offset
+        if address not in good:
+            r.program._context.check_pointer("x", x, address, 4)
+        most = max(most, len(good))
+    assert most == 1024
+    for address in [(1 << 40) + 4 * (offset * 7 % 5000) for offset in range(3000)]:
+        x.address = address
+        r.program.entry(x, y)
+    assert len(good) <= 1024
+    assert len(r.facade.launched) == 3000
+    for wrong in ((1 << 40) + 2, 0, (1 << 40) + 1):
+        for known in (1 << 40, (1 << 40) + 4):
+            r.program.entry(tensor("float32", 3, 4, address=known), y)  # freed after the call
+            with pytest.raises(ArgumentError):
+                r.program.entry(tensor("float32", 3, 4, address=wrong), y)
+            r.program.entry(tensor("float32", 3, 4, address=known), y)
+    assert not [address for address in good if not address or address % 4]

@@ -1,4 +1,4 @@
-"""The part of a launcher that takes a call's arguments: structure, symbols, checks, outputs' shapes."""
+"""The part of a launcher that takes a call's arguments: what they are, and that they are what they must be."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.model.dtypes import Kind
-from trunnion.model.expr_text import format_expr
-from trunnion.model.interval import INT64_MAX
-from trunnion.model.plan import ConditionCheck
 
 if TYPE_CHECKING:
-    from trunnion.codegen.exprs import ExprPrinter
     from trunnion.codegen.writer import SourceWriter
-    from trunnion.model.plan import Binding, LaunchPlan, ScalarSlot, Source, TensorSlot, ValueCheck
+    from trunnion.model.plan import LaunchPlan, PointerSlot, ScalarSlot, StructSlot, TensorSlot
 
-__all__ = ["emit_arguments"]
+__all__ = [
+    "emit_count",
+    "emit_layouts",
+    "emit_numbers",
+    "emit_pointers",
+    "emit_structure",
+    "inputs_of",
+    "parameter_list",
+    "tensor_names",
+    "tensor_tuple",
+]
 
 _FLOAT_LIMITS = {
     # The least magnitude that rounds to infinity: half a unit above the greatest finite value.
@@ -24,10 +30,62 @@ _FLOAT_LIMITS = {
     "float32": (2.0 - 2.0**-24) * 2.0**127,
     "float64": float("inf"),
 }
+_COMPLEX_PART = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+_ADDRESSES = 1 << 64
 
 
-def emit_arguments(out: SourceWriter, plan: LaunchPlan, printer: ExprPrinter) -> None:
-    """Write everything from the count of the arguments to the shapes of the outputs.
+def inputs_of(plan: LaunchPlan) -> list[TensorSlot]:
+    """Return the tensors that the caller passes."""
+    return [tensor for tensor in plan.tensors if not tensor.output]
+
+
+def tensor_names(tensors: list[TensorSlot]) -> str:
+    """Return the display of a tuple of the tensors' names."""
+    return python_tuple([python_string(tensor.name) for tensor in tensors])
+
+
+def tensor_tuple(tensors: list[TensorSlot]) -> str:
+    """Return the display of a tuple of the tensors."""
+    return python_tuple([f"t{tensor.index}" for tensor in tensors])
+
+
+def _positional(plan: LaunchPlan) -> list[str]:
+    slots = [(tensor.position, f"t{tensor.index}") for tensor in inputs_of(plan)]
+    slots += [(scalar.position, f"s{scalar.index}") for scalar in plan.scalars]
+    slots += [(pointer.position, f"a{pointer.index}") for pointer in plan.pointers]
+    slots += [(struct.position, f"u{struct.index}") for struct in plan.structs]
+    return [name for _, name in sorted(slots)]
+
+
+def parameter_list(plan: LaunchPlan, *, named: bool) -> str:
+    """Return the parameters of a launcher: positional ones that may be left out, so that it can say so itself.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    named
+        Whether there are ``out``, ``stream`` and ``device``, too; to have them costs time in every call.
+    """
+    names = _positional(plan)
+    positional = f"{', '.join(f'{name}=ABSENT' for name in names)}, /, " if names else ""
+    return f"{positional}*more{', out=None, stream=None, device=None' if named else ''}"
+
+
+def emit_count(out: SourceWriter, plan: LaunchPlan) -> None:
+    """Write the check of the number of arguments: only the last can be missing without another."""
+    names = _positional(plan)
+    missing = f" or {names[-1]} is ABSENT" if names else ""
+    with out.block(f"if more{missing}:"):
+        wanted = python_tuple([python_string(param.name) for param in plan.signature.params])
+        out.line(f"raise count_error(({', '.join([*names, '*more'])},), {wanted})")
+
+
+# Tensors -------------------------------------------------------------------------------------------------------------
+
+
+def emit_structure(out: SourceWriter, plan: LaunchPlan, *, named: bool) -> None:
+    """Write what is asked of each tensor alone, and the device of all of them.
 
     Parameters
     ----------
@@ -35,40 +93,32 @@ def emit_arguments(out: SourceWriter, plan: LaunchPlan, printer: ExprPrinter) ->
         Takes the lines.
     plan
         The plan.
-    printer
-        Prints expressions.
+    named
+        Whether the call may have named a device.
     """
-    _emit_unpacking(out, plan)
-    inputs = [tensor for tensor in plan.tensors if not tensor.output]
-    for tensor in inputs:
-        _emit_structure(out, tensor)
-    _emit_device(out, inputs)
-    for scalar in plan.scalars:
-        _emit_scalar(out, scalar)
-    for binding in plan.bindings:
-        _emit_binding(out, plan, binding)
-    for check in plan.checks:
-        if isinstance(check, ConditionCheck):
-            with out.block(f"if not {printer.text(check.condition)}:"):
-                out.line(f"raise condition_error({python_string(check.message)})")
-        else:
-            _emit_value_check(out, plan, check, printer)
-    for tensor in inputs:
-        _emit_memory(out, tensor)
-    _emit_outputs(out, plan, printer)
+    inputs = inputs_of(plan)
+    if not inputs:
+        with out.block("if type(device) is not int or not 0 <= device < devices:"):
+            out.line("device = check_device((), (), device)")
+        return
+    with out.block("try:"):
+        for tensor in inputs:
+            if tensor.nullable:
+                with out.block(f"if t{tensor.index} is not None:"):
+                    _emit_tensor(out, tensor)
+            else:
+                _emit_tensor(out, tensor)
+        _emit_device(out, inputs, named=named)
+    _emit_unreadable(out, inputs)
 
 
-def _emit_unpacking(out: SourceWriter, plan: LaunchPlan) -> None:
-    names = [python_string(param.name) for param in plan.signature.params]
-    with out.block(f"if len(args) != {len(names)}:"):
-        out.line(f"raise count_error(args, {python_tuple(names)})")
-    slots = [*((t.position, f"t{t.index}") for t in plan.tensors if not t.output)]
-    slots += [(s.position, f"s{s.index}") for s in plan.scalars]
-    if slots:
-        out.line(f"{', '.join(name for _, name in sorted(slots))}, = args")
+def _emit_unreadable(out: SourceWriter, tensors: list[TensorSlot]) -> None:
+    with out.block("except RuntimeError as error:"):
+        names, values = tensor_names(tensors), tensor_tuple(tensors)
+        out.line(f"raise unreadable_error({names}, {values}, error) from error")
 
 
-def _emit_structure(out: SourceWriter, tensor: TensorSlot) -> None:
+def _emit_tensor(out: SourceWriter, tensor: TensorSlot) -> None:
     t, name = f"t{tensor.index}", python_string(tensor.name)
     lazy = {Kind.FLOAT: f" or {t}.is_neg()", Kind.COMPLEX: f" or {t}.is_neg() or {t}.is_conj()"}
     with out.block(
@@ -81,25 +131,71 @@ def _emit_structure(out: SourceWriter, tensor: TensorSlot) -> None:
     with out.block(f"if len(shape) != {len(tensor.shape)}:"):
         out.line(f"raise rank_error({name}, {t}, {len(tensor.shape)})")
     if tensor.shape:
-        out.line(f"{', '.join(f'd{tensor.index}_{axis}' for axis in range(len(tensor.shape)))}, = shape")
+        axes = range(len(tensor.shape))
+        out.line(f"{', '.join(f'd{tensor.index}_{axis}' for axis in axes)}, = shape")
         if tensor.strides is not None:
-            out.line(
-                f"{', '.join(f'r{tensor.index}_{axis}' for axis in range(len(tensor.shape)))}, = {t}.stride()"
-            )
+            out.line(f"{', '.join(f'r{tensor.index}_{axis}' for axis in axes)}, = {t}.stride()")
 
 
-def _emit_device(out: SourceWriter, inputs: list[TensorSlot]) -> None:
-    names = python_tuple([python_string(tensor.name) for tensor in inputs])
-    devices = [f"t{tensor.index}.get_device()" for tensor in inputs]
-    if not inputs:
-        out.line("device = check_device((), (), device)")
+def _emit_device(out: SourceWriter, inputs: list[TensorSlot], *, named: bool) -> None:
+    names, tensors = tensor_names(inputs), tensor_tuple(inputs)
+    if any(tensor.nullable for tensor in inputs):
+        out.line(f"device = check_device({names}, {tensors}, {'device' if named else None})")
         return
-    out.line(f"given, device = device, {devices[0]}")
-    unequal = [f"{other} != device" for other in devices[1:]]
-    wrong = " or ".join(["given is not None", f"not t{inputs[0].index}.is_cuda", *unequal])
-    with out.block(f"if {wrong}:"):
-        tensors = python_tuple([f"t{tensor.index}" for tensor in inputs])
-        out.line(f"check_device({names}, {tensors}, given)")
+    devices = [f"t{tensor.index}.get_device()" for tensor in inputs]
+    wrong = [f"not t{inputs[0].index}.is_cuda", *(f"{other} != device" for other in devices[1:])]
+    if named:
+        out.line(f"given, device = device, {devices[0]}")
+        wrong.insert(0, "given is not None")
+    else:
+        out.line(f"device = {devices[0]}")
+    with out.block(f"if {' or '.join(wrong)}:"):
+        out.line(f"check_device({names}, {tensors}, {'given' if named else None})")
+
+
+def emit_layouts(out: SourceWriter, plan: LaunchPlan) -> None:
+    """Write the checks that tensors are contiguous which do not name their strides, and lie in their storages."""
+    inputs = inputs_of(plan)
+    for tensor in inputs:
+        if tensor.strides is None:
+            t = f"t{tensor.index}"
+            there = f"{t} is not None and " if tensor.nullable else ""
+            with out.block(f"if {there}not {t}.is_contiguous():"):
+                out.line(f"raise layout_error({python_string(tensor.name)}, {t})")
+    if inputs:
+        out.line(f"check_storage({tensor_names(inputs)}, {tensor_tuple(inputs)})")
+
+
+def emit_pointers(out: SourceWriter, plan: LaunchPlan) -> None:
+    """Write the lines that take the tensors' addresses, and check them."""
+    inputs = inputs_of(plan)
+    if not inputs:
+        return
+    with out.block("try:"):
+        for tensor in inputs:
+            t, p = f"t{tensor.index}", f"p{tensor.index}"
+            value = f"data_ptr({t})"
+            out.line(f"{p} = {f'0 if {t} is None else {value}' if tensor.nullable else value}")
+    _emit_unreadable(out, inputs)
+    for tensor in inputs:
+        t, p = f"t{tensor.index}", f"p{tensor.index}"
+        wrong = f"{p} not in good_{tensor.alignment}"
+        there = f"{t} is not None and {wrong}" if tensor.nullable else wrong
+        with out.block(f"if {there}:"):
+            out.line(f"check_pointer({python_string(tensor.name)}, {t}, {p}, {tensor.alignment})")
+
+
+# Numbers -------------------------------------------------------------------------------------------------------------
+
+
+def emit_numbers(out: SourceWriter, plan: LaunchPlan) -> None:
+    """Write the checks and conversions of scalars, addresses and structs."""
+    for scalar in plan.scalars:
+        _emit_scalar(out, scalar)
+    for pointer in plan.pointers:
+        _emit_address(out, pointer)
+    for struct in plan.structs:
+        _emit_struct(out, struct)
 
 
 def _emit_scalar(out: SourceWriter, scalar: ScalarSlot) -> None:
@@ -111,116 +207,31 @@ def _emit_scalar(out: SourceWriter, scalar: ScalarSlot) -> None:
         low, high = kind.integer_range
         with out.block(f"if type({s}) is not int or not {low} <= {s} <= {high}:"):
             out.line(f"{s} = integer({name}, {s}, {low}, {high})")
+    elif kind.kind is Kind.COMPLEX:
+        limit = _limit_text(_COMPLEX_PART[kind.name])
+        out.line(f"{s}_re, {s}_im = complex_parts({name}, {s}, {limit}, {python_string(kind.name)})")
+    elif kind.name not in _FLOAT_LIMITS:
+        out.line(f"{s} = small_float({name}, {s}, {python_string(kind.name)})")
     else:
-        limit = _FLOAT_LIMITS[kind.name]
-        text = repr(limit) if limit != float("inf") else 'float("inf")'
-        within = f"not -{text} < {s} < {text}" if limit != float("inf") else "False"
-        with out.block(f"if type({s}) is not float or {within}:"):
+        text = _limit_text(kind.name)
+        within = f" or not -{text} < {s} < {text}" if _FLOAT_LIMITS[kind.name] != float("inf") else ""
+        with out.block(f"if type({s}) is not float{within}:"):
             out.line(f"{s} = real({name}, {s}, {text}, {python_string(kind.name)})")
 
 
-def _place(plan: LaunchPlan, source: Source) -> tuple[str, str, str]:
-    """Return the variable, the argument's name and the place's description of a number of the call."""
-    if source.kind == "scalar":
-        return f"s{source.slot}", plan.scalars[source.slot].name, "the value"
-    letter, word = ("d", "extent") if source.kind == "shape" else ("r", "stride")
-    name = plan.tensors[source.slot].name
-    return f"{letter}{source.slot}_{source.axis}", name, f"the {word} along dimension {source.axis}"
+def _limit_text(name: str) -> str:
+    limit = _FLOAT_LIMITS[name]
+    return 'float("inf")' if limit == float("inf") else repr(limit)
 
 
-def _emit_binding(out: SourceWriter, plan: LaunchPlan, binding: Binding) -> None:
-    variable, argument, place = _place(plan, binding.source)
-    if binding.candidates:
-        live = [f"{_place(plan, source)[0]} if {_live(plan, source)}" for source in binding.candidates]
-        out.line(f"v{binding.slot} = {' else '.join([*live, variable])}")
-        variable = f"v{binding.slot}"
-    least, most = 0, INT64_MAX
-    if binding.source.kind == "scalar":
-        least, most = plan.scalars[binding.source.slot].dtype.integer_range
-    wrong, allowed = [], []
-    if binding.min > least or binding.max < most:
-        wrong.append(f"not {binding.min} <= {variable} <= {binding.max}")
-        allowed.append(f"{binding.min} to {binding.max}")
-    if binding.multiple_of > 1:
-        wrong.append(f"{variable} % {binding.multiple_of}")
-        allowed.append(f"a multiple of {binding.multiple_of}")
-    if wrong:
-        with out.block(f"if {' or '.join(wrong)}:"):
-            texts = (
-                python_string(argument),
-                python_string(place),
-                variable,
-                python_string(", ".join(allowed)),
-            )
-            out.line(f"raise symbol_error({', '.join(texts)})")
+def _emit_address(out: SourceWriter, pointer: PointerSlot) -> None:
+    a, name = f"a{pointer.index}", python_string(pointer.name)
+    unaligned = f" or {a} & {pointer.alignment - 1}" if pointer.alignment > 1 else ""
+    with out.block(f"if type({a}) is not int or not 0 < {a} < {_ADDRESSES}{unaligned}:"):
+        out.line(f"{a} = address({name}, {a}, {pointer.alignment}, nullable={pointer.nullable})")
 
 
-def _live(plan: LaunchPlan, source: Source) -> str:
-    """Return the condition under which the number at a place means anything."""
-    if source.kind != "stride":
-        return "True"
-    return f"d{source.slot}_{source.axis} > 1 and {_has_elements(plan.tensors[source.slot])}"
-
-
-def _emit_value_check(out: SourceWriter, plan: LaunchPlan, check: ValueCheck, printer: ExprPrinter) -> None:
-    variable, argument, _ = _place(plan, check.source)
-    source = check.source
-    out.line(f"want = {printer.text(check.expected)}")
-    counts = f" and {_live(plan, source)}" if source.kind == "stride" else ""
-    condition = f"{variable} != want{counts}"
-    text = _author_text(plan, check)
-    name = python_string(argument)
-    with out.block(f"if {condition}:"):
-        if source.kind == "scalar":
-            out.line(f"raise value_error({name}, {variable}, want, {text})")
-        else:
-            word = "extent" if source.kind == "shape" else "stride"
-            out.line(f"raise {word}_error({name}, {source.axis}, {variable}, want, {text})")
-
-
-def _author_text(plan: LaunchPlan, check: ValueCheck) -> str:
-    """Return the expected value as the author wrote it, over symbols' names."""
-    source = check.source
-    if source.kind == "scalar":
-        symbol = plan.signature.scalars[source.slot].symbol
-        return python_string("" if symbol is None else symbol.name)
-    tensor = plan.signature.tensors[source.slot]
-    exprs = tensor.shape if source.kind == "shape" else tensor.strides or ()
-    return python_string(format_expr(exprs[source.axis]))
-
-
-def _has_elements(tensor: TensorSlot) -> str:
-    return " and ".join(f"d{tensor.index}_{axis}" for axis in range(len(tensor.shape))) or "True"
-
-
-def _emit_memory(out: SourceWriter, tensor: TensorSlot) -> None:
-    t, p, name = f"t{tensor.index}", f"p{tensor.index}", python_string(tensor.name)
-    if tensor.strides is None:
-        with out.block(f"if not {t}.is_contiguous():"):
-            out.line(f"raise layout_error({name}, {t})")
-    out.line(f"{p} = {t}.data_ptr()")
-    wrong = f"not {p}" if tensor.alignment == 1 else f"{p} % {tensor.alignment} or not {p}"
-    with out.block(f"if {wrong}:"):
-        out.line(f"check_pointer({name}, {t}, {p}, {tensor.alignment})")
-
-
-def _emit_outputs(out: SourceWriter, plan: LaunchPlan, printer: ExprPrinter) -> None:
-    outputs = [tensor for tensor in plan.tensors if tensor.output]
-    for tensor in outputs:
-        for axis, extent in enumerate(tensor.shape):
-            variable = f"x{tensor.index}_{axis}"
-            out.line(f"{variable} = {printer.text(extent)}")
-            if extent.bounds.low < 0:
-                with out.block(f"if {variable} < 0:"):
-                    name = python_string(tensor.name)
-                    out.line(f"raise extent_error({name}, {axis}, {variable}, 0, 'at least 0')")
-    names = python_tuple([python_string(tensor.name) for tensor in outputs])
-    with out.block("if out is not None:"):
-        with out.block(f"if len(out) != {len(outputs)}:"):
-            out.line(f"raise out_count_error(out, {names})")
-        for position, tensor in enumerate(outputs):
-            shape = python_tuple([f"x{tensor.index}_{axis}" for axis in range(len(tensor.shape))])
-            given = f"{python_string(tensor.name)}, out[{position}]"
-            out.line(
-                f"check_output({given}, ({shape}, dtype_{tensor.dtype.name}, {tensor.alignment}, device))"
-            )
+def _emit_struct(out: SourceWriter, struct: StructSlot) -> None:
+    u, name = f"u{struct.index}", python_string(struct.name)
+    with out.block(f"if type({u}) is not bytes or len({u}) != {struct.nbytes}:"):
+        out.line(f"{u} = struct_bytes({name}, {u}, {struct.nbytes})")

@@ -18,8 +18,8 @@ class LaunchText:
     index: int
     """The launch; its frame is ``l<index>`` with the attributes of `LaunchFrame`."""
 
-    kernel: str
-    """The kernel's handle."""
+    kernel: int
+    """The kernel; its handle is ``kernel<kernel>``."""
 
     grid: tuple[str, str, str]
     """Blocks along x, y, z."""
@@ -33,9 +33,19 @@ class LaunchText:
     varying: frozenset[str]
     """The fields of ``CUlaunchConfig``, less ``Dim``, that a call decides: ``"gridX"``, …, ``"sharedMemBytes"``."""
 
+    shape: str
+    """The variable that holds what `varying` names as one tuple, the same object while nothing of it changes; empty if
+    nothing varies."""
+
+    window: tuple[str, str] | None
+    """The address and the bytes of the window that is an attribute of the launch; None: there is none."""
+
 
 class Dialect(Protocol):
-    """Writes the driver's part of a launcher. In scope: ``context``, ``stream``, ``device`` and the launch's frame."""
+    """Writes the driver's part of a launcher.
+
+    In scope: ``context``, ``device``, ``stream`` (a handle) and the launch's frame.
+    """
 
     version: str
     """Name and version; part of the text, and so of an artifact's key."""
@@ -43,28 +53,60 @@ class Dialect(Protocol):
     def imports(self) -> tuple[str, ...]:
         """Return import lines for the module's head."""
 
-    def hoisted(self) -> tuple[str, ...]:
-        """Return lines that run once, where ``context`` is in scope."""
+    def hoisted(self, kernels: int) -> tuple[str, ...]:
+        """Return lines that run once, where ``context`` and ``kernel0`` … are in scope.
 
-    def emit_launch(self, out: SourceWriter, launch: LaunchText) -> None:
+        Parameters
+        ----------
+        kernels
+            How many kernels there are.
+        """
+
+    def emit_enter(self, out: SourceWriter, *, always: bool) -> None:
+        """Write the lines that make a context of ``device`` current, and set ``entered`` to whether to ``leave()``.
+
+        Parameters
+        ----------
+        out
+            Takes the lines.
+        always
+            Whether some call needs a current context. Otherwise launches alone follow, which need one only under the
+            driver's own streams 0, 1 and 2: any other stream knows its device.
+        """
+
+    def emit_prepare(self, out: SourceWriter, launch: LaunchText) -> None:
+        """Write the lines that fill in what a call decides: once for a call, once for a bound launch."""
+
+    def emit_fire(self, out: SourceWriter, launch: LaunchText) -> None:
         """Write the lines that launch."""
 
 
 class FacadeDialect:
-    """Calls the facade's own ``launch``: right everywhere, inlined nowhere."""
+    """Calls the facade's own methods: right everywhere, inlined nowhere."""
 
-    version = "facade/1"
+    version = "facade/2"
 
     def imports(self) -> tuple[str, ...]:
         """Return nothing: the facade is the context's."""
         return ()
 
-    def hoisted(self) -> tuple[str, ...]:
+    def hoisted(self, kernels: int) -> tuple[str, ...]:
         """Return the line that fetches the facade's method."""
+        del kernels
         return ("driver_launch = context.facade.launch",)
 
-    def emit_launch(self, out: SourceWriter, launch: LaunchText) -> None:
+    def emit_enter(self, out: SourceWriter, *, always: bool) -> None:
+        """Write one call."""
+        out.line(f"entered = {'' if always else 'stream <= 2 and '}enter(device)")
+
+    def emit_prepare(self, out: SourceWriter, launch: LaunchText) -> None:
+        """Write nothing: the call takes everything."""
+
+    def emit_fire(self, out: SourceWriter, launch: LaunchText) -> None:
         """Write one call."""
         shape = ", ".join((*launch.grid, *launch.block, launch.dynamic_smem_bytes))
         frame = f"l{launch.index}"
-        out.line(f"driver_launch({frame}.config, {launch.kernel}, ({shape}), stream, {frame}.address)")
+        window = "None" if launch.window is None else f"({', '.join(launch.window)})"
+        out.line(
+            f"driver_launch({frame}.config, kernel{launch.kernel}, ({shape}), stream, {frame}.address, {window})"
+        )

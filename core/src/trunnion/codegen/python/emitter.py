@@ -1,10 +1,17 @@
-"""Write a Python launcher for a plan: straight-line code, one function, everything hoisted that can be.
+"""Write a Python launcher for a plan: straight-line code, everything hoisted that can be.
 
 The text is a module with three tables (``KERNELS``, ``LAUNCHES``, ``ENCODES``) and a function ``make(context)``, which
-`trunnion.codegen.python.program` calls once; it returns ``launch(*args, out=None, stream=None, device=None)``.
+`trunnion.codegen.python.program` calls once. It returns three functions: ``entry(…)``; ``launch(…, out=None,
+stream=None, device=None)``; and ``bind``, which takes the same, does all but launch and returns what
+launches, with the device and the stream.
+
 Identifiers come from slots alone: ``t0`` a tensor, ``d0_1`` its extent along dimension 1, ``r0_1`` its stride there,
-``p0`` its address, ``s0`` a scalar, ``v0`` a symbol that may be read in several places, ``m0`` a tensor map, ``g0_x`` a
-launch's grid. A user's name stands only inside a string literal.
+``p0`` its address, ``s0`` a scalar, ``a0`` an address, ``u0`` a struct, ``v0`` a symbol that may be read in several
+places, ``y2`` the shape of an output, ``z0`` of a workspace and ``w0`` its address, ``k0`` the layout of a tensor map
+and ``m0`` the map, ``c0`` a launch's condition, ``g0_x`` its grid, ``o0`` and ``n0`` its window. A user's name stands
+only inside a string literal.
+
+What the tensors alone decide comes first (the fixed part), and is recalled where the tensors are like the last ones.
 """
 
 from __future__ import annotations
@@ -13,31 +20,58 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.exprs import PYTHON, ExprPrinter
 from trunnion.codegen.literals import python_string, python_tuple
-from trunnion.codegen.python.arguments import emit_arguments
-from trunnion.codegen.python.dialect import Dialect, FacadeDialect, LaunchText
-from trunnion.codegen.python.launches import (
-    ParameterBuffer,
-    emit_geometry,
-    emit_values,
-    launch_condition,
-    packed_values,
-    reader_condition,
+from trunnion.codegen.python.arguments import (
+    emit_count,
+    inputs_of,
+    parameter_list,
+    tensor_names,
+    tensor_tuple,
 )
+from trunnion.codegen.python.bindings import slot_name
+from trunnion.codegen.python.dialect import Dialect, FacadeDialect
+from trunnion.codegen.python.firing import Firing
+from trunnion.codegen.python.launches import ParameterBuffer
+from trunnion.codegen.python.memory import emit_allocations, emit_given_outputs
+from trunnion.codegen.python.names import assigned, read
+from trunnion.codegen.python.parts import emit_fixed, emit_free
+from trunnion.codegen.python.tables import emit_tables
 from trunnion.codegen.writer import SourceWriter
-from trunnion.model.expr import Const
-from trunnion.model.plan import MapArgument
 
 if TYPE_CHECKING:
-    from trunnion.model.expr import Expr
-    from trunnion.model.plan import Encode, LaunchPlan, PlannedLaunch
+    from trunnion.model.plan import LaunchPlan
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = "1"
+VERSION = "7"
 """Changes whenever the text for some plan does."""
 
-_AXES = "xyz"
-_ALLOCATOR_ALIGNMENT = 256  # of whatever cuMemAlloc returns
+_CONTEXT = (
+    ("Tensor", "tensor_type"),
+    ("data_ptr", "data_ptr"),
+    ("strided", "strided"),
+    ("check_tensor", "check_tensor"),
+    ("check_storage", "check_storage"),
+    ("check_device", "check_device"),
+    ("check_pointer", "check_pointer"),
+    ("check_outputs", "check_outputs"),
+    ("check_stream", "check_stream"),
+    ("current_stream", "current_stream"),
+    ("allocate", "allocate"),
+    ("workspace", "workspace"),
+    ("window_bytes", "window_bytes"),
+    ("states", "states"),
+    ("preload", "preload"),
+    ("new_frame", "new_frame"),
+    ("pop", "pop"),
+    ("push", "push"),
+    ("forsake", "forsake"),
+    ("enter", "enter"),
+    ("leave", "leave"),
+    ("fill", "fill"),
+    ("remember", "remember"),
+    ("devices", "device_count"),
+)
+"""What a call needs, as variables of the closure: the variable, and the context's attribute."""
 
 
 def emit_launcher(plan: LaunchPlan, dialect: Dialect | None = None) -> str:
@@ -60,16 +94,15 @@ class _Emitter:
         self.plan = plan
         self.dialect = dialect
         self.out = SourceWriter()
-        self.printer = ExprPrinter(PYTHON, self._slot)
-
-    def _slot(self, index: int) -> str:
-        binding = self.plan.bindings[index]
-        if binding.candidates:
-            return f"v{index}"
-        source = binding.source
-        if source.kind == "scalar":
-            return f"s{source.slot}"
-        return f"{'d' if source.kind == 'shape' else 'r'}{source.slot}_{source.axis}"
+        self.printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index))
+        self.firing = Firing(plan, dialect)
+        # Without a tensor every call has to name its device.
+        self.kinds = ("entry", "launch", "bind") if inputs_of(plan) else ("launch", "bind")
+        self.fixed = {
+            named: self._fixed_part(named=named) for named in {kind != "entry" for kind in self.kinds}
+        }
+        self.parts = {kind: (self.fixed[kind != "entry"], self._free_part(kind)) for kind in self.kinds}
+        self.recalls = bool(inputs_of(plan)) and not any(tensor.nullable for tensor in plan.tensors)
 
     def module(self) -> str:
         out = self.out
@@ -77,197 +110,107 @@ class _Emitter:
             f'"""Launcher of plan {self.plan.hash}; emitter {VERSION}, dialect {self.dialect.version}."""'
         )
         out.lines("", "from struct import Struct", "")
-        out.line("from trunnion.codegen.python.facade import LaunchSpec")
-        out.line("from trunnion.codegen.python.maps import MapSpec")
+        out.line("from trunnion.codegen.python.facade import FillStep, LaunchSpec, WindowSpec")
+        out.line("from trunnion.codegen.python.maps import Im2colSpec, MapSpec, TiledSpec")
+        out.line("from trunnion.codegen.python.scalars import *")
         out.line("from trunnion.codegen.python.support import *")
         out.lines(*self.dialect.imports(), "")
-        self._tables()
+        emit_tables(out, self.plan)
         out.line()
         with out.block("def make(context):"):
             self._hoisted()
-            with out.block("def launch(*args, out=None, stream=None, device=None):"):
-                self._launch()
-            out.line("return launch")
+            for kind in self.kinds:
+                with out.block(f"def {kind}({parameter_list(self.plan, named=kind != 'entry')}):"):
+                    self._call(kind)
+            out.line(f"return {self.kinds[0]}, launch, bind")
         return out.text()
-
-    # What is known before a call -------------------------------------------------------------------------------
-
-    def _tables(self) -> None:
-        names = [python_string(kernel.name) for kernel in self.plan.kernels]
-        self.out.line(f"KERNELS = {python_tuple(names)}")
-        with self.out.block("LAUNCHES = (", ")"):
-            for launch in self.plan.launches:
-                self.out.line(f"{self._launch_spec(launch)},")
-        with self.out.block("ENCODES = (", ")"):
-            for encode in self.plan.encodes:
-                self.out.line(f"{_map_spec(self.plan, encode)},")
-
-    def _launch_spec(self, launch: PlannedLaunch) -> str:
-        buffer = ParameterBuffer.of(self.plan, launch)
-        return (
-            f"LaunchSpec(kernel={launch.kernel}, offsets={buffer.offsets!r}, nbytes={buffer.nbytes}, "
-            f"grid={_known(launch.grid)}, block={_known(launch.block)}, "
-            f"dynamic_smem_bytes={_literal(launch.dynamic_smem_bytes)})"
-        )
 
     def _hoisted(self) -> None:
         """Bind everything that a call needs as a variable of the closure."""
         out, plan = self.out, self.plan
-        out.line("Tensor, strided, check_tensor = context.tensor_type, context.strided, context.check_tensor")
-        out.line(
-            "check_device, check_pointer, check_output = "
-            "context.check_device, context.check_pointer, context.check_output"
-        )
-        out.line("current_stream, allocate = context.current_stream, context.allocate")
-        out.line(
-            "states, preload, pool, new_frame = context.states, context.preload, context.pool, context.new_frame"
-        )
-        out.line("enter, leave = context.enter, context.leave")
+        names = [name for name, _ in _CONTEXT]
+        out.line(f"{', '.join(names[:11])} = {', '.join(f'context.{field}' for _, field in _CONTEXT[:11])}")
+        out.line(f"{', '.join(names[11:])} = {', '.join(f'context.{field}' for _, field in _CONTEXT[11:])}")
         for name in sorted({tensor.dtype.name for tensor in plan.tensors}):
-            out.line(f"{_dtype(name)} = context.dtype({python_string(name)})")
+            out.line(f"dtype_{name} = context.dtype({python_string(name)})")
+        for alignment in sorted({tensor.alignment for tensor in inputs_of(plan)}):
+            out.line(f"good_{alignment} = context.good_addresses({alignment})")
         for index in range(len(plan.kernels)):
             out.line(f"kernel{index} = context.kernels[{index}]")
         for encode in plan.encodes:
             out.line(f"encode{encode.index} = context.encoders[{encode.index}]")
         for launch in plan.launches:
             out.line(f"pack{launch.index} = Struct({ParameterBuffer.of(plan, launch).format!r}).pack_into")
-        out.lines(*self.dialect.hoisted())
+        out.lines(*self.dialect.hoisted(len(plan.kernels)))
+        if self.recalls:
+            out.line("known = None")
 
     # A call ----------------------------------------------------------------------------------------------------
 
-    def _launch(self) -> None:
-        emit_arguments(self.out, self.plan, self.printer)
-        for launch in self.plan.launches:
-            emit_geometry(self.out, self.plan, launch, self.printer)
-        emit_values(self.out, self.plan, self.printer)
-        self._allocations()
-        out = self.out
-        out.line("free = pool.free")
-        out.line("frame = free.pop() if free else new_frame()")
-        out.line("frame.busy = True")
-        with out.block("try:"):
-            self._within_frame()
-        with out.block("finally:"):
-            out.line("frame.busy = False")
-            out.line("free.append(frame)")
-        results = [f"t{slot}" for slot in self.plan.results]
-        out.line(f"return {results[0] if len(results) == 1 else python_tuple(results) if results else None}")
+    def _call(self, kind: str) -> None:
+        """Write the body of ``entry``, ``launch`` or ``bind``."""
+        out, named = self.out, kind != "entry"
+        fixed, free = self.parts[kind]
+        recalls = self.recalls and kind != "bind"
+        if recalls:
+            out.line("nonlocal known")
+        emit_count(out, self.plan)
+        if recalls:
+            self._recall(fixed, named=named)
+        else:
+            out.include(fixed)
+        out.include(free)
 
-    def _allocations(self) -> None:
-        out, plan = self.out, self.plan
-        out.line("if stream is None:")
-        out.line("    stream = current_stream(device)")
-        outputs = [plan.tensors[allocation.tensor] for allocation in plan.allocations]
-        if not outputs:
-            return
-        with out.block("if out is None:"):
-            for tensor in outputs:
-                shape = python_tuple([f"x{tensor.index}_{axis}" for axis in range(len(tensor.shape))])
-                out.line(f"t{tensor.index} = allocate({shape}, {_dtype(tensor.dtype.name)}, device, stream)")
+    def _fixed_part(self, *, named: bool) -> SourceWriter:
+        """Return what the tensors alone decide."""
+        fixed = SourceWriter()
+        emit_fixed(fixed, self.plan, self.printer, named=named)
+        return fixed
+
+    def _free_part(self, kind: str) -> SourceWriter:
+        """Return the rest."""
+        free, plan, named = SourceWriter(), self.plan, kind != "entry"
+        emit_free(free, plan, self.printer)
+        if named:
+            emit_given_outputs(free, plan)
+        self._stream(free, named=named)
+        self.firing.emit(free, lambda inner: emit_allocations(inner, plan, named=named), bound=kind == "bind")
+        return free
+
+    def _recall(self, fixed: SourceWriter, *, named: bool) -> None:
+        """Write the fixed part, skipped where the tensors are like those of an earlier call."""
+        out, inputs = self.out, inputs_of(self.plan)
+        kept = self._kept()
+        tensors = ", ".join(f"t{tensor.index}" for tensor in inputs)
+        out.line("recalled = known")
+        with out.block("try:"):
+            # A guard reads strides, and torch ends the process where a nested tensor is asked for them that way.
+            nested = " or ".join(f"t{tensor.index}.is_nested" for tensor in inputs)
+            out.line(f"alike = recalled is not None and not ({nested}) and recalled[0]({tensors})")
+        with out.block("except AttributeError:"):
+            out.line("alike = False")
+        with out.block("if alike:"):
+            if named:
+                with out.block("if device is not None:"):
+                    out.line(f"check_device({tensor_names(inputs)}, {tensor_tuple(inputs)}, device)")
+            out.line(f"{', '.join(['_', 'device', *kept])}, = recalled")
         with out.block("else:"):
-            out.line(f"{', '.join(f't{tensor.index}' for tensor in outputs)}, = out")
-        for tensor in outputs:
-            out.line(f"p{tensor.index} = t{tensor.index}.data_ptr()")
-            if tensor.alignment > _ALLOCATOR_ALIGNMENT:
-                out.line(f"if p{tensor.index} % {tensor.alignment}:")
-                place = f"{python_string(tensor.name)}, t{tensor.index}, p{tensor.index}"
-                out.line(f"    check_pointer({place}, {tensor.alignment})")
+            out.include(fixed)
+            out.line(f"known = remember({tensor_tuple(inputs)}, {python_tuple(['device', *kept])})")
 
-    def _within_frame(self) -> None:
-        out, plan = self.out, self.plan
-        out.line("state = states[device]")
-        with out.block("if state is None:"):
-            out.line("state = preload(device)")
-        out.line(f"{', '.join(f'l{launch.index}' for launch in plan.launches)}, = frame.launches")
-        out.line("entered = enter(device)")
-        with out.block("try:"):
-            for encode in plan.encodes:
-                self._encode(encode)
-            for launch in plan.launches:
-                self._one_launch(launch)
-        with out.block("finally:"):
-            out.line("if entered:")
-            out.line("    leave()")
+    def _kept(self) -> list[str]:
+        """Return the variables that the fixed part sets and the rest reads, for ``entry`` and ``launch`` alike."""
+        fixed, free = self.parts["launch"]
+        needed = read(free.text())
+        return [name for name in assigned(fixed.text()) if name in needed and name != "device"]
 
-    def _encode(self, encode: Encode) -> None:
-        index, condition = encode.index, reader_condition(self.plan, encode)
-        address = f"p{encode.tensor} + k{index}_offset"
-        call = f"m{index} = encode{index}(device, {address}, k{index}_dims, k{index}_strides, k{index}_inner)"
-        if condition == "True":
-            self.out.line(call)
+    def _stream(self, out: SourceWriter, *, named: bool) -> None:
+        if named:
+            with out.block("if stream is None:"):
+                out.line("stream = current_stream(device)")
+            with out.block("else:"):
+                out.line("check_stream(stream, device)")
         else:
-            with self.out.block(f"if {condition}:"):
-                self.out.line(call)
-
-    def _one_launch(self, launch: PlannedLaunch) -> None:
-        condition = launch_condition(launch)
-        if condition == "True":
-            self._launch_body(launch)
-        else:
-            with self.out.block(f"if {condition}:"):
-                self._launch_body(launch)
-
-    def _launch_body(self, launch: PlannedLaunch) -> None:
-        out, index = self.out, launch.index
-        for ordinal, argument in enumerate(launch.args):
-            if isinstance(argument, MapArgument):
-                out.line(f"l{index}.pointers[{ordinal}] = m{argument.encode}.address")
-        values = packed_values(self.plan, launch)
-        out.line(f"pack{index}({', '.join([f'l{index}.buffer', '0', *values])})")
-        smem = _literal(launch.dynamic_smem_bytes)
-        if smem == "None":
-            smem = f"b{index}_smem"
-            with out.block(f"if {smem} > state[{launch.kernel}]:"):
-                out.line(f"context.raise_dynamic_smem(device, {launch.kernel}, {smem})")
-        text = LaunchText(
-            index=index,
-            kernel=f"kernel{launch.kernel}",
-            grid=_texts(launch.grid, f"g{index}_"),
-            block=_texts(launch.block, f"b{index}_"),
-            dynamic_smem_bytes=smem,
-            varying=frozenset(_varying(launch)),
-        )
-        self.dialect.emit_launch(out, text)
-
-
-def _dtype(name: str) -> str:
-    return f"dtype_{name}"
-
-
-def _literal(expr: Expr) -> str:
-    return str(expr.value) if isinstance(expr, Const) else "None"
-
-
-def _known(dims: tuple[Expr, Expr, Expr]) -> str:
-    return python_tuple([_literal(extent) for extent in dims])
-
-
-def _texts(dims: tuple[Expr, Expr, Expr], prefix: str) -> tuple[str, str, str]:
-    x, y, z = (
-        str(extent.value) if isinstance(extent, Const) else f"{prefix}{axis}"
-        for axis, extent in zip(_AXES, dims, strict=True)
-    )
-    return x, y, z
-
-
-def _varying(launch: PlannedLaunch) -> list[str]:
-    names = [
-        f"grid{axis}"
-        for axis, extent in zip("XYZ", launch.grid, strict=True)
-        if not isinstance(extent, Const)
-    ]
-    names += [
-        f"block{axis}"
-        for axis, extent in zip("XYZ", launch.block, strict=True)
-        if not isinstance(extent, Const)
-    ]
-    return names if isinstance(launch.dynamic_smem_bytes, Const) else [*names, "sharedMemBytes"]
-
-
-def _map_spec(plan: LaunchPlan, encode: Encode) -> str:
-    return (
-        f"MapSpec(itemsize={encode.dtype.itemsize}, dtype_code={encode.dtype.tma_code}, box={encode.box!r}, "
-        f"element_strides={encode.element_strides!r}, interleave={encode.interleave}, swizzle={encode.swizzle}, "
-        f"l2_promotion={encode.l2_promotion}, oob_fill={encode.oob_fill}, "
-        f"name={python_string(plan.tensors[encode.tensor].name)})"
-    )
+            out.line("stream = current_stream(device)")
+        if any(launch.window and launch.window.policy == "stream" for launch in self.plan.launches):
+            out.line("context.refuse_capture(stream, device)")

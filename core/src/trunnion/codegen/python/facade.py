@@ -1,18 +1,31 @@
 """`DriverFacade`: all that a Python launcher asks of a driver.
 
 A Python backend of somebody else's is this class and a `BackendSpec`; the emitter, the argument checks and the
-lifecycle come from core.
+lifecycle come from core. `WindowFacade` is what access-policy windows ask beside it; a backend that does not declare
+them leaves it out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from trunnion.errors import LifecycleError
 
 if TYPE_CHECKING:
-    from trunnion.model.tensormap_rules import TiledFields
+    from trunnion.codegen.python.windows import SetAside
+    from trunnion.model.tensormap_rules import Im2colFields, TiledFields
 
-__all__ = ["DriverFacade", "EncodedMap", "LaunchSpec"]
+__all__ = [
+    "DriverFacade",
+    "EncodedMap",
+    "FillStep",
+    "GoneFacade",
+    "LaunchSpec",
+    "StreamState",
+    "WindowFacade",
+    "WindowSpec",
+]
 
 Extents = tuple[int | None, int | None, int | None]
 """x, y, z; None: known only at the call."""
@@ -27,6 +40,20 @@ class EncodedMap:
 
     owner: Any
     """What keeps those bytes alive."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec:
+    """What is known of an access-policy window before any call (``CUaccessPolicyWindow``)."""
+
+    hit_ratio: float
+    """The share of accesses that get `hit_property`."""
+
+    hit_property: int
+    """``CUaccessProperty`` of hits."""
+
+    miss_property: int
+    """``CUaccessProperty`` of the other accesses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +78,62 @@ class LaunchSpec:
     dynamic_smem_bytes: int | None
     """Dynamic shared memory, in bytes; None: known only at the call."""
 
+    attributes: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """The constant launch attributes: ``CUlaunchAttributeID``, and the driver's numbers (one, or x, y and z)."""
+
+    window: WindowSpec | None = None
+    """The window that is an attribute of the launch: the last attribute; its range is known only at the call."""
+
+    window_bytes: tuple[int, int] = (0, 0)
+    """The least and the greatest length that `window` can have in any call, in bytes, before the device's limits."""
+
+    stream_window: WindowSpec | None = None
+    """The window that the stream holds for this launch; no part of the configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """What the driver says of a stream."""
+
+    device: int
+    """The ordinal of the device that it belongs to; of the driver's own streams, that of the current context."""
+
+    capturing: bool
+    """Whether it is being captured into a graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class FillStep:
+    """One write of a repeated number to device memory."""
+
+    value: int
+    """The number's bits."""
+
+    width: int
+    """Its bytes: 1, 2 or 4."""
+
+    offset: int
+    """Bytes between the memory's first element and the first number."""
+
+    pitch: int
+    """Bytes from one number to the next; `width`: they are dense."""
+
 
 class DriverFacade(Protocol):
-    """A driver, as a Python launcher sees it. Every method raises `DriverError` if the driver refuses."""
+    """A driver, as a Python launcher sees it. Every method raises `DriverError` if the driver refuses.
+
+    It raises `CaptureError` where a stream capture forbids the call, and `DeviceRequirementError` where the device is
+    too small for the launch.
+    """
 
     def device_count(self) -> int:
         """Return the number of devices."""
+
+    def driver_version(self) -> int:
+        """Return the version of CUDA that the driver supports: 13000 is 13.0 (``cuDriverGetVersion``)."""
+
+    def device_attribute(self, device: int, attribute: int) -> int:
+        """Return a ``CUdevice_attribute`` of a device, both by number (``cuDeviceGetAttribute``)."""
 
     def load(self, image: bytes) -> Any:
         """Load an image for all devices, and return its handle (``cuLibraryLoadData``)."""
@@ -67,8 +144,8 @@ class DriverFacade(Protocol):
     def kernel(self, library: Any, symbol: str) -> Any:
         """Return the handle of the kernel of that exact name (``cuLibraryGetKernel``)."""
 
-    def set_dynamic_smem(self, kernel: Any, device: int, nbytes: int) -> None:
-        """Allow a kernel that much dynamic shared memory on a device (``cuKernelSetAttribute``)."""
+    def set_kernel_attribute(self, kernel: Any, device: int, attribute: int, value: int) -> None:
+        """Set a ``CUfunction_attribute`` of a kernel on a device (``cuKernelSetAttribute``)."""
 
     def enter(self, device: int) -> bool:
         """Make sure that a context of the device is current; return whether `leave` must undo it."""
@@ -76,13 +153,33 @@ class DriverFacade(Protocol):
     def leave(self) -> None:
         """Undo what `enter` did."""
 
+    def stream_state(self, stream: int) -> StreamState:
+        """Return what a stream's handle stands for (``cuStreamGetCtx``, ``cuStreamIsCapturing``).
+
+        For the driver's own streams 0, 1 and 2 a context must be current.
+        """
+
     def encode_tiled(self, fields: TiledFields, l2_promotion: int) -> EncodedMap:
-        """Encode a tensor map (``cuTensorMapEncodeTiled``)."""
+        """Encode a tensor map (``cuTensorMapEncodeTiled``); a context of its device is current."""
+
+    def encode_im2col(self, fields: Im2colFields, l2_promotion: int) -> EncodedMap:
+        """Encode a tensor map (``cuTensorMapEncodeIm2col``); a context of its device is current."""
+
+    def fill(self, step: FillStep, address: int, count: int, stream: int) -> None:
+        """Write ``count`` numbers from ``address + step.offset`` on (``cuMemsetD8Async`` and its like)."""
 
     def new_config(self, spec: LaunchSpec) -> Any:
         """Return a launch configuration with everything filled in that is known before a call."""
 
-    def launch(self, config: Any, kernel: Any, shape: tuple[int, ...], stream: int, parameters: int) -> None:
+    def launch(
+        self,
+        config: Any,
+        kernel: Any,
+        shape: tuple[int, ...],
+        stream: int,
+        parameters: int,
+        window: tuple[int, int] | None,
+    ) -> None:
         """Launch (``cuLaunchKernelEx``).
 
         Parameters
@@ -97,7 +194,56 @@ class DriverFacade(Protocol):
             The stream's handle.
         parameters
             The address of an array with the address of each parameter.
+        window
+            The address and the bytes of the window of `LaunchSpec.window`; None if there is none.
         """
 
     def synchronize(self, device: int) -> None:
         """Wait for all work on a device (``cuCtxSynchronize``)."""
+
+
+class GoneFacade:
+    """Stands for a driver that must not be asked any more: its contexts did not survive a fork.
+
+    Parameters
+    ----------
+    reason
+        What to say.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse every method.
+
+        Raises
+        ------
+        LifecycleError
+            Always.
+        """
+        raise LifecycleError(self._reason)
+
+
+class WindowFacade(Protocol):
+    """What access-policy windows ask of a driver; a context of the device is current at every call.
+
+    Attributes
+    ----------
+    set_aside
+        The one owner of the device's set-aside: a `trunnion.codegen.python.windows.SetAside` of this driver.
+    """
+
+    set_aside: SetAside
+
+    def persisting_limit(self) -> int | None:
+        """Return ``CU_LIMIT_PERSISTING_L2_CACHE_SIZE``, in bytes (``cuCtxGetLimit``); None: there is no such limit."""
+
+    def set_persisting_limit(self, nbytes: int) -> None:
+        """Set it (``cuCtxSetLimit``); nothing happens where the driver has no such limit (MIG, MPS)."""
+
+    def set_stream_window(self, stream: int, spec: WindowSpec, address: int, nbytes: int) -> None:
+        """Set a stream's window (``cuStreamSetAttribute``); 0 bytes: take it away."""
+
+    def reset_persisting(self, stream: int) -> None:
+        """Wait for a stream and make all persisting lines normal (``cuCtxResetPersistingL2Cache``)."""

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
+from trunnion.model.dtypes import Kind
 from trunnion.model.expr import Const
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
-from trunnion.model.plan import ExprArgument, MapArgument, PointerArgument, ScalarArgument
+from trunnion.model.plan import (
+    AddressArgument,
+    ExprArgument,
+    MapArgument,
+    MemoryKind,
+    PointerArgument,
+    ScalarArgument,
+    StructArgument,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from trunnion.codegen.exprs import ExprPrinter
     from trunnion.codegen.writer import SourceWriter
-    from trunnion.model.dtypes import DType
     from trunnion.model.expr import Expr
-    from trunnion.model.plan import Encode, LaunchPlan, PlannedLaunch
+    from trunnion.model.plan import LaunchPlan, PlannedArgument, PlannedLaunch
 
 __all__ = [
     "ParameterBuffer",
     "emit_geometry",
-    "emit_values",
+    "geometry_exprs",
     "launch_condition",
     "packed_values",
-    "reader_condition",
+    "readers_condition",
+    "when",
 ]
 
 _AXES = "xyz"
@@ -54,16 +66,22 @@ class ParameterBuffer:
                 continue
             offset = -(-end // parameter.alignment) * parameter.alignment
             codes += f"{offset - end}x" if offset > end else ""
-            codes += (
-                _POINTER if isinstance(argument, PointerArgument) else _dtype_of(plan, argument).struct_code
-            )
+            codes += _code(plan, argument)
             offsets.append(offset)
             end = offset + parameter.size
         return cls(tuple(offsets), end, codes)
 
 
-def _dtype_of(plan: LaunchPlan, argument: ScalarArgument | ExprArgument) -> DType:
-    return plan.scalars[argument.scalar].dtype if isinstance(argument, ScalarArgument) else argument.dtype
+def _code(plan: LaunchPlan, argument: PlannedArgument) -> str:
+    """Return the code of the ``struct`` module under which an argument travels."""
+    match argument:
+        case ScalarArgument(scalar):
+            return plan.scalars[scalar].dtype.struct_code
+        case StructArgument(struct):
+            return f"{plan.structs[struct].nbytes}s"
+        case ExprArgument():
+            return argument.dtype.struct_code
+    return _POINTER
 
 
 def packed_values(plan: LaunchPlan, launch: PlannedLaunch) -> list[str]:
@@ -71,25 +89,35 @@ def packed_values(plan: LaunchPlan, launch: PlannedLaunch) -> list[str]:
     values = []
     for ordinal, argument in enumerate(launch.args):
         match argument:
-            case PointerArgument(tensor):
-                values.append(f"p{tensor}")
+            case PointerArgument(memory):
+                values.append(f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}")
             case ScalarArgument(scalar):
-                text = f"s{scalar}"
-                values.append(
-                    f"bfloat16_bits({text})" if plan.scalars[scalar].dtype.name == "bfloat16" else text
-                )
+                values += _scalar_values(plan, scalar)
+            case AddressArgument(pointer):
+                values.append(f"a{pointer}")
+            case StructArgument(struct):
+                values.append(f"u{struct}")
             case ExprArgument():
-                values.append(f"e{launch.index}_{ordinal}")
+                value = argument.value
+                values.append(str(value.value) if isinstance(value, Const) else f"e{launch.index}_{ordinal}")
             case MapArgument():
                 pass
     return values
 
 
+def _scalar_values(plan: LaunchPlan, scalar: int) -> list[str]:
+    kind = plan.scalars[scalar].dtype
+    if kind.kind is Kind.COMPLEX:
+        return [f"s{scalar}_re", f"s{scalar}_im"]
+    return [f"bfloat16_bits(s{scalar})" if kind.name == "bfloat16" else f"s{scalar}"]
+
+
 def launch_condition(launch: PlannedLaunch) -> str:
-    """Return the condition under which a launch happens at all: no extent of its grid is 0."""
-    if any(extent == Const(0) for extent in launch.grid):
+    """Return the condition under which a launch happens at all: its own, and no extent of its grid is 0."""
+    if any(extent == Const(0) for extent in launch.grid) or launch.when == Const(0):
         return "False"
-    names = [
+    names = [] if launch.when is None or isinstance(launch.when, Const) else [f"c{launch.index}"]
+    names += [
         f"g{launch.index}_{axis}"
         for axis, extent in zip(_AXES, launch.grid, strict=True)
         if not isinstance(extent, Const) and extent.bounds.low <= 0
@@ -97,25 +125,69 @@ def launch_condition(launch: PlannedLaunch) -> str:
     return f"({' and '.join(names)})" if names else "True"
 
 
-def reader_condition(plan: LaunchPlan, encode: Encode) -> str:
-    """Return the condition under which some launch reads a map."""
-    conditions = [launch_condition(plan.launches[reader]) for reader in encode.readers]
-    return "True" if "True" in conditions else " or ".join(conditions)
+def readers_condition(plan: LaunchPlan, readers: tuple[int, ...]) -> str:
+    """Return the condition under which one of some launches happens."""
+    conditions = dict.fromkeys(launch_condition(plan.launches[reader]) for reader in readers)
+    return "True" if "True" in conditions else " or ".join(conditions) or "False"
+
+
+@contextmanager
+def when(out: SourceWriter, condition: str) -> Iterator[None]:
+    """Indent the body under a condition, unless it always holds."""
+    if condition == "True":
+        yield
+    else:
+        with out.block(f"if {condition}:"):
+            yield
+
+
+def geometry_exprs(launch: PlannedLaunch) -> list[Expr]:
+    """Return every expression that decides whether and in what shape a launch happens."""
+    exprs = [*launch.grid, *launch.block, launch.dynamic_smem_bytes]
+    return exprs if launch.when is None else [launch.when, *exprs]
 
 
 def emit_geometry(out: SourceWriter, plan: LaunchPlan, launch: PlannedLaunch, printer: ExprPrinter) -> None:
-    """Write the lines that compute and check a launch's grid, block and shared memory."""
+    """Write the lines that compute and check a launch's condition, grid, block and shared memory.
+
+    Of a launch whose condition does not hold nothing else is computed.
+    """
+    if launch.when is None or isinstance(launch.when, Const):
+        if launch.when != Const(0):
+            _emit_shape(out, plan, launch, printer)
+        return
+    variable = f"c{launch.index}"
+    out.line(f"{variable} = {printer.text(launch.when)}")
+    if geometry_exprs(launch)[1:] != [one for one in geometry_exprs(launch)[1:] if isinstance(one, Const)]:
+        with out.block(f"if {variable}:"):
+            _emit_shape(out, plan, launch, printer)
+
+
+def _emit_shape(out: SourceWriter, plan: LaunchPlan, launch: PlannedLaunch, printer: ExprPrinter) -> None:
     kernel = python_string(plan.kernels[launch.kernel].name)
+    # The preferred cluster divides the grid too, and is a multiple of the cluster.
+    clusters = launch.attribute("preferred_cluster") or launch.attribute("cluster") or (1, 1, 1)
     for position, extent in enumerate(launch.grid):
         if not isinstance(extent, Const):
             variable = f"g{launch.index}_{_AXES[position]}"
             out.line(f"{variable} = {printer.text(extent)}")
             _emit_limits(out, extent, variable, (0, MAX_GRID[position]), f"grid_error({kernel}, {position}")
+            if clusters[position] > 1:
+                with out.block(f"if {variable} % {clusters[position]}:"):
+                    out.line(f"raise cluster_error({kernel}, {position}, {variable}, {clusters[position]})")
     sizes = [extent for extent in (*launch.block, launch.dynamic_smem_bytes) if not isinstance(extent, Const)]
-    if not sizes:
-        return
-    with out.block(f"if {launch_condition(launch)}:"):
-        _emit_sizes(out, launch, kernel, printer)
+    names = [
+        f"{kind}{launch.index}_{axis}"
+        for kind, dims in (("g", launch.grid), ("b", launch.block))
+        for axis, extent in zip(_AXES, dims, strict=True)
+        if not isinstance(extent, Const)
+    ]
+    names += [] if isinstance(launch.dynamic_smem_bytes, Const) else [f"b{launch.index}_smem"]
+    if names:
+        with when(out, launch_condition(launch)):
+            if sizes:
+                _emit_sizes(out, launch, kernel, printer)
+            out.line(f"j{launch.index} = {python_tuple(names)}")
 
 
 def _emit_sizes(out: SourceWriter, launch: PlannedLaunch, kernel: str, printer: ExprPrinter) -> None:
@@ -143,21 +215,3 @@ def _emit_limits(out: SourceWriter, expr: Expr, variable: str, limits: tuple[int
         return
     with out.block(f"if not {low} <= {variable} <= {high}:"):
         out.line(f"raise {error}, {variable}, {high})")
-
-
-def emit_values(out: SourceWriter, plan: LaunchPlan, printer: ExprPrinter) -> None:
-    """Write the lines that compute every integer argument and every number of every map."""
-    for launch in plan.launches:
-        exprs = [(i, a.value) for i, a in enumerate(launch.args) if isinstance(a, ExprArgument)]
-        if exprs:
-            with out.block(f"if {launch_condition(launch)}:"):
-                out.lines(*(f"e{launch.index}_{ordinal} = {printer.text(value)}" for ordinal, value in exprs))
-    for encode in plan.encodes:
-        with out.block(f"if {reader_condition(plan, encode)}:"):
-            index = encode.index
-            out.line(f"k{index}_offset = {printer.text(encode.offset_bytes)}")
-            out.line(f"k{index}_dims = {python_tuple([printer.text(extent) for extent in encode.dims])}")
-            out.line(
-                f"k{index}_strides = {python_tuple([printer.text(stride) for stride in encode.strides])}"
-            )
-            out.line(f"k{index}_inner = {printer.text(encode.innermost_stride)}")

@@ -3,32 +3,61 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import DriverError, TensorMapError, shorten
-from trunnion.model.tensormap_rules import TiledFields, broken_rules
+from trunnion.model.tensormap_rules import Im2colFields, TiledFields, broken_rules
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trunnion.codegen.python.facade import DriverFacade, EncodedMap
 
-__all__ = ["MapSpec", "TiledEncoder"]
+__all__ = ["Im2colSpec", "MapEncoder", "MapLayout", "MapSpec", "TiledSpec"]
 
+_MOST_LAYOUTS = 16
 _MOST_KEPT = 64
-"""Encoded maps kept for one map of a program; 64 of them take 8 KiB."""
+"""Encoded maps kept for one layout of one map; 64 of them take 8 KiB."""
+_BITS_OF_BYTE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TiledSpec:
+    """What only ``cuTensorMapEncodeTiled`` is given."""
+
+    box: tuple[int, ...]
+    """Elements of the box along each dimension."""
+
+
+@dataclass(frozen=True, slots=True)
+class Im2colSpec:
+    """What only ``cuTensorMapEncodeIm2col`` is given."""
+
+    lower: tuple[int, ...]
+    """The lower corner of the box of base pixels, along W, H, D."""
+
+    upper: tuple[int, ...]
+    """The upper corner of the box of base pixels, along W, H, D."""
+
+    channels_per_pixel: int
+    """Channels that are read of each pixel."""
+
+    pixels_per_column: int
+    """Pixels that one load reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapSpec:
     """What is known of a tensor map before any call, in the driver's order."""
 
-    itemsize: int
-    """Bytes of one element."""
+    mode: TiledSpec | Im2colSpec
+    """Which of the two calls, and what only that one takes."""
+
+    element_bits: int
+    """Bits of one element."""
 
     dtype_code: int
     """``CUtensorMapDataType``."""
-
-    box: tuple[int, ...]
-    """Elements of the box along each dimension."""
 
     element_strides: tuple[int, ...]
     """Every how many elements one is taken."""
@@ -46,10 +75,25 @@ class MapSpec:
     """``CUtensorMapFloatOOBfill``."""
 
     name: str
-    """The tensor's name, for messages."""
+    """The tensor's or the workspace's name, for messages."""
 
 
-class TiledEncoder:
+class MapLayout:
+    """One layout of a map on one device, and the maps that were encoded for it, by address."""
+
+    __slots__ = ("device", "dims", "innermost_stride", "kept", "strides")
+
+    def __init__(
+        self, device: int, dims: tuple[int, ...], strides: tuple[int, ...], innermost_stride: int
+    ) -> None:
+        self.device = device
+        self.dims = dims
+        self.strides = strides
+        self.innermost_stride = innermost_stride
+        self.kept: dict[int, EncodedMap] = {}
+
+
+class MapEncoder:
     """Encode one map of a program, for any address and any extents.
 
     An encoded map depends on nothing but its arguments, so it is kept under all of them, the device included; it
@@ -61,37 +105,85 @@ class TiledEncoder:
         What is the same in every call.
     facade
         The driver.
+    capability
+        Returns the compute capability of a device: some rules depend on it.
     """
 
-    __slots__ = ("_facade", "_kept", "_spec")
+    __slots__ = ("_capability", "_facade", "_layouts", "_spec")
 
-    def __init__(self, spec: MapSpec, facade: DriverFacade) -> None:
+    def __init__(
+        self, spec: MapSpec, facade: DriverFacade, capability: Callable[[int], tuple[int, int]]
+    ) -> None:
         self._spec = spec
         self._facade = facade
-        self._kept: dict[tuple[object, ...], EncodedMap] = {}
+        self._capability = capability
+        self._layouts: dict[tuple[object, ...], MapLayout] = {}
 
-    def __call__(
-        self,
-        device: int,
-        address: int,
-        dims: tuple[int, ...],
-        strides: tuple[int, ...],
-        innermost_stride: int,
-    ) -> EncodedMap:
-        """Return the map.
+    def layout(
+        self, device: int, dims: tuple[int, ...], strides: tuple[int, ...], innermost_stride: int
+    ) -> MapLayout:
+        """Return the place where the maps of one layout are kept.
 
         Parameters
         ----------
         device
             The device's ordinal.
-        address
-            The address of the map's first element, in bytes.
         dims
             Elements along each dimension, innermost first.
         strides
             Bytes between neighbours along each dimension but the innermost.
         innermost_stride
             Elements between neighbours along the innermost dimension.
+        """
+        key = (device, dims, strides, innermost_stride)
+        found = self._layouts.get(key)
+        if found is None:
+            found = MapLayout(device, dims, strides, innermost_stride)
+            if len(self._layouts) >= _MOST_LAYOUTS:
+                self._layouts.clear()
+            self._layouts[key] = found
+        return found
+
+    def within(self, layout: MapLayout, offset: int, limit: int) -> None:
+        """Check that a map lies in its memory.
+
+        Parameters
+        ----------
+        layout
+            The map's extents and strides.
+        offset
+            Bytes between the memory's first element and the map's.
+        limit
+            Bytes that the memory spans.
+
+        Raises
+        ------
+        TensorMapError
+            If it reaches beyond.
+        """
+        if 0 in layout.dims:
+            return  # a rule of its own refuses it
+        bits = self._spec.element_bits
+        last = (layout.dims[0] - 1) * layout.innermost_stride * bits
+        end = offset + -(-(last + bits) // _BITS_OF_BYTE)
+        end += sum(
+            (extent - 1) * stride for extent, stride in zip(layout.dims[1:], layout.strides, strict=True)
+        )
+        if offset < 0 or end > limit:
+            raise TensorMapError(
+                (f"the map lies within its memory (got: bytes {offset} to {end} of {limit})",),
+                field=f"tensor map over {shorten(self._spec.name)}",
+            )
+
+    def __call__(self, layout: MapLayout, address: int) -> EncodedMap:
+        """Encode the map, and keep it.
+
+        Parameters
+        ----------
+        layout
+            What `layout` returned.
+        address
+            The address of the map's first element, in bytes.
 
         Raises
         ------
@@ -100,37 +192,51 @@ class TiledEncoder:
         DriverError
             If the driver refuses for a reason that no rule states.
         """
-        key = (device, address, dims, strides, innermost_stride)
-        found = self._kept.get(key)
-        if found is None:
-            found = self._encode(address, dims, strides, innermost_stride)
-            if len(self._kept) >= _MOST_KEPT:
-                self._kept.clear()
-            self._kept[key] = found
-        return found
-
-    def _encode(
-        self, address: int, dims: tuple[int, ...], strides: tuple[int, ...], innermost_stride: int
-    ) -> EncodedMap:
-        spec = self._spec
-        fields = TiledFields(
-            address=address,
-            itemsize=spec.itemsize,
-            dtype_code=spec.dtype_code,
-            dims=dims,
-            strides=strides,
-            innermost_stride=innermost_stride,
-            box=spec.box,
-            element_strides=spec.element_strides,
-            interleave=spec.interleave,
-            swizzle=spec.swizzle,
-            oob_fill=spec.oob_fill,
-        )
-        broken = broken_rules(fields)
+        fields = self._fields(layout, address)
+        broken = broken_rules(fields, self._capability(layout.device))
         if broken:
-            raise TensorMapError(broken, field=f"tensor map over {shorten(spec.name)}")
+            raise TensorMapError(broken, field=f"tensor map over {shorten(self._spec.name)}")
         try:
-            return self._facade.encode_tiled(fields, spec.l2_promotion)
+            encoded = self._encode(layout.device, fields)
         except DriverError as error:
-            error.add_note(f"tensor map over {shorten(spec.name)}: {fields}")
+            error.add_note(f"tensor map over {shorten(self._spec.name)}: {fields}")
             raise
+        if len(layout.kept) >= _MOST_KEPT:
+            layout.kept.clear()
+        layout.kept[address] = encoded
+        return encoded
+
+    def _encode(self, device: int, fields: TiledFields | Im2colFields) -> EncodedMap:
+        entered = self._facade.enter(device)
+        try:
+            if isinstance(fields, TiledFields):
+                return self._facade.encode_tiled(fields, self._spec.l2_promotion)
+            return self._facade.encode_im2col(fields, self._spec.l2_promotion)
+        finally:
+            if entered:
+                self._facade.leave()
+
+    def _fields(self, layout: MapLayout, address: int) -> TiledFields | Im2colFields:
+        spec = self._spec
+        common: dict[str, Any] = {
+            "address": address,
+            "element_bits": spec.element_bits,
+            "dtype_code": spec.dtype_code,
+            "dims": layout.dims,
+            "strides": layout.strides,
+            "innermost_stride": layout.innermost_stride,
+            "element_strides": spec.element_strides,
+            "interleave": spec.interleave,
+            "swizzle": spec.swizzle,
+            "oob_fill": spec.oob_fill,
+        }
+        if isinstance(spec.mode, TiledSpec):
+            return TiledFields(box=spec.mode.box, **common)
+        mode = spec.mode
+        return Im2colFields(
+            lower=mode.lower,
+            upper=mode.upper,
+            channels_per_pixel=mode.channels_per_pixel,
+            pixels_per_column=mode.pixels_per_column,
+            **common,
+        )

@@ -6,28 +6,25 @@ None of them is on the path of a correct call, but for `fits`, `divisor` and `in
 
 from __future__ import annotations
 
-import math
-import numbers
-import operator
-import struct
-from typing import Any
+from typing import Any, Final, NoReturn
 
 from trunnion.errors import (
     ArgumentError,
     ArgumentTypeError,
     ArgumentValueError,
     ExprError,
+    UnboundSymbolError,
     shorten,
 )
-from trunnion.model.fields import describe
 from trunnion.model.interval import INT64_MAX, INT64_MIN
 from trunnion.model.launch import MAX_THREADS
 
 __all__ = [
+    "ABSENT",
+    "absent_error",
     "alignment_error",
-    "bfloat16_bits",
     "block_error",
-    "boolean",
+    "cluster_error",
     "condition_error",
     "count_error",
     "divisor",
@@ -36,17 +33,22 @@ __all__ = [
     "fits",
     "grid_error",
     "in_range",
-    "integer",
     "layout_error",
+    "negative_error",
     "out_count_error",
     "rank_error",
-    "real",
     "smem_error",
+    "storage_error",
     "stride_error",
     "symbol_error",
+    "unbound",
+    "unreadable_error",
     "value_error",
     "wide_block_error",
 ]
+
+ABSENT: Final = object()
+"""Stands for a positional argument that the caller left out."""
 
 _AXES = "xyz"
 _MAX_SHOWN = 200  # characters of an expression in a message
@@ -94,102 +96,14 @@ def in_range(value: int, low: int, high: int, name: str) -> int:
     raise ExprError(f"the value {value} does not fit {name} ({low} to {high})")
 
 
-# Scalars ----------------------------------------------------------------------------------------------------------
-
-
-def integer(name: str, value: Any, low: int, high: int) -> int:
-    """Return an argument as an integer in range; anything with ``__index__`` will do, but not a bool or a tensor.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If it is no integer.
-    ArgumentValueError
-        If it is out of range.
-    """
-    # A tensor has __index__ too, which would wait for the device behind the caller's back.
-    if isinstance(value, bool) or hasattr(value, "data_ptr") or not hasattr(value, "__index__"):
-        raise ArgumentTypeError(name, describe(value), f"an integer, {low} to {high}")
-    try:
-        result = operator.index(value)
-    except TypeError as error:  # an array of numbers has __index__, and refuses when it is called
-        raise ArgumentTypeError(name, describe(value), f"an integer, {low} to {high}") from error
-    if not low <= result <= high:
-        raise ArgumentValueError(name, describe(result), f"an integer, {low} to {high}")
-    return result
-
-
-def real(name: str, value: Any, limit: float, dtype: str) -> float:
-    """Return an argument as a float that ``dtype`` can hold after rounding; infinities and NaN pass.
-
-    Parameters
-    ----------
-    name
-        The parameter.
-    value
-        An int or a float, or another real number.
-    limit
-        The least magnitude that would round to infinity.
-    dtype
-        For the message.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If it is no real number.
-    ArgumentValueError
-        If it is finite and too large.
-    """
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ArgumentTypeError(name, describe(value), f"a number that fits {dtype}")
-    try:
-        result = float(value)
-    except OverflowError as error:
-        raise ArgumentValueError(name, describe(value), f"a number that fits {dtype}") from error
-    # A wider float may be finite and lie beyond every double.
-    beyond = math.isinf(result) and value != result
-    if beyond or (math.isfinite(result) and abs(result) >= limit):
-        raise ArgumentValueError(name, repr(result), f"a number that fits {dtype}")
-    return result
-
-
-def boolean(name: str, value: Any) -> bool:
-    """Return an argument that must be True or False.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If it is neither.
-    """
-    if isinstance(value, bool):
-        return value
-    raise ArgumentTypeError(name, describe(value), "True or False")
-
-
-def bfloat16_bits(value: float) -> int:
-    """Return the bits of the bfloat16 nearest to a double, ties to even, rounded once.
-
-    The double is first brought to float32 by rounding to odd, which keeps the one later rounding exact
-    (Boldo and Melquiond, *When double rounding is odd*, 2005).
-    """
-    if math.isnan(value):
-        return 0x7FC0
-    if math.isinf(value):
-        return 0x7F80 if value > 0 else 0xFF80
-    (bits,) = struct.unpack("<I", struct.pack("<f", value))
-    (single,) = struct.unpack("<f", struct.pack("<f", value))
-    if single != value:
-        bits = (bits - (abs(single) > abs(value))) | 1
-    return (int(bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
-
-
 # Arguments --------------------------------------------------------------------------------------------------------
 
 
 def count_error(args: tuple[Any, ...], names: tuple[str, ...]) -> ArgumentError:
     """Return the error of a call with the wrong number of arguments."""
     wanted = ", ".join(shorten(name) for name in names) or "none"
-    return ArgumentTypeError("", f"{len(args)} arguments", f"{len(names)} ({wanted})")
+    given = sum(argument is not ABSENT for argument in args)
+    return ArgumentTypeError("", f"{given} arguments", f"{len(names)} ({wanted})")
 
 
 def out_count_error(out: Any, names: tuple[str, ...]) -> ArgumentError:
@@ -241,6 +155,12 @@ def alignment_error(name: str, address: int, alignment: int) -> ArgumentError:
     return ArgumentValueError(name, f"address {address:#x}", f"a multiple of {alignment} bytes")
 
 
+def storage_error(name: str, room: int, spanned: int) -> ArgumentError:
+    """Return the error of a tensor whose elements reach beyond its storage."""
+    expected = f"room for the {spanned} bytes that its elements span"
+    return ArgumentValueError(name, f"a storage with room for {room} bytes", expected)
+
+
 def symbol_error(name: str, place: str, got: int, allowed: str) -> ArgumentError:
     """Return the error of a symbol's value that its declaration does not allow."""
     return ArgumentValueError(name, f"{got} for {place}", allowed)
@@ -277,3 +197,62 @@ def smem_error(kernel: str, got: int, limit: int) -> ArgumentError:
     return ArgumentValueError(
         "", f"{got} bytes of shared memory for kernel {shorten(kernel)}", f"0 to {limit}"
     )
+
+
+def cluster_error(kernel: str, axis: int, got: int, cluster: int) -> ArgumentError:
+    """Return the error of a grid that does not consist of whole clusters."""
+    return ArgumentValueError(
+        "",
+        f"a grid of {got} blocks along {_AXES[axis]} for kernel {shorten(kernel)}",
+        f"a multiple of the cluster's {cluster}",
+    )
+
+
+def negative_error(name: str, axis: int, got: int) -> ArgumentError:
+    """Return the error of memory that would have a negative extent."""
+    return ArgumentValueError(name, f"extent {got} along dimension {axis}", "at least 0")
+
+
+def absent_error(name: str, reader: str) -> ArgumentError:
+    """Return the error of a tensor that the call leaves out although something that launches reads it."""
+    return ArgumentTypeError(name, "None", f"a tensor: {reader} reads it in this call")
+
+
+def unreadable_error(
+    names: tuple[str, ...], tensors: tuple[Any, ...], error: RuntimeError
+) -> ArgumentTypeError:
+    """Return the error of tensors one of which would not say what it is, or where it lies."""
+    said = (str(error).splitlines() or [""])[0]
+    name, kind = next(
+        (
+            (name, type(tensor).__name__)
+            for name, tensor in zip(names, tensors, strict=True)
+            if _refuses(tensor)
+        ),
+        ("", "a tensor"),
+    )
+    return ArgumentTypeError(name, f"{kind} that refuses: {said[:_MAX_SHOWN]}", "a dense tensor in memory")
+
+
+def _refuses(tensor: Any) -> bool:
+    """Whether a tensor will not say what a launcher asks."""
+    try:
+        return tensor is not None and not (
+            tensor.shape,
+            tensor.stride(),
+            tensor.is_contiguous(),
+            tensor.data_ptr(),
+        )
+    except RuntimeError:
+        return True
+
+
+def unbound(symbol: str, places: tuple[str, ...]) -> NoReturn:
+    """Raise the error of a symbol that no tensor of the call shows.
+
+    Raises
+    ------
+    UnboundSymbolError
+        Always.
+    """
+    raise UnboundSymbolError(symbol, places)

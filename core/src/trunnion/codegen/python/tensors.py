@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from trunnion.arguments import spanned_bytes
 from trunnion.codegen.python import support
+from trunnion.codegen.python.scalars import integer
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError
 from trunnion.model.dtypes import dtype
 
@@ -12,6 +15,8 @@ if TYPE_CHECKING:
     from trunnion.contract.runtime import Runtime
 
 __all__ = ["TensorChecks"]
+
+_MOST_GOOD = 1024
 
 
 class TensorChecks:
@@ -30,8 +35,11 @@ class TensorChecks:
         self.device_count = device_count
         self.tensor_type = runtime.tensor_type
         self.strided = runtime.strided
+        self.data_ptr = runtime.tensor_type.data_ptr  # type: ignore[attr-defined]  # every tensor has the method
+        self._good: dict[int, set[int]] = {}
         self.current_stream = runtime.current_stream_getter()
         self.allocate = runtime.allocate
+        self.byte = self.dtype("uint8")
 
     def dtype(self, name: str) -> Any:
         """Return the library's object for an element type."""
@@ -53,8 +61,35 @@ class TensorChecks:
             )
             raise ArgumentTypeError(name, f"{type(value).__name__} with no memory of its own", expected)
 
+    def check_storage(self, names: tuple[str, ...], tensors: tuple[Any, ...]) -> None:
+        """Accept tensors whose elements all lie in their storages.
+
+        Raises
+        ------
+        ArgumentError
+            If one reaches beyond, or has no storage.
+        """
+        for name, tensor in zip(names, tensors, strict=True):
+            if tensor is not None:
+                try:
+                    spanned = spanned_bytes(tensor)
+                    room = self.runtime.room(tensor) if spanned else 0
+                except RuntimeError as error:
+                    raise support.unreadable_error((name,), (tensor,), error) from error
+                if room < spanned and tensor.data_ptr():  # no address at all is another error
+                    raise support.storage_error(name, room, spanned)
+
     def check_device(self, names: tuple[str, ...], tensors: tuple[Any, ...], given: int | None) -> int:
         """Return the ordinal of the device that a call runs on.
+
+        Parameters
+        ----------
+        names
+            The tensors' names.
+        tensors
+            The tensors of the call; None for one that it leaves out.
+        given
+            What the call says under ``device=``.
 
         Raises
         ------
@@ -63,20 +98,21 @@ class TensorChecks:
         DeviceRequirementError
             If there is neither a tensor nor a ``device=``.
         """
-        if not tensors:
+        live = [pair for pair in zip(names, tensors, strict=True) if pair[1] is not None]
+        if not live:
             if given is None:
                 raise DeviceRequirementError("a device", "a call with no tensor", "pass device=")
             return self.check_ordinal(given)
-        for name, tensor in zip(names, tensors, strict=True):
+        for name, tensor in live:
             if not self.runtime.presents_device(tensor):
                 raise ArgumentValueError(name, f"a tensor on {tensor.device}", "a tensor on a CUDA device")
-        first = tensors[0].get_device()
-        for name, tensor in zip(names, tensors, strict=True):
+        first = live[0][1].get_device()
+        for name, tensor in live:
             if tensor.get_device() != first:
                 raise ArgumentValueError(
                     name,
                     f"a tensor on device {tensor.get_device()}",
-                    f"device {first}, where {names[0]!a} lies",
+                    f"device {first}, where {live[0][0]!a} lies",
                 )
         if given is not None and given != first:
             raise ArgumentValueError("device", str(given), f"{first}, where the tensors lie")
@@ -90,31 +126,70 @@ class TensorChecks:
         ArgumentValueError
             If there is no such device.
         """
-        return support.integer("device", device, 0, self.device_count - 1)
+        return integer("device", device, 0, self.device_count - 1)
+
+    def good_addresses(self, alignment: int) -> set[int]:
+        """Return the addresses that are known to be no null and aligned so: looking one up is less than judging it."""
+        return self._good.setdefault(alignment, set())
 
     def check_pointer(self, name: str, tensor: Any, address: int, alignment: int) -> None:
-        """Accept an address that looked wrong, if the tensor has no elements.
+        """Accept an address that is aligned and that the tensor's storage reaches, or of a tensor without elements.
+
+        A storage that shrinks moves, as a rule, so a new address is when to ask for its size again.
 
         Raises
         ------
-        ArgumentValueError
-            If it has.
+        ArgumentError
+            If it is neither.
         """
+        if address and address % alignment == 0:
+            self.check_storage((name,), (tensor,))
+            good = self.good_addresses(alignment)
+            if len(good) >= _MOST_GOOD:
+                good.clear()
+            good.add(address)
+            return
         if tensor.numel() == 0:
             return
         if not address:
             raise ArgumentTypeError(name, "a tensor with a null address", "a tensor in memory")
         raise support.alignment_error(name, address, alignment)
 
-    def check_output(self, name: str, tensor: Any, wanted: OutputWanted) -> None:
-        """Accept a tensor that the caller gives for an output.
+    def check_outputs(self, out: Any, wanted: tuple[OutputWanted, ...], device: int) -> None:
+        """Accept the tensors that the caller gives for the outputs.
+
+        Parameters
+        ----------
+        out
+            The tensors.
+        wanted
+            For each output its name, its shape, its element type and its alignment.
+        device
+            The device's ordinal.
 
         Raises
         ------
         ArgumentError
-            If it does not fit; the output is named.
+            If one does not fit, or two overlap; the output is named.
         """
-        shape, kind, alignment, device = wanted
+        names = tuple(row[0] for row in wanted)
+        if len(out) != len(wanted):
+            raise support.out_count_error(out, names)
+        for tensor, row in zip(out, wanted, strict=True):
+            try:
+                self._check_output(tensor, row, device)
+            except RuntimeError as error:
+                raise support.unreadable_error((row[0],), (tensor,), error) from error
+        spans = [
+            (t.data_ptr(), t.numel() * t.element_size(), name) for t, name in zip(out, names, strict=True)
+        ]
+        spans = sorted(span for span in spans if span[1])
+        for (start, nbytes, name), (other, _, second) in pairwise(spans):
+            if other < start + nbytes:
+                raise ArgumentValueError(second, f"memory that {name!a} also lies in", "memory of its own")
+
+    def _check_output(self, tensor: Any, wanted: OutputWanted, device: int) -> None:
+        name, shape, kind, alignment = wanted
         elsewhere = isinstance(tensor, self.tensor_type) and not self.runtime.presents_device(tensor)
         if elsewhere:
             raise ArgumentValueError(name, f"a tensor on {tensor.device}", f"CUDA device {device}")
@@ -130,10 +205,11 @@ class TensorChecks:
             raise ArgumentValueError(name, f"a tensor on {tensor.device}", f"CUDA device {device}")
         if not tensor.is_contiguous():
             raise support.layout_error(name, tensor)
+        self.check_storage((name,), (tensor,))
         address = tensor.data_ptr()
         if not address or address % alignment:
             self.check_pointer(name, tensor, address, alignment)
 
 
-OutputWanted = tuple[tuple[int, ...], Any, int, int]
-"""Shape, element type, alignment in bytes, device."""
+OutputWanted = tuple[str, tuple[int, ...], Any, int]
+"""Name, shape, element type, alignment in bytes."""

@@ -1,0 +1,385 @@
+"""`Context`: what a generated launcher finds under ``context``, hoisted once into variables of its closure."""
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trunnion.codegen.python.facade import GoneFacade
+from trunnion.codegen.python.frames import FramePool
+from trunnion.codegen.python.maps import MapEncoder
+from trunnion.codegen.python.recall import Recall
+from trunnion.codegen.python.tensors import TensorChecks
+from trunnion.codegen.python.windows import ProgramWindows, SetAsideWarning
+from trunnion.errors import (
+    ArgumentValueError,
+    CaptureError,
+    DeviceRequirementError,
+    DriverError,
+    LifecycleError,
+    shorten,
+)
+from trunnion.model.interval import INT64_MAX
+from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER_BLOCKS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from trunnion.codegen.python.facade import DriverFacade, LaunchSpec
+    from trunnion.codegen.python.frames import Frame
+    from trunnion.codegen.python.maps import MapSpec
+    from trunnion.contract.runtime import Runtime
+
+__all__ = ["Context", "DeviceState", "Parts"]
+
+# CUdevice_attribute and CUfunction_attribute (CUDA Driver API, "Data types used by CUDA driver").
+_CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
+_MAX_BLOCK_SMEM = 97
+_MAX_DYNAMIC_SMEM = 8
+_NON_PORTABLE_CLUSTER = 14
+_INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
+_CLUSTERS = (4, 11)  # CUlaunchAttributeID: the cluster, and the preferred one
+_FIRST_STREAM = 3  # below: the driver's own streams, which belong to the current context
+_ALLOCATOR_ALIGNMENT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a context is made of."""
+
+    launches: tuple[LaunchSpec, ...]
+    """``LAUNCHES``."""
+
+    encodes: tuple[MapSpec, ...]
+    """``ENCODES``."""
+
+    facade: DriverFacade
+    """The driver."""
+
+    runtime: Runtime
+    """The tensor library."""
+
+
+class DeviceState:
+    """What was done for one device."""
+
+    __slots__ = ("set_aside", "smem")
+
+    def __init__(self, kernels: int) -> None:
+        self.smem = [0] * kernels
+        """The dynamic shared memory that each kernel is allowed, in bytes."""
+        self.set_aside = 0
+        """The bytes of the L2 cache that were set aside for the program's windows."""
+
+
+class Context(TensorChecks):
+    """What a launcher finds.
+
+    Parameters
+    ----------
+    parts
+        What it is made of.
+    image
+        The device image.
+    symbols
+        The exact name of each kernel, in the plan's order.
+
+    Raises
+    ------
+    DriverError
+        If the driver refuses the image.
+    """
+
+    def __init__(self, parts: Parts, image: bytes, symbols: Sequence[str]) -> None:
+        facade = parts.facade
+        super().__init__(parts.runtime, facade.device_count())
+        self.facade = facade
+        self.enter, self.leave, self.fill = facade.enter, facade.leave, facade.fill
+        self.specs = parts.launches
+        self.windows = ProgramWindows(parts.launches, facade)
+        self.window_bytes = self.windows.length
+        self.pool = FramePool(parts.launches, facade)
+        self.pop, self.push = self.pool.free.pop, self.pool.free.append
+        self.new_frame, self.forsake = self.pool.new, self.pool.forsake
+        self.remember = Recall(parts.runtime.guard)
+        self.several = self.device_count > 1
+        self.sets_aside = any(spec.window is not None for spec in self.specs)
+        self.lock = threading.RLock()
+        self.closed_because = ""
+        self.symbols = tuple(symbols)
+        self.library = facade.load(image)
+        with ExitStack() as undo:
+            undo.callback(facade.unload, self.library)
+            self.kernels = [facade.kernel(self.library, symbol) for symbol in symbols]
+            undo.pop_all()
+        self.encoders = [MapEncoder(spec, facade, self.capability) for spec in parts.encodes]
+        self.states: list[DeviceState | None] = [None] * self.device_count
+        """What was done for each device; None: nothing yet, or the program was closed."""
+
+    def private_frame(self) -> Frame:
+        """Return a frame for a bound launch."""
+        return self.pool.private()
+
+    # Devices ---------------------------------------------------------------------------------------------------
+
+    def capability(self, device: int) -> tuple[int, int]:
+        """Return the compute capability of a device."""
+        attribute = self.facade.device_attribute
+        return attribute(device, _CAPABILITY_MAJOR), attribute(device, _CAPABILITY_MINOR)
+
+    def preload(self, device: int, stream: int | None = None) -> DeviceState:
+        """Prepare a device and return its state; called by a launcher that finds none.
+
+        Parameters
+        ----------
+        device
+            The device's ordinal.
+        stream
+            The stream of the launch that asks; None: nobody launches.
+
+        Raises
+        ------
+        LifecycleError
+            If the program was closed, or the process forked.
+        CaptureError
+            If a launch asks that is being captured.
+        DeviceRequirementError
+            If the driver is too old for an attribute of a launch.
+        """
+        with self.lock:
+            if self.closed_because:
+                raise LifecycleError(self.closed_because)
+            state = self.states[device]
+            if state is not None:
+                return state
+            with self._entered(device):
+                if stream is not None and self.facade.stream_state(stream).capturing:
+                    raise CaptureError(
+                        f"the program was not prepared for device {device}, and its stream is being captured: "
+                        f"call preload({device}) before the capture"
+                    )
+                state = DeviceState(len(self.kernels))
+                for spec in self.specs:
+                    self._prepare(state, device, spec)
+                self.states[device] = state
+            return state
+
+    def prepare(self, device: int) -> None:
+        """Do all for a device that can be done before the first call: `preload`, and cache for windows of known length.
+
+        Errors are those of `preload`.
+        """
+        with self.lock:
+            state, nbytes = self.preload(device), self.windows.known(device)
+            if nbytes > state.set_aside:
+                with self._entered(device):
+                    self.windows.request(device, self, nbytes)
+                state.set_aside = nbytes
+
+    @contextmanager
+    def _entered(self, device: int) -> Iterator[None]:
+        entered = self.facade.enter(device)
+        try:
+            yield
+        finally:
+            if entered:
+                self.facade.leave()
+
+    def _prepare(self, state: DeviceState, device: int, spec: LaunchSpec) -> None:
+        self._check_attributes(spec)
+        self._allow(state, device, spec.kernel, spec.dynamic_smem_bytes or 0)
+        clusters = [values for attribute, values in spec.attributes if attribute in _CLUSTERS]
+        blocks = max(map(math.prod, clusters), default=1)
+        if blocks > PORTABLE_CLUSTER_BLOCKS:
+            self.facade.set_kernel_attribute(self.kernels[spec.kernel], device, _NON_PORTABLE_CLUSTER, 1)
+
+    def _check_attributes(self, spec: LaunchSpec) -> None:
+        if not spec.attributes:
+            return
+        version = self.facade.driver_version()
+        given = dict(spec.attributes)
+        for row in LAUNCH_ATTRIBUTES:
+            if row.id in given and version < row.cuda_version:
+                raise DeviceRequirementError(
+                    f"CUDA {_version(row.cuda_version)} for the launch attribute {row.field}",
+                    f"a driver for CUDA {_version(version)}",
+                    "update the driver, or leave the attribute out",
+                )
+
+    def raise_dynamic_smem(self, device: int, kernel: int, nbytes: int) -> None:
+        """Allow a kernel more dynamic shared memory than any call before needed.
+
+        Raises
+        ------
+        LifecycleError
+            If the program was closed meanwhile.
+        """
+        with self.lock:
+            self._allow(self.preload(device), device, kernel, nbytes)
+
+    def _allow(self, state: DeviceState, device: int, kernel: int, nbytes: int) -> None:
+        """Raise a kernel's limit, never lower it.
+
+        How much a kernel has without asking depends on its static shared memory (``cuKernelSetAttribute``: the sum of
+        both is limited), so it always asks. Two names of a program may be one kernel: they share the limit.
+
+        Raises
+        ------
+        DeviceRequirementError
+            If the device allows less.
+        """
+        if nbytes > state.smem[kernel]:
+            try:
+                self.facade.set_kernel_attribute(self.kernels[kernel], device, _MAX_DYNAMIC_SMEM, nbytes)
+            except DriverError as error:
+                if error.code != _INVALID_VALUE:
+                    raise
+                most = self.facade.device_attribute(device, _MAX_BLOCK_SMEM)
+                raise DeviceRequirementError(
+                    f"{nbytes} bytes of dynamic shared memory for kernel {shorten(self.symbols[kernel])}",
+                    f"device {device}, which allows a block {most} bytes, static ones included",
+                ) from error
+            for alias, symbol in enumerate(self.symbols):
+                if symbol == self.symbols[kernel]:
+                    state.smem[alias] = nbytes
+
+    # Streams ---------------------------------------------------------------------------------------------------
+
+    def check_stream(self, stream: int, device: int) -> None:
+        """Refuse a stream that the caller names and that belongs to another device than the tensors.
+
+        Raises
+        ------
+        ArgumentValueError
+            If it does.
+        """
+        if stream < _FIRST_STREAM or not self.several:
+            return
+        found = self.facade.stream_state(stream).device
+        if found != device:
+            raise ArgumentValueError(
+                "stream", f"a stream of device {found}", f"one of device {device}, where the tensors lie"
+            )
+
+    def refuse_capture(self, stream: int, device: int) -> None:
+        """Refuse a call that waits for its own kernel, if its stream is being captured.
+
+        Raises
+        ------
+        CaptureError
+            If it is.
+        """
+        with self._entered(device):
+            if self.facade.stream_state(stream).capturing:
+                raise CaptureError(
+                    "a window with policy 'stream' cannot be captured, because the call waits for its kernel; "
+                    "use policy 'launch'"
+                )
+
+    # Memory ----------------------------------------------------------------------------------------------------
+
+    def workspace(self, name: str, nbytes: int, alignment: int, where: tuple[int, int]) -> tuple[Any, int]:
+        """Allocate bytes under a stream; return what holds them, and the address of the first aligned one.
+
+        Parameters
+        ----------
+        name
+            The workspace's name, for messages.
+        nbytes
+            How many.
+        alignment
+            Bytes that the address is a multiple of.
+        where
+            The device and the stream.
+
+        Raises
+        ------
+        ArgumentValueError
+            If no memory is that large.
+        """
+        if not nbytes:
+            return None, 0
+        device, stream = where
+        spare = alignment if alignment > _ALLOCATOR_ALIGNMENT else 0
+        if nbytes + spare > INT64_MAX:
+            raise ArgumentValueError(name, f"arguments that ask for {nbytes} bytes of it", "fewer than 2**63")
+        held = self.allocate((nbytes + spare,), self.byte, device, stream)
+        address = held.data_ptr()
+        aligned = address + -address % alignment
+        if aligned - address > spare:
+            self.check_pointer(name, held, address, alignment)
+        return held, aligned
+
+    # Windows ---------------------------------------------------------------------------------------------------
+
+    def set_aside(self, launch: int, device: int, stream: int, nbytes: int) -> None:
+        """Set cache aside for a launch's window, whose hits persist.
+
+        While its stream is being captured that cannot be done: the launch is captured with its window, and persists in
+        what is set aside already.
+
+        Raises
+        ------
+        LifecycleError
+            If the program was closed meanwhile.
+        """
+        with self.lock:
+            state = self.preload(device, stream)
+            with self._entered(device):
+                if self.facade.stream_state(stream).capturing:
+                    kernel = shorten(self.symbols[self.specs[launch].kernel])
+                    text = (
+                        f"no cache was set aside for a window of {nbytes} bytes of kernel {kernel}, because its stream "
+                        f"is being captured (this program asked for {state.set_aside}); call it once before"
+                    )
+                    warnings.warn(text, SetAsideWarning, stacklevel=2)
+                    return
+                self.windows.request(device, self, nbytes)
+            state.set_aside = nbytes
+
+    def stream_window(
+        self, launch: int, device: int, stream: int, memory: tuple[int, int]
+    ) -> AbstractContextManager[None]:
+        """Return the context manager that holds a stream's window around a launch.
+
+        Raises
+        ------
+        CaptureError
+            If the stream is being captured.
+        """
+        self.refuse_capture(stream, device)
+        return self.windows.on_stream(launch, device, stream, memory)
+
+    # Life ------------------------------------------------------------------------------------------------------
+
+    def shut(self, reason: str) -> list[int]:
+        """Let no further call launch; return the devices that were in use."""
+        with self.lock:  # a preload under way would store its state after these were taken away
+            self.closed_because = self.closed_because or reason
+            used = [device for device, state in enumerate(self.states) if state is not None]
+            # A launcher takes its frame before it reads its device's state: after this line it finds None.
+            self.states[:] = [None] * len(self.states)
+            return used
+
+    def give_back(self, device: int) -> None:
+        """Give back the cache that was set aside on a device; if that fails, it may be asked for again."""
+        with self._entered(device):
+            self.windows.release(device, self)
+
+    def forget(self, reason: str) -> None:
+        """Refuse every call from now on, in a forked child, and ask the driver nothing."""
+        gone: Any = GoneFacade(reason)
+        self.facade = gone
+        self.windows.facade = gone
+        self.lock = threading.RLock()
+        self.pool.forget()
+        self.shut(reason)
+
+
+def _version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"

@@ -1,0 +1,110 @@
+"""What one call of a Python launcher writes into, and who is using it."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trunnion.codegen.python.facade import DriverFacade, EncodedMap, LaunchSpec
+
+__all__ = ["Frame", "FramePool", "LaunchFrame"]
+
+
+_LINE = 64  # bytes of a line of the cache
+
+
+class LaunchFrame:
+    """What one launch writes into: its parameters, their addresses, its configuration."""
+
+    __slots__ = ("address", "buffer", "config", "maps", "pointers", "shape", "stream", "window")
+
+    def __init__(self, spec: LaunchSpec, facade: DriverFacade) -> None:
+        self.buffer = _own_lines(ctypes.c_char * max(spec.nbytes, 1))
+        """The parameters' bytes, but for tensor maps."""
+        base = ctypes.addressof(self.buffer)
+        self.pointers = _own_lines(ctypes.c_void_p * max(len(spec.offsets), 1))
+        """The address of each parameter."""
+        self.pointers[: len(spec.offsets)] = [
+            None if offset is None else base + offset for offset in spec.offsets
+        ]
+        self.address = ctypes.addressof(self.pointers)
+        """The address of `pointers`, which the driver is given."""
+        self.maps: list[EncodedMap | None] = [None] * len(spec.offsets)
+        """For each parameter the tensor map whose address stands in `pointers`: as long as it does, it lives."""
+        self.config = facade.new_config(spec)
+        """The driver's configuration, filled as far as it is known."""
+        self.shape: tuple[int, ...] | None = None
+        """The numbers of grid, block and shared memory that stand in `config`, as far as a call decides them."""
+        self.stream: int | None = None
+        """The stream that stands in `config`."""
+        self.window: tuple[int, int] | None = None
+        """The window's range that stands in `config`."""
+
+
+def _own_lines(kind: Any) -> Any:
+    """Return a zeroed ctypes object that shares no line of the processor's cache with anything else."""
+    storage = ctypes.create_string_buffer(-(-ctypes.sizeof(kind) // _LINE) * _LINE + _LINE)
+    return kind.from_buffer(storage, -ctypes.addressof(storage) % _LINE)
+
+
+class Frame:
+    """Everything that one call writes into. A call takes one for itself, so calls may nest and run at once."""
+
+    __slots__ = ("__weakref__", "launches")
+
+    def __init__(self, specs: Sequence[LaunchSpec], facade: DriverFacade) -> None:
+        self.launches = tuple(LaunchFrame(spec, facade) for spec in specs)
+
+
+class FramePool:
+    """The frames of one program: those in `free` are in nobody's hands, every other one is in a call's.
+
+    ``free.pop()`` and ``free.append()`` are one step each for every thread, so a launcher takes and gives back frames
+    without a lock. A frame that is lost on the way (an interrupt between two instructions) is collected, and holds
+    nobody up.
+
+    Parameters
+    ----------
+    specs
+        The program's launches.
+    facade
+        The driver.
+    """
+
+    def __init__(self, specs: Sequence[LaunchSpec], facade: DriverFacade) -> None:
+        self._specs = tuple(specs)
+        self._facade = facade
+        self._lock = threading.Lock()
+        self._all: weakref.WeakSet[Frame] = weakref.WeakSet()
+        self.free: list[Frame] = []
+
+    def new(self) -> Frame:
+        """Return a frame that is in the caller's hands."""
+        frame = self.private()
+        with self._lock:
+            self._all.add(frame)
+        return frame
+
+    def private(self) -> Frame:
+        """Return a frame that never comes back to the pool, and that nobody waits for."""
+        return Frame(self._specs, self._facade)
+
+    def forsake(self, frame: Frame) -> None:
+        """Take a frame out of use for good: a call that wrote into it did not come to its end."""
+        with self._lock:
+            self._all.discard(frame)
+
+    def busy(self) -> bool:
+        """Whether some call holds a frame."""
+        with self._lock:  # another thread may be adding a frame
+            frames = set(map(id, self._all))
+        return not frames <= {id(frame) for frame in list(self.free)}
+
+    def forget(self) -> None:
+        """Start anew in a forked child, where the threads that held the lock, or frames, do not exist."""
+        self._lock = threading.Lock()

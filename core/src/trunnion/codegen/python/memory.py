@@ -1,0 +1,149 @@
+"""The part of a launcher that allocates and fills: outputs and workspaces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.codegen.literals import python_string, python_tuple
+from trunnion.codegen.python.fills import fill_steps
+from trunnion.codegen.python.launches import readers_condition, when
+from trunnion.model.plan import MemoryKind, TensorSlot
+
+if TYPE_CHECKING:
+    from trunnion.codegen.exprs import ExprPrinter
+    from trunnion.codegen.writer import SourceWriter
+    from trunnion.model.expr import Expr
+    from trunnion.model.plan import LaunchPlan, MemoryRef, WorkspaceSlot
+
+__all__ = [
+    "emit_allocations",
+    "emit_extents",
+    "emit_fills",
+    "emit_given_outputs",
+    "fill_table",
+    "memory_address",
+    "memory_name",
+    "outputs_of",
+]
+
+_ALLOCATOR_ALIGNMENT = 256  # of whatever cuMemAlloc returns
+_ZERO = bytes(1)
+
+
+def outputs_of(plan: LaunchPlan) -> list[TensorSlot]:
+    """Return the tensors that the launcher allocates, or that the caller gives under ``out=``."""
+    return [tensor for tensor in plan.tensors if tensor.output]
+
+
+def memory_address(memory: MemoryRef) -> str:
+    """Return the variable that holds the address of a tensor or a workspace."""
+    return f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}"
+
+
+def memory_name(plan: LaunchPlan, memory: MemoryRef) -> str:
+    """Return the name of a tensor or a workspace."""
+    slots = plan.tensors if memory.kind is MemoryKind.TENSOR else plan.workspaces
+    return slots[memory.slot].name
+
+
+def emit_extents(
+    out: SourceWriter, memory: TensorSlot | WorkspaceSlot, extents: tuple[Expr, ...], printer: ExprPrinter
+) -> None:
+    """Write the lines that compute the shape of memory that is allocated: ``y<i>`` of an output, ``z<i>`` else."""
+    letter = "y" if isinstance(memory, TensorSlot) else "z"
+    names = []
+    for axis, extent in enumerate(extents):
+        names.append(f"{letter}{memory.index}_{axis}")
+        out.line(f"{names[-1]} = {printer.text(extent)}")
+        if extent.bounds.low < 0:
+            with out.block(f"if {names[-1]} < 0:"):
+                out.line(f"raise negative_error({python_string(memory.name)}, {axis}, {names[-1]})")
+    out.line(f"{letter}{memory.index} = {python_tuple(names)}")
+
+
+def emit_given_outputs(out: SourceWriter, plan: LaunchPlan) -> None:
+    """Write the check of the tensors that the caller gives under ``out=``."""
+    wanted = [
+        f"({python_string(t.name)}, y{t.index}, dtype_{t.dtype.name}, {t.alignment})"
+        for t in outputs_of(plan)
+    ]
+    with out.block("if out is not None:"):
+        out.line(f"check_outputs(out, {python_tuple(wanted)}, device)")
+
+
+def emit_allocations(out: SourceWriter, plan: LaunchPlan, *, named: bool) -> None:
+    """Write the lines that allocate under the launch's stream.
+
+    Parameters
+    ----------
+    out
+        Takes the lines.
+    plan
+        The plan.
+    named
+        Whether the call may have given destinations.
+    """
+    outputs = outputs_of(plan)
+    if outputs and named:
+        with out.block("if out is not None:"):
+            out.line(f"{', '.join(f't{tensor.index}' for tensor in outputs)}, = out")
+    with when(out, "out is None" if outputs and named else "True"):
+        for tensor in outputs:
+            kind = f"dtype_{tensor.dtype.name}"
+            out.line(f"t{tensor.index} = allocate(y{tensor.index}, {kind}, device, stream)")
+    for tensor in outputs:
+        out.line(f"p{tensor.index} = data_ptr(t{tensor.index})")
+        if tensor.alignment > _ALLOCATOR_ALIGNMENT:
+            place = f"{python_string(tensor.name)}, t{tensor.index}, p{tensor.index}"
+            with out.block(f"if p{tensor.index} & {tensor.alignment - 1}:"):
+                out.line(f"check_pointer({place}, {tensor.alignment})")
+    for workspace in plan.workspaces:
+        condition = readers_condition(plan, workspace.readers)
+        if condition != "True":
+            out.line(f"h{workspace.index} = None")
+        with when(out, condition):
+            _emit_workspace(out, workspace)
+
+
+def _emit_workspace(out: SourceWriter, workspace: WorkspaceSlot) -> None:
+    """Allocate bytes, and more of them where the allocator aligns less than is asked for."""
+    index = workspace.index
+    factors = [f"z{index}_{axis}" for axis in range(len(workspace.extents))]
+    out.line(f"z{index}_bytes = {' * '.join([*factors, str(workspace.itemsize)])}")
+    name = python_string(workspace.name)
+    out.line(
+        f"h{index}, w{index} = workspace({name}, z{index}_bytes, {workspace.alignment}, (device, stream))"
+    )
+
+
+def emit_fills(out: SourceWriter, plan: LaunchPlan) -> None:
+    """Write the lines that fill outputs and zeroed workspaces, on the launch's stream."""
+    for tensor in outputs_of(plan):
+        if tensor.fill is not None:
+            count = " * ".join([f"y{tensor.index}_{axis}" for axis in range(len(tensor.shape))]) or "1"
+            _emit_fill(out, tensor.fill, f"t{tensor.index}", (f"p{tensor.index}", count))
+    for workspace in plan.workspaces:
+        if workspace.zeroed:
+            with when(out, readers_condition(plan, workspace.readers)):
+                where = (f"w{workspace.index}", f"z{workspace.index}_bytes")
+                _emit_fill(out, _ZERO, f"z{workspace.index}", where)
+
+
+def _emit_fill(out: SourceWriter, pattern: bytes, owner: str, where: tuple[str, str]) -> None:
+    address, count = where
+    steps, repeat = fill_steps(pattern)
+    out.line(f"count = {count}{f' * {repeat}' if repeat > 1 else ''}")
+    with out.block("if count:"):
+        for index in range(len(steps)):
+            out.line(f"fill(fill_{owner}_{index}, {address}, count, stream)")
+
+
+def fill_table(plan: LaunchPlan) -> list[str]:
+    """Return the lines of the module's head that hold the fills' constants."""
+    patterns = [(f"t{tensor.index}", tensor.fill) for tensor in outputs_of(plan) if tensor.fill is not None]
+    patterns += [(f"z{workspace.index}", _ZERO) for workspace in plan.workspaces if workspace.zeroed]
+    return [
+        f"fill_{owner}_{index} = {step!r}"
+        for owner, pattern in patterns
+        for index, step in enumerate(fill_steps(pattern)[0])
+    ]

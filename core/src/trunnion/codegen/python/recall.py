@@ -1,0 +1,59 @@
+"""`Recall`: what a launcher found out about its tensors, for the next call with tensors like them.
+
+Most calls of a program come with the same types, extents and strides as the call before. A tensor library that can say
+in one call whether tensors are like others saves a launcher the questions one by one, and all arithmetic over extents.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Recall"]
+
+_MOST_FAILURES = 8
+"""Guards that refuse the very tensors they were made for, before no more are made: the same tensor twice, say."""
+
+
+class Recall:
+    """Decide when a guard is worth making.
+
+    A guard is made when two checked calls in a row found the same numbers: a program whose extents change with every
+    call does not pay for guards.
+
+    Parameters
+    ----------
+    make
+        Returns a guard for tensors, or None if the library has none for them.
+    """
+
+    __slots__ = ("_failures", "_last", "_make")
+
+    def __init__(self, make: Callable[[tuple[Any, ...]], Callable[..., bool] | None]) -> None:
+        self._make = make
+        self._last: tuple[Any, ...] | None = None
+        self._failures = 0
+
+    def __call__(self, tensors: tuple[Any, ...], found: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """Return what the launcher is to recall: a guard and ``found``; None for nothing.
+
+        Parameters
+        ----------
+        tensors
+            The tensors of a call, all of them checked.
+        found
+            What the launcher found out; a function of what the guard compares.
+        """
+        if found != self._last:
+            self._last = found
+            return None
+        self._last = None
+        if self._failures >= _MOST_FAILURES:
+            return None
+        guard = self._make(tensors)
+        if guard is None or not guard(*tensors):
+            self._failures += 1
+            return None
+        return (guard, *found)

@@ -1,0 +1,210 @@
+"""The numbers, addresses and bytes of a call, as a Python launcher takes them: the slow halves of its checks."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+import struct
+from typing import Any
+
+from trunnion.errors import ArgumentTypeError, ArgumentValueError
+from trunnion.model.fields import describe
+from trunnion.model.scalars import FLOAT_FORMATS
+
+__all__ = [
+    "address",
+    "bfloat16_bits",
+    "boolean",
+    "complex_parts",
+    "integer",
+    "real",
+    "small_float",
+    "struct_bytes",
+]
+
+_ADDRESSES = 1 << 64
+
+
+def _type_error(name: str, value: Any, expected: str) -> ArgumentTypeError:
+    """Return the error of an argument that is no such number; a tensor never is, not even one without dimensions."""
+    advice = "; pass the tensor's .item(), which waits for its device" if hasattr(value, "data_ptr") else ""
+    return ArgumentTypeError(name, describe(value), expected + advice)
+
+
+def integer(name: str, value: Any, low: int, high: int) -> int:
+    """Return an argument as an integer in range; anything with ``__index__`` will do, but not a bool or a tensor.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is no integer.
+    ArgumentValueError
+        If it is out of range.
+    """
+    # A tensor has __index__ too, which would wait for the device behind the caller's back.
+    if isinstance(value, bool) or hasattr(value, "data_ptr") or not hasattr(value, "__index__"):
+        raise _type_error(name, value, f"an integer, {low} to {high}")
+    try:
+        result = operator.index(value)
+    except TypeError as error:  # an array of numbers has __index__, and refuses when it is called
+        raise _type_error(name, value, f"an integer, {low} to {high}") from error
+    if not low <= result <= high:
+        raise ArgumentValueError(name, describe(result), f"an integer, {low} to {high}")
+    return result
+
+
+def real(name: str, value: Any, limit: float, dtype: str) -> float:
+    """Return an argument as a float that ``dtype`` can hold after rounding; infinities and NaN pass.
+
+    Parameters
+    ----------
+    name
+        The parameter.
+    value
+        An int or a float, or another real number.
+    limit
+        The least magnitude that would round to infinity.
+    dtype
+        For the message.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is no real number.
+    ArgumentValueError
+        If it is finite and too large.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise _type_error(name, value, f"a number that fits {dtype}")
+    try:
+        result = float(value)
+    except OverflowError as error:
+        raise ArgumentValueError(name, describe(value), f"a number that fits {dtype}") from error
+    # A wider float may be finite and lie beyond every double.
+    beyond = math.isinf(result) and value != result
+    if beyond or (math.isfinite(result) and abs(result) >= limit):
+        raise ArgumentValueError(name, repr(result), f"a number that fits {dtype}")
+    return result
+
+
+def boolean(name: str, value: Any) -> bool:
+    """Return an argument that must be True or False.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is neither.
+    """
+    if isinstance(value, bool):
+        return value
+    raise _type_error(name, value, "True or False")
+
+
+def bfloat16_bits(value: float) -> int:
+    """Return the bits of the bfloat16 nearest to a double, ties to even, rounded once.
+
+    The double is first brought to float32 by rounding to odd, which keeps the one later rounding exact
+    (Boldo and Melquiond, *When double rounding is odd*, 2005).
+    """
+    if math.isnan(value):
+        return 0x7FC0
+    if math.isinf(value):
+        return 0x7F80 if value > 0 else 0xFF80
+    (bits,) = struct.unpack("<I", struct.pack("<f", value))
+    (single,) = struct.unpack("<f", struct.pack("<f", value))
+    if single != value:
+        bits = (bits - (abs(single) > abs(value))) | 1
+    return (int(bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
+
+
+def small_float(name: str, value: Any, dtype: str) -> int:
+    """Return the bits of the value of an 8-bit type that is nearest to a double, ties to even.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is no real number.
+    ArgumentValueError
+        If the type cannot hold it.
+    """
+    number = real(name, value, math.inf, dtype)
+    bits = FLOAT_FORMATS[dtype].encode(number)
+    if bits is None:
+        raise ArgumentValueError(name, repr(number), f"a number that fits {dtype}")
+    return bits
+
+
+def complex_parts(name: str, value: Any, limit: float, dtype: str) -> tuple[float, float]:
+    """Return the real and the imaginary part of an argument, each of which ``dtype`` can hold after rounding.
+
+    Parameters
+    ----------
+    name
+        The parameter.
+    value
+        A complex number; a real one has no imaginary part.
+    limit
+        The least magnitude of a part that would round to infinity.
+    dtype
+        For the message.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is no number.
+    ArgumentValueError
+        If a part is finite and too large.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Complex):
+        raise _type_error(name, value, f"a number that fits {dtype}")
+    if isinstance(value, numbers.Real):
+        return real(name, value, limit, dtype), 0.0
+    return real(name, value.real, limit, dtype), real(name, value.imag, limit, dtype)
+
+
+def address(name: str, value: Any, alignment: int, *, nullable: bool) -> int:
+    """Return an address: an integer, or None for a null pointer where that is allowed.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is neither.
+    ArgumentValueError
+        If it is out of range, null where that is not allowed, or not aligned.
+    """
+    if value is None and nullable:
+        return 0
+    if value is None:
+        raise ArgumentTypeError(name, "None", "an address; the pointer is not nullable")
+    if hasattr(value, "data_ptr"):
+        raise ArgumentTypeError(name, describe(value), "an address: pass the tensor's .data_ptr()")
+    result = integer(name, value, 0, _ADDRESSES - 1)
+    if not result and not nullable:
+        raise ArgumentValueError(name, "the address 0", "an address that is not null")
+    if result % alignment:
+        raise ArgumentValueError(name, f"address {result:#x}", f"a multiple of {alignment} bytes")
+    return result
+
+
+def struct_bytes(name: str, value: Any, nbytes: int) -> bytes:
+    """Return a copy of an object's bytes.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it has no buffer, or one whose bytes do not lie one behind the other.
+    ArgumentValueError
+        If it has another number of bytes.
+    """
+    expected = f"an object with a buffer of {nbytes} bytes"
+    try:
+        view = memoryview(value)
+    except TypeError as error:
+        raise ArgumentTypeError(name, describe(value), expected) from error
+    with view:
+        if not view.c_contiguous:
+            raise ArgumentTypeError(name, "a buffer with gaps or in another order", expected)
+        if view.nbytes != nbytes:
+            raise ArgumentValueError(name, f"{view.nbytes} bytes", f"{nbytes}")
+        return view.tobytes()

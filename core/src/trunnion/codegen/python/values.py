@@ -1,0 +1,102 @@
+"""The part of a launcher that computes every integer argument, and every number of every map and window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.codegen.literals import python_string, python_tuple
+from trunnion.codegen.python.launches import launch_condition, readers_condition, when
+from trunnion.codegen.python.memory import memory_name
+from trunnion.model.expr import Const
+from trunnion.model.plan import ExprArgument, MemoryKind
+
+if TYPE_CHECKING:
+    from trunnion.codegen.exprs import ExprPrinter
+    from trunnion.codegen.writer import SourceWriter
+    from trunnion.model.expr import Expr
+    from trunnion.model.plan import Encode, LaunchPlan, MemoryRef, PlannedLaunch, PlannedWindow
+
+__all__ = [
+    "emit_absent",
+    "emit_arguments",
+    "emit_map_values",
+    "emit_window_values",
+    "encode_exprs",
+    "window_exprs",
+]
+
+
+def emit_arguments(
+    out: SourceWriter, launch: PlannedLaunch, ordinals: list[int], printer: ExprPrinter
+) -> None:
+    """Write the lines that compute some of a launch's integer arguments, if it happens."""
+    exprs = []
+    for ordinal in ordinals:
+        argument = launch.args[ordinal]
+        if isinstance(argument, ExprArgument) and not isinstance(argument.value, Const):
+            exprs.append((ordinal, argument.value))
+    if exprs:
+        with when(out, launch_condition(launch)):
+            out.lines(*(f"e{launch.index}_{ordinal} = {printer.text(value)}" for ordinal, value in exprs))
+
+
+def encode_exprs(encode: Encode) -> list[Expr]:
+    """Return every expression of a map."""
+    exprs = [*encode.dims, *encode.strides, encode.innermost_stride, encode.offset_bytes]
+    return exprs if encode.limit_bytes is None else [*exprs, encode.limit_bytes]
+
+
+def emit_map_values(out: SourceWriter, plan: LaunchPlan, encode: Encode, printer: ExprPrinter) -> None:
+    """Write the lines that compute a map's layout ``k<i>``, if some launch reads it, and that it fits its memory."""
+    index = encode.index
+    with when(out, readers_condition(plan, encode.readers)):
+        if encode.offset_bytes != Const(0):
+            out.line(f"k{index}_offset = {printer.text(encode.offset_bytes)}")
+        dims = python_tuple([printer.text(extent) for extent in encode.dims])
+        strides = python_tuple([printer.text(stride) for stride in encode.strides])
+        inner = printer.text(encode.innermost_stride)
+        out.line(f"k{index} = encode{index}.layout(device, {dims}, {strides}, {inner})")
+        if encode.limit_bytes is not None:
+            offset = "0" if encode.offset_bytes == Const(0) else f"k{index}_offset"
+            out.line(f"encode{index}.within(k{index}, {offset}, {printer.text(encode.limit_bytes)})")
+
+
+def window_exprs(window: PlannedWindow | None) -> list[Expr]:
+    """Return every expression of a window."""
+    if window is None:
+        return []
+    exprs = [window.offset_bytes, window.limit_bytes]
+    return exprs if window.nbytes is None else [*exprs, window.nbytes]
+
+
+def emit_window_values(
+    out: SourceWriter, plan: LaunchPlan, launch: PlannedLaunch, printer: ExprPrinter
+) -> None:
+    """Write the lines that compute a window's offset ``o<i>`` and length ``n<i>``, if its launch happens."""
+    window, index = launch.window, launch.index
+    if window is None:
+        return
+    with when(out, launch_condition(launch)):
+        out.line(f"o{index} = {printer.text(window.offset_bytes)}")
+        nbytes = "None" if window.nbytes is None else printer.text(window.nbytes)
+        limit = printer.text(window.limit_bytes)
+        name = python_string(memory_name(plan, window.memory))
+        out.line(f"n{index} = window_bytes(device, {name}, (o{index}, {nbytes}, {limit}))")
+
+
+def emit_absent(out: SourceWriter, plan: LaunchPlan) -> None:
+    """Write the check that no map and no window that is read lies over a tensor that the call leaves out."""
+    for encode in plan.encodes:
+        _emit_absent(out, plan, encode.memory, (readers_condition(plan, encode.readers), "a tensor map"))
+    for launch in plan.launches:
+        if launch.window is not None:
+            _emit_absent(out, plan, launch.window.memory, (launch_condition(launch), "a window"))
+
+
+def _emit_absent(out: SourceWriter, plan: LaunchPlan, memory: MemoryRef, reading: tuple[str, str]) -> None:
+    condition, reader = reading
+    if memory.kind is MemoryKind.TENSOR and plan.tensors[memory.slot].nullable:
+        needed = "" if condition == "True" else f" and ({condition})"
+        with out.block(f"if t{memory.slot} is None{needed}:"):
+            name = python_string(plan.tensors[memory.slot].name)
+            out.line(f"raise absent_error({name}, {python_string(reader)})")

@@ -1,0 +1,180 @@
+"""Numbers, addresses and bytes on their way into a kernel's parameters."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import math
+import struct
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trunnion.codegen.python.scalars import address, complex_parts, small_float, struct_bytes
+from trunnion.errors import ArgumentTypeError, ArgumentValueError
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.dtypes import DTYPES, Kind, dtype
+from trunnion.model.program import DeviceCode
+from trunnion.model.scalars import scalar_bytes
+
+CODE = DeviceCode("cuda", "//")
+SMALL = [name for name in DTYPES if name.startswith("float8")]
+NUMBERS: dict[Kind, Any] = {
+    Kind.BOOL: True,
+    Kind.INT: -3,
+    Kind.UINT: 200,
+    Kind.FLOAT: 0.3,
+    Kind.COMPLEX: 0.3 - 7j,
+}
+SCALARS = [row.name for row in DTYPES.values() if row.struct_code]
+
+
+def taking(kind: str) -> Any:
+    p = ProgramBuilder("p", CODE)
+    p.launch("k", (p.scalar("s", kind), p.scalar("t", "int8")), 1, 1)
+    return p.build()
+
+
+@pytest.mark.parametrize("kind", SCALARS)
+def test_a_scalar_of_every_type_travels_as_its_bytes(rig: Any, kind: str) -> None:
+    value = NUMBERS[dtype(kind).kind]
+    r = rig(taking(kind))
+    r.program.call((value, 5), device=0)
+    assert r.facade.launched[0].parameters == (scalar_bytes(value, dtype(kind), "s"), b"\x05")
+
+
+@pytest.mark.parametrize("kind", SMALL)
+@given(value=st.floats(allow_nan=False, allow_infinity=False) | st.floats(-500, 500))
+def test_a_float_of_eight_bits_is_the_models(kind: str, value: float) -> None:
+    bits = None
+    try:
+        bits = scalar_bytes(value, dtype(kind), "s")[0]
+    except ValueError:
+        with pytest.raises(ArgumentValueError, match=kind):
+            small_float("s", value, kind)
+    else:
+        assert small_float("s", value, kind) == bits
+
+
+def test_floats_of_eight_bits_at_their_ends() -> None:
+    assert small_float("s", 448.0, "float8_e4m3fn") == 0x7E
+    assert small_float("s", 463.99, "float8_e4m3fn") == 0x7E
+    assert small_float("s", Fraction(1, 2), "float8_e5m2") == 0x38
+    assert small_float("s", math.nan, "float8_e4m3fn") == 0x7F
+    assert small_float("s", math.inf, "float8_e5m2") == 0x7C
+    for value, kind in ((464.1, "float8_e4m3fn"), (math.inf, "float8_e4m3fn"), (0.0, "float8_e8m0fnu")):
+        with pytest.raises(ArgumentValueError, match=kind):
+            small_float("s", value, kind)
+    for wrong in (True, "1", None, 1j):
+        with pytest.raises(ArgumentTypeError):
+            small_float("s", wrong, "float8_e5m2")
+
+
+def test_a_complex_number_is_two_of_its_parts() -> None:
+    assert complex_parts("s", 1 - 2j, math.inf, "complex128") == (1.0, -2.0)
+    assert complex_parts("s", 3, math.inf, "complex128") == (3.0, 0.0)
+    for wrong in (True, "1", None, [1j]):
+        with pytest.raises(ArgumentTypeError):
+            complex_parts("s", wrong, math.inf, "complex128")
+    for beyond in (65520.0, 1j * 65520, complex(0, -1e300)):
+        with pytest.raises(ArgumentValueError):
+            complex_parts("s", beyond, 65520.0, "complex32")
+
+
+class Index:
+    def __index__(self) -> int:
+        return 4096
+
+
+def test_addresses() -> None:
+    assert address("p", Index(), 8, nullable=False) == 4096
+    assert address("p", None, 8, nullable=True) == 0
+    assert address("p", 0, 8, nullable=True) == 0
+    for wrong in (True, 1.0, "1"):
+        with pytest.raises(ArgumentTypeError):
+            address("p", wrong, 1, nullable=True)
+    with pytest.raises(ArgumentTypeError, match="not nullable"):
+        address("p", None, 1, nullable=False)
+    for value, alignment in ((0, 1), (-1, 1), (1 << 64, 1), (4100, 8)):
+        with pytest.raises(ArgumentValueError):
+            address("p", value, alignment, nullable=False)
+
+
+def test_a_tensor_is_no_address(rig: Any, tensor: Any) -> None:
+    p = ProgramBuilder("p", CODE)
+    p.launch("k", (p.pointer("q", nullable=True, alignment=16), p.pointer("w")), 1, 1)
+    r = rig(p.build())
+    with pytest.raises(ArgumentTypeError):
+        r.program.call((tensor("float32", 3), 5), device=0)
+    r.program.call((None, (1 << 64) - 1), device=0)
+    r.program.call((Index(), Index()), device=0)
+    assert [launch.parameters for launch in r.facade.launched] == [
+        (bytes(8), b"\xff" * 8),
+        (struct.pack("<Q", 4096),) * 2,
+    ]
+    for wrong in ((8, 5), (None, 0), (None, None)):
+        with pytest.raises((ArgumentValueError, ArgumentTypeError)):
+            r.program.call(wrong, device=0)
+
+
+class Pair(ctypes.Structure):
+    _fields_ = (("a", ctypes.c_int), ("b", ctypes.c_double))
+
+
+def test_structs(rig: Any) -> None:
+    p = ProgramBuilder("p", CODE)
+    p.launch("k", (p.scalar("n", "int8"), p.struct("q", 16, 8)), 1, 1)
+    r = rig(p.build())
+    pair = Pair(3, 0.5)
+    for given_struct in (
+        pair,
+        bytes(pair),
+        bytearray(pair),
+        memoryview(bytes(pair)),
+        array.array("d", bytes(pair)),
+    ):
+        r.program.call((1, given_struct), device=0)
+        assert r.facade.launched[-1].parameters == (b"\x01", bytes(pair))
+    for wrong, error in (
+        (b"short", ArgumentValueError),
+        (bytes(17), ArgumentValueError),
+        (7, ArgumentTypeError),
+        ("x" * 16, ArgumentTypeError),
+        (memoryview(bytes(32))[::2], ArgumentTypeError),
+        (None, ArgumentTypeError),
+    ):
+        with pytest.raises(error) as caught:
+            r.program.call((1, wrong), device=0)
+        assert caught.value.argument == "q"
+
+
+def test_a_structs_bytes_are_copied() -> None:
+    source = bytearray(b"abcd")
+    taken = struct_bytes("q", source, 4)
+    source[0] = 0
+    assert taken == b"abcd"
+
+
+class Tensor:
+    """What looks like a tensor without dimensions."""
+
+    def data_ptr(self) -> int:
+        return 64
+
+    def __index__(self) -> int:
+        return 3
+
+
+@pytest.mark.parametrize("kind", SCALARS)
+def test_a_tensor_for_a_scalar_is_refused_with_what_to_pass(rig: Any, kind: str) -> None:
+    r = rig(taking(kind))
+    with pytest.raises(ArgumentTypeError, match=r"\.item\(\)"):
+        r.program.call((Tensor(), 5), device=0)
+
+
+def test_a_tensor_for_an_address_is_refused_with_what_to_pass() -> None:
+    with pytest.raises(ArgumentTypeError, match=r"\.data_ptr\(\)"):
+        address("p", Tensor(), 1, nullable=False)
