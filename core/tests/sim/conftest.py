@@ -60,8 +60,11 @@ class Library:
         self.ok("cuCtxSetCurrent", handle)
         return handle
 
+    def image(self, image: bytes = IMAGE) -> ctypes.Array[ctypes.c_char]:
+        return ctypes.create_string_buffer(image, len(image))
+
     def library(self, image: bytes = IMAGE) -> int:
-        buffer = ctypes.create_string_buffer(image, len(image))
+        buffer = self.image(image)
         return self.handle("cuLibraryLoadData", buffer, None, None, 0, None, None, 0)
 
     def kernel(self, name: str, library: int | None = None) -> int:

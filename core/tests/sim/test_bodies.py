@@ -4,7 +4,7 @@ import struct
 import pytest
 import torch
 
-from trunnion.errors import CorruptArtifactError, DriverError, ParameterMismatchError
+from trunnion.errors import CorruptArtifactError, DriverError, KernelBodyError
 from trunnion.sim.bodies import KernelCall
 from trunnion.sim.memory import DeviceMemory
 from trunnion.sim.status import Status
@@ -42,19 +42,30 @@ def test_scalars_are_decoded_from_their_bytes(dtype, data, value):
     assert (type(found), found) == (type(value), value)
 
 
-def test_a_parameter_of_another_size_is_an_error():
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda call: call.scalar(0, "int64"), "parameter 0 as int64; it has 4 bytes, not 8"),
+        (lambda call: call.scalar(1, "float32"), "parameter 1 as float32; it has 8 bytes, not 4"),
+        (lambda call: call.scalar(9, "int32"), "parameter 9 as int32; the kernel has 4 parameters"),
+        (lambda call: call.scalar(-1, "int32"), "parameter -1 as int32; the kernel has 4 parameters"),
+        (lambda call: call.scalar(3, "float4_e2m1fn_x2"), "that type cannot travel as a scalar"),
+        (lambda call: call.pointer(0), "parameter 0 as a pointer; it has 4 bytes, not 8"),
+        (lambda call: call.tensor_map(1), "parameter 1 as a tensor map; it has 8 bytes, not 128"),
+        (lambda call: call.im2col_map(1), "parameter 1 as a tensor map; it has 8 bytes, not 128"),
+    ],
+)
+def test_what_a_body_asks_for_in_vain_is_said_of_the_body(wrong, said):
+    call = call_of(bytes(4), bytes(8), bytes(128), bytes(1))
+    with pytest.raises(KernelBodyError) as caught:
+        wrong(call)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("the body of 'k' asked for ")
+    assert (caught.value.kernel, caught.value.actual in str(caught.value)) == ("k", True)
+
+
+def test_bytes_that_are_no_map_are_corrupt():
     call = call_of(bytes(4), bytes(8), bytes(128))
-    for wrong in (
-        lambda: call.scalar(0, "int64"),
-        lambda: call.scalar(1, "float32"),
-        lambda: call.scalar(3, "int32"),
-        lambda: call.scalar(-1, "int32"),
-        lambda: call.scalar(0, "float8_e4m3fn"),
-        lambda: call.pointer(0),
-        lambda: call.tensor_map(1),
-    ):
-        with pytest.raises(ParameterMismatchError):
-            wrong()
     with pytest.raises(CorruptArtifactError):
         call.tensor_map(2)
     assert call.pointer(1) == 0
@@ -124,3 +135,15 @@ def test_a_body_that_leaves_its_memory_is_stopped(library, simulator, body):
 def test_a_refusal_is_not_pending(library, simulator):
     with simulator.reraise():
         assert library.launch(0x7777_0000_0000) is Status.INVALID_HANDLE
+
+
+def test_bodies_that_no_launch_ran_are_known(library, simulator, body):
+    simulator.register_body("plan", double)
+    try:
+        body(double)
+        assert launch(library, simulator.tensor(torch.arange(4.0)), 3) is Status.SUCCESS
+        assert "plan" in simulator.unused_bodies
+        assert "plain" not in simulator.unused_bodies
+    finally:
+        simulator.unregister_body("plan")
+    assert "plan" not in simulator.unused_bodies

@@ -5,8 +5,8 @@ import pytest
 
 from trunnion.image import SyntheticKernel, synthetic_cubin
 from trunnion.sim.abi import AccessPolicyWindowStruct, LaunchAttributeId, LaunchAttributeStruct
-from trunnion.sim.launch_attributes import AccessPolicyWindow, AccessProperty, LaunchAttributes
-from trunnion.sim.state import PER_THREAD_STREAM
+from trunnion.sim.launch_attributes import AccessProperty, LaunchAttributes, WindowAttribute
+from trunnion.sim.objects import PER_THREAD_STREAM
 from trunnion.sim.status import Status
 from trunnion.sim.trace import CallRefused, Launched
 
@@ -80,7 +80,7 @@ def test_the_older_entry_point_launches_too(library, simulator):
         ({"smem": 49153}, Status.INVALID_VALUE),
         ({"attributes": (attribute(LaunchAttributeId.IGNORE),)}, Status.SUCCESS),
         ({"attributes": (attribute(99),)}, Status.INVALID_VALUE),
-        ({"attributes": (attribute(LaunchAttributeId.MEM_SYNC_DOMAIN),)}, Status.NOT_SUPPORTED),
+        ({"attributes": (attribute(LaunchAttributeId.PROGRAMMATIC_EVENT),)}, Status.NOT_SUPPORTED),
         ({"attributes": (COOPERATIVE,)}, Status.SUCCESS),
         ({"attributes": (COOPERATIVE,), "grid": (100000, 1, 1)}, Status.COOPERATIVE_LAUNCH_TOO_LARGE),
         ({"attributes": (cluster(2),), "grid": (4, 1, 1)}, Status.SUCCESS),
@@ -173,12 +173,14 @@ def test_attributes_are_decoded(library, simulator):
         window(0x7000, 4096, 0.25, 2, 1),
     )
     assert library.launch(library.kernel("empty"), grid=(4, 1, 1), attributes=attributes) is Status.SUCCESS
-    assert launched(simulator)[0].attributes == LaunchAttributes(
+    event = launched(simulator)[0]
+    assert (event.window, event.priority) == (event.attributes.window, -5)
+    assert event.attributes == LaunchAttributes(
         cluster=(2, 1, 1),
         cooperative=True,
         programmatic_stream_serialization=True,
         priority=-5,
-        window=AccessPolicyWindow(0x7000, 4096, 0.25, AccessProperty.PERSISTING, AccessProperty.STREAMING),
+        window=WindowAttribute(0x7000, 4096, 0.25, AccessProperty.PERSISTING, AccessProperty.STREAMING),
     )
 
 
@@ -191,11 +193,35 @@ def test_bad_parameter_pointers_are_refused_and_not_followed(library):
     assert library("cuLaunchKernelEx", None, kernel, None, None) is Status.INVALID_VALUE
 
 
-def test_parameters_through_extra_are_refused(library):
-    extra = (ctypes.c_void_p * 1)()
-    assert library.launch(library.kernel("empty"), extra=extra) is Status.NOT_SUPPORTED
+def packed(data, size=None, keys=(1, 2)):
+    """Return what ``extra`` points at, and what must live as long."""
+    buffer = ctypes.create_string_buffer(data, len(data))
+    count = ctypes.c_size_t(len(data) if size is None else size)
+    held = {1: ctypes.addressof(buffer), 2: ctypes.addressof(count)}
+    words = [word for key in keys for word in (key, held.get(key, 0))]
+    return (ctypes.c_void_p * (len(words) + 1))(*words, 0), buffer, count
+
+
+def test_parameters_arrive_in_one_buffer_too(library, simulator):
+    extra, *held = packed(bytes(range(16)))
+    assert library.launch(library.kernel("plain"), extra=extra) is Status.SUCCESS
+    assert launched(simulator)[0].parameters == (bytes(range(4)), bytes(range(8, 16)))
+    assert held
+
+
+@pytest.mark.parametrize("wrong", [{"size": 15}, {"keys": (1,)}, {"keys": (2,)}, {"keys": (1, 2, 7)}])
+def test_a_wrong_buffer_of_parameters_is_refused(library, simulator, wrong):
+    extra, *held = packed(bytes(16), **wrong)
+    assert library.launch(library.kernel("plain"), extra=extra) is Status.INVALID_VALUE
+    assert held
+    assert not launched(simulator)
+
+
+def test_parameters_come_by_one_way(library):
+    extra, *held = packed(bytes(16))
     values = (ctypes.c_int(), ctypes.c_void_p())
     assert library.launch(library.kernel("plain"), extra=extra, values=values) is Status.INVALID_VALUE
+    assert held
 
 
 def in_thread(function):
@@ -246,3 +272,101 @@ def test_the_null_stream_of_a_per_thread_call_is_the_threads(library, simulator)
     assert library.launch(kernel, entry="cuLaunchKernelEx_ptsz") is Status.SUCCESS
     library.ok("cuLaunchKernel_ptsz", kernel, 1, 1, 1, 1, 1, 1, 0, None, None, None)
     assert [event.stream for event in launched(simulator)] == [PER_THREAD_STREAM] * 2
+
+
+def preferred(x, y=1, z=1):
+    made = attribute(LaunchAttributeId.PREFERRED_CLUSTER_DIMENSION)
+    dims = made.value.preferredClusterDim
+    dims.x, dims.y, dims.z = x, y, z
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "field", "value"),
+    [
+        (attribute(LaunchAttributeId.MEM_SYNC_DOMAIN, "memSyncDomain", 1), "mem_sync_domain", 1),
+        (
+            attribute(
+                LaunchAttributeId.CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+                "clusterSchedulingPolicyPreference",
+                2,
+            ),
+            "scheduling_policy",
+            2,
+        ),
+        (
+            attribute(LaunchAttributeId.PREFERRED_SHARED_MEMORY_CARVEOUT, "sharedMemCarveout", 50),
+            "carveout",
+            50,
+        ),
+        (
+            attribute(LaunchAttributeId.PREFERRED_SHARED_MEMORY_CARVEOUT, "sharedMemCarveout", 0xFFFFFFFF),
+            "carveout",
+            -1,
+        ),
+        (preferred(4, 2, 1), "preferred_cluster", (4, 2, 1)),
+    ],
+)
+def test_every_attribute_is_recorded(library, simulator, made, field, value):
+    assert library.launch(library.kernel("empty"), grid=(8, 2, 1), attributes=(made,)) is Status.SUCCESS
+    (event,) = launched(simulator)
+    assert event.attributes == LaunchAttributes(**{field: value})
+
+
+@pytest.mark.parametrize(
+    ("number", "field", "value"),
+    [
+        (LaunchAttributeId.MEM_SYNC_DOMAIN, "memSyncDomain", 2),
+        (LaunchAttributeId.CLUSTER_SCHEDULING_POLICY_PREFERENCE, "clusterSchedulingPolicyPreference", 3),
+        (LaunchAttributeId.PREFERRED_SHARED_MEMORY_CARVEOUT, "sharedMemCarveout", 101),
+        (LaunchAttributeId.PRIORITY, "priority", 1),
+        (LaunchAttributeId.PRIORITY, "priority", -6),
+    ],
+)
+def test_values_out_of_range_are_refused(library, number, field, value):
+    attributes = (attribute(number, field, value),)
+    assert library.launch(library.kernel("empty"), attributes=attributes) is Status.INVALID_VALUE
+
+
+@pytest.mark.parametrize(
+    ("regular", "wide", "grid", "fits"),
+    [
+        (cluster(2), preferred(4), (8, 1, 1), True),
+        (cluster(2), preferred(3), (6, 1, 1), False),
+        (cluster(2), preferred(4), (6, 1, 1), False),
+        (cluster(2), preferred(0), (8, 1, 1), False),
+        (cluster(2), preferred(2, 1, 2), (8, 1, 2), False),
+        (cluster(2), preferred(32), (64, 1, 1), False),
+        (cluster(2), preferred(16), (64, 1, 1), True),
+    ],
+)
+def test_a_preferred_cluster_is_a_multiple_that_divides_the_grid(library, regular, wide, grid, fits):
+    status = library.launch(library.kernel("empty"), grid=grid, attributes=(regular, wide))
+    assert status is (Status.SUCCESS if fits else Status.INVALID_CLUSTER_SIZE)
+
+
+def test_static_shared_memory_counts(library, simulator):
+    image = synthetic_cubin([SyntheticKernel(name="static", static_smem_bytes=4096)])
+    kernel = library.kernel("static", library.library(image))
+    assert library.launch(kernel, smem=49152 - 4096) is Status.SUCCESS
+    assert library.launch(kernel, smem=49152 - 4095) is Status.INVALID_VALUE
+    assert library("cuKernelSetAttribute", 8, 232448 - 4095, kernel, 0) is Status.INVALID_VALUE
+    library.ok("cuKernelSetAttribute", 8, 232448 - 4096, kernel, 0)
+    assert library.launch(kernel, smem=232448 - 4096) is Status.SUCCESS
+
+
+def test_a_streams_window_and_priority_hold_for_its_launches(library, simulator):
+    stream = library.handle("cuStreamCreateWithPriority", 1, -3)
+    value = window(0x5000, 4096, 1.0, 2, 1).value
+    library.ok("cuStreamSetAttribute", stream, 1, ctypes.byref(value))
+    kernel = library.kernel("empty")
+    assert library.launch(kernel, stream=stream) is Status.SUCCESS
+    own = window(0x9000, 128, 0.5, 0, 0)
+    assert library.launch(kernel, stream=stream, attributes=(own,)) is Status.SUCCESS
+    value.accessPolicyWindow.num_bytes = 0
+    library.ok("cuStreamSetAttribute", stream, 1, ctypes.byref(value))
+    assert library.launch(kernel, stream=stream) is Status.SUCCESS
+    first, second, third = launched(simulator)
+    assert (first.window.address, first.priority, first.attributes) == (0x5000, -3, LaunchAttributes())
+    assert second.window.address == 0x9000
+    assert third.window is None

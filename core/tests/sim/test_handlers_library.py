@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from trunnion.image import SyntheticKernel, synthetic_cubin
+from trunnion.image import SyntheticKernel, pack_parameters, synthetic_cubin
 from trunnion.sim.abi import FunctionAttribute
 from trunnion.sim.status import Status
 from trunnion.sim.trace import AttributeSet, LibraryLoaded, LibraryUnloaded
@@ -33,8 +33,11 @@ def test_an_image_is_read_to_the_end_that_its_tables_give(library, simulator):
         (b"\x7fELF" + bytes(200), Status.INVALID_IMAGE),
         (b"\x7fELF\x02\x01" + bytes(200), Status.INVALID_IMAGE),
         (b"\x50\xed\x55\xba" + bytes(60), Status.NOT_SUPPORTED),
-        (b".version 8.0\n.target sm_90a", Status.JIT_COMPILER_NOT_FOUND),
-        (b"// a comment\n.version 8.0", Status.JIT_COMPILER_NOT_FOUND),
+        (b".version 8.0\n.target sm_90a\n.entry k(\0", Status.INVALID_PTX),
+        (b"// a comment\n.version 8.0\0", Status.INVALID_PTX),
+        (b" /* another */ .target sm_90\0", Status.INVALID_PTX),
+        (b".version 9.9\n.target sm_90\0", Status.UNSUPPORTED_PTX_VERSION),
+        (b".version 8.6\n.target sm_90\n.entry k() .blocksareclusters {}\0", Status.NOT_SUPPORTED),
     ],
 )
 def test_what_is_no_cubin_is_refused(library, image, status):
@@ -167,3 +170,76 @@ def test_attributes_that_the_image_gives(library):
     assert attribute_of(library, library.kernel("clustered"), FunctionAttribute.REQUIRED_CLUSTER_WIDTH) == 2
     assert attribute_of(library, library.kernel("clustered"), FunctionAttribute.CLUSTER_SIZE_MUST_BE_SET) == 1
     assert attribute_of(library, library.kernel("plain"), FunctionAttribute.NUM_REGS) == 32
+
+
+PTX = """// made by hand
+.version 8.7
+.target {target}
+.address_size 64
+.visible .entry copy(
+    .param .u32 count,
+    .param .u64 .ptr .align 1 into
+)
+.maxntid 128, 1, 1
+{{
+    .shared .align 4 .b8 room[2048];
+    ret;
+}}
+"""
+
+
+def ptx(target):
+    return PTX.format(target=target).encode() + b"\0"
+
+
+def test_a_kernel_of_ptx_is_launched(library, simulator):
+    kernel = library.kernel("copy", library.library(ptx("sm_80")))
+    values = (ctypes.c_uint32(7), ctypes.c_uint64(0x1122))
+    assert library.launch(kernel, values=values) is Status.SUCCESS
+    assert simulator.trace[-1].parameters == ((7).to_bytes(4, "little"), (0x1122).to_bytes(8, "little"))
+    assert library.launch(kernel, values=values, block=(129, 1, 1)) is Status.INVALID_VALUE
+    assert library.launch(kernel, values=values, smem=49152 - 2047) is Status.INVALID_VALUE
+
+
+@pytest.mark.parametrize(
+    ("target", "runs"),
+    [
+        ("sm_75", True),
+        ("sm_90", True),
+        ("sm_90a", True),
+        ("sm_80a", False),
+        ("sm_100", False),
+        ("sm_100f", False),
+    ],
+)
+def test_ptx_is_assembled_for_what_is_not_newer(library, target, runs):
+    image, out = library.library(ptx(target)), ctypes.c_void_p()
+    status = library("cuLibraryGetKernel", ctypes.byref(out), image, b"copy")
+    assert status is (Status.SUCCESS if runs else Status.NO_BINARY_FOR_GPU)
+
+
+def test_ptx_that_is_newer_than_the_driver_is_refused(library, simulator):
+    out = ctypes.c_void_p()
+    arguments = (ctypes.byref(out), library.image(ptx("sm_90")), None, None, 0, None, None, 0)
+    with simulator.configured(driver_version=12070):
+        assert library("cuLibraryLoadData", *arguments) is Status.UNSUPPORTED_PTX_VERSION
+    with simulator.configured(driver_version=12080):
+        assert library("cuLibraryLoadData", *arguments) is Status.SUCCESS
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_both_kinds_of_parameter_tables_are_followed(library, simulator, wide):
+    parameters = pack_parameters(((4, 4), (200, 8), (8, 8)))
+    image = synthetic_cubin([SyntheticKernel(name="table", parameters=parameters, wide=wide)])
+    values = (ctypes.c_uint32(1), (ctypes.c_uint8 * 200)(*range(200)), ctypes.c_uint64(3))
+    assert library.launch(library.kernel("table", library.library(image)), values=values) is Status.SUCCESS
+    assert simulator.trace[-1].parameters == tuple(bytes(value) for value in values)
+
+
+def test_more_parameters_than_a_narrow_table_holds(library, simulator):
+    layouts = [(4096, 8), (4096, 8), (4, 4)]
+    image = synthetic_cubin([SyntheticKernel(name="large", parameters=pack_parameters(layouts))])
+    values = tuple((ctypes.c_uint8 * size)(*[ordinal] * size) for ordinal, (size, _) in enumerate(layouts, 1))
+    assert library.launch(library.kernel("large", library.library(image)), values=values) is Status.SUCCESS
+    assert [len(data) for data in simulator.trace[-1].parameters] == [4096, 4096, 4]
+    assert {data[0] for data in simulator.trace[-1].parameters} == {1, 2, 3}

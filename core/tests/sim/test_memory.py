@@ -6,6 +6,7 @@ import torch
 from trunnion.errors import DriverError
 from trunnion.model.dtypes import DTYPES
 from trunnion.sim.memory import DeviceMemory
+from trunnion.sim.status import Refusal, Status
 
 
 @pytest.fixture
@@ -86,3 +87,11 @@ def test_another_devices_memory_is_out_of_bounds(memory):
             touch()
         assert code(caught) == "CUDA_ERROR_ILLEGAL_ADDRESS"
         assert "device 1" in str(caught.value)
+
+
+@pytest.mark.parametrize("nbytes", [1 << 60, 1 << 70])
+def test_memory_that_the_host_lacks_is_refused_as_a_device_does(memory, nbytes):
+    with pytest.raises(Refusal) as caught:
+        memory.allocate(nbytes, 0)
+    assert caught.value.status is Status.OUT_OF_MEMORY
+    assert memory.allocations() == ()

@@ -71,3 +71,22 @@ def test_storage_and_device(runtime, simulator):
     assert not runtime.has_storage(tensor.conj().imag)
     assert not runtime.has_storage(fake)
     assert not runtime.has_storage(torch.ones(3))
+    assert runtime.room(tensor) == 3 * 8
+    assert runtime.room(tensor[1:2]) == 2 * 8
+    assert runtime.room(torch.ones(3)) == 0
+
+
+def test_a_guard_tells_tensors_that_a_launcher_would_tell_apart(simulator):
+    x = simulator.tensor(torch.ones(3, 4), device=1)
+    guard = simulator.runtime.guard((x, x))
+    assert guard is not None
+    assert guard(x, simulator.tensor(torch.zeros(3, 4), device=1))
+    for other in (
+        simulator.tensor(torch.zeros(3, 4), device=0),
+        simulator.tensor(torch.zeros(3, 5), device=1),
+        simulator.tensor(torch.zeros(4, 3), device=1).t(),
+        simulator.tensor(torch.zeros(3, 4, dtype=torch.float64), device=1),
+        torch.zeros(3, 4),
+        None,
+    ):
+        assert not guard(x, other)

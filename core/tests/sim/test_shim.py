@@ -1,8 +1,10 @@
 import ctypes
+import shutil
 import stat
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -79,7 +81,7 @@ def test_a_native_thread_keeps_its_own_context_from_call_to_call(library, launch
 
 
 def test_every_entry_point_has_a_handler_and_every_handler_an_entry_point(simulator):
-    symbols = {entry.symbol.removesuffix("_ptsz") for entry in simulator._shim.entries}
+    symbols = {entry.handler for entry in simulator._shim.entries}
     assert symbols == set(HANDLERS)
 
 
@@ -120,6 +122,58 @@ def test_a_missing_and_a_failing_compiler(tmp_path, monkeypatch):
     with pytest.raises(CompileError, match="no-such-option"):
         build_shim(tmp_path)
     assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("CC", "'")
+    with pytest.raises(DeviceRequirementError, match="mend CC"):
+        build_shim(tmp_path)
+    no_program = tmp_path / "text"
+    no_program.write_text("no program")
+    no_program.chmod(0o700)
+    monkeypatch.setenv("CC", str(no_program))
+    with pytest.raises(DeviceRequirementError, match="can be run"):
+        build_shim(tmp_path)
+
+
+def test_a_compiler_that_builds_nothing_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("CC", "true")
+    for _ in range(2):
+        with pytest.raises(CompileError, match="built no library"):
+            build_shim(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_used_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    for cache in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/nowhere")):
+        with pytest.raises(DeviceRequirementError, match="XDG_CACHE_HOME"):
+            build_shim(cache)
+
+
+def _truncate(built):
+    built.write_bytes(built.read_bytes()[:100])
+
+
+def _empty(built):
+    for path in built.parent.iterdir():
+        path.unlink()
+
+
+def _forget(built):
+    (built.parent / "sha256").unlink()
+
+
+def _replace(built):
+    shutil.rmtree(built.parent)
+    built.parent.write_text("")
+
+
+@pytest.mark.parametrize("damage", [_truncate, _empty, _forget, _replace])
+def test_a_damaged_library_is_built_again(tmp_path, damage):
+    built = build_shim(tmp_path)
+    size = built.stat().st_size
+    damage(built)
+    assert build_shim(tmp_path) == built
+    assert built.stat().st_size == size
+    assert list(tmp_path.iterdir()) == [built.parent]
 
 
 def test_a_library_that_others_can_write_is_not_loaded(tmp_path):

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from trunnion.errors import CorruptArtifactError
 from trunnion.sim.tensormap import (
+    Im2colRequest,
     Interleave,
     L2Promotion,
     OobFill,
@@ -17,17 +18,24 @@ from trunnion.sim.tensormap import (
 
 @st.composite
 def requests(draw):
-    rank = draw(st.integers(1, 5))
+    im2col = draw(st.booleans())
+    rank = draw(st.integers(3 if im2col else 1, 5))
 
     def each(low, high, count=rank):
         return draw(st.tuples(*[st.integers(low, high)] * count))
 
-    return TiledRequest(
+    if im2col:
+        kind, corner = Im2colRequest, {3: 1 << 15, 4: 1 << 7, 5: 1 << 4}[rank]
+        own = {"lower": each(-corner, corner - 1, rank - 2), "upper": each(-corner, corner - 1, rank - 2)}
+        own |= {"channels": draw(st.integers(1, 256)), "pixels": draw(st.integers(1, 1024))}
+    else:
+        kind, own = TiledRequest, {"box": each(1, 256)}
+    return kind(
+        **own,
         address=draw(st.integers(0, (1 << 64) - 1)),
         data_type=draw(st.sampled_from(TensorMapDataType)),
         dims=each(1, 1 << 32),
         strides=each(0, (1 << 40) - 1, rank - 1),
-        box=each(1, 256),
         element_strides=each(1, 8),
         interleave=draw(st.sampled_from(Interleave)),
         swizzle=draw(st.sampled_from(Swizzle)),

@@ -19,6 +19,7 @@ __all__ = [
     "LaunchAttributeStruct",
     "LaunchAttributeValue",
     "LaunchConfigStruct",
+    "Limit",
 ]
 
 TENSOR_MAP_BYTES: Final = 128
@@ -51,6 +52,11 @@ class LaunchAttributeValue(ctypes.Union):
         ("clusterDim", _Dim3),
         ("programmaticStreamSerializationAllowed", ctypes.c_int32),
         ("priority", ctypes.c_int32),
+        ("clusterSchedulingPolicyPreference", ctypes.c_int32),
+        ("memSyncDomain", ctypes.c_int32),
+        ("preferredClusterDim", _Dim3),
+        ("sharedMemCarveout", ctypes.c_uint32),
+        ("syncPolicy", ctypes.c_int32),
     )
 
 
@@ -99,6 +105,19 @@ class LaunchAttributeId(enum.IntEnum):
     LAUNCH_COMPLETION_EVENT = 12
     DEVICE_UPDATABLE_KERNEL_NODE = 13
     PREFERRED_SHARED_MEMORY_CARVEOUT = 14
+    NVLINK_UTIL_CENTRIC_SCHEDULING = 16
+
+
+class Limit(enum.IntEnum):
+    """``CUlimit``, as far as a context has it."""
+
+    STACK_SIZE = 0
+    PRINTF_FIFO_SIZE = 1
+    MALLOC_HEAP_SIZE = 2
+    DEV_RUNTIME_SYNC_DEPTH = 3
+    DEV_RUNTIME_PENDING_LAUNCH_COUNT = 4
+    MAX_L2_FETCH_GRANULARITY = 5
+    PERSISTING_L2_CACHE_SIZE = 6
 
 
 class FunctionAttribute(enum.IntEnum):
@@ -136,13 +155,18 @@ class DeviceAttribute(enum.IntEnum):
     WARP_SIZE = 10
     MAX_REGISTERS_PER_BLOCK = 12
     MULTIPROCESSOR_COUNT = 16
+    L2_CACHE_SIZE = 38
     MAX_THREADS_PER_MULTIPROCESSOR = 39
     COMPUTE_CAPABILITY_MAJOR = 75
     COMPUTE_CAPABILITY_MINOR = 76
     MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 81
+    MAX_REGISTERS_PER_MULTIPROCESSOR = 82
+    COOPERATIVE_LAUNCH = 95
     MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
     MAX_BLOCKS_PER_MULTIPROCESSOR = 106
+    MAX_PERSISTING_L2_CACHE_SIZE = 108
     MAX_ACCESS_POLICY_WINDOW_SIZE = 109
     RESERVED_SHARED_MEMORY_PER_BLOCK = 111
     CLUSTER_LAUNCH = 120
     TENSOR_MAP_ACCESS_SUPPORTED = 127
+    MPS_ENABLED = 133

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from trunnion.errors import ParameterMismatchError
+from trunnion.errors import KernelBodyError
 from trunnion.model.dtypes import DType, dtype
 from trunnion.sim.abi import TENSOR_MAP_BYTES
-from trunnion.sim.tensormap import decode
+from trunnion.sim.im2col_view import Im2colView
+from trunnion.sim.launch_attributes import LaunchAttributes
+from trunnion.sim.tensormap import Im2colRequest, TiledRequest, decode
 from trunnion.sim.tiled_view import TiledView
 
 if TYPE_CHECKING:
+    from trunnion.sim.launch_attributes import WindowAttribute
     from trunnion.sim.memory import BoundMemory
 
 __all__ = ["KernelBody", "KernelCall"]
@@ -49,12 +52,21 @@ class KernelCall:
     memory: BoundMemory
     """The memory of the device."""
 
+    attributes: LaunchAttributes = field(default_factory=LaunchAttributes)
+    """The launch attributes."""
+
+    window: WindowAttribute | None = None
+    """The access-policy window in force: the launch's, or else the stream's."""
+
+    priority: int = 0
+    """The priority in force: the launch's, or else the stream's."""
+
     def pointer(self, ordinal: int) -> int:
         """Return a parameter as an address.
 
         Raises
         ------
-        ParameterMismatchError
+        KernelBodyError
             If there is no such parameter, or it is not 8 bytes.
         """
         return int.from_bytes(self._bytes(ordinal, _POINTER_BYTES, "a pointer"), "little")
@@ -71,40 +83,61 @@ class KernelCall:
 
         Raises
         ------
-        ParameterMismatchError
+        KernelBodyError
             If there is no such parameter, its size is another, or no scalar of the type can travel.
         """
         row = dtype(dtype_)
         data = self._bytes(ordinal, row.itemsize, row.name)
         if not row.struct_code:
-            raise ParameterMismatchError(self.kernel, ordinal, f"{len(data)} bytes", f"no scalar {row.name}")
+            raise KernelBodyError(self.kernel, ordinal, row.name, "that type cannot travel as a scalar")
         if row.name == "bfloat16":  # the upper half of a float32
             return float(struct.unpack("<f", b"\0\0" + data)[0])
         value: int | float | bool = struct.unpack(f"<{row.struct_code}", data)[0]
         return value
 
     def tensor_map(self, ordinal: int) -> TiledView:
-        """Return a parameter as a tensor map.
+        """Return a parameter as a tiled tensor map.
 
         Raises
         ------
-        ParameterMismatchError
-            If there is no such parameter, or it is not 128 bytes.
+        KernelBodyError
+            If there is no such parameter, it is not 128 bytes, or the map is of the other kind.
         CorruptArtifactError
             If the bytes are no map that the simulated driver encoded.
         """
-        data = self._bytes(ordinal, TENSOR_MAP_BYTES, "a tensor map")
-        return TiledView(decode(data), self.memory)
+        request = decode(self._bytes(ordinal, TENSOR_MAP_BYTES, "a tensor map"))
+        if not isinstance(request, TiledRequest):
+            raise KernelBodyError(
+                self.kernel, ordinal, "a tiled tensor map", "it is an im2col map: call im2col_map"
+            )
+        return TiledView(request, self.memory)
+
+    def im2col_map(self, ordinal: int) -> Im2colView:
+        """Return a parameter as an im2col tensor map.
+
+        Raises
+        ------
+        KernelBodyError
+            If there is no such parameter, it is not 128 bytes, or the map is of the other kind.
+        CorruptArtifactError
+            If the bytes are no map that the simulated driver encoded.
+        """
+        request = decode(self._bytes(ordinal, TENSOR_MAP_BYTES, "a tensor map"))
+        if not isinstance(request, Im2colRequest):
+            raise KernelBodyError(
+                self.kernel, ordinal, "an im2col tensor map", "it is a tiled map: call tensor_map"
+            )
+        return Im2colView(request, self.memory)
 
     def _bytes(self, ordinal: int, nbytes: int, what: str) -> bytes:
-        if not 0 <= ordinal < len(self.parameters):
-            count = f"{len(self.parameters)} parameters"
-            raise ParameterMismatchError(self.kernel, ordinal, count, f"{what} as parameter {ordinal}")
+        count = len(self.parameters)
+        if not 0 <= ordinal < count:
+            have = f"the kernel has {count} parameter{'' if count == 1 else 's'}, counted from 0"
+            raise KernelBodyError(self.kernel, ordinal, what, have)
         data = self.parameters[ordinal]
         if len(data) != nbytes:
-            raise ParameterMismatchError(
-                self.kernel, ordinal, f"{len(data)} bytes", f"{what} of {nbytes} bytes"
-            )
+            have = f"it has {len(data)} bytes, not {nbytes}"
+            raise KernelBodyError(self.kernel, ordinal, what, have)
         return data
 
 

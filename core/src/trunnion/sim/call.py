@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from trunnion.sim.state import PER_THREAD_STREAM
+from trunnion.sim.objects import PER_THREAD_STREAM
 
 if TYPE_CHECKING:
     from trunnion.sim.shim import Entry

@@ -1,22 +1,35 @@
 """The simulated devices: one table of attributes for each architecture.
 
-The values of ``sm_90a`` were read from an H200 under driver 580 (CUDA 13.0) with ``cuDeviceGetAttribute``.
+The values of ``sm_90a`` were read from an H200 under driver 580 (CUDA 13.0) with ``cuDeviceGetAttribute``. The
+other architectures have the same, but for what the CUDA C++ Programming Guide says of their compute capability
+(Technical Specifications): enough to try a program's rules on them, no portrait of a product.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from trunnion.errors import DeviceRequirementError, shorten
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError, shorten
 from trunnion.sim.abi import DeviceAttribute
 from trunnion.sim.status import Refusal, Status
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["ARCHITECTURES", "Architecture", "Device", "architecture", "can_run"]
+__all__ = [
+    "ARCHITECTURES",
+    "MODES",
+    "Architecture",
+    "Device",
+    "architecture",
+    "architecture_of",
+    "can_assemble",
+    "can_run",
+    "check_integer",
+    "check_version",
+    "least_version",
+    "variant",
+]
 
 # CUdevice_attribute: value. Rows that name a place in the machine (PCI, GPU ids) are left at the measured
 # zero.
@@ -38,6 +51,21 @@ _H200: Final = {
 }  # fmt: skip
 
 
+# Compute capability: threads and blocks of a multiprocessor, its shared memory and that of a block, in KiB.
+_SPECIFICATIONS: Final = {
+    (8, 0): (2048, 32, 164, 163),
+    (8, 6): (1536, 16, 100, 99),
+    (8, 7): (1536, 16, 164, 163),
+    (8, 9): (1536, 24, 100, 99),
+    (10, 0): (2048, 32, 228, 227),
+    (10, 3): (2048, 32, 228, 227),
+    (12, 0): (1536, 24, 100, 99),
+}
+_HOPPER: Final = (9, 0)
+_INT32_MAX: Final = 2**31 - 1
+_FIRST_VERSION, _NO_VERSION = 1000, 100_000
+
+
 @dataclass(frozen=True, slots=True)
 class Architecture:
     """What all devices of one architecture have in common."""
@@ -51,14 +79,55 @@ class Architecture:
     attributes: Mapping[int, int]
     """The value of each ``CUdevice_attribute``."""
 
+    memory_bytes: int = 139 << 30
+    """What ``cuDeviceTotalMem`` returns; about as much as an H200 has."""
 
-ARCHITECTURES: Final[Mapping[str, Architecture]] = MappingProxyType(
-    {"sm_90a": Architecture("sm_90a", "Simulated H200", MappingProxyType(_H200))}
+
+def _derived(capability: tuple[int, int]) -> Architecture:
+    threads, blocks, shared, block_shared = _SPECIFICATIONS[capability]
+    major, minor = capability
+    hopper = capability >= _HOPPER
+    changes: dict[int, int] = {
+        DeviceAttribute.COMPUTE_CAPABILITY_MAJOR: major,
+        DeviceAttribute.COMPUTE_CAPABILITY_MINOR: minor,
+        DeviceAttribute.MAX_THREADS_PER_MULTIPROCESSOR: threads,
+        DeviceAttribute.MAX_BLOCKS_PER_MULTIPROCESSOR: blocks,
+        DeviceAttribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: shared << 10,
+        DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: block_shared << 10,
+        DeviceAttribute.CLUSTER_LAUNCH: int(hopper),
+        DeviceAttribute.TENSOR_MAP_ACCESS_SUPPORTED: int(hopper),
+    }
+    name = f"sm_{major}{minor}{'a' if hopper else ''}"
+    return Architecture(name, f"Simulated {name}", MappingProxyType({**_H200, **changes}))
+
+
+_ALL: Final = (
+    Architecture("sm_90a", "Simulated H200", MappingProxyType(_H200)),
+    *(_derived(capability) for capability in _SPECIFICATIONS),
 )
+
+ARCHITECTURES: Final[Mapping[str, Architecture]] = MappingProxyType({row.name: row for row in _ALL})
 """The architectures that can be simulated."""
 
+MODES: Final[Mapping[str, Mapping[int, int]]] = MappingProxyType(
+    {
+        "whole": MappingProxyType({}),
+        # CUDA C++ Programming Guide, L2 cache set-aside: none in MIG mode, the server's choice under MPS
+        "mig": MappingProxyType({DeviceAttribute.MAX_PERSISTING_L2_CACHE_SIZE: 0}),
+        "mps": MappingProxyType({DeviceAttribute.MPS_ENABLED: 1}),
+    }
+)
+"""How a device can be shared, and which attributes that changes."""
 
-@dataclass(frozen=True, slots=True)
+# The first CUDA release whose driver knows an attribute, where the release notes say it.
+_SINCE: Final = (
+    (DeviceAttribute.MAX_PERSISTING_L2_CACHE_SIZE, 11000),
+    (DeviceAttribute.CLUSTER_LAUNCH, 11080),
+    (DeviceAttribute.TENSOR_MAP_ACCESS_SUPPORTED, 12000),
+)
+
+
+@dataclass(slots=True, eq=False)
 class Device:
     """One simulated device."""
 
@@ -90,14 +159,88 @@ class Device:
         )
 
 
+def least_version(attribute: int) -> int:
+    """Return the CUDA version of the first driver that knows a device attribute."""
+    return max((since for first, since in _SINCE if attribute >= first), default=0)
+
+
+def variant(
+    arch: Architecture, mode: str = "whole", attributes: Mapping[int, int] | None = None
+) -> Architecture:
+    """Return an architecture whose devices are shared, or differ in some attributes.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If an attribute's number or value is no integer.
+    ArgumentValueError
+        If there is no such mode or attribute, or the attribute cannot have the value.
+    """
+    if mode not in MODES:
+        raise ArgumentValueError("mode", f"{mode!r}", f"one of {', '.join(MODES)}")
+    if not isinstance(attributes, Mapping | None):
+        raise ArgumentTypeError("attributes", f"{attributes!r}", "a mapping of numbers to values")
+    changes = {
+        check_integer("attributes", key): check_integer("attributes", value)
+        for key, value in (attributes or {}).items()
+    }
+    unknown = sorted(set(changes) - set(arch.attributes))
+    if unknown:
+        raise ArgumentValueError("attributes", f"{unknown}", "numbers of CUdevice_attribute")
+    for key, value in changes.items():
+        least = min(0, arch.attributes[key])  # some say -1 for none
+        if not least <= value <= _INT32_MAX:
+            allowed = f"for attribute {key} from {least} to {_INT32_MAX}"
+            raise ArgumentValueError("attributes", f"{value}", allowed)
+    return replace(arch, attributes=MappingProxyType({**arch.attributes, **MODES[mode], **changes}))
+
+
+def check_integer(argument: str, value: object, least: int | None = None) -> int:
+    """Return an argument that is an integer.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is none; a truth value is none either.
+    ArgumentValueError
+        If it is less than ``least``.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ArgumentTypeError(argument, shorten(repr(value)), "an integer")
+    if least is not None and value < least:
+        raise ArgumentValueError(argument, f"{value}", f"at least {least}")
+    return int(value)
+
+
+def check_version(version: object) -> int:
+    """Return a CUDA version as the driver spells it: 1000 x major + 10 x minor.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is no integer.
+    ArgumentValueError
+        If it is none of any release, for example 13 for 13000.
+    """
+    number = check_integer("driver_version", version)
+    if not _FIRST_VERSION <= number < _NO_VERSION or number % 10:
+        allowed = "1000 x major + 10 x minor, for example 13000"
+        raise ArgumentValueError("driver_version", f"{number}", allowed)
+    return number
+
+
 def architecture(name: str) -> Architecture:
     """Return the architecture of that name.
 
     Raises
     ------
+    ArgumentTypeError
+        If the name is no text.
     DeviceRequirementError
         If it cannot be simulated.
     """
+    if not isinstance(name, str):
+        raise ArgumentTypeError("arch", shorten(repr(name)), "text such as 'sm_90a'")
     try:
         return ARCHITECTURES[name]
     except KeyError:
@@ -105,6 +248,24 @@ def architecture(name: str) -> Architecture:
         raise DeviceRequirementError(
             f"an architecture that can be simulated ({known})", shorten(name)
         ) from None
+
+
+def architecture_of(capability: tuple[int, int]) -> Architecture:
+    """Return the architecture of a compute capability.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is no pair of integers.
+    DeviceRequirementError
+        If it cannot be simulated.
+    """
+    given: object = capability
+    if not isinstance(given, tuple) or len(given) != len(_HOPPER):
+        raise ArgumentTypeError("compute_capability", shorten(repr(capability)), "a pair such as (9, 0)")
+    major, minor = (check_integer("compute_capability", part) for part in given)
+    names = (f"sm_{major}{minor}a", f"sm_{major}{minor}")
+    return architecture(names[0] if names[0] in ARCHITECTURES else names[1])
 
 
 def can_run(image: str, device: Device) -> bool:
@@ -119,10 +280,30 @@ def can_run(image: str, device: Device) -> bool:
     device
         The device.
     """
-    digits = image.removeprefix("sm_").rstrip("abcdefghijklmnopqrstuvwxyz")
-    suffix = image.removeprefix("sm_")[len(digits) :]
-    major, minor = int(digits[:-1]), int(digits[-1])
-    has_major, has_minor = device.compute_capability
+    version, suffix = _version(image)
     if suffix == "a":
-        return (major, minor) == (has_major, has_minor)
-    return major == has_major and minor <= has_minor
+        return version == device.compute_capability
+    return version[0] == device.compute_capability[0] and version <= device.compute_capability
+
+
+def can_assemble(target: str, device: Device) -> bool:
+    """Whether the driver can assemble PTX for a device.
+
+    Parameters
+    ----------
+    target
+        The PTX's target, for example ``"sm_90"``: it can be assembled for that version and all later ones, with
+        an ``a`` for exactly its own, with an ``f`` for later ones of its major version (PTX ISA, ``.target``).
+    device
+        The device.
+    """
+    version, suffix = _version(target)
+    if suffix:
+        return can_run(target, device)
+    return version <= device.compute_capability
+
+
+def _version(arch: str) -> tuple[tuple[int, int], str]:
+    digits = arch.removeprefix("sm_").rstrip("abcdefghijklmnopqrstuvwxyz")
+    suffix = arch.removeprefix("sm_")[len(digits) :]
+    return (int(digits[:-1]), int(digits[-1])), suffix

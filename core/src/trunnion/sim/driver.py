@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import atexit
+import functools
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.sim import (
+    handlers_capture,
     handlers_context,
     handlers_device,
+    handlers_function,
+    handlers_graph,
     handlers_launch,
     handlers_library,
     handlers_memory,
+    handlers_occupancy,
+    handlers_stream,
+    handlers_tensormap,
 )
 from trunnion.sim.call import Call
 from trunnion.sim.status import Refusal, Status
@@ -30,12 +37,18 @@ HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
     {
         **handlers_device.HANDLERS,
         **handlers_context.HANDLERS,
+        **handlers_stream.HANDLERS,
+        **handlers_capture.HANDLERS,
+        **handlers_graph.HANDLERS,
         **handlers_library.HANDLERS,
+        **handlers_function.HANDLERS,
+        **handlers_occupancy.HANDLERS,
         **handlers_launch.HANDLERS,
         **handlers_memory.HANDLERS,
+        **handlers_tensormap.HANDLERS,
     }
 )
-"""Every handler, by exported symbol (without ``_ptsz``)."""
+"""Every handler, by exported symbol (without ``_ptsz`` and ``_ptds``)."""
 
 
 class Driver:
@@ -57,7 +70,7 @@ class Driver:
     def connect(self) -> None:
         """Register a handler for every entry point, until the interpreter ends."""
         for entry in self._shim.entries:
-            self._shim.register(entry, self._guarded(entry, HANDLERS[entry.symbol.removesuffix("_ptsz")]))
+            self._shim.register(entry, self._guarded(entry, HANDLERS[entry.handler]))
         atexit.register(self._shim.unregister)
 
     def take_pending(self) -> list[BaseException]:
@@ -70,13 +83,14 @@ class Driver:
 
     def _guarded(self, entry: Entry, handler: Handler) -> Callable[..., int]:
         call = Call(entry, self._shim.entries, self._state)
+        interceptions, bound = self._state.interceptions, functools.partial(handler, call)
         early = entry.base in handlers_device.UNINITIALIZED
 
         def guarded(*arguments: Any) -> int:
             try:
                 if not (early or self._state.initialized):
                     raise Refusal(Status.NOT_INITIALIZED, "cuInit was not called")  # noqa: TRY301 - one way out
-                handler(call, *arguments)
+                interceptions.run(entry.base, bound, *arguments)
             except Refusal as refusal:
                 if entry.base != "cuGetProcAddress":  # asking what there is, is no event
                     self._state.trace.add(CallRefused(entry.symbol, refusal.status, refusal.reason))

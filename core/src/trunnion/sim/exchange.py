@@ -13,7 +13,6 @@ import torch
 
 from trunnion.errors import DeviceRequirementError, LifecycleError
 from trunnion.sim import active
-from trunnion.sim.trace import Allocated
 
 __all__ = ["Exchange"]
 
@@ -170,7 +169,7 @@ class Exchange:
         return status
 
     def _allocate(self, prototype: Any, out: Any) -> int:
-        from trunnion.sim.tensor import empty  # noqa: PLC0415 - that module imports this one
+        from trunnion.sim.allocation import allocate  # noqa: PLC0415 - that module needs this one
 
         simulator = active()
         if simulator is None:
@@ -178,10 +177,8 @@ class Exchange:
         wanted = prototype.contents
         kind = _torch_dtype((wanted.dtype.code, wanted.dtype.bits, wanted.dtype.lanes))
         shape = tuple(wanted.shape[axis] for axis in range(wanted.ndim))
-        tensor = empty(simulator, shape, kind, wanted.device.id)
-        nbytes = tensor.numel() * tensor.element_size()
         stream = simulator.state.current_stream(wanted.device.id)
-        simulator.state.trace.add(Allocated(tensor.data_ptr(), nbytes, wanted.device.id, stream))
+        tensor = allocate(simulator, shape, kind, wanted.device.id, stream)
         return self._from_object(id(tensor), out)
 
     def current_stream(self, kind: int, ordinal: int, out: Any) -> int:

@@ -1,6 +1,6 @@
-"""Primary contexts, the calling thread's context stack, and streams.
+"""Primary contexts, the calling thread's context stack, and limits.
 
-Source: CUDA Driver API, Primary Context Management; Context Management; Stream Management.
+Source: CUDA Driver API, Primary Context Management; Context Management.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ import ctypes
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from trunnion.sim.abi import DeviceAttribute, Limit
 from trunnion.sim.host import put
-from trunnion.sim.state import Context, Stream
+from trunnion.sim.launch_attributes import PRIORITIES
+from trunnion.sim.objects import Context
 from trunnion.sim.status import Refusal, Status
+from trunnion.sim.trace import LimitSet, PersistingLinesReset, Synchronized
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +23,16 @@ if TYPE_CHECKING:
 
 __all__ = ["HANDLERS"]
 
-_NON_BLOCKING: Final = 1
+# What a fresh context has, where the documentation says it (CUDA C++ Programming Guide, Device Runtime).
+_LIMITS: Final = {
+    Limit.STACK_SIZE: 1024,
+    Limit.PRINTF_FIFO_SIZE: 1 << 20,
+    Limit.MALLOC_HEAP_SIZE: 8 << 20,
+    Limit.DEV_RUNTIME_PENDING_LAUNCH_COUNT: 2048,
+    Limit.MAX_L2_FETCH_GRANULARITY: 64,
+    Limit.PERSISTING_L2_CACHE_SIZE: 0,
+}
+_MAX_FETCH: Final = 128
 
 
 def _retain(call: Call, result: int | None, ordinal: int) -> None:
@@ -36,6 +48,9 @@ def _release(call: Call, ordinal: int) -> None:
         if context.references == 0:
             raise Refusal(Status.INVALID_CONTEXT, f"the primary context of device {ordinal} is not retained")
         context.references -= 1
+        if context.references == 0:
+            context.limits.clear()
+            context.defaults.clear()
 
 
 def _state(call: Call, ordinal: int, flags: int | None, active: int | None) -> None:
@@ -85,37 +100,55 @@ def _get_device(call: Call, result: int | None) -> None:
 
 
 def _synchronize(call: Call) -> None:
-    call.state.current()  # kernels run to their end inside the launch: nothing is ever pending
+    device = (
+        call.state.current().device
+    )  # kernels run to their end inside the launch: nothing is ever pending
+    with call.state.lock:
+        call.state.captures.check_context(device, "cuCtxSynchronize")
+    call.state.trace.add(Synchronized(device.ordinal, None))
 
 
-def _stream_create(call: Call, result: int | None, flags: int) -> None:
-    if flags not in (0, _NON_BLOCKING):
-        raise Refusal(Status.INVALID_VALUE, f"flags are {flags}, 0 and 1 are allowed")
-    stream = Stream(call.state.new_handle(), call.state.current().device)
-    put(ctypes.c_void_p, result, stream.handle, "phStream")
-    call.state.add(stream)
+def _limit(limit: int) -> Limit:
+    if limit not in tuple(Limit):
+        raise Refusal(Status.UNSUPPORTED_LIMIT, f"limit {limit} is not simulated")
+    return Limit(limit)
 
 
-def _stream_destroy(call: Call, handle: int | None) -> None:
-    del call.state.handled[call.state.get(Stream, handle).handle]
+def _get_limit(call: Call, result: int | None, limit: int) -> None:
+    context = call.state.current()
+    key = _limit(limit)
+    if key not in _LIMITS:
+        raise Refusal(Status.UNSUPPORTED_LIMIT, f"{key.name} is of compute capability below 9.0")
+    put(ctypes.c_size_t, result, context.limits.get(key, _LIMITS[key]), "pvalue")
 
 
-def _stream_synchronize(call: Call, handle: int | None) -> None:
-    call.state.stream_device(call.stream(handle))
+def _set_limit(call: Call, limit: int, value: int) -> None:
+    context = call.state.current()
+    key = _limit(limit)
+    if key not in _LIMITS:
+        raise Refusal(Status.UNSUPPORTED_LIMIT, f"{key.name} is of compute capability below 9.0")
+    with call.state.lock:
+        call.state.captures.check_unsafe(call.state.thread(), "cuCtxSetLimit")
+    held = value
+    if key is Limit.PERSISTING_L2_CACHE_SIZE:  # the documentation: it may be clamped, or ignored
+        held = min(value, context.device.attribute(DeviceAttribute.MAX_PERSISTING_L2_CACHE_SIZE))
+        if context.device.attribute(DeviceAttribute.MPS_ENABLED):  # a server decided when it started
+            held = context.limits.get(key, _LIMITS[key])
+    elif key is Limit.MAX_L2_FETCH_GRANULARITY:
+        held = min(value, _MAX_FETCH)
+    context.limits[key] = held
+    call.state.trace.add(LimitSet(key, value, held, context.device.ordinal))
 
 
-def _stream_capturing(call: Call, handle: int | None, result: int | None) -> None:
-    call.state.stream_device(call.stream(handle))
-    put(ctypes.c_int32, result, 0, "captureStatus")  # CU_STREAM_CAPTURE_STATUS_NONE: no capture is simulated
+def _reset_persisting(call: Call) -> None:
+    call.state.trace.add(PersistingLinesReset(call.state.current().device.ordinal))
 
 
-def _stream_context(call: Call, handle: int | None, result: int | None) -> None:
-    device = call.state.stream_device(call.stream(handle))
-    put(ctypes.c_void_p, result, call.state.contexts[device.ordinal].handle, "pctx")
-
-
-def _stream_device(call: Call, handle: int | None, result: int | None) -> None:
-    put(ctypes.c_int32, result, call.state.stream_device(call.stream(handle)).ordinal, "device")
+def _priority_range(call: Call, least: int | None, greatest: int | None) -> None:
+    call.state.current()
+    for target, value in ((least, PRIORITIES[-1]), (greatest, PRIORITIES[0])):
+        if target is not None:  # the documentation allows either to be null
+            put(ctypes.c_int32, target, value, "priority")
 
 
 HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
@@ -130,12 +163,10 @@ HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
         "cuCtxPopCurrent_v2": _pop,
         "cuCtxGetDevice": _get_device,
         "cuCtxSynchronize": _synchronize,
-        "cuStreamCreate": _stream_create,
-        "cuStreamDestroy_v2": _stream_destroy,
-        "cuStreamSynchronize": _stream_synchronize,
-        "cuStreamIsCapturing": _stream_capturing,
-        "cuStreamGetCtx": _stream_context,
-        "cuStreamGetDevice": _stream_device,
+        "cuCtxGetLimit": _get_limit,
+        "cuCtxSetLimit": _set_limit,
+        "cuCtxResetPersistingL2Cache": _reset_persisting,
+        "cuCtxGetStreamPriorityRange": _priority_range,
     }
 )
 """The handlers, by exported symbol (without ``_ptsz``)."""

@@ -10,6 +10,7 @@ import ctypes
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from trunnion.sim.devices import least_version
 from trunnion.sim.host import put, text
 from trunnion.sim.status import Refusal, Status
 
@@ -23,6 +24,7 @@ __all__ = ["HANDLERS", "UNINITIALIZED"]
 
 _PER_THREAD_FLAG: Final = 2
 _FLAGS: Final = (0, 1, _PER_THREAD_FLAG)
+_INSTANTIATE_IS_WITH_FLAGS: Final = 12000
 _FOUND, _NOT_FOUND, _TOO_OLD = 0, 1, 2
 _NAMES: Final = {status: ctypes.create_string_buffer(status.symbol.encode()) for status in Status}
 _TEXTS: Final = {status: ctypes.create_string_buffer(status.description.encode()) for status in Status}
@@ -31,7 +33,7 @@ _TEXTS: Final = {status: ctypes.create_string_buffer(status.description.encode()
 def _init(call: Call, flags: int) -> None:
     if flags != 0:
         raise Refusal(Status.INVALID_VALUE, f"flags are {flags}, 0 is allowed")
-    call.state.initialized = True
+    call.state.initialize()
 
 
 def _driver_version(call: Call, version: int | None) -> None:
@@ -46,6 +48,8 @@ def _find(call: Call, symbol: int | None, version: int, flags: int) -> tuple[Ent
     if version > driver:
         raise Refusal(Status.INVALID_VALUE, f"cudaVersion is {version}, the driver's is {driver}")
     name = text(symbol, "symbol")
+    if name == "cuGraphInstantiate" and version >= _INSTANTIATE_IS_WITH_FLAGS:
+        name = "cuGraphInstantiateWithFlags"
     named = [entry for entry in call.entries if entry.base == name and entry.since <= driver]
     wanted = flags == _PER_THREAD_FLAG
     kin = [entry for entry in named if entry.per_thread is wanted] or [
@@ -111,8 +115,16 @@ def _device_name(call: Call, result: int | None, length: int, ordinal: int) -> N
     ctypes.memmove(result, name + b"\0", len(name) + 1)
 
 
+def _device_memory(call: Call, result: int | None, ordinal: int) -> None:
+    put(ctypes.c_size_t, result, call.state.device(ordinal).arch.memory_bytes, "bytes")
+
+
 def _device_attribute(call: Call, result: int | None, attribute: int, ordinal: int) -> None:
-    put(ctypes.c_int32, result, call.state.device(ordinal).attribute(attribute), "pi")
+    device = call.state.device(ordinal)
+    if least_version(attribute) > call.state.driver_version:
+        version = call.state.driver_version
+        raise Refusal(Status.INVALID_VALUE, f"a driver of CUDA {version} has no device attribute {attribute}")
+    put(ctypes.c_int32, result, device.attribute(attribute), "pi")
 
 
 UNINITIALIZED: Final[frozenset[str]] = frozenset(
@@ -132,6 +144,7 @@ HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
         "cuDeviceGet": _device_get,
         "cuDeviceGetCount": _device_count,
         "cuDeviceGetName": _device_name,
+        "cuDeviceTotalMem_v2": _device_memory,
         "cuDeviceGetAttribute": _device_attribute,
     }
 )

@@ -1,120 +1,175 @@
-"""Memory sets and tensor maps.
+"""Memory sets and copies.
 
-Source: CUDA Driver API, Memory Management; Tensor Map Object Management.
+Source: CUDA Driver API, Memory Management.
 """
 
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import DriverError
-from trunnion.sim.abi import TENSOR_MAP_BYTES
+from trunnion.sim.graph import NodeKind, Work
 from trunnion.sim.host import HostReader
 from trunnion.sim.status import Refusal, Status
-from trunnion.sim.tensormap import (
-    MAX_RANK,
-    Interleave,
-    L2Promotion,
-    OobFill,
-    Swizzle,
-    TensorMapDataType,
-    TiledRequest,
-    encode,
-)
-from trunnion.sim.tensormap_rules import broken_rules
-from trunnion.sim.trace import MemorySet, TensorMapEncoded
+from trunnion.sim.submission import submit
+from trunnion.sim.trace import MemoryCopied, MemorySet
 
 if TYPE_CHECKING:
-    import enum
     from collections.abc import Mapping
 
     from trunnion.sim.call import Call, Handler
+    from trunnion.sim.state import DriverState
 
 __all__ = ["HANDLERS"]
 
 
-def _fill(call: Call, itemsize: int, address: int, value: int, count: int, handle: int | None) -> None:
-    stream = call.stream(handle)
-    device = call.state.stream_device(stream)
-    if address % itemsize:
-        raise Refusal(Status.INVALID_VALUE, f"{address:#x} is no multiple of {itemsize}")
-    if count:
-        data = value.to_bytes(itemsize, "little") * count
-        try:
-            call.state.memory.on(device.ordinal).write(address, data)
-        except DriverError as error:
-            raise Refusal(Status.INVALID_VALUE, error.explanation) from error
-    call.state.trace.add(MemorySet(address, value, itemsize, count, device.ordinal, stream))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fill:
+    """A memory set, whichever entry point it came by; the sizes are in bytes."""
+
+    itemsize: int
+    address: int
+    value: int
+    count: int
+    rows: int = 1
+    pitch: int = 0
 
 
-def _set8(call: Call, address: int, value: int, count: int, stream: int | None) -> None:
-    _fill(call, 1, address, value, count, stream)
+def _check_range(state: DriverState, address: int, nbytes: int, device: int) -> None:
+    try:
+        state.memory.check(address, nbytes, device)
+    except DriverError as error:
+        raise Refusal(Status.INVALID_VALUE, error.explanation) from error
 
 
-def _set16(call: Call, address: int, value: int, count: int, stream: int | None) -> None:
-    _fill(call, 2, address, value, count, stream)
+def _fill(call: Call, fill: _Fill, handle: int | None) -> None:
+    stream = call.state.stream(call.stream(handle))
+    device = stream.device.ordinal
+    if fill.address % fill.itemsize:
+        raise Refusal(Status.INVALID_VALUE, f"{fill.address:#x} is no multiple of {fill.itemsize}")
+    pitch = fill.pitch if fill.rows > 1 else 0
+    if pitch % fill.itemsize:
+        raise Refusal(Status.INVALID_VALUE, f"the pitch of {pitch} bytes is no multiple of {fill.itemsize}")
+    width = fill.itemsize * fill.count
+    if pitch and pitch < width:
+        raise Refusal(Status.INVALID_VALUE, f"rows of {width} bytes with a pitch of {pitch}")
+    if fill.count and fill.rows:
+        _check_range(call.state, fill.address, pitch * (fill.rows - 1) + width, device)
+    event = MemorySet(
+        fill.address, fill.value, fill.itemsize, fill.count, device, call.stream(handle), fill.rows, pitch
+    )
+
+    def run() -> None:
+        data = fill.value.to_bytes(fill.itemsize, "little") * fill.count
+        for row in range(fill.rows if fill.count else 0):
+            call.state.memory.on(device).write(fill.address + row * pitch, data)
+
+    submit(call.state, stream, Work(NodeKind.MEMSET, event, run))
 
 
-def _set32(call: Call, address: int, value: int, count: int, stream: int | None) -> None:
-    _fill(call, 4, address, value, count, stream)
+def _flat(itemsize: int) -> Handler:
+    def handler(call: Call, address: int, value: int, count: int, stream: int | None = None) -> None:
+        _guard_synchronous(call)
+        _fill(call, _Fill(itemsize=itemsize, address=address, value=value, count=count), stream)
+
+    return handler
 
 
-def _member(kind: type[enum.IntEnum], value: int, what: str) -> enum.IntEnum:
-    if value not in tuple(kind):
-        raise Refusal(Status.INVALID_VALUE, f"{what} is {value}, no {kind.__name__}")
-    return kind(value)
+def _pitched(itemsize: int) -> Handler:
+    def handler(  # noqa: PLR0913, PLR0917 - the driver's own parameters
+        call: Call,
+        address: int,
+        pitch: int,
+        value: int,
+        width: int,
+        height: int,
+        stream: int | None = None,
+    ) -> None:
+        _guard_synchronous(call)
+        fill = _Fill(itemsize=itemsize, address=address, value=value, count=width, rows=height, pitch=pitch)
+        _fill(call, fill, stream)
+
+    return handler
 
 
-def _encode_tiled(  # noqa: PLR0913, PLR0917 - the driver's own parameters
-    call: Call,
-    result: int | None,
-    data_type: int,
-    rank: int,
-    address: int | None,
-    dims: int | None,
-    strides: int | None,
-    box: int | None,
-    element_strides: int | None,
-    interleave: int,
-    swizzle: int,
-    l2_promotion: int,
-    oob_fill: int,
-) -> None:
-    device = call.state.current().device  # measured on an H200: without a context it is refused
-    if not 1 <= rank <= MAX_RANK:  # before anything is read: the arrays are as long as the rank says
-        raise Refusal(Status.INVALID_VALUE, f"tensorRank is {rank}, from 1 to {MAX_RANK} is allowed")
-    if not result:
-        raise Refusal(Status.INVALID_VALUE, "tensorMap is a null pointer")
-    with HostReader() as reader:
-        request = TiledRequest(
-            address=address or 0,
-            data_type=TensorMapDataType(_member(TensorMapDataType, data_type, "tensorDataType")),
-            dims=reader.array(ctypes.c_uint64, dims, rank, "globalDim"),
-            strides=reader.array(ctypes.c_uint64, strides, rank - 1, "globalStrides"),
-            box=reader.array(ctypes.c_uint32, box, rank, "boxDim"),
-            element_strides=reader.array(ctypes.c_uint32, element_strides, rank, "elementStrides"),
-            interleave=Interleave(_member(Interleave, interleave, "interleave")),
-            swizzle=Swizzle(_member(Swizzle, swizzle, "swizzle")),
-            l2_promotion=L2Promotion(_member(L2Promotion, l2_promotion, "l2Promotion")),
-            oob_fill=OobFill(_member(OobFill, oob_fill, "oobFill")),
-        )
-    broken = broken_rules(request, device)
-    if broken:
-        raise Refusal(Status.INVALID_VALUE, "; ".join(broken))
-    # The documentation wants 64-byte alignment of the map's own address; the driver does not (measured), and
-    # interpreters cannot promise it for their objects.
-    ctypes.memmove(result, encode(request), TENSOR_MAP_BYTES)
-    call.state.trace.add(TensorMapEncoded(request))
+def _guard_synchronous(call: Call) -> None:
+    """Refuse a call without a stream while a capture forbids what is no work of a stream."""
+    if "Async" not in call.entry.symbol:
+        with call.state.lock:
+            call.state.captures.check_implicit(call.state.stream(call.stream(None)), invalidates=True)
+            call.state.captures.check_unsafe(call.state.thread(), call.entry.base)
 
+
+def _copy(call: Call, target: int, source: int, nbytes: int, direction: str, handle: int | None) -> None:
+    _guard_synchronous(call)
+    stream = call.state.stream(call.stream(handle))
+    memory = call.state.memory
+    source_device = _side(call.state, source, nbytes, direction[0])
+    target_device = _side(call.state, target, nbytes, direction[-1])
+    event = MemoryCopied(source, target, nbytes, direction, stream.device.ordinal, call.stream(handle))
+
+    def run() -> None:
+        if not nbytes:
+            return
+        if source_device is None:
+            with HostReader() as reader:
+                data = reader.read(source, nbytes, "the source")
+        else:
+            data = memory.on(source_device).read(source, nbytes)
+        if target_device is None:
+            ctypes.memmove(target, data, nbytes)
+        else:
+            memory.on(target_device).write(target, data)
+
+    submit(call.state, stream, Work(NodeKind.MEMCPY, event, run))
+
+
+def _side(state: DriverState, address: int, nbytes: int, side: str) -> int | None:
+    """Check one side of a copy, and return its device; None for host memory."""
+    if not nbytes:
+        return None
+    found = state.memory.find(address)
+    if side == "H":
+        with HostReader() as reader:
+            reader.read(address, nbytes, "host memory")
+        return None
+    if found is None:
+        raise Refusal(Status.INVALID_VALUE, f"{address:#x} lies in no live allocation")
+    _check_range(state, address, nbytes, found.device)
+    return found.device
+
+
+def _copy_unified(call: Call, target: int, source: int, nbytes: int, stream: int | None = None) -> None:
+    sides = ("H" if call.state.memory.find(address) is None else "D" for address in (source, target))
+    _copy(call, target, source, nbytes, "to".join(sides), stream)
+
+
+def _copier(direction: str) -> Handler:
+    def handler(
+        call: Call, target: int | None, source: int | None, nbytes: int, stream: int | None = None
+    ) -> None:
+        _copy(call, target or 0, source or 0, nbytes, direction, stream)
+
+    return handler
+
+
+_SIZES: Final = {8: 1, 16: 2, 32: 4}
 
 HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
     {
-        "cuMemsetD8Async": _set8,
-        "cuMemsetD16Async": _set16,
-        "cuMemsetD32Async": _set32,
-        "cuTensorMapEncodeTiled": _encode_tiled,
+        **{f"cuMemsetD{bits}_v2": _flat(itemsize) for bits, itemsize in _SIZES.items()},
+        **{f"cuMemsetD{bits}Async": _flat(itemsize) for bits, itemsize in _SIZES.items()},
+        **{f"cuMemsetD2D{bits}_v2": _pitched(itemsize) for bits, itemsize in _SIZES.items()},
+        **{f"cuMemsetD2D{bits}Async": _pitched(itemsize) for bits, itemsize in _SIZES.items()},
+        "cuMemcpyAsync": _copy_unified,
+        **{
+            f"cuMemcpy{direction}{kind}_v2": _copier(direction)
+            for direction in ("HtoD", "DtoH", "DtoD")
+            for kind in ("", "Async")
+        },
     }
 )
-"""The handlers, by exported symbol (without ``_ptsz``)."""
+"""The handlers, by exported symbol (without ``_ptsz`` and ``_ptds``)."""

@@ -1,15 +1,21 @@
-"""Launch attributes, decoded from the array that a launch passes.
+"""Launch attributes: decoded from the array that a launch passes, checked, and encoded again for graph queries.
 
-Source: CUDA Driver API, ``CUlaunchAttributeID`` and ``CUlaunchAttributeValue``.
+Source: CUDA Driver API, ``CUlaunchAttributeID``, ``CUlaunchAttributeValue`` and ``cuLaunchKernelEx``.
 """
 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from trunnion.sim.abi import DeviceAttribute, LaunchAttributeId, LaunchAttributeStruct, LaunchAttributeValue
+from trunnion.sim.abi import (
+    AccessPolicyWindowStruct,
+    DeviceAttribute,
+    LaunchAttributeId,
+    LaunchAttributeStruct,
+    LaunchAttributeValue,
+)
 from trunnion.sim.status import Refusal, Status
 
 if TYPE_CHECKING:
@@ -17,7 +23,20 @@ if TYPE_CHECKING:
 
     from trunnion.sim.devices import Device
 
-__all__ = ["AccessPolicyWindow", "AccessProperty", "LaunchAttributes", "decode_attributes"]
+__all__ = [
+    "PRIORITIES",
+    "AccessProperty",
+    "LaunchAttributes",
+    "WindowAttribute",
+    "check_window",
+    "decode_attributes",
+    "encode_attribute",
+]
+
+PRIORITIES: Final = range(-5, 1)
+"""What ``cuCtxGetStreamPriorityRange`` gives: the greatest priority is the least number."""
+
+_CARVEOUTS: Final = range(-1, 101)
 
 
 class AccessProperty(enum.IntEnum):
@@ -29,8 +48,8 @@ class AccessProperty(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class AccessPolicyWindow:
-    """``CUaccessPolicyWindow``."""
+class WindowAttribute:
+    """``CUaccessPolicyWindow``: a window as the driver gets it, all numbers known."""
 
     address: int
     """The window's first byte."""
@@ -64,29 +83,30 @@ class LaunchAttributes:
     priority: int | None = None
     """The launch's priority; a lower number is more urgent."""
 
-    window: AccessPolicyWindow | None = None
+    window: WindowAttribute | None = None
     """The access-policy window."""
 
+    scheduling_policy: int | None = None
+    """How a cluster's blocks are placed (``CUclusterSchedulingPolicy``): 0 default, 1 spread, 2 load balancing."""
 
-def _cluster(value: LaunchAttributeValue, _: Device, found: LaunchAttributes) -> LaunchAttributes:
-    dims = value.clusterDim
-    return replace(found, cluster=(dims.x, dims.y, dims.z))
+    mem_sync_domain: int | None = None
+    """The memory synchronisation domain: 0 default, 1 remote."""
 
+    preferred_cluster: tuple[int, int, int] | None = None
+    """Blocks along x, y, z of the cluster that is preferred where it fits."""
 
-def _cooperative(value: LaunchAttributeValue, _: Device, found: LaunchAttributes) -> LaunchAttributes:
-    return replace(found, cooperative=value.cooperative != 0)
-
-
-def _programmatic(value: LaunchAttributeValue, _: Device, found: LaunchAttributes) -> LaunchAttributes:
-    return replace(found, programmatic_stream_serialization=value.programmaticStreamSerializationAllowed != 0)
-
-
-def _priority(value: LaunchAttributeValue, _: Device, found: LaunchAttributes) -> LaunchAttributes:
-    return replace(found, priority=value.priority)
+    carveout: int | None = None
+    """The preferred share of shared memory, in percent; -1 is the driver's choice."""
 
 
-def _window(value: LaunchAttributeValue, device: Device, found: LaunchAttributes) -> LaunchAttributes:
-    raw = value.accessPolicyWindow
+def check_window(raw: AccessPolicyWindowStruct, device: Device) -> WindowAttribute:
+    """Decode and check an access-policy window.
+
+    Raises
+    ------
+    Refusal
+        If a value breaks a rule.
+    """
     limit = device.attribute(DeviceAttribute.MAX_ACCESS_POLICY_WINDOW_SIZE)
     if not 0.0 <= raw.hitRatio <= 1.0:
         raise Refusal(Status.INVALID_VALUE, f"hitRatio is {raw.hitRatio}, from 0 to 1 is allowed")
@@ -96,33 +116,95 @@ def _window(value: LaunchAttributeValue, device: Device, found: LaunchAttributes
         raise Refusal(Status.INVALID_VALUE, f"hitProp is {raw.hitProp}, no CUaccessProperty")
     if raw.missProp not in (AccessProperty.NORMAL, AccessProperty.STREAMING):
         raise Refusal(Status.INVALID_VALUE, f"missProp is {raw.missProp}, normal and streaming are allowed")
-    window = AccessPolicyWindow(
+    return WindowAttribute(
         raw.base_ptr or 0,
         raw.num_bytes,
         raw.hitRatio,
         AccessProperty(raw.hitProp),
         AccessProperty(raw.missProp),
     )
-    return replace(found, window=window)
 
 
-def _ignore(_: LaunchAttributeValue, __: Device, found: LaunchAttributes) -> LaunchAttributes:
-    return found
+def _one_of(value: int, allowed: range, what: str) -> int:
+    if value not in allowed:
+        reason = f"{what} is {value}, from {allowed.start} to {allowed.stop - 1} is allowed"
+        raise Refusal(Status.INVALID_VALUE, reason)
+    return value
 
 
-_DECODERS: Final[
-    Mapping[int, Callable[[LaunchAttributeValue, Device, LaunchAttributes], LaunchAttributes]]
-] = {
-    LaunchAttributeId.IGNORE: _ignore,
-    LaunchAttributeId.ACCESS_POLICY_WINDOW: _window,
-    LaunchAttributeId.COOPERATIVE: _cooperative,
-    LaunchAttributeId.CLUSTER_DIMENSION: _cluster,
-    LaunchAttributeId.PROGRAMMATIC_STREAM_SERIALIZATION: _programmatic,
-    LaunchAttributeId.PRIORITY: _priority,
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """One attribute that launches may have."""
+
+    field: str
+    since: int
+    """The least CUDA version of the driver."""
+    decode: Callable[[LaunchAttributeValue, Device], object]
+    needs_clusters: bool = False
+
+
+def _dims(member: str) -> Callable[[LaunchAttributeValue, Device], tuple[int, int, int]]:
+    def decode(value: LaunchAttributeValue, _: Device) -> tuple[int, int, int]:
+        dims = getattr(value, member)
+        return dims.x, dims.y, dims.z
+
+    return decode
+
+
+_ROWS: Final[Mapping[int, _Row]] = {
+    LaunchAttributeId.ACCESS_POLICY_WINDOW: _Row(
+        field="window",
+        since=11080,
+        decode=lambda value, device: check_window(value.accessPolicyWindow, device),
+    ),
+    LaunchAttributeId.COOPERATIVE: _Row(
+        field="cooperative", since=11080, decode=lambda value, _: value.cooperative != 0
+    ),
+    LaunchAttributeId.CLUSTER_DIMENSION: _Row(
+        field="cluster", since=11080, decode=_dims("clusterDim"), needs_clusters=True
+    ),
+    LaunchAttributeId.CLUSTER_SCHEDULING_POLICY_PREFERENCE: _Row(
+        field="scheduling_policy",
+        since=11080,
+        decode=lambda value, _: _one_of(
+            value.clusterSchedulingPolicyPreference, range(3), "clusterSchedulingPolicyPreference"
+        ),
+        needs_clusters=True,
+    ),
+    LaunchAttributeId.PROGRAMMATIC_STREAM_SERIALIZATION: _Row(
+        field="programmatic_stream_serialization",
+        since=11080,
+        decode=lambda value, _: value.programmaticStreamSerializationAllowed != 0,
+    ),
+    LaunchAttributeId.PRIORITY: _Row(
+        field="priority",
+        since=11080,
+        decode=lambda value, _: _one_of(value.priority, PRIORITIES, "priority"),
+    ),
+    LaunchAttributeId.MEM_SYNC_DOMAIN: _Row(
+        field="mem_sync_domain",
+        since=12000,
+        decode=lambda value, _: _one_of(value.memSyncDomain, range(2), "memSyncDomain"),
+    ),
+    LaunchAttributeId.PREFERRED_CLUSTER_DIMENSION: _Row(
+        field="preferred_cluster", since=12080, decode=_dims("preferredClusterDim"), needs_clusters=True
+    ),
+    LaunchAttributeId.PREFERRED_SHARED_MEMORY_CARVEOUT: _Row(
+        field="carveout",
+        since=12050,
+        decode=lambda value, _: _one_of(_signed(value.sharedMemCarveout), _CARVEOUTS, "sharedMemCarveout"),
+    ),
 }
+"""Every attribute that a launch may have here, by its number."""
 
 
-def decode_attributes(attributes: Sequence[LaunchAttributeStruct], device: Device) -> LaunchAttributes:
+def decode_attributes(
+    attributes: Sequence[LaunchAttributeStruct], device: Device, driver_version: int
+) -> LaunchAttributes:
     """Decode and check a launch's attributes.
 
     Parameters
@@ -131,6 +213,8 @@ def decode_attributes(attributes: Sequence[LaunchAttributeStruct], device: Devic
         The array, as the launch passes it. The last of several equal attributes wins, as on the hardware.
     device
         The device that the launch runs on.
+    driver_version
+        The driver's CUDA version: an attribute that is newer is unknown to it.
 
     Returns
     -------
@@ -142,12 +226,54 @@ def decode_attributes(attributes: Sequence[LaunchAttributeStruct], device: Devic
     Refusal
         If a value breaks a rule, or the simulator does not know an attribute: dropping it would hide a bug.
     """
-    found = LaunchAttributes()
+    found: dict[str, Any] = {}
     for attribute in attributes:
-        decode = _DECODERS.get(attribute.id)
-        if decode is None:
+        if attribute.id == LaunchAttributeId.IGNORE:
+            continue
+        row = _ROWS.get(attribute.id)
+        if row is None:
             known = attribute.id in tuple(LaunchAttributeId)
             status = Status.NOT_SUPPORTED if known else Status.INVALID_VALUE
             raise Refusal(status, f"launch attribute {attribute.id} is not simulated")
-        found = decode(attribute.value, device, found)
-    return found
+        name = LaunchAttributeId(attribute.id).name
+        if driver_version < row.since:
+            reason = f"launch attribute {name} needs CUDA {row.since}, the driver's is {driver_version}"
+            raise Refusal(Status.INVALID_VALUE, reason)
+        if row.needs_clusters and not device.attribute(DeviceAttribute.CLUSTER_LAUNCH):
+            major, minor = device.compute_capability
+            reason = (
+                f"launch attribute {name} needs clusters, the device is of compute capability {major}.{minor}"
+            )
+            raise Refusal(Status.INVALID_VALUE, reason)
+        found[row.field] = row.decode(attribute.value, device)
+    return LaunchAttributes(**found)
+
+
+def encode_attribute(attributes: LaunchAttributes, attribute: int) -> LaunchAttributeValue:
+    """Return the value of one attribute as ``cuGraphKernelNodeGetAttribute`` gives it; zeros if it is not set.
+
+    Raises
+    ------
+    Refusal
+        If kernel nodes have no such attribute.
+    """
+    row = _ROWS.get(attribute)
+    unset = (
+        LaunchAttributeId.PROGRAMMATIC_STREAM_SERIALIZATION,
+        LaunchAttributeId.PREFERRED_SHARED_MEMORY_CARVEOUT,
+    )
+    if (
+        row is None or attribute in unset
+    ):  # the first is an edge of the graph, the second one of launches alone
+        raise Refusal(Status.INVALID_VALUE, f"kernel nodes have no attribute {attribute}")
+    value = LaunchAttributeValue()
+    held = getattr(attributes, row.field)
+    if isinstance(held, WindowAttribute):
+        value.accessPolicyWindow = AccessPolicyWindowStruct(
+            held.address, held.nbytes, held.hit_ratio, held.hit_property, held.miss_property
+        )
+    elif isinstance(held, tuple):
+        value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = held
+    elif held is not None:
+        value.priority = int(held)  # every other member is an int at the union's start
+    return value

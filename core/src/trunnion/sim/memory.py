@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.errors import DriverError
 from trunnion.model.dtypes import DType, dtype
-from trunnion.sim.status import Status
+from trunnion.sim.status import Refusal, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import torch
 
-__all__ = ["POISON", "Allocation", "BoundMemory", "DeviceMemory", "contiguous"]
+__all__ = ["POISON", "Allocation", "BoundMemory", "DeviceMemory", "allocation_error", "compute", "contiguous"]
 
 POISON: Final = 0xFF
 """Every byte of fresh memory: NaN in every float type, -1 in the integers, so that nobody takes it for zeros."""
+
+_HOST_ALLOCATOR: Final = "DefaultCPUAllocator"  # its failure has no type of its own
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,6 +50,7 @@ class DeviceMemory:
         self._lock = threading.RLock()
         self._starts: list[int] = []
         self._live: dict[int, tuple[Allocation, weakref.ref[mmap.mmap]]] = {}
+        self._room: dict[int, int] = {}
 
     def allocate(self, nbytes: int, device: int) -> tuple[Allocation, mmap.mmap]:
         """Return fresh memory, every byte `POISON`, and the buffer that owns it.
@@ -61,8 +66,24 @@ class DeviceMemory:
         -------
         tuple of Allocation, mmap.mmap
             The allocation lives exactly as long as the buffer.
+
+        Raises
+        ------
+        Refusal
+            ``CUDA_ERROR_OUT_OF_MEMORY``, if the device's memory was limited and is used up, or the host has no
+            so large piece.
         """
-        buffer = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        room = self._room.get(device)
+        if room is not None and self.used(device) + nbytes > room:
+            used = self.used(device)
+            raise Refusal(
+                Status.OUT_OF_MEMORY, f"{nbytes} bytes on device {device}, which has {room} and uses {used}"
+            )
+        try:
+            buffer = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except (OSError, OverflowError) as error:
+            reason = f"{nbytes} bytes on device {device}, which are simulated in host memory: {error}"
+            raise Refusal(Status.OUT_OF_MEMORY, reason) from error
         address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
         ctypes.memset(address, POISON, nbytes)
         allocation = Allocation(address, nbytes, device)
@@ -83,6 +104,19 @@ class DeviceMemory:
         """Return every live allocation, lowest address first."""
         with self._lock:
             return tuple(self._live[start][0] for start in self._starts)
+
+    def used(self, device: int) -> int:
+        """Return the bytes of a device's live allocations."""
+        with self._lock:
+            return sum(held.nbytes for held, _ in self._live.values() if held.device == device)
+
+    def limit(self, device: int, nbytes: int | None) -> int | None:
+        """Let a device have so many bytes, None for as many as the host has; return what it had."""
+        with self._lock:
+            before = self._room.pop(device, None)
+            if nbytes is not None:
+                self._room[device] = nbytes
+            return before
 
     def find(self, address: int) -> Allocation | None:
         """Return the live allocation that holds the byte at ``address``, or None."""
@@ -231,6 +265,42 @@ def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
         steps.append(step)
         step *= max(extent, 1)
     return tuple(reversed(steps))
+
+
+def allocation_error(refusal: Refusal, call: str) -> torch.OutOfMemoryError | DriverError:
+    """Return what is raised where an allocation fails: the tensor library's own error if memory is used up.
+
+    Parameters
+    ----------
+    refusal
+        What the simulated driver said.
+    call
+        What allocates, for any other status.
+    """
+    status = refusal.status
+    if status is not Status.OUT_OF_MEMORY:
+        return DriverError(call, status, status.symbol, refusal.reason)
+    import torch  # noqa: PLC0415 - only a process that allocates tensors pays for it
+
+    return torch.OutOfMemoryError(f"CUDA out of memory: {refusal.reason}")
+
+
+def compute(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what a function of the tensor library makes on the host, for a device.
+
+    Raises
+    ------
+    torch.OutOfMemoryError
+        If the host has too little memory for it: then the device has, too.
+    """
+    import torch  # noqa: PLC0415 - as above
+
+    try:
+        return func(*args, **kwargs)
+    except RuntimeError as error:
+        if _HOST_ALLOCATOR not in str(error):
+            raise
+        raise torch.OutOfMemoryError(f"CUDA out of memory: simulated in host memory: {error}") from error
 
 
 def _illegal(explanation: str) -> DriverError:

@@ -10,8 +10,8 @@ import torch
 
 from trunnion.arguments import unallocatable
 from trunnion.model.interval import INT64_MAX
-from trunnion.sim.tensor import SimTensor, empty
-from trunnion.sim.trace import Allocated
+from trunnion.sim.allocation import allocate
+from trunnion.sim.tensor import SimTensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,13 +69,21 @@ class SimRuntime:
         ------
         ArgumentValueError
             If there is no such device.
+        torch.OutOfMemoryError
+            If the device has too little memory, or a planted fault says so.
         """
         if math.prod(shape) * dtype.itemsize > INT64_MAX:
             raise unallocatable(shape)
-        tensor = empty(self._simulator, shape, dtype, device)
-        nbytes = tensor.numel() * tensor.element_size()
-        self._simulator.state.trace.add(Allocated(tensor.data_ptr(), nbytes, device, stream))
-        return tensor
+        return allocate(self._simulator, shape, dtype, device, stream)
+
+    def guard(self, tensors: tuple[Any, ...]) -> Callable[..., bool] | None:
+        """Return a function that compares every fact a launcher checks; see `Runtime.guard`."""
+        models = [_facts(tensor) for tensor in tensors]
+
+        def same(*others: Any) -> bool:
+            return [_facts(other) for other in others] == models and all(map(self.has_storage, others))
+
+        return same
 
     def guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that calls ``call`` and raises what handlers and kernel bodies raised inside."""
@@ -93,3 +101,15 @@ class SimRuntime:
             return True
         found = self._simulator.memory.find(tensor.data_ptr())
         return found is not None and found.device == tensor.get_device()
+
+    def room(self, tensor: Any) -> int:
+        """Return the bytes from a tensor's first element to the end of its allocation."""
+        address = tensor.data_ptr()
+        found = self._simulator.memory.find(address)
+        return 0 if found is None else found.address + found.nbytes - address
+
+
+def _facts(tensor: Any) -> tuple[object, ...]:
+    if type(tensor) is not SimTensor:
+        return (type(tensor),)
+    return (SimTensor, tensor.dtype, tensor.get_device(), tensor.shape, tensor.stride())

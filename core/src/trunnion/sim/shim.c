@@ -2,7 +2,8 @@
  *
  * ENTRIES is the only list of entry points. Its columns: exported symbol, the base name under which
  * cuGetProcAddress finds it, the least CUDA version of that ABI, and the parameter types (see TYPE_x below).
- * A symbol whose name ends in _ptsz is the same call with the per-thread default stream behind the null stream.
+ * A symbol whose name ends in _ptsz or _ptds is the same call with the per-thread default stream in the legacy one's
+ * place.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +29,7 @@
   E1(cuDeviceGetCount, "cuDeviceGetCount", 2000, P) \
   E3(cuDeviceGetName, "cuDeviceGetName", 2000, P, I, I) \
   E3(cuDeviceGetAttribute, "cuDeviceGetAttribute", 2000, P, I, I) \
+  E2(cuDeviceTotalMem_v2, "cuDeviceTotalMem", 3020, P, I) \
   E2(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, P, I) \
   E1(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, I) \
   E1(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, I) \
@@ -38,34 +40,143 @@
   E1(cuCtxPopCurrent_v2, "cuCtxPopCurrent", 4000, P) \
   E1(cuCtxGetDevice, "cuCtxGetDevice", 2000, P) \
   E0(cuCtxSynchronize, "cuCtxSynchronize", 2000) \
+  E2(cuCtxGetLimit, "cuCtxGetLimit", 3010, P, I) \
+  E2(cuCtxSetLimit, "cuCtxSetLimit", 3010, I, L) \
+  E0(cuCtxResetPersistingL2Cache, "cuCtxResetPersistingL2Cache", 11000) \
+  E2(cuCtxGetStreamPriorityRange, "cuCtxGetStreamPriorityRange", 5050, P, P) \
   E2(cuStreamCreate, "cuStreamCreate", 2000, P, U) \
+  E3(cuStreamCreateWithPriority, "cuStreamCreateWithPriority", 5050, P, U, I) \
   E1(cuStreamDestroy_v2, "cuStreamDestroy", 4000, P) \
-  E1(cuStreamSynchronize, "cuStreamSynchronize", 2000, P) \
-  E1(cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, P) \
-  E2(cuStreamIsCapturing, "cuStreamIsCapturing", 10000, P, P) \
-  E2(cuStreamIsCapturing_ptsz, "cuStreamIsCapturing", 10000, P, P) \
+  E2(cuStreamGetPriority, "cuStreamGetPriority", 5050, P, P) \
+  E2(cuStreamGetPriority_ptsz, "cuStreamGetPriority", 7000, P, P) \
+  E2(cuStreamGetFlags, "cuStreamGetFlags", 5050, P, P) \
+  E2(cuStreamGetFlags_ptsz, "cuStreamGetFlags", 7000, P, P) \
+  E2(cuStreamGetId, "cuStreamGetId", 12000, P, P) \
+  E2(cuStreamGetId_ptsz, "cuStreamGetId", 12000, P, P) \
   E2(cuStreamGetCtx, "cuStreamGetCtx", 9020, P, P) \
   E2(cuStreamGetCtx_ptsz, "cuStreamGetCtx", 9020, P, P) \
+  E3(cuStreamGetCtx_v2, "cuStreamGetCtx", 12050, P, P, P) \
+  E3(cuStreamGetCtx_v2_ptsz, "cuStreamGetCtx", 12050, P, P, P) \
   E2(cuStreamGetDevice, "cuStreamGetDevice", 12080, P, P) \
   E2(cuStreamGetDevice_ptsz, "cuStreamGetDevice", 12080, P, P) \
+  E3(cuStreamSetAttribute, "cuStreamSetAttribute", 11000, P, I, P) \
+  E3(cuStreamSetAttribute_ptsz, "cuStreamSetAttribute", 11000, P, I, P) \
+  E3(cuStreamGetAttribute, "cuStreamGetAttribute", 11000, P, I, P) \
+  E3(cuStreamGetAttribute_ptsz, "cuStreamGetAttribute", 11000, P, I, P) \
+  E2(cuStreamCopyAttributes, "cuStreamCopyAttributes", 11000, P, P) \
+  E2(cuStreamCopyAttributes_ptsz, "cuStreamCopyAttributes", 11000, P, P) \
+  E1(cuStreamSynchronize, "cuStreamSynchronize", 2000, P) \
+  E1(cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, P) \
+  E1(cuStreamQuery, "cuStreamQuery", 2000, P) \
+  E1(cuStreamQuery_ptsz, "cuStreamQuery", 7000, P) \
+  E3(cuStreamWaitEvent, "cuStreamWaitEvent", 3020, P, P, U) \
+  E3(cuStreamWaitEvent_ptsz, "cuStreamWaitEvent", 7000, P, P, U) \
+  E2(cuEventCreate, "cuEventCreate", 2000, P, U) \
+  E1(cuEventDestroy_v2, "cuEventDestroy", 4000, P) \
+  E2(cuEventRecord, "cuEventRecord", 2000, P, P) \
+  E2(cuEventRecord_ptsz, "cuEventRecord", 7000, P, P) \
+  E3(cuEventRecordWithFlags, "cuEventRecordWithFlags", 11010, P, P, U) \
+  E3(cuEventRecordWithFlags_ptsz, "cuEventRecordWithFlags", 11010, P, P, U) \
+  E1(cuEventQuery, "cuEventQuery", 2000, P) \
+  E1(cuEventSynchronize, "cuEventSynchronize", 2000, P) \
+  E3(cuEventElapsedTime, "cuEventElapsedTime", 2000, P, P, P) \
+  E3(cuEventElapsedTime_v2, "cuEventElapsedTime", 12080, P, P, P) \
+  E2(cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, P, I) \
+  E2(cuStreamBeginCapture_v2_ptsz, "cuStreamBeginCapture", 10010, P, I) \
+  E2(cuStreamEndCapture, "cuStreamEndCapture", 10000, P, P) \
+  E2(cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, P, P) \
+  E2(cuStreamIsCapturing, "cuStreamIsCapturing", 10000, P, P) \
+  E2(cuStreamIsCapturing_ptsz, "cuStreamIsCapturing", 10000, P, P) \
+  E3(cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo", 10010, P, P, P) \
+  E3(cuStreamGetCaptureInfo_ptsz, "cuStreamGetCaptureInfo", 10010, P, P, P) \
+  E6(cuStreamGetCaptureInfo_v2, "cuStreamGetCaptureInfo", 11030, P, P, P, P, P, P) \
+  E6(cuStreamGetCaptureInfo_v2_ptsz, "cuStreamGetCaptureInfo", 11030, P, P, P, P, P, P) \
+  E7(cuStreamGetCaptureInfo_v3, "cuStreamGetCaptureInfo", 12030, P, P, P, P, P, P, P) \
+  E7(cuStreamGetCaptureInfo_v3_ptsz, "cuStreamGetCaptureInfo", 12030, P, P, P, P, P, P, P) \
+  E1(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", 10010, P) \
+  E3(cuGraphGetNodes, "cuGraphGetNodes", 10000, P, P, P) \
+  E3(cuGraphGetRootNodes, "cuGraphGetRootNodes", 10000, P, P, P) \
+  E4(cuGraphGetEdges, "cuGraphGetEdges", 10000, P, P, P, P) \
+  E5(cuGraphGetEdges_v2, "cuGraphGetEdges", 12030, P, P, P, P, P) \
+  E3(cuGraphNodeGetDependencies, "cuGraphNodeGetDependencies", 10000, P, P, P) \
+  E4(cuGraphNodeGetDependencies_v2, "cuGraphNodeGetDependencies", 12030, P, P, P, P) \
+  E2(cuGraphNodeGetType, "cuGraphNodeGetType", 10000, P, P) \
+  E2(cuGraphKernelNodeGetParams, "cuGraphKernelNodeGetParams", 10000, P, P) \
+  E2(cuGraphKernelNodeGetParams_v2, "cuGraphKernelNodeGetParams", 12000, P, P) \
+  E3(cuGraphKernelNodeGetAttribute, "cuGraphKernelNodeGetAttribute", 11000, P, I, P) \
+  E2(cuGraphMemsetNodeGetParams, "cuGraphMemsetNodeGetParams", 10000, P, P) \
+  E3(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040, P, P, L) \
+  E2(cuGraphUpload, "cuGraphUpload", 11010, P, P) \
+  E2(cuGraphUpload_ptsz, "cuGraphUpload", 11010, P, P) \
+  E2(cuGraphLaunch, "cuGraphLaunch", 10000, P, P) \
+  E2(cuGraphLaunch_ptsz, "cuGraphLaunch", 10000, P, P) \
+  E1(cuGraphExecDestroy, "cuGraphExecDestroy", 10000, P) \
+  E1(cuGraphDestroy, "cuGraphDestroy", 10000, P) \
   E8(cuLibraryLoadData, "cuLibraryLoadData", 12000, P, P, P, P, U, P, P, U) \
   E1(cuLibraryUnload, "cuLibraryUnload", 12000, P) \
   E3(cuLibraryGetKernel, "cuLibraryGetKernel", 12000, P, P, P) \
+  E2(cuLibraryGetKernelCount, "cuLibraryGetKernelCount", 12040, P, P) \
+  E3(cuLibraryEnumerateKernels, "cuLibraryEnumerateKernels", 12040, P, U, P) \
   E2(cuKernelGetFunction, "cuKernelGetFunction", 12000, P, P) \
+  E2(cuKernelGetLibrary, "cuKernelGetLibrary", 12050, P, P) \
+  E2(cuKernelGetName, "cuKernelGetName", 12030, P, P) \
   E4(cuKernelSetAttribute, "cuKernelSetAttribute", 12000, I, I, P, I) \
   E4(cuKernelGetAttribute, "cuKernelGetAttribute", 12000, P, I, P, I) \
   E4(cuKernelGetParamInfo, "cuKernelGetParamInfo", 12040, P, L, P, P) \
+  E2(cuFuncGetName, "cuFuncGetName", 12030, P, P) \
+  E3(cuFuncSetAttribute, "cuFuncSetAttribute", 9000, P, I, I) \
+  E3(cuFuncGetAttribute, "cuFuncGetAttribute", 2020, P, I, P) \
+  E4(cuFuncGetParamInfo, "cuFuncGetParamInfo", 12040, P, L, P, P) \
+  E4(cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, P, P, I, L) \
+  E5(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", \
+     7000, P, P, I, L, U) \
+  E4(cuOccupancyAvailableDynamicSMemPerBlock, "cuOccupancyAvailableDynamicSMemPerBlock", 10020, P, P, I, I) \
+  E3(cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters", 11070, P, P, P) \
+  E3(cuOccupancyMaxPotentialClusterSize, "cuOccupancyMaxPotentialClusterSize", 11070, P, P, P) \
   E12(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled", 12000, P, I, U, P, P, P, P, P, I, I, I, I) \
+  E15(cuTensorMapEncodeIm2col, "cuTensorMapEncodeIm2col", 12000, P, I, U, P, P, P, P, P, U, U, P, I, I, I, I) \
   E4(cuLaunchKernelEx, "cuLaunchKernelEx", 11060, P, P, P, P) \
   E4(cuLaunchKernelEx_ptsz, "cuLaunchKernelEx", 11060, P, P, P, P) \
   E11(cuLaunchKernel, "cuLaunchKernel", 4000, P, U, U, U, U, U, U, U, P, P, P) \
   E11(cuLaunchKernel_ptsz, "cuLaunchKernel", 7000, P, U, U, U, U, U, U, U, P, P, P) \
+  E3(cuMemsetD8_v2, "cuMemsetD8", 3020, L, B, L) \
+  E3(cuMemsetD8_v2_ptds, "cuMemsetD8", 7000, L, B, L) \
   E4(cuMemsetD8Async, "cuMemsetD8Async", 3020, L, B, L, P) \
   E4(cuMemsetD8Async_ptsz, "cuMemsetD8Async", 7000, L, B, L, P) \
+  E5(cuMemsetD2D8_v2, "cuMemsetD2D8", 3020, L, L, B, L, L) \
+  E5(cuMemsetD2D8_v2_ptds, "cuMemsetD2D8", 7000, L, L, B, L, L) \
+  E6(cuMemsetD2D8Async, "cuMemsetD2D8Async", 3020, L, L, B, L, L, P) \
+  E6(cuMemsetD2D8Async_ptsz, "cuMemsetD2D8Async", 7000, L, L, B, L, L, P) \
+  E3(cuMemsetD16_v2, "cuMemsetD16", 3020, L, H, L) \
+  E3(cuMemsetD16_v2_ptds, "cuMemsetD16", 7000, L, H, L) \
   E4(cuMemsetD16Async, "cuMemsetD16Async", 3020, L, H, L, P) \
   E4(cuMemsetD16Async_ptsz, "cuMemsetD16Async", 7000, L, H, L, P) \
+  E5(cuMemsetD2D16_v2, "cuMemsetD2D16", 3020, L, L, H, L, L) \
+  E5(cuMemsetD2D16_v2_ptds, "cuMemsetD2D16", 7000, L, L, H, L, L) \
+  E6(cuMemsetD2D16Async, "cuMemsetD2D16Async", 3020, L, L, H, L, L, P) \
+  E6(cuMemsetD2D16Async_ptsz, "cuMemsetD2D16Async", 7000, L, L, H, L, L, P) \
+  E3(cuMemsetD32_v2, "cuMemsetD32", 3020, L, U, L) \
+  E3(cuMemsetD32_v2_ptds, "cuMemsetD32", 7000, L, U, L) \
   E4(cuMemsetD32Async, "cuMemsetD32Async", 3020, L, U, L, P) \
-  E4(cuMemsetD32Async_ptsz, "cuMemsetD32Async", 7000, L, U, L, P)
+  E4(cuMemsetD32Async_ptsz, "cuMemsetD32Async", 7000, L, U, L, P) \
+  E5(cuMemsetD2D32_v2, "cuMemsetD2D32", 3020, L, L, U, L, L) \
+  E5(cuMemsetD2D32_v2_ptds, "cuMemsetD2D32", 7000, L, L, U, L, L) \
+  E6(cuMemsetD2D32Async, "cuMemsetD2D32Async", 3020, L, L, U, L, L, P) \
+  E6(cuMemsetD2D32Async_ptsz, "cuMemsetD2D32Async", 7000, L, L, U, L, L, P) \
+  E4(cuMemcpyAsync, "cuMemcpyAsync", 4000, L, L, L, P) \
+  E4(cuMemcpyAsync_ptsz, "cuMemcpyAsync", 7000, L, L, L, P) \
+  E4(cuMemcpyHtoDAsync_v2, "cuMemcpyHtoDAsync", 3020, L, P, L, P) \
+  E4(cuMemcpyHtoDAsync_v2_ptsz, "cuMemcpyHtoDAsync", 7000, L, P, L, P) \
+  E4(cuMemcpyDtoHAsync_v2, "cuMemcpyDtoHAsync", 3020, P, L, L, P) \
+  E4(cuMemcpyDtoHAsync_v2_ptsz, "cuMemcpyDtoHAsync", 7000, P, L, L, P) \
+  E4(cuMemcpyDtoDAsync_v2, "cuMemcpyDtoDAsync", 3020, L, L, L, P) \
+  E4(cuMemcpyDtoDAsync_v2_ptsz, "cuMemcpyDtoDAsync", 7000, L, L, L, P) \
+  E3(cuMemcpyHtoD_v2, "cuMemcpyHtoD", 3020, L, P, L) \
+  E3(cuMemcpyHtoD_v2_ptds, "cuMemcpyHtoD", 7000, L, P, L) \
+  E3(cuMemcpyDtoH_v2, "cuMemcpyDtoH", 3020, P, L, L) \
+  E3(cuMemcpyDtoH_v2_ptds, "cuMemcpyDtoH", 7000, P, L, L) \
+  E3(cuMemcpyDtoD_v2, "cuMemcpyDtoD", 3020, L, L, L) \
+  E3(cuMemcpyDtoD_v2_ptds, "cuMemcpyDtoD", 7000, L, L, L)
 
 /* CUDA_ERROR_DEINITIALIZED: nothing is registered, because the process is ending or has not begun. */
 #define UNREGISTERED 4
@@ -82,6 +193,12 @@
   FORWARD(name, (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d), (a, b, c, d))
 #define E5(name, base, since, A, B, C, D, E) \
   FORWARD(name, (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d, TYPE_##E e), (a, b, c, d, e))
+#define E6(name, base, since, A, B, C, D, E, F) \
+  FORWARD(name, (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d, TYPE_##E e, TYPE_##F f), (a, b, c, d, e, f))
+#define E7(name, base, since, A, B, C, D, E, F, G) \
+  FORWARD(name, \
+          (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d, TYPE_##E e, TYPE_##F f, TYPE_##G g), \
+          (a, b, c, d, e, f, g))
 #define E8(name, base, since, A, B, C, D, E, F, G, H) \
   FORWARD(name, \
           (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d, TYPE_##E e, TYPE_##F f, TYPE_##G g, TYPE_##H h), \
@@ -96,6 +213,11 @@
           (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d, TYPE_##E e, TYPE_##F f, TYPE_##G g, TYPE_##H h, \
            TYPE_##I i, TYPE_##J j, TYPE_##K k, TYPE_##L l), \
           (a, b, c, d, e, f, g, h, i, j, k, l))
+#define E15(name, base, since, A, B, C, D, E, F, G, H, I, J, K, L, M, N, O) \
+  FORWARD(name, \
+          (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d, TYPE_##E e, TYPE_##F f, TYPE_##G g, TYPE_##H h, \
+           TYPE_##I i, TYPE_##J j, TYPE_##K k, TYPE_##L l, TYPE_##M m, TYPE_##N n, TYPE_##O o), \
+          (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o))
 
 ENTRIES
 
@@ -105,9 +227,12 @@ ENTRIES
 #undef E3
 #undef E4
 #undef E5
+#undef E6
+#undef E7
 #undef E8
 #undef E11
 #undef E12
+#undef E15
 
 struct trunnion_sim_entry {
   const char *symbol;
@@ -126,11 +251,15 @@ struct trunnion_sim_entry {
 #define E3(name, base, since, A, B, C) ROW(name, base, since, #A #B #C)
 #define E4(name, base, since, A, B, C, D) ROW(name, base, since, #A #B #C #D)
 #define E5(name, base, since, A, B, C, D, E) ROW(name, base, since, #A #B #C #D #E)
+#define E6(name, base, since, A, B, C, D, E, F) ROW(name, base, since, #A #B #C #D #E #F)
+#define E7(name, base, since, A, B, C, D, E, F, G) ROW(name, base, since, #A #B #C #D #E #F #G)
 #define E8(name, base, since, A, B, C, D, E, F, G, H) ROW(name, base, since, #A #B #C #D #E #F #G #H)
 #define E11(name, base, since, A, B, C, D, E, F, G, H, I, J, K) \
   ROW(name, base, since, #A #B #C #D #E #F #G #H #I #J #K)
 #define E12(name, base, since, A, B, C, D, E, F, G, H, I, J, K, L) \
   ROW(name, base, since, #A #B #C #D #E #F #G #H #I #J #K #L)
+#define E15(name, base, since, A, B, C, D, E, F, G, H, I, J, K, L, M, N, O) \
+  ROW(name, base, since, #A #B #C #D #E #F #G #H #I #J #K #L #M #N #O)
 
 EXPORT const struct trunnion_sim_entry trunnion_sim_entries[] = {ENTRIES{NULL, NULL, NULL, NULL, NULL, 0}};
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import hashlib
 import os
 import shlex
@@ -11,6 +12,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -19,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Final
 from trunnion.errors import CompileError, DeviceRequirementError, LifecycleError, UntrustedArtifactError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-__all__ = ["Entry", "Shim", "load_shim"]
+__all__ = ["Entry", "Shim", "cache_folder", "compiler_command", "load_shim"]
 
 _SONAME: Final = "libcuda.so.1"
 _FLAGS: Final = (
@@ -32,6 +34,8 @@ _FLAGS: Final = (
     "-fvisibility=hidden",
     f"-Wl,-soname,{_SONAME}",
 )
+_DIGEST: Final = "sha256"
+_TRY: Final = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).trunnion_sim_thread"
 _TYPES: Final[dict[str, Any]] = {
     "P": ctypes.c_void_p,
     "I": ctypes.c_int32,
@@ -78,7 +82,12 @@ class Entry:
     @property
     def per_thread(self) -> bool:
         """Whether the null stream means the per-thread default stream here."""
-        return self.symbol.endswith("_ptsz")
+        return self.symbol.endswith(("_ptsz", "_ptds"))
+
+    @property
+    def handler(self) -> str:
+        """The symbol without the suffix of its per-thread twin: the name of what handles it."""
+        return self.symbol.removesuffix("_ptsz").removesuffix("_ptds")
 
 
 class Shim:
@@ -154,14 +163,14 @@ def load_shim() -> Shim:
     LifecycleError
         If this is not Linux, or another ``libcuda`` is mapped already: a process has one.
     DeviceRequirementError
-        If there is no C compiler.
+        If there is no C compiler, or the folder cannot be used.
     CompileError
-        If the compiler fails.
+        If the compiler fails, or builds nothing that can be loaded.
     UntrustedArtifactError
         If others could have written the cached library.
     """
     _check_process()
-    return Shim(build_shim(_cache_folder()))
+    return Shim(build_shim(cache_folder()))
 
 
 def _check_process() -> None:
@@ -177,7 +186,8 @@ def _check_process() -> None:
         )
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
+    """Return where compiled shims are kept, below the platform's folder for this user's caches."""
     import platformdirs  # noqa: PLC0415 - only a process that simulates pays for it
 
     return platformdirs.user_cache_path("trunnion") / "sim"
@@ -199,33 +209,93 @@ def build_shim(cache: Path) -> Path:
     Raises
     ------
     DeviceRequirementError
-        If there is no C compiler.
+        If there is no C compiler, or the folder cannot be used.
     CompileError
-        If the compiler fails.
+        If the compiler fails, or builds nothing that can be loaded.
     UntrustedArtifactError
         If others could have written the cached library.
     """
     source = resources.files("trunnion.sim").joinpath("shim.c").read_bytes()
-    command = _compiler()
+    command = compiler_command()
     target = cache / _key(source, command) / _SONAME
-    if not target.exists():
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache, prefix="building-") as staging:
-            built = Path(staging) / "image"
-            built.mkdir(mode=0o700)
-            _compile(command, source, built)
-            try:
-                built.rename(target.parent)
-            except OSError:
-                if not target.exists():  # else another process published the same bytes first
-                    raise
-    for path in (target, target.parent, cache):
-        _check_owner(path)
+    try:
+        if not _is_whole(target):
+            cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _alone(cache):
+                if not _is_whole(target):  # else another process was faster
+                    _build(command, source, target)
+        for path in (target, target.parent, cache):
+            _check_owner(path)
+    except OSError as error:
+        raise DeviceRequirementError(
+            "a folder that the simulated driver can be built in",
+            f"{error}",
+            f"mend or remove {cache}, or set XDG_CACHE_HOME to a folder of yours",
+        ) from error
     return target
 
 
-def _compiler() -> tuple[str, ...]:
-    words = tuple(shlex.split(os.environ.get("CC", ""))) or ("cc",)
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, which ends with the process."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _build(command: tuple[str, ...], source: bytes, target: Path) -> None:
+    """Build the shim in a folder of its own and rename it, whole, over whatever is there."""
+    cache = target.parent.parent
+    with tempfile.TemporaryDirectory(dir=cache, prefix="building-") as staging:
+        built = Path(staging) / "image"
+        built.mkdir(mode=0o700)
+        _compile(command, source, built)
+        _check_library(command, source, built / _SONAME)
+        digest = hashlib.sha256((built / _SONAME).read_bytes()).hexdigest()
+        (built / _DIGEST).write_text(digest)
+        for path in (built / _SONAME, built / _DIGEST, built):
+            _write_through(path)
+        if target.parent.is_symlink() or target.parent.exists():
+            target.parent.rename(Path(staging) / "broken")
+        built.rename(target.parent)
+    _write_through(cache)
+
+
+def _is_whole(target: Path) -> bool:
+    """Whether the library is there, as it was when it was built: a machine may have stopped while it was written."""
+    try:
+        expected = target.with_name(_DIGEST).read_text("ascii", "replace")
+        return hashlib.sha256(target.read_bytes()).hexdigest() == expected
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return False
+
+
+def _write_through(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def compiler_command() -> tuple[str, ...]:
+    """Return the C compiler that builds the simulated driver: the words of ``CC``, else ``cc``.
+
+    Raises
+    ------
+    DeviceRequirementError
+        If there is none, or ``CC`` cannot be read.
+    """
+    named = os.environ.get("CC", "")
+    try:
+        words = tuple(shlex.split(named)) or ("cc",)
+    except ValueError as error:
+        raise DeviceRequirementError(
+            "a C compiler to build the simulated driver", f"CC={named!a} ({error})", "mend CC, or unset it"
+        ) from error
     found = shutil.which(words[0])
     if found is None:
         raise DeviceRequirementError(
@@ -254,11 +324,30 @@ def _compile(command: tuple[str, ...], source: bytes, folder: Path) -> None:
     text = folder / "shim.c"
     text.write_bytes(source)
     options = (*_FLAGS, str(text), "-o", str(folder / _SONAME))
-    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    done = _run((*command, *options))
     if done.returncode != 0:
-        raise CompileError(
-            " ".join(command), done.stdout + done.stderr, source.decode(), options, os.uname().machine
-        )
+        raise _refused(command, source, done.stdout + done.stderr, options)
+
+
+def _check_library(command: tuple[str, ...], source: bytes, library: Path) -> None:
+    """Refuse what a process cannot load: it is tried in one of its own, because nothing unloads a driver."""
+    done = _run((sys.executable, "-I", "-c", _TRY, str(library)))
+    if done.returncode != 0:
+        said = f"it reported success and built no library that can be loaded: {done.stderr.strip()}"
+        raise _refused(command, source, said, _FLAGS)
+
+
+def _run(words: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+    except OSError as error:
+        raise DeviceRequirementError(
+            "a C compiler to build the simulated driver", f"{error}", "name one in CC that can be run"
+        ) from error
+
+
+def _refused(command: tuple[str, ...], source: bytes, log: str, options: tuple[str, ...]) -> CompileError:
+    return CompileError(" ".join(command), log, source.decode(), options, os.uname().machine)
 
 
 def _check_owner(path: Path) -> None:

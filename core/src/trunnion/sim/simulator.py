@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from trunnion.errors import ArgumentValueError
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, LifecycleError, shorten
+from trunnion.sim.controls import Controls
 from trunnion.sim.driver import Driver
-from trunnion.sim.state import DriverState, Stream
+from trunnion.sim.objects import LEGACY_STREAM, PER_THREAD_STREAM
+from trunnion.sim.state import DriverState
+from trunnion.sim.status import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from trunnion.sim.bodies import KernelBody
     from trunnion.sim.devices import Architecture, Device
     from trunnion.sim.memory import DeviceMemory
+    from trunnion.sim.recording import RecordedGraph
     from trunnion.sim.runtime import SimRuntime
     from trunnion.sim.shim import Shim
     from trunnion.sim.tensor import SimTensor
@@ -29,7 +33,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-class Simulator:
+class Simulator(Controls):
     """The simulated driver of this process; `trunnion.sim.start` makes it.
 
     Parameters
@@ -46,7 +50,8 @@ class Simulator:
 
     def __init__(self, shim: Shim, arch: Architecture, devices: int, driver_version: int) -> None:
         self._shim = shim
-        self._state = DriverState(arch, devices, driver_version, shim.thread)
+        calls = {entry.base for entry in shim.entries}
+        super().__init__(DriverState(arch, devices, driver_version, shim.thread, calls))
         self._driver = Driver(shim, self._state)
         self._driver.connect()
 
@@ -99,12 +104,29 @@ class Simulator:
         body
             Called with a `KernelCall` for each launch, and done before the launch returns. What it raises is
             raised again by `raise_pending`.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If the name is no text, or the body cannot be called.
         """
+        if not isinstance(symbol_name, str):
+            raise ArgumentTypeError("symbol_name", shorten(repr(symbol_name)), "a kernel's symbol, as text")
+        if not callable(body):
+            raise ArgumentTypeError("body", shorten(repr(body)), "a function of a KernelCall")
         self._state.bodies[symbol_name] = body
 
     def unregister_body(self, symbol_name: str) -> None:
         """Stop running a body; nothing happens if there is none."""
         self._state.bodies.pop(symbol_name, None)
+
+    @property
+    def unused_bodies(self) -> frozenset[str]:
+        """The symbols that have a body and stand in no launch of `trace`: a name may be misspelled."""
+        from trunnion.sim.trace import Launched  # noqa: PLC0415 - as in the package, only who asks pays
+
+        launched = {event.kernel for event in self.trace if isinstance(event, Launched)}
+        return frozenset(self._state.bodies) - launched
 
     def raise_pending(self) -> None:
         """Raise what a handler or a kernel body raised in this thread since the last call, if anything.
@@ -147,11 +169,18 @@ class Simulator:
         ------
         ArgumentValueError
             If there is no such device.
+        LifecycleError
+            If this process was forked from one that used the driver: as on a GPU, a child has none.
         """
         if not 0 <= ordinal < self.devices:
             raise ArgumentValueError("device", f"{ordinal}", f"from 0 to {self.devices - 1}")
         device = self._state.devices[ordinal]
-        self._state.activate(device)
+        try:
+            self._state.activate(device)
+        except Refusal as refusal:
+            raise LifecycleError(
+                f"{refusal.reason}; start the child anew, and a simulator in it"
+            ) from refusal
         return device
 
     @contextmanager
@@ -180,9 +209,7 @@ class Simulator:
         ArgumentValueError
             If there is no such device.
         """
-        stream = Stream(self._state.new_handle(), self.device(device))
-        self._state.add(stream)
-        return stream.handle
+        return self._state.new_stream(self.device(device)).handle
 
     @contextmanager
     def stream(self, handle: int, device: int = 0) -> Iterator[None]:
@@ -206,6 +233,43 @@ class Simulator:
             yield
         finally:
             self._state.set_current_stream(device, before)
+
+    @contextmanager
+    def capture(
+        self, stream: int | None = None, device: int = 0, mode: str = "thread_local"
+    ) -> Iterator[RecordedGraph]:
+        """Capture a stream until the block ends: what it is given becomes nodes of a graph, and does not run.
+
+        Parameters
+        ----------
+        stream
+            The handle of the stream; None: a new one. It is the current stream of its device meanwhile.
+        device
+            The ordinal of the stream's device; for a default stream (0, 1, 2), its context is current meanwhile.
+        mode
+            What the capture forbids meanwhile: ``"global"``, ``"thread_local"`` or ``"relaxed"``, as
+            ``cuStreamBeginCapture`` says.
+
+        Returns
+        -------
+        context manager of RecordedGraph
+            It has its nodes once the block has ended, and `RecordedGraph.launch` runs them.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is no such device or mode.
+        DriverError
+            If the driver refuses to begin the capture, or something in the block invalidated it.
+        """
+        from trunnion.sim.recording import record  # noqa: PLC0415 - only who captures pays
+
+        handle = self.new_stream(device) if stream is None else stream
+        default = handle in (0, LEGACY_STREAM, PER_THREAD_STREAM)
+        # A default stream is one of the current context's.
+        place = self.current(device) if default else nullcontext()
+        with place, self.stream(handle, device), record(self._state, handle, mode) as graph:
+            yield graph
 
     @cached_property
     def runtime(self) -> SimRuntime:

@@ -1,132 +1,45 @@
-"""All that the simulated driver remembers: contexts, streams, libraries, kernels and their handles."""
+"""All that the simulated driver remembers, and where each handle leads."""
 
 from __future__ import annotations
 
 import itertools
+import os
 import threading
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from trunnion.sim.abi import DeviceAttribute, FunctionAttribute
+from trunnion.sim.capture import Captures
 from trunnion.sim.devices import Device
+from trunnion.sim.graph import Graph, GraphExec, GraphNode
+from trunnion.sim.interception import Interceptions
 from trunnion.sim.memory import DeviceMemory
+from trunnion.sim.objects import (
+    LEGACY_STREAM,
+    PER_THREAD_STREAM,
+    Context,
+    Event,
+    Function,
+    Kernel,
+    Library,
+    Stream,
+)
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
-    from trunnion.image import CubinInfo, KernelInfo
     from trunnion.sim.bodies import KernelBody
     from trunnion.sim.devices import Architecture
 
-__all__ = [
-    "LEGACY_STREAM",
-    "PER_THREAD_STREAM",
-    "Context",
-    "DriverState",
-    "Function",
-    "Kernel",
-    "Library",
-    "Stream",
-]
-
-LEGACY_STREAM: Final = 1
-"""``CU_STREAM_LEGACY``."""
-
-PER_THREAD_STREAM: Final = 2
-"""``CU_STREAM_PER_THREAD``."""
+__all__ = ["DriverState"]
 
 _FIRST_HANDLE: Final = 0x51_0000_0000_0000  # above every user-space address: no handle can pass for memory
 _HANDLE_STEP: Final = 0x100
 
+Handled: TypeAlias = Context | Stream | Event | Library | Kernel | Function | Graph | GraphNode | GraphExec
+"""Everything that a handle can stand for."""
 
-@dataclass(slots=True, eq=False)
-class Context:
-    """A primary context."""
-
-    handle: int
-    """``CUcontext``."""
-
-    device: Device
-    """The device that it belongs to."""
-
-    references: int = 0
-    """How often it is retained; at 0 it is destroyed."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stream:
-    """A stream."""
-
-    handle: int
-    """``CUstream``."""
-
-    device: Device
-    """The device that it belongs to."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Library:
-    """A loaded image."""
-
-    handle: int
-    """``CUlibrary``."""
-
-    sha256: str
-    """Of the image's bytes, hexadecimal."""
-
-    info: CubinInfo
-    """What the image says about itself."""
-
-    kernels: dict[str, Kernel] = field(default_factory=dict, repr=False)
-    """Its kernels by exact symbol name."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Kernel:
-    """A kernel of a library; it serves every device."""
-
-    handle: int
-    """``CUkernel``."""
-
-    library: Library
-    """The library that it belongs to."""
-
-    info: KernelInfo
-    """What the image says about it."""
-
-    attributes: dict[tuple[int, int], int] = field(default_factory=dict)
-    """What ``cuKernelSetAttribute`` set, by (device, attribute)."""
-
-    functions: dict[int, Function] = field(default_factory=dict, repr=False)
-    """The kernel's function in each device's context."""
-
-    def attribute(self, device: Device, attribute: FunctionAttribute) -> int:
-        """Return what was set, or what holds from the start."""
-        value = self.attributes.get((device.ordinal, attribute))
-        if value is not None:
-            return value
-        if attribute is FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES:
-            return device.attribute(DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK)
-        return -1 if attribute is FunctionAttribute.PREFERRED_SHARED_MEMORY_CARVEOUT else 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Function:
-    """A kernel in one device's context."""
-
-    handle: int
-    """``CUfunction``."""
-
-    kernel: Kernel
-    """The kernel."""
-
-    device: Device
-    """The device whose context it belongs to."""
-
-
-_Handled = TypeVar("_Handled", Context, Stream, Library, Kernel, Function)
+_Handled = TypeVar("_Handled", Context, Stream, Event, Library, Kernel, Function, Graph, GraphNode, GraphExec)
 
 
 class DriverState:
@@ -142,15 +55,22 @@ class DriverState:
         What ``cuDriverGetVersion`` returns: 1000 x major + 10 x minor.
     thread
         Returns a number that names the calling thread, and that no other thread has or had.
+    calls
+        The names of the calls that can be intercepted.
     """
 
     def __init__(
-        self, arch: Architecture, devices: int, driver_version: int, thread: Callable[[], int]
+        self,
+        arch: Architecture,
+        devices: int,
+        driver_version: int,
+        thread: Callable[[], int],
+        calls: Collection[str] = (),
     ) -> None:
         self._handles = itertools.count(_FIRST_HANDLE, _HANDLE_STEP)
         self.devices = tuple(Device(ordinal, arch) for ordinal in range(devices))
         self.driver_version = driver_version
-        self.initialized = False
+        self._initialized_in = 0
         self.thread = thread
         self.trace = Trace()
         self.memory = DeviceMemory()
@@ -160,15 +80,33 @@ class DriverState:
         self._stacks: dict[int, list[Context]] = {}
         self._streams: dict[tuple[int, int], int] = {}
         self._activated: set[int] = set()
-        self.handled: dict[int, Context | Stream | Library | Kernel | Function] = {
-            context.handle: context for context in self.contexts
-        }
+        self.handled: dict[int, Handled] = {context.handle: context for context in self.contexts}
+        self.captures = Captures(self.new_handle)
+        self.interceptions = Interceptions(calls)
+        self._streams_made = itertools.count(1)
+
+    @property
+    def initialized(self) -> bool:
+        """Whether ``cuInit`` was called in this process; a forked child has no driver, as on a GPU."""
+        return self._initialized_in == os.getpid()
+
+    def initialize(self) -> None:
+        """Do what ``cuInit`` does.
+
+        Raises
+        ------
+        Refusal
+            ``CUDA_ERROR_NOT_INITIALIZED``, if this process was forked from one that did it.
+        """
+        if self._initialized_in not in (0, os.getpid()):
+            raise Refusal(Status.NOT_INITIALIZED, "this process was forked after cuInit, and has no driver")
+        self._initialized_in = os.getpid()
 
     def new_handle(self) -> int:
         """Return a handle that was never used."""
         return next(self._handles)
 
-    def add(self, thing: Stream | Library | Kernel | Function) -> None:
+    def add(self, thing: Handled) -> None:
         """Make a thing reachable by its handle."""
         self.handled[thing.handle] = thing
 
@@ -186,6 +124,12 @@ class DriverState:
                 Status.INVALID_HANDLE, f"{handle or 0:#x} is no live {kind.__name__.lower()} of this driver"
             )
         return found
+
+    def forget_graph(self, graph: Graph) -> None:
+        """Make a graph and its nodes unreachable; what was instantiated from it goes on to work."""
+        self.handled.pop(graph.handle, None)
+        for node in graph.nodes:
+            self.handled.pop(node.handle, None)
 
     def device(self, ordinal: int) -> Device:
         """Return a device by its ordinal.
@@ -205,7 +149,7 @@ class DriverState:
         It makes no context current: that the library of the calling thread did so is nothing to rely on.
         """
         with self.lock:
-            self.initialized = True
+            self.initialize()
             if device.ordinal not in self._activated:
                 self._activated.add(device.ordinal)
                 self.contexts[device.ordinal].references += 1
@@ -220,6 +164,20 @@ class DriverState:
         before = self._streams.get(key, 0)
         self._streams[key] = stream
         return before
+
+    def keep_for_capture(self, handle: int, tensor: object) -> None:
+        """Let the graph that a stream captures keep a tensor that was allocated under it; otherwise do nothing.
+
+        Parameters
+        ----------
+        handle
+            The stream; a default one captures nothing.
+        tensor
+            The tensor.
+        """
+        stream = self.handled.get(handle)
+        if isinstance(stream, Stream) and stream.capture is not None:
+            stream.capture.graph.memory.append(tensor)
 
     def stack(self) -> list[Context]:
         """Return the calling thread's context stack, the current one last."""
@@ -241,22 +199,36 @@ class DriverState:
             raise Refusal(Status.CONTEXT_IS_DESTROYED, "the current primary context was released")
         return stack[-1]
 
-    def stream_device(self, stream: int) -> Device:
-        """Return the device on which work on a stream runs.
+    def new_stream(self, device: Device, flags: int = 0) -> Stream:
+        """Return a new stream, reachable by its handle."""
+        stream = Stream(self.new_handle(), device, next(self._streams_made), flags)
+        self.add(stream)
+        return stream
+
+    def stream(self, handle: int) -> Stream:
+        """Return the stream behind a handle.
 
         Parameters
         ----------
-        stream
-            The handle; 0, 1 and 2 are default streams, whose device is the current context's.
+        handle
+            The handle; 0, 1 and 2 are the default streams of the current context.
 
         Raises
         ------
         Refusal
-            If the handle is not live, or a default stream is meant and no context is current.
+            If the handle is not live, its context was released, or a default stream is meant and no context is
+            current.
         """
-        if stream in (0, LEGACY_STREAM, PER_THREAD_STREAM):
-            return self.current().device
-        found = self.get(Stream, stream)
-        if self.contexts[found.device.ordinal].references == 0:
-            raise Refusal(Status.CONTEXT_IS_DESTROYED, "the stream's primary context was released")
-        return found.device
+        if handle not in (0, LEGACY_STREAM, PER_THREAD_STREAM):
+            found = self.get(Stream, handle)
+            if self.contexts[found.device.ordinal].references == 0:
+                raise Refusal(Status.CONTEXT_IS_DESTROYED, "the stream's primary context was released")
+            return found
+        context = self.current()
+        own = handle == PER_THREAD_STREAM
+        key = self.thread() if own else 0
+        with self.lock:
+            if key not in context.defaults:
+                name = PER_THREAD_STREAM if own else LEGACY_STREAM
+                context.defaults[key] = Stream(name, context.device, next(self._streams_made))
+            return context.defaults[key]

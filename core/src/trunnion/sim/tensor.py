@@ -8,7 +8,8 @@ import torch
 
 from trunnion.errors import ArgumentValueError, LifecycleError, UnsupportedFeatureError
 from trunnion.sim import active
-from trunnion.sim.memory import POISON, contiguous
+from trunnion.sim.memory import POISON, allocation_error, compute, contiguous
+from trunnion.sim.status import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -161,6 +162,8 @@ def empty(
     ------
     ArgumentValueError
         If there is no such device.
+    torch.OutOfMemoryError
+        If the device has too little memory.
     """
     simulator.device(ordinal)
     extents = tuple(shape)
@@ -168,7 +171,10 @@ def empty(
     if 0 in extents:  # typed by a view: a factory warns about some of the types
         return _wrap(torch.empty(0, dtype=torch.uint8).view(dtype).as_strided(extents, steps), ordinal)
     reach = sum((extent - 1) * step for extent, step in zip(extents, steps, strict=True))
-    _, buffer = simulator.memory.allocate((1 + reach) * dtype.itemsize, ordinal)
+    try:
+        _, buffer = simulator.memory.allocate((1 + reach) * dtype.itemsize, ordinal)
+    except Refusal as refusal:
+        raise allocation_error(refusal, "empty") from refusal
     flat = torch.frombuffer(buffer, dtype=torch.uint8).view(dtype)
     return _wrap(flat.as_strided(extents, steps), ordinal)
 
@@ -291,7 +297,7 @@ def _run(
     given = kwargs.pop("device", None)
     ordinal = _common_ordinal(func, args, kwargs)
     with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - documented for subclasses
-        result = func(*args, **kwargs)
+        result = compute(func, args, kwargs)
     if args and result is args[0]:  # in place, and be it a host tensor that took a copy
         return result
     if given is None:

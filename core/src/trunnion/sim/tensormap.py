@@ -1,6 +1,6 @@
 """Tensor maps of the simulated driver: a request, and the 128 bytes that stand for it.
 
-Everything here is in driver order, **innermost dimension first**, as in ``cuTensorMapEncodeTiled`` and in the
+Everything here is in driver order, **innermost dimension first**, as in ``cuTensorMapEncode*`` and in the
 coordinates of ``cp.async.bulk.tensor``. What the simulated encode writes holds the whole request, so that a
 kernel body reads back what was delivered and nothing else: there is no registry of maps.
 """
@@ -11,12 +11,13 @@ import enum
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypedDict
 
 from trunnion.errors import CorruptArtifactError
 from trunnion.sim.abi import TENSOR_MAP_BYTES
 
 __all__ = [
+    "Im2colRequest",
     "Interleave",
     "L2Promotion",
     "OobFill",
@@ -152,9 +153,60 @@ class TiledRequest:
         return len(self.dims)
 
 
-# magic, checksum of all that follows, address, then type, rank, interleave, swizzle, promotion and fill;
-# dims less one (2^32 is allowed), strides, box and element strides, each with room for rank 5.
-_LAYOUT: Final = struct.Struct("<8sIQ6B5I4Q5H5B")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Im2colRequest:
+    """What ``cuTensorMapEncodeIm2col`` was asked for; every sequence is innermost first: channels, W, H, D, N."""
+
+    address: int
+    """``globalAddress``."""
+
+    data_type: TensorMapDataType
+    """``tensorDataType``."""
+
+    dims: tuple[int, ...]
+    """``globalDim``: elements along each dimension."""
+
+    strides: tuple[int, ...]
+    """``globalStrides``: bytes along each dimension but the innermost, one fewer than `dims`."""
+
+    lower: tuple[int, ...]
+    """``pixelBoxLowerCorner``: where the box of pixels begins, from the tensor's first pixel, along W, H, D."""
+
+    upper: tuple[int, ...]
+    """``pixelBoxUpperCorner``: where the box of pixels ends, from the tensor's last pixel, along W, H, D."""
+
+    channels: int
+    """``channelsPerPixel``."""
+
+    pixels: int
+    """``pixelsPerColumn``."""
+
+    element_strides: tuple[int, ...]
+    """``elementStrides``: the step along each dimension, in elements."""
+
+    interleave: Interleave = Interleave.NONE
+    """``interleave``."""
+
+    swizzle: Swizzle = Swizzle.NONE
+    """``swizzle``."""
+
+    l2_promotion: L2Promotion = L2Promotion.NONE
+    """``l2Promotion``."""
+
+    oob_fill: OobFill = OobFill.NONE
+    """``oobFill``."""
+
+    @property
+    def rank(self) -> int:
+        """``tensorRank``."""
+        return len(self.dims)
+
+
+# magic, checksum of all that follows, address, then mode, type, rank, interleave, swizzle, promotion and fill;
+# dims less one (2^32 is allowed) and strides with room for rank 5; then what only one of the modes has.
+_COMMON: Final = struct.Struct("<8sIQ7B5I4Q")
+_TILED: Final = struct.Struct("<5H5B")  # box, element strides
+_IM2COL: Final = struct.Struct("<3h3hHH5B")  # corners, channels, pixels, element strides
 _MAGIC: Final = b"trnTMAp\x01"
 _BODY: Final = 12
 
@@ -163,12 +215,13 @@ def _padded(values: tuple[int, ...], count: int) -> tuple[int, ...]:
     return values + (0,) * (count - len(values))
 
 
-def encode(request: TiledRequest) -> bytes:
+def encode(request: TiledRequest | Im2colRequest) -> bytes:
     """Return the 128 bytes that stand for a request which keeps the rules of `trunnion.sim.tensormap_rules`."""
-    packed = _LAYOUT.pack(
+    common = _COMMON.pack(
         _MAGIC,
         0,
         request.address,
+        isinstance(request, Im2colRequest),
         request.data_type,
         request.rank,
         request.interleave,
@@ -177,13 +230,18 @@ def encode(request: TiledRequest) -> bytes:
         request.oob_fill,
         *_padded(tuple(extent - 1 for extent in request.dims), MAX_RANK),
         *_padded(request.strides, MAX_RANK - 1),
-        *_padded(request.box, MAX_RANK),
-        *_padded(request.element_strides, MAX_RANK),
-    ).ljust(TENSOR_MAP_BYTES, b"\0")
+    )
+    steps = _padded(request.element_strides, MAX_RANK)
+    if isinstance(request, TiledRequest):
+        mode = _TILED.pack(*_padded(request.box, MAX_RANK), *steps)
+    else:
+        corners = (*_padded(request.lower, MAX_RANK - 2), *_padded(request.upper, MAX_RANK - 2))
+        mode = _IM2COL.pack(*corners, request.channels, request.pixels, *steps)
+    packed = (common + mode).ljust(TENSOR_MAP_BYTES, b"\0")
     return packed[:8] + struct.pack("<I", zlib.crc32(packed[_BODY:])) + packed[_BODY:]
 
 
-def decode(data: bytes) -> TiledRequest:
+def decode(data: bytes) -> TiledRequest | Im2colRequest:
     """Return the request that 128 bytes stand for.
 
     Parameters
@@ -198,20 +256,43 @@ def decode(data: bytes) -> TiledRequest:
     """
     if len(data) != TENSOR_MAP_BYTES or not data.startswith(_MAGIC):
         raise CorruptArtifactError("tensor map", f"{len(data)} bytes that no simulated encode wrote")
-    (_, checksum, address, kind, rank, interleave, swizzle, promotion, fill, *rest) = _LAYOUT.unpack_from(
-        data
+    (_, checksum, address, im2col, kind, rank, interleave, swizzle, promotion, fill, *rest) = (
+        _COMMON.unpack_from(data)
     )
     if checksum != zlib.crc32(data[_BODY:]):
         raise CorruptArtifactError("tensor map", "its bytes were changed after the encode")
-    return TiledRequest(
+    common = _Common(
         address=address,
         data_type=TensorMapDataType(kind),
         dims=tuple(extent + 1 for extent in rest[:rank]),
         strides=tuple(rest[5 : 5 + rank - 1]),
-        box=tuple(rest[9 : 9 + rank]),
-        element_strides=tuple(rest[14 : 14 + rank]),
         interleave=Interleave(interleave),
         swizzle=Swizzle(swizzle),
         l2_promotion=L2Promotion(promotion),
         oob_fill=OobFill(fill),
     )
+    if not im2col:
+        mode = _TILED.unpack_from(data, _COMMON.size)
+        return TiledRequest(box=mode[:rank], element_strides=mode[5 : 5 + rank], **common)
+    mode = _IM2COL.unpack_from(data, _COMMON.size)
+    return Im2colRequest(
+        lower=mode[: rank - 2],
+        upper=mode[3 : 3 + rank - 2],
+        channels=mode[6],
+        pixels=mode[7],
+        element_strides=mode[8 : 8 + rank],
+        **common,
+    )
+
+
+class _Common(TypedDict):
+    """What both modes have."""
+
+    address: int
+    data_type: TensorMapDataType
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+    interleave: Interleave
+    swizzle: Swizzle
+    l2_promotion: L2Promotion
+    oob_fill: OobFill

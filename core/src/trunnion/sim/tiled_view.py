@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from trunnion.errors import ArgumentValueError, UnsupportedFeatureError
-from trunnion.model.dtypes import DTYPES, DType, dtype
-from trunnion.sim.tensormap import Interleave, OobFill, TensorMapDataType, TiledRequest
+from trunnion.errors import ArgumentValueError
+from trunnion.model.dtypes import dtype
+from trunnion.sim.map_elements import element_type
+from trunnion.sim.tensormap import OobFill, TiledRequest
 
 if TYPE_CHECKING:
     import torch
 
+    from trunnion.model.dtypes import DType
     from trunnion.sim.memory import BoundMemory
 
 __all__ = ["TiledView"]
-
-_DTYPES: Final = {
-    TensorMapDataType.UINT8: "uint8",
-    TensorMapDataType.UINT16: "uint16",
-    TensorMapDataType.UINT32: "uint32",
-    TensorMapDataType.INT32: "int32",
-    TensorMapDataType.UINT64: "uint64",
-    TensorMapDataType.INT64: "int64",
-    TensorMapDataType.FLOAT16: "float16",
-    TensorMapDataType.FLOAT32: "float32",
-    TensorMapDataType.FLOAT64: "float64",
-    TensorMapDataType.BFLOAT16: "bfloat16",
-    TensorMapDataType.FLOAT32_FTZ: "float32",
-    TensorMapDataType.TFLOAT32: "float32",
-    TensorMapDataType.TFLOAT32_FTZ: "float32",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +77,7 @@ class TiledView:
         """
         import torch  # noqa: PLC0415 - only a process that runs kernel bodies pays for it
 
-        row = self._dtype(dtype_)
+        row = element_type(self.request, dtype_)
         spans = self._spans(coordinates)
         nan = self.request.oob_fill is OobFill.NAN_REQUEST_ZERO_FMA
         raw = torch.zeros(tuple(span.count for span in reversed(spans)), dtype=getattr(torch, row.name))
@@ -120,25 +106,13 @@ class TiledView:
         UnsupportedFeatureError
             If the map is interleaved or its elements are packed.
         """
-        row = self._dtype(dtype(values.dtype))
+        row = element_type(self.request, dtype(values.dtype))
         spans = self._spans(coordinates)
         if tuple(values.shape) != self.box_shape:
             raise ArgumentValueError("values", f"shape {tuple(values.shape)}", f"shape {self.box_shape}")
         inside = self._inside(spans, row)
         if inside is not None:
             inside.copy_(values[_slices(spans)])
-
-    def _dtype(self, asked: DType | str | None) -> DType:
-        kind = self.request.data_type
-        name = _DTYPES.get(kind)
-        if name is None or self.request.interleave is not Interleave.NONE:
-            what = kind.name if name is None else f"interleave {self.request.interleave.name}"
-            raise UnsupportedFeatureError("the simulated tensor map", (what,))
-        row = DTYPES[name] if asked is None else dtype(asked)
-        if row.itemsize * 8 != kind.bits:
-            got = f"{row.name} of {row.itemsize} bytes"
-            raise ArgumentValueError("dtype_", got, f"a type of {kind.bits // 8} bytes, as {kind.name}")
-        return row
 
     def _spans(self, coordinates: tuple[int, ...]) -> tuple[_Span, ...]:
         request = self.request

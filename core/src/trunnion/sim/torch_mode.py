@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from trunnion.sim.memory import compute
 from trunnion.sim.tensor import EMPTY, SimTensor, move, place, poison, target_device
 
 if TYPE_CHECKING:
@@ -51,5 +52,5 @@ class SimMode(TorchFunctionMode):
             return func(*args, **named)
         self._simulator.device(target.index)
         named["device"] = "cpu"
-        placed = place(self._simulator, func(*args, **named), target.index)
+        placed = place(self._simulator, compute(func, args, named), target.index)
         return poison(placed) if func in EMPTY else placed

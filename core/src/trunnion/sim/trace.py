@@ -3,23 +3,49 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from trunnion.sim.stream_events import (
+    CaptureBegan,
+    Captured,
+    CaptureEnded,
+    EventRecorded,
+    EventWaited,
+    GraphInstantiated,
+    GraphLaunched,
+    LimitSet,
+    PersistingLinesReset,
+    StreamAttributeSet,
+    Synchronized,
+)
+
 if TYPE_CHECKING:
-    from trunnion.sim.launch_attributes import LaunchAttributes
+    from trunnion.sim.launch_attributes import LaunchAttributes, WindowAttribute
     from trunnion.sim.status import Status
-    from trunnion.sim.tensormap import TiledRequest
+    from trunnion.sim.tensormap import Im2colRequest, TiledRequest
 
 __all__ = [
     "Allocated",
     "AttributeSet",
     "CallRefused",
+    "CaptureBegan",
+    "CaptureEnded",
+    "Captured",
     "Event",
+    "EventRecorded",
+    "EventWaited",
+    "GraphInstantiated",
+    "GraphLaunched",
     "Launched",
     "LibraryLoaded",
     "LibraryUnloaded",
+    "LimitSet",
+    "MemoryCopied",
     "MemorySet",
+    "PersistingLinesReset",
+    "StreamAttributeSet",
+    "Synchronized",
     "TensorMapEncoded",
     "Trace",
 ]
@@ -49,7 +75,7 @@ class LibraryUnloaded:
 
 @dataclass(frozen=True, slots=True)
 class AttributeSet:
-    """``cuKernelSetAttribute`` changed an attribute."""
+    """``cuKernelSetAttribute`` or ``cuFuncSetAttribute`` changed an attribute."""
 
     kernel: str
     """The kernel's exact symbol name."""
@@ -66,9 +92,9 @@ class AttributeSet:
 
 @dataclass(frozen=True, slots=True)
 class TensorMapEncoded:
-    """``cuTensorMapEncodeTiled`` wrote a map."""
+    """``cuTensorMapEncodeTiled`` or ``cuTensorMapEncodeIm2col`` wrote a map."""
 
-    request: TiledRequest
+    request: TiledRequest | Im2colRequest
     """All that was asked for."""
 
 
@@ -91,7 +117,7 @@ class Allocated:
 
 @dataclass(frozen=True, slots=True)
 class MemorySet:
-    """``cuMemsetD8Async``, ``D16`` or ``D32`` filled memory."""
+    """``cuMemsetD8Async`` or one of its kin filled memory."""
 
     address: int
     """The first byte."""
@@ -104,6 +130,35 @@ class MemorySet:
 
     count: int
     """How many elements."""
+
+    device: int
+    """The device whose stream it ran on."""
+
+    stream: int
+    """The stream's handle, as it was passed (2 for the null stream of a per-thread call)."""
+
+    rows: int = 1
+    """How many rows of `count` elements."""
+
+    pitch: int = 0
+    """Bytes from one row to the next; 0 where there is one row."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCopied:
+    """``cuMemcpyAsync`` or one of its kin copied memory."""
+
+    source: int
+    """The first byte that was read."""
+
+    target: int
+    """The first byte that was written."""
+
+    nbytes: int
+    """How many bytes."""
+
+    direction: str
+    """``"HtoD"``, ``"DtoH"``, ``"DtoD"`` or ``"HtoH"``."""
 
     device: int
     """The device whose stream it ran on."""
@@ -146,6 +201,16 @@ class Launched:
     attributes: LaunchAttributes
     """The launch attributes, decoded."""
 
+    window: WindowAttribute | None = None
+    """The access-policy window in force: the launch's, or else the stream's."""
+
+    priority: int = 0
+    """The priority in force: the launch's, or else the stream's."""
+
+    def in_force(self) -> LaunchAttributes:
+        """Return the attributes with what came from the kernel and from the stream."""
+        return replace(self.attributes, cluster=self.cluster, window=self.window, priority=self.priority)
+
 
 @dataclass(frozen=True, slots=True)
 class CallRefused:
@@ -168,7 +233,19 @@ Event: TypeAlias = (
     | TensorMapEncoded
     | Allocated
     | MemorySet
+    | MemoryCopied
     | Launched
+    | StreamAttributeSet
+    | LimitSet
+    | PersistingLinesReset
+    | Synchronized
+    | EventRecorded
+    | EventWaited
+    | CaptureBegan
+    | Captured
+    | CaptureEnded
+    | GraphInstantiated
+    | GraphLaunched
     | CallRefused
 )
 """Everything that a trace can hold."""

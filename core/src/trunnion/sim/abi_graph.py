@@ -1,0 +1,54 @@
+"""The structures that graph queries fill, as C lays them out.
+
+Source: CUDA Driver API, Data types used by CUDA driver; the layouts are those of ``cuda.h`` on a 64-bit
+machine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+__all__ = ["EdgeDataStruct", "KernelNodeParamsStruct", "MemsetNodeParamsStruct"]
+
+
+class KernelNodeParamsStruct(ctypes.Structure):
+    """``CUDA_KERNEL_NODE_PARAMS``, version 2; version 1 ends before `kern`."""
+
+    _fields_ = (
+        ("func", ctypes.c_void_p),
+        ("gridDimX", ctypes.c_uint32),
+        ("gridDimY", ctypes.c_uint32),
+        ("gridDimZ", ctypes.c_uint32),
+        ("blockDimX", ctypes.c_uint32),
+        ("blockDimY", ctypes.c_uint32),
+        ("blockDimZ", ctypes.c_uint32),
+        ("sharedMemBytes", ctypes.c_uint32),
+        ("kernelParams", ctypes.c_void_p),
+        ("extra", ctypes.c_void_p),
+        ("kern", ctypes.c_void_p),
+        ("ctx", ctypes.c_void_p),
+    )
+
+
+class MemsetNodeParamsStruct(ctypes.Structure):
+    """``CUDA_MEMSET_NODE_PARAMS``."""
+
+    _fields_ = (
+        ("dst", ctypes.c_uint64),
+        ("pitch", ctypes.c_size_t),
+        ("value", ctypes.c_uint32),
+        ("elementSize", ctypes.c_uint32),
+        ("width", ctypes.c_size_t),
+        ("height", ctypes.c_size_t),
+    )
+
+
+class EdgeDataStruct(ctypes.Structure):
+    """``CUgraphEdgeData``: 8 bytes."""
+
+    _fields_ = (
+        ("from_port", ctypes.c_uint8),
+        ("to_port", ctypes.c_uint8),
+        ("type", ctypes.c_uint8),
+        ("reserved", ctypes.c_uint8 * 5),
+    )

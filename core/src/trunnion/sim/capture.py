@@ -1,0 +1,317 @@
+"""Stream capture: which streams capture into which graph, and what that forbids.
+
+Source: CUDA Driver API, ``cuStreamBeginCapture``, ``cuThreadExchangeStreamCaptureMode``, ``cuStreamEndCapture``
+and ``cuStreamIsCapturing``; CUDA C++ Programming Guide, Creating a Graph Using Stream Capture.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from trunnion.sim.graph import Edge, Graph, GraphNode, NodeKind
+from trunnion.sim.status import Refusal, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from trunnion.sim.graph import Work
+    from trunnion.sim.objects import Event, Stream
+
+__all__ = ["Capture", "CaptureMode", "CaptureStatus", "Captures"]
+
+
+class CaptureMode(enum.IntEnum):
+    """``CUstreamCaptureMode``."""
+
+    GLOBAL = 0
+    THREAD_LOCAL = 1
+    RELAXED = 2
+
+
+class CaptureStatus(enum.IntEnum):
+    """``CUstreamCaptureStatus``."""
+
+    NONE = 0
+    ACTIVE = 1
+    INVALIDATED = 2
+
+
+@dataclass(slots=True, eq=False)
+class Capture:
+    """One capture sequence, from its begin to its end."""
+
+    number: int
+    """What ``cuStreamGetCaptureInfo`` returns: no other capture of the process has or had it."""
+
+    origin: Stream
+    """The stream that it was begun on."""
+
+    mode: CaptureMode
+    """What it forbids to whom."""
+
+    thread: int
+    """The thread that began it."""
+
+    graph: Graph
+    """What was captured so far."""
+
+    frontiers: dict[Stream, frozenset[GraphNode]] = field(default_factory=dict)
+    """For each stream that takes part, the nodes that its next work waits for."""
+
+    kept: list[object] = field(default_factory=list)
+    """Arrays that the last query returned pointers to."""
+
+    problem: str = ""
+    """Why the capture is invalidated; empty while it is active."""
+
+    @property
+    def status(self) -> CaptureStatus:
+        """Active or invalidated."""
+        return CaptureStatus.INVALIDATED if self.problem else CaptureStatus.ACTIVE
+
+    def add(self, handle: int, stream: Stream, work: Work) -> GraphNode:
+        """Append a node behind all that a stream waits for, and let the stream wait for it."""
+        edges = tuple(
+            Edge(source, programmatic=work.programmatic and source.kind is NodeKind.KERNEL)
+            for source in self.graph.nodes
+            if source in self.frontiers[stream]
+        )
+        node = GraphNode(handle, work, edges)
+        self.graph.nodes.append(node)
+        self.frontiers[stream] = frozenset((node,))
+        return node
+
+    def join(self, stream: Stream, frontier: frozenset[GraphNode]) -> None:
+        """Let a stream wait for nodes, and take part from now on."""
+        self.frontiers[stream] = self.frontiers.get(stream, frozenset()) | frontier
+        stream.capture = self
+
+    def unjoined(self) -> list[Stream]:
+        """Return the streams whose last work the origin stream does not wait for."""
+        reached: set[GraphNode] = set()
+        for node in self.frontiers[self.origin]:
+            reached |= {node} | node.ancestors()
+        return [stream for stream, frontier in self.frontiers.items() if not frontier <= reached]
+
+
+class Captures:
+    """Every capture that has begun and not ended, and each thread's mode.
+
+    Parameters
+    ----------
+    new_handle
+        Returns a handle that was never used.
+    """
+
+    def __init__(self, new_handle: Callable[[], int]) -> None:
+        self._new_handle = new_handle
+        self._active: list[Capture] = []
+        self._modes: dict[int, CaptureMode] = {}
+        self._last = 0
+
+    def exchange_mode(self, thread: int, mode: CaptureMode) -> CaptureMode:
+        """Set a thread's mode, and return the one before."""
+        before = self._modes.get(thread, CaptureMode.GLOBAL)
+        self._modes[thread] = mode
+        return before
+
+    def begin(self, stream: Stream, mode: CaptureMode, thread: int) -> Capture:
+        """Begin a capture on a stream.
+
+        Raises
+        ------
+        Refusal
+            If the stream is the legacy one, or captures already.
+        """
+        if stream.is_legacy:
+            raise Refusal(Status.STREAM_CAPTURE_UNSUPPORTED, "the legacy default stream cannot be captured")
+        if stream.capture is not None:
+            raise Refusal(Status.ILLEGAL_STATE, "the stream is capturing already")
+        self._last += 1
+        capture = Capture(self._last, stream, mode, thread, Graph(self._new_handle()))
+        capture.join(stream, frozenset())
+        self._active.append(capture)
+        return capture
+
+    def end(self, stream: Stream, thread: int) -> Graph:
+        """End a capture, and return its graph.
+
+        Raises
+        ------
+        Refusal
+            If the stream does not capture, another stream or thread began it, it was invalidated, or a stream
+            that takes part was not joined with its origin. The last two end the capture all the same.
+        """
+        capture = stream.capture
+        if capture is None:
+            raise Refusal(Status.ILLEGAL_STATE, "the stream is not capturing")
+        if capture.origin is not stream:
+            raise Refusal(Status.STREAM_CAPTURE_UNMATCHED, "the capture was begun on another stream")
+        if capture.mode is not CaptureMode.RELAXED and capture.thread != thread:
+            raise Refusal(Status.STREAM_CAPTURE_WRONG_THREAD, "the capture was begun by another thread")
+        unjoined = capture.unjoined()
+        self.abandon(stream)
+        if capture.problem:
+            raise Refusal(
+                Status.STREAM_CAPTURE_INVALIDATED, f"the capture was invalidated: {capture.problem}"
+            )
+        if unjoined:
+            handles = ", ".join(f"{member.handle:#x}" for member in unjoined)
+            raise Refusal(
+                Status.STREAM_CAPTURE_UNJOINED, f"the origin stream does not wait for the work on {handles}"
+            )
+        return capture.graph
+
+    def abandon(self, stream: Stream) -> None:
+        """End the capture of a stream, whatever its state; its graph is for nobody."""
+        capture = stream.capture
+        if capture is not None:
+            for member in capture.frontiers:
+                member.capture = None
+            self._active.remove(capture)
+
+    def of(self, stream: Stream) -> Capture | None:
+        """Return the capture into which work on a stream goes, or None.
+
+        Raises
+        ------
+        Refusal
+            If the capture was invalidated, or the stream is the legacy one and would have to wait for a stream
+            that captures, which invalidates the capture.
+        """
+        self.check_implicit(stream, invalidates=True)
+        capture = stream.capture
+        if capture is not None and capture.problem:
+            raise Refusal(
+                Status.STREAM_CAPTURE_INVALIDATED, f"the stream's capture was invalidated: {capture.problem}"
+            )
+        return capture
+
+    def check_implicit(self, stream: Stream, *, invalidates: bool) -> None:
+        """Refuse the legacy stream while a blocking stream of its context captures.
+
+        Raises
+        ------
+        Refusal
+            ``CUDA_ERROR_STREAM_CAPTURE_IMPLICIT``.
+        """
+        if not stream.is_legacy:
+            return
+        held = [
+            capture
+            for capture in self._active
+            if any(member.is_blocking and member.device is stream.device for member in capture.frontiers)
+        ]
+        if held:
+            reason = "the legacy default stream waits for every blocking stream, and one is capturing"
+            if invalidates:
+                self._invalidate(held, reason)
+            raise Refusal(Status.STREAM_CAPTURE_IMPLICIT, reason)
+
+    def check_waitable(self, stream: Stream, what: str) -> None:
+        """Refuse to wait on the host for a stream that captures; that invalidates the capture.
+
+        Raises
+        ------
+        Refusal
+            ``CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED``, or as `of`.
+        """
+        capture = self.of(stream)
+        if capture is not None:
+            reason = f"{what} on a stream that is capturing"
+            self._invalidate((capture,), reason)
+            raise Refusal(Status.STREAM_CAPTURE_UNSUPPORTED, reason)
+
+    def check_event(self, event: Event, what: str) -> None:
+        """Refuse to look from the host at an event of a capture; that invalidates the capture.
+
+        Raises
+        ------
+        Refusal
+            ``CUDA_ERROR_CAPTURED_EVENT``.
+        """
+        if event.capture is not None and event.capture in self._active:
+            reason = f"{what} on an event that was last recorded in a capture"
+            self._invalidate((event.capture,), reason)
+            raise Refusal(Status.CAPTURED_EVENT, reason)
+
+    def check_context(self, device: object, what: str) -> None:
+        """Refuse to wait for a context in which a stream captures; that invalidates the captures.
+
+        Raises
+        ------
+        Refusal
+            ``CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED``.
+        """
+        held = [c for c in self._active if any(member.device is device for member in c.frontiers)]
+        if held:
+            reason = f"{what} while a stream of the context is capturing"
+            self._invalidate(held, reason)
+            raise Refusal(Status.STREAM_CAPTURE_UNSUPPORTED, reason)
+
+    def check_unsafe(self, thread: int, what: str) -> None:
+        """Refuse what is no work of a stream, where the modes of the thread and of the captures forbid it.
+
+        Raises
+        ------
+        Refusal
+            ``CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED``; the captures that forbid it are invalidated.
+        """
+        mode = self._modes.get(thread, CaptureMode.GLOBAL)
+        if mode is CaptureMode.RELAXED:
+            return
+        held = [
+            capture
+            for capture in self._active
+            if (capture.thread == thread and capture.mode is not CaptureMode.RELAXED)
+            or (mode is CaptureMode.GLOBAL and capture.mode is CaptureMode.GLOBAL)
+        ]
+        if held:
+            reason = f"{what} while a stream is capturing"
+            self._invalidate(held, reason)
+            raise Refusal(Status.STREAM_CAPTURE_UNSUPPORTED, reason)
+
+    def record(self, event: Event, stream: Stream) -> None:
+        """Record an event on a stream, inside of its capture if it captures."""
+        capture = self.of(stream)
+        event.recorded = True
+        event.capture = capture
+        event.frontier = frozenset() if capture is None else capture.frontiers[stream]
+
+    def wait(self, stream: Stream, event: Event) -> None:
+        """Let a stream wait for an event; waiting for an event of a capture joins the capture.
+
+        Raises
+        ------
+        Refusal
+            If that would make a dependency that crosses the border of a capture, or merge two.
+        """
+        theirs = event.capture if event.capture in self._active else None
+        ours = stream.capture if theirs is not None and stream.is_legacy else self.of(stream)
+        if theirs is ours:
+            if ours is not None:
+                ours.join(stream, event.frontier)
+            return
+        if theirs is None:
+            if event.recorded and ours is not None:
+                reason = "a stream that is capturing waits for an event from outside of the capture"
+                self._invalidate((ours,), reason)
+                raise Refusal(Status.STREAM_CAPTURE_ISOLATION, reason)
+            return
+        if theirs.problem:
+            raise Refusal(Status.STREAM_CAPTURE_INVALIDATED, f"the event's capture: {theirs.problem}")
+        if ours is not None:
+            reason = "an event would join two captures"
+            self._invalidate((ours, theirs), reason)
+            raise Refusal(Status.STREAM_CAPTURE_MERGE, reason)
+        if stream.is_legacy:
+            reason = "the legacy default stream would join a capture"
+            self._invalidate((theirs,), reason)
+            raise Refusal(Status.STREAM_CAPTURE_IMPLICIT, reason)
+        theirs.join(stream, event.frontier)
+
+    def _invalidate(self, captures: Iterable[Capture], reason: str) -> None:
+        for capture in captures:
+            capture.problem = capture.problem or reason

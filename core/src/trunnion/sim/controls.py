@@ -1,0 +1,163 @@
+"""What makes the simulated driver go wrong, or be another: faults, interceptors, limits, other devices."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from trunnion.errors import ArgumentValueError
+from trunnion.sim.devices import architecture, check_integer, check_version, variant
+from trunnion.sim.interception import ALLOCATE, Fault
+from trunnion.sim.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+    from trunnion.sim.devices import Architecture
+    from trunnion.sim.interception import Interceptor
+    from trunnion.sim.state import DriverState
+
+__all__ = ["Controls"]
+
+
+class Controls:
+    """The part of a `trunnion.sim.simulator.Simulator` that plants faults and changes devices.
+
+    Parameters
+    ----------
+    state
+        What the driver remembers.
+    """
+
+    def __init__(self, state: DriverState) -> None:
+        self._state = state
+
+    def intercept(self, call: str, interceptor: Interceptor) -> AbstractContextManager[None]:
+        """Return a context in which somebody stands between a call and the driver, in every thread.
+
+        Parameters
+        ----------
+        call
+            The call's name without version or suffix, for example ``"cuLaunchKernelEx"``, or ``"allocate"`` for
+            what a launcher allocates (its arguments are bytes, device and stream).
+        interceptor
+            Called as ``interceptor(proceed, *arguments)`` with the call's own arguments, pointers as integers and
+            null ones as None. ``proceed(*arguments)`` makes the call; not to call it means that nothing happens and
+            the call succeeds; to raise a `trunnion.sim.status.Refusal` fails it. Who came last is asked first.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is no such call.
+        """
+        return self._state.interceptions.installed(call, interceptor)
+
+    @contextmanager
+    def fault(
+        self,
+        call: str,
+        status: Status | None = Status.UNKNOWN,
+        *,
+        nth: int | Collection[int] | None = None,
+        when: Callable[..., bool] | None = None,
+        delay: float = 0.0,
+    ) -> Iterator[Fault]:
+        """Let calls fail, or be slow, until the block ends, in every thread.
+
+        Parameters
+        ----------
+        call
+            As for `intercept`.
+        status
+            What the call returns, with no other effect; None: it is only slow. For ``"allocate"``, the default
+            means ``OUT_OF_MEMORY``, which raises what the tensor library raises; any other raises a `DriverError`.
+        nth
+            Which of the calls fail, counted from 1 since here; None: every one.
+        when
+            Asked with the call's arguments; calls for which it says no pass, and are not counted.
+        delay
+            Seconds that the call takes before.
+
+        Returns
+        -------
+        context manager of Fault
+            It counts ``calls`` and ``hits``.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is no such call, a number of ``nth`` is below 1, or the delay is negative.
+        """
+        chosen = None if nth is None else frozenset((nth,) if isinstance(nth, int) else nth)
+        if call == ALLOCATE and status is Status.UNKNOWN:
+            status = Status.OUT_OF_MEMORY
+        fault = Fault(status=status, nth=chosen, when=when, delay=delay)
+        with self.intercept(call, fault):
+            yield fault
+
+    @contextmanager
+    def memory_limit(self, nbytes: int, device: int = 0) -> Iterator[None]:
+        """Let a device have so many bytes of memory, those in use included, until the block ends.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If ``nbytes`` is no integer.
+        ArgumentValueError
+            If there is no such device, or ``nbytes`` is negative.
+        """
+        if not 0 <= device < len(self._state.devices):
+            raise ArgumentValueError("device", f"{device}", f"from 0 to {len(self._state.devices) - 1}")
+        before = self._state.memory.limit(device, check_integer("nbytes", nbytes, 0))
+        try:
+            yield
+        finally:
+            self._state.memory.limit(device, before)
+
+    @contextmanager
+    def configured(
+        self,
+        *,
+        arch: str | None = None,
+        driver_version: int | None = None,
+        mode: str = "whole",
+        attributes: Mapping[int, int] | None = None,
+    ) -> Iterator[None]:
+        """Let the driver and all of its devices be others until the block ends, in every thread.
+
+        Who asked for a device's attributes before keeps the answers; start another process where that matters.
+
+        Parameters
+        ----------
+        arch
+            As for `trunnion.sim.start`; None: as they were.
+        driver_version
+            As for `trunnion.sim.start`; None: as it was.
+        mode
+            As for `trunnion.sim.start`.
+        attributes
+            As for `trunnion.sim.start`.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If an argument is of another type.
+        ArgumentValueError
+            If there is no such mode, attribute, value of an attribute or driver's version.
+        DeviceRequirementError
+            If ``arch`` cannot be simulated.
+        """
+        state = self._state
+        before = state.devices[0].arch, state.driver_version
+        changed = variant(before[0] if arch is None else architecture(arch), mode, attributes)
+        self._become(changed, before[1] if driver_version is None else check_version(driver_version))
+        try:
+            yield
+        finally:
+            self._become(*before)
+
+    def _become(self, arch: Architecture, driver_version: int) -> None:
+        for device in self._state.devices:
+            device.arch = arch
+        self._state.driver_version = driver_version

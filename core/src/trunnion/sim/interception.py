@@ -1,0 +1,131 @@
+"""Standing between a call and its handler: planted faults, and whatever else a test wants to see or to change."""
+
+from __future__ import annotations
+
+import difflib
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from trunnion.errors import ArgumentValueError
+from trunnion.sim.status import Refusal, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+__all__ = ["ALLOCATE", "Fault", "Interceptions", "Interceptor", "Proceed"]
+
+ALLOCATE: Final = "allocate"
+"""The name under which a launcher's own allocations are intercepted; its arguments are bytes, device, stream."""
+
+Proceed: TypeAlias = Callable[..., None]
+"""Does what would have been done: ``proceed(*arguments)``; it raises a `Refusal` for an error status."""
+
+Interceptor: TypeAlias = Callable[..., None]
+"""``interceptor(proceed, *arguments)``: called in place of the call. Pointers come as integers, null ones as None."""
+
+
+class Interceptions:
+    """Who stands between which calls and their handlers.
+
+    Parameters
+    ----------
+    names
+        The calls that there are.
+    """
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = frozenset((*names, ALLOCATE))
+        self._lock = threading.Lock()
+        self._installed: dict[str, tuple[Interceptor, ...]] = {}
+
+    def run(self, name: str, proceed: Proceed, *arguments: Any) -> None:
+        """Make a call, through everybody who stands before it; who came last is asked first."""
+        for interceptor in self._installed.get(name, ()):
+            proceed = partial(interceptor, proceed)
+        proceed(*arguments)
+
+    @contextmanager
+    def installed(self, name: str, interceptor: Interceptor) -> Iterator[None]:
+        """Put somebody before a call until the block ends, in every thread.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is no such call.
+        """
+        if name not in self._names:
+            close = difflib.get_close_matches(name, sorted(self._names), 3)
+            raise ArgumentValueError(
+                "call", f"{name!r}", f"a call that is simulated{f', as {close}' if close else ''}"
+            )
+        with self._lock:
+            self._installed[name] = (*self._installed.get(name, ()), interceptor)
+        try:
+            yield
+        finally:
+            with self._lock:
+                left = list(self._installed[name])
+                left.remove(interceptor)
+                self._installed[name] = tuple(left)
+
+
+@dataclass(slots=True, kw_only=True)
+class Fault:
+    """A planted failure, and how often it struck.
+
+    Raises
+    ------
+    ArgumentValueError
+        If a number of ``nth`` is below 1, or the delay is negative.
+    """
+
+    status: Status | None
+    """What a call that fails returns; None: it is slow and does not fail."""
+
+    nth: frozenset[int] | None = None
+    """Which of the calls fail, counted from 1; None: all."""
+
+    when: Callable[..., bool] | None = None
+    """Asked with the call's arguments: other calls pass, and are not counted. None: every call counts."""
+
+    delay: float = 0.0
+    """How long a call that fails takes before, in seconds."""
+
+    calls: int = 0
+    """How many calls have counted."""
+
+    hits: int = 0
+    """How many of them failed, or were slow."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    """Held where calls are counted."""
+
+    def __post_init__(self) -> None:
+        if self.nth is not None and min(self.nth, default=0) < 1:
+            raise ArgumentValueError("nth", f"{sorted(self.nth)}", "numbers from 1 on")
+        if self.delay < 0:
+            raise ArgumentValueError("delay", f"{self.delay}", "at least 0 seconds")
+
+    def __call__(self, proceed: Proceed, *arguments: Any) -> None:
+        """Let a call pass, or strike."""
+        if self.when is not None and not self.when(*arguments):
+            proceed(*arguments)
+            return
+        with self.lock:
+            self.calls += 1
+            number = self.calls
+            strikes = self.nth is None or number in self.nth
+            self.hits += strikes
+        if not strikes:
+            proceed(*arguments)
+            return
+        if self.delay:
+            time.sleep(self.delay)
+        if self.status is not None:
+            raise Refusal(self.status, f"a planted fault, at call {number}")
+        proceed(*arguments)

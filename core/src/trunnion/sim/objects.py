@@ -1,0 +1,197 @@
+"""What handles of the simulated driver stand for: contexts, streams, events, libraries, kernels."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from trunnion.sim.abi import DeviceAttribute, FunctionAttribute
+
+if TYPE_CHECKING:
+    from trunnion.image import CubinInfo, KernelInfo
+    from trunnion.sim.capture import Capture
+    from trunnion.sim.devices import Device
+    from trunnion.sim.graph import GraphNode
+    from trunnion.sim.launch_attributes import WindowAttribute
+
+__all__ = [
+    "LEGACY_STREAM",
+    "PER_THREAD_STREAM",
+    "Context",
+    "Event",
+    "Function",
+    "Kernel",
+    "Library",
+    "Stream",
+]
+
+LEGACY_STREAM: Final = 1
+"""``CU_STREAM_LEGACY``."""
+
+PER_THREAD_STREAM: Final = 2
+"""``CU_STREAM_PER_THREAD``."""
+
+
+@dataclass(slots=True, eq=False)
+class Context:
+    """A primary context."""
+
+    handle: int
+    """``CUcontext``."""
+
+    device: Device
+    """The device that it belongs to."""
+
+    references: int = 0
+    """How often it is retained; at 0 it is destroyed."""
+
+    limits: dict[int, int] = field(default_factory=dict)
+    """What ``cuCtxSetLimit`` set, by ``CUlimit``."""
+
+    defaults: dict[int, Stream] = field(default_factory=dict, repr=False)
+    """The default streams: the legacy one under 0, each thread's own under the thread's number."""
+
+
+@dataclass(slots=True, eq=False)
+class Stream:
+    """A stream; the default streams are streams of their own in each context."""
+
+    handle: int
+    """``CUstream``; `LEGACY_STREAM` and `PER_THREAD_STREAM` for the default streams."""
+
+    device: Device
+    """The device that it belongs to."""
+
+    number: int
+    """What ``cuStreamGetId`` returns: no other stream of the process has or had it."""
+
+    flags: int = 0
+    """1 for a stream that does not wait for the legacy stream (``CU_STREAM_NON_BLOCKING``)."""
+
+    priority: int = 0
+    """Its priority; a lower number is more urgent."""
+
+    window: WindowAttribute | None = None
+    """The access-policy window of its launches that have none of their own."""
+
+    attributes: dict[int, int] = field(default_factory=dict)
+    """The other attributes that were set, by ``CUstreamAttrID``."""
+
+    capture: Capture | None = field(default=None, repr=False)
+    """The capture that it takes part in."""
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether this is the legacy default stream, which waits for every blocking stream."""
+        return self.handle == LEGACY_STREAM
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether the legacy default stream waits for this one."""
+        return self.flags == 0
+
+
+@dataclass(slots=True, eq=False)
+class Event:
+    """An event."""
+
+    handle: int
+    """``CUevent``."""
+
+    device: Device
+    """The device of the context that it was created in."""
+
+    flags: int
+    """``CUevent_flags``."""
+
+    recorded: bool = False
+    """Whether it was ever recorded."""
+
+    capture: Capture | None = field(default=None, repr=False)
+    """The capture that it was last recorded in; None if that was outside of one."""
+
+    frontier: frozenset[GraphNode] = field(default_factory=frozenset, repr=False)
+    """The nodes that a stream waits for which waits for this event, if it was recorded in a capture."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Library:
+    """A loaded image."""
+
+    handle: int
+    """``CUlibrary``."""
+
+    sha256: str
+    """Of the image's bytes, hexadecimal."""
+
+    info: CubinInfo
+    """What the image says about itself."""
+
+    target: str | None = None
+    """The least architecture that PTX needs; None for a cubin."""
+
+    kernels: dict[str, Kernel] = field(default_factory=dict, repr=False)
+    """Its kernels by exact symbol name."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """A kernel of a library; it serves every device."""
+
+    handle: int
+    """``CUkernel``."""
+
+    library: Library
+    """The library that it belongs to."""
+
+    info: KernelInfo
+    """What the image says about it."""
+
+    attributes: dict[tuple[int, int], int] = field(default_factory=dict)
+    """What ``cuKernelSetAttribute`` set, by (device, attribute)."""
+
+    functions: dict[int, Function] = field(default_factory=dict, repr=False)
+    """The kernel's function in each device's context."""
+
+    names: list[ctypes.Array[ctypes.c_char]] = field(default_factory=list, repr=False)
+    """The name as a C string, once somebody asked for it."""
+
+    def c_name(self) -> int:
+        """Return the address of the name as a C string, which lives as long as the kernel."""
+        if not self.names:
+            self.names.append(ctypes.create_string_buffer(self.info.name.encode("utf-8", "surrogateescape")))
+        return ctypes.addressof(self.names[0])
+
+    def attribute(self, device: Device, attribute: FunctionAttribute) -> int:
+        """Return what was set, or what holds from the start."""
+        function = self.functions.get(device.ordinal)
+        # cuFuncSetAttribute goes before cuKernelSetAttribute, whichever came first
+        value = None if function is None else function.attributes.get(attribute)
+        if value is None:
+            value = self.attributes.get((device.ordinal, attribute))
+        return self.initial(device, attribute) if value is None else value
+
+    def initial(self, device: Device, attribute: FunctionAttribute) -> int:
+        """Return the value of a settable attribute that nobody set."""
+        if attribute is FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES:
+            portable = device.attribute(DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK)
+            return portable - self.info.static_smem_bytes
+        return -1 if attribute is FunctionAttribute.PREFERRED_SHARED_MEMORY_CARVEOUT else 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A kernel in one device's context."""
+
+    handle: int
+    """``CUfunction``."""
+
+    kernel: Kernel
+    """The kernel."""
+
+    device: Device
+    """The device whose context it belongs to."""
+
+    attributes: dict[int, int] = field(default_factory=dict)
+    """What ``cuFuncSetAttribute`` set, by attribute."""
