@@ -81,3 +81,9 @@ def test_the_plugin_alone_imports_nothing_heavy():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
     )
     assert json.loads(done.stdout) == []
+
+
+def test_an_unknown_backend_is_one_usage_error(tmp_path):
+    done = _suite("--rootdir", str(tmp_path), "-c", os.devnull, "--trunnion-backend", "nowhere")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
+    assert (done.stdout + done.stderr).count("unknown backend 'nowhere'") == 1

@@ -10,7 +10,17 @@ from trunnion.testing.laws import LawViolation, catalogue
 from trunnion.testing.saboteurs import SABOTEURS
 
 _PAIRS = [(saboteur, law_id) for saboteur in SABOTEURS for law_id in SABOTEURS[saboteur].caught_by]
+_SEED, _EXAMPLES = 7, 25
 _STAGES = {"plan", "emitter", "binding", "driver", "lifecycle"}
+
+
+_UNWATCHED = frozenset({"B1", "B2", "B3", "C3", "C4", "H1", "H2", "L8", "S1", "S2", "S3", "S4"})
+"""Laws that no saboteur breaks yet; a new law needs one."""
+
+
+def test_every_other_law_has_a_saboteur():
+    watched = {law_id for _, law_id in _PAIRS}
+    assert set(catalogue().laws) - watched == _UNWATCHED
 
 
 def test_there_is_a_saboteur_in_every_stage():
@@ -21,13 +31,13 @@ def test_there_is_a_saboteur_in_every_stage():
 def test_the_named_law_catches_the_saboteur(harness, saboteur, law_id):
     law = catalogue()[law_id]
     with pytest.raises(LawViolation) as caught:
-        law.check(SABOTEURS[saboteur].apply(harness), seed=7, shrink=False)
+        law.check(SABOTEURS[saboteur].apply(harness), seed=_SEED, examples=_EXAMPLES, shrink=False)
     assert caught.value.law_id == law_id
 
 
 @pytest.mark.parametrize("law_id", sorted({law_id for _, law_id in _PAIRS}))
 def test_the_same_law_and_seed_pass_without_a_saboteur(harness, law_id):
-    assert catalogue()[law_id].check(harness, seed=7) > 0
+    assert catalogue()[law_id].check(harness, seed=_SEED, examples=_EXAMPLES) > 0
 
 
 @pytest.mark.parametrize("saboteur", SABOTEURS)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import strategies as st
 
+from trunnion.model.capability import Capability
 from trunnion.testing.laws import EXAMPLES, Law, LawViolation, catalogue, law
 
 
@@ -37,6 +38,25 @@ def test_a_violation_names_its_law_and_is_shrunk():
     with pytest.raises(LawViolation, match="X1: 501 is not small") as caught:
         numbers_law(500, []).check(harness(), seed=1)
     assert caught.value.law_id == "X1"
+
+
+def test_a_law_of_the_backend_itself_says_what_holds_without_it():
+    def refuses(law_id, value):
+        raise LawViolation(law_id, f"{value} is not refused")
+
+    @law(
+        "X4",
+        given=lambda _: st.integers(0, 9),
+        requires=frozenset({Capability.GRAPH_CAPTURE}),
+        undeclared=refuses,
+    )
+    def captured(law_id, value):
+        """Numbers are captured."""
+
+    with pytest.raises(LawViolation, match="X4: 0 is not refused"):
+        captured.check(harness(), seed=1)
+    able = SimpleNamespace(capabilities=frozenset({Capability.GRAPH_CAPTURE}), under=lambda law_id: law_id)
+    assert captured.check(able, seed=1, examples=5) == 5
 
 
 def test_a_law_needs_a_sentence_a_tier_and_a_cost():

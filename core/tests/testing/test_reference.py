@@ -7,8 +7,8 @@ import pytest
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, ExprError, TensorMapError
 from trunnion.examples import load
 from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol, symbols
-from trunnion.model.program import DeviceCode
 from trunnion.testing.expected import (
     Address,
     CallFacts,

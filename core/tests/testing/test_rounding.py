@@ -81,3 +81,63 @@ def test_nans():
     assert not is_nan(bytes.fromhex("0000c07f"), "float16")
     with pytest.raises(ValueError, match="no single encoding"):
         encode_float(math.nan, "float32")
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "code"),
+    [
+        (448.0, "float8_e4m3fn", 0x7E),
+        (464.0, "float8_e4m3fn", 0x7E),  # a tie, to even
+        (2.0**-9, "float8_e4m3fn", 0x01),
+        (-0.0, "float8_e4m3fn", 0x80),
+        (57344.0, "float8_e5m2", 0x7B),
+        (math.inf, "float8_e5m2", 0x7C),
+        (240.0, "float8_e4m3fnuz", 0x7F),
+        (1.0, "float8_e4m3fnuz", 0x40),
+        (-1e-9, "float8_e4m3fnuz", 0x00),  # a negative zero would be the NaN
+        (57344.0, "float8_e5m2fnuz", 0x7F),
+        (1.0, "float8_e8m0fnu", 127),
+        (1.5, "float8_e8m0fnu", 128),  # a tie, to the even significand
+        (1.49, "float8_e8m0fnu", 127),
+        (2.0**-127, "float8_e8m0fnu", 0),
+        (2.0**127, "float8_e8m0fnu", 254),
+    ],
+)
+def test_codes_of_eight_bits(value, name, code):
+    assert encode_float(value, name) == bytes([code])
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (465.0, "float8_e4m3fn"),
+        (math.inf, "float8_e4m3fn"),
+        (61440.0, "float8_e5m2"),
+        (248.0, "float8_e4m3fnuz"),
+        (-math.inf, "float8_e5m2fnuz"),
+        (0.0, "float8_e8m0fnu"),
+        (-1.0, "float8_e8m0fnu"),
+        (2.0**-128, "float8_e8m0fnu"),
+        (1.5 * 2.0**127, "float8_e8m0fnu"),
+    ],
+)
+def test_what_eight_bits_cannot_hold(value, name):
+    with pytest.raises(OutOfRangeError):
+        encode_float(value, name)
+
+
+def test_nans_of_eight_bits():
+    for data, name in (
+        ("7f", "float8_e4m3fn"),
+        ("80", "float8_e4m3fnuz"),
+        ("fd", "float8_e5m2"),
+        ("ff", "float8_e8m0fnu"),
+    ):
+        assert is_nan(bytes.fromhex(data), name)
+    for data, name in (
+        ("7e", "float8_e4m3fn"),
+        ("7f", "float8_e5m2fnuz"),
+        ("7c", "float8_e5m2"),
+        ("7f", "float8_e8m0fnu"),
+    ):
+        assert not is_nan(bytes.fromhex(data), name)

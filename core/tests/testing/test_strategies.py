@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hypothesis
+import pytest
 from hypothesis import strategies as st
 
 from trunnion.errors import ProgramError
 from trunnion.model.capability import Capability
+from trunnion.model.expr import Const
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.program import KernelProgram
 from trunnion.model.tensormap import TiledTensorMap
 from trunnion.testing.expected import Expected, Refused
-from trunnion.testing.reference import expect
+from trunnion.testing.reference import attributes_of, expect
 from trunnion.testing.strategies import (
+    ATTRIBUTES,
     HOSTILE,
     PROGRAM_CAPABILITIES,
-    broken_calls,
     json_programs,
+    mistakes_of_each_kind,
     names,
     programs,
     scenarios,
@@ -55,9 +60,29 @@ def test_every_class_of_hostile_names_is_drawn():
 
 def test_programs_reach_every_capability_and_plan():
     seen = set()
-    for program in draws(programs(), 60):
+    for program in draws(programs(), 100):
         seen |= program.plan().requires
     assert seen == PROGRAM_CAPABILITIES
+
+
+@pytest.mark.parametrize("capability", sorted(PROGRAM_CAPABILITIES))
+def test_programs_require_what_they_must(capability):
+    for program in draws(programs(frozenset(), {capability}), 5):
+        beside = {Capability.CLUSTER} if capability is Capability.PREFERRED_CLUSTER else set()
+        assert program.plan().requires == {capability} | beside
+
+
+def test_there_is_a_strategy_and_an_expectation_for_every_attribute_of_a_launch():
+    fields = [row.field for row in LAUNCH_ATTRIBUTES]
+    assert list(ATTRIBUTES) == fields
+    chosen = {"cluster": (2, 1, 1)}
+    for field in fields:
+        values = {attribute for value in draws(ATTRIBUTES[field](chosen), 20) for attribute in [value]}
+        for value in values:
+            said = {"cluster": (2, 1, 1), field: value} if field == "preferred_cluster" else {field: value}
+            launch = KernelLaunch("k", (), (Const(48),) * 3, (Const(1),), **said)
+            row = next(row for row in LAUNCH_ATTRIBUTES if row.field == field)
+            assert dict(attributes_of(launch))[field] == row.values(getattr(launch, field))
 
 
 def test_programs_stay_within_bounds():
@@ -104,11 +129,16 @@ def test_json_programs_are_read_or_refused_and_nothing_else():
 
 def test_broken_calls_are_refused_and_reach_every_kind():
     kinds = set()
-    examples = draws(programs().flatmap(lambda p: st.tuples(st.just(p), broken_calls(p))), 400)
-    for program, broken in examples:
-        assert isinstance(expect(program, broken.call.imagined()), Refused)
-        kinds.add(broken.kind)
+    rare = {Capability.POINTER_PARAMS, Capability.STRUCT_PARAMS, Capability.NULLABLE_TENSORS}
+    examples = []
+    for strategy, count in ((programs(), 80), (programs(required=rare), 40)):
+        examples += draws(strategy.flatmap(lambda p: st.tuples(st.just(p), mistakes_of_each_kind(p))), count)
+    for program, mistakes in examples:
+        for broken in mistakes:
+            assert isinstance(expect(program, broken.call.imagined()), Refused)
+            kinds.add(broken.kind)
     assert kinds >= {
         "count", "type", "dtype", "rank", "extent", "stride", "alignment", "device", "scalar type", "scalar range",
-        "symbol", "out", "out type", "out dtype", "out rank", "out extent", "out device",
+        "symbol", "out", "out type", "out dtype", "out rank", "out extent", "out device", "overlap", "absent",
+        "pointer type", "pointer range", "pointer null", "pointer alignment", "struct type", "struct size",
     }  # fmt: skip

@@ -5,32 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.errors import TensorMapError
-from trunnion.model.params import TensorParam
-from trunnion.testing.expected import CallFacts, Expected, Refused, TensorFacts
-from trunnion.testing.observed import Observed, addresses, compare_launches, compare_maps
+from trunnion.sim.trace import MemorySet
+from trunnion.testing.delivery import compare_launches, compare_maps, locate_workspaces
+from trunnion.testing.expected import Expected, Refused
+from trunnion.testing.provision import (
+    compare_contents,
+    compare_workspaces,
+    input_addresses,
+    output_addresses,
+)
 from trunnion.testing.reference import expect, parameter_layouts
 
 if TYPE_CHECKING:
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.model.program import KernelProgram
+    from trunnion.testing.expected import Address, CallFacts
     from trunnion.testing.harness import Harness
+    from trunnion.testing.observed import Observed
     from trunnion.testing.strategies import Scenario
 
-__all__ = ["check_call", "check_expected", "check_refused", "input_addresses", "symbols_of"]
+__all__ = ["check_call", "check_expected", "check_refused", "symbols_of"]
 
 
 def symbols_of(program: KernelProgram) -> dict[str, str]:
     """Return each kernel's exact name in a synthetic image, by its name in the program."""
     return {name: f"kernel_{index}" for index, name in enumerate(parameter_layouts(program))}
-
-
-def input_addresses(program: KernelProgram, facts: CallFacts) -> dict[str, int]:
-    """Return the address of each input tensor, by parameter."""
-    return {
-        param.name: given.address
-        for param, given in zip(program.signature.params, facts.args, strict=True)
-        if isinstance(param, TensorParam) and isinstance(given, TensorFacts)
-    }
 
 
 def check_call(harness: Harness, scenario: Scenario, loaded: LoadedProgram, *, first: bool = True) -> None:
@@ -79,6 +78,8 @@ def check_refused(harness: Harness, expected: Refused, observed: Observed) -> No
     harness.require(not observed.launches, "a refused call launched")
     if not isinstance(error, TensorMapError):  # an output's address is known only once it is allocated
         harness.require(not observed.allocations, "a refused call allocated")
+        sets = [event for event in observed.events if isinstance(event, MemorySet)]
+        harness.require(not sets, "a refused call set memory")
 
 
 def check_expected(
@@ -114,9 +115,15 @@ def check_expected(
         argument = getattr(observed.error, "argument", None)
         what = f"{type(observed.error).__name__} ({argument!a}): {observed.error}"
         harness.violation(f"a good call was refused: {what}; {'; '.join(observed.refusals)}")
-    where = addresses(harness, expected, input_addresses(program, facts), observed)
+    where: dict[Address, int] = {
+        **locate_workspaces(expected.launches, observed.launches),
+        **input_addresses(program, facts),
+        **output_addresses(harness, expected, observed),
+    }
     compare_launches(harness, expected.launches, observed.launches, where, symbols_of(program))
     wrong = [launch.device for launch in observed.launches if launch.device != expected.device]
     harness.require(not wrong, f"launches on the devices {wrong}, expected {expected.device}")
+    compare_workspaces(harness, expected, facts, observed, where)
+    compare_contents(harness, expected, observed, where)
     if first:
         compare_maps(harness, expected, observed, where)

@@ -12,11 +12,16 @@ __all__ = [
     "Address",
     "CallFacts",
     "Expected",
+    "ExpectedIm2col",
     "ExpectedLaunch",
     "ExpectedMap",
     "ExpectedNan",
+    "ExpectedNumber",
     "ExpectedOutput",
     "ExpectedParameter",
+    "ExpectedParts",
+    "ExpectedWindow",
+    "ExpectedWorkspace",
     "Problem",
     "Refused",
     "TensorFacts",
@@ -42,6 +47,16 @@ class TensorFacts:
     device: int | None
     """The ordinal of its CUDA device; None: it does not lie on one."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no elements."""
+        return 0 in self.shape
+
+    @property
+    def last(self) -> int:
+        """Elements between the first and the last one."""
+        return sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallFacts:
@@ -56,16 +71,44 @@ class CallFacts:
     device: int | None = None
     """The device that the caller names, or None."""
 
+    most_window_bytes: int = 128 << 20
+    """The longest access-policy window that the device allows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A place in a tensor of the call; a number only once the tensor exists."""
+    """A place in a tensor or a workspace of the call; a number only once that exists."""
 
-    tensor: str
-    """The parameter's name."""
+    memory: str
+    """The name of the parameter, or of the workspace."""
 
     offset: int = 0
-    """Bytes from the tensor's first element."""
+    """Bytes from the first element."""
+
+    workspace: bool = False
+    """Whether it is a workspace."""
+
+    @property
+    def base(self) -> Address:
+        """The first element's."""
+        return Address(self.memory, 0, self.workspace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedIm2col:
+    """What only an im2col map has, in the driver's order."""
+
+    lower: tuple[int, ...]
+    """``pixelBoxLowerCorner``: along W, H, D."""
+
+    upper: tuple[int, ...]
+    """``pixelBoxUpperCorner``: along W, H, D."""
+
+    channels: int
+    """``channelsPerPixel``."""
+
+    pixels: int
+    """``pixelsPerColumn``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +119,7 @@ class ExpectedMap:
     """``globalAddress``."""
 
     element_type: str
-    """The name of the type as which the elements are read."""
+    """The name of the type as which the elements are read, or the driver's word for it."""
 
     dtype: int
     """``CUtensorMapDataType``."""
@@ -87,8 +130,11 @@ class ExpectedMap:
     strides: tuple[int, ...]
     """``globalStrides``, in bytes, without the innermost dimension's."""
 
-    box: tuple[int, ...]
-    """``boxDim``."""
+    box: tuple[int, ...] | None
+    """``boxDim`` of a tiled map."""
+
+    im2col: ExpectedIm2col | None = None
+    """The mode of an im2col map."""
 
     element_strides: tuple[int, ...]
     """``elementStrides``."""
@@ -114,8 +160,42 @@ class ExpectedNan:
     """The type's name."""
 
 
-ExpectedParameter = bytes | Address | ExpectedNan | ExpectedMap
+@dataclass(frozen=True, slots=True)
+class ExpectedParts:
+    """A complex number of which a part is not a number."""
+
+    parts: tuple[bytes | ExpectedNan, ...]
+    """The real part and the imaginary part."""
+
+
+ExpectedNumber = bytes | ExpectedNan | ExpectedParts
+"""What a number must be in memory."""
+
+ExpectedParameter = ExpectedNumber | Address | ExpectedMap
 """What a kernel's parameter must be; an address travels as 8 bytes, least first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedWindow:
+    """The access-policy window of a launch."""
+
+    address: Address
+    """Its first byte."""
+
+    nbytes: int
+    """Its length."""
+
+    hit_ratio: float
+    """The share of accesses that get the hit property."""
+
+    hit_property: int
+    """``CUaccessProperty``."""
+
+    miss_property: int
+    """``CUaccessProperty``."""
+
+    policy: str
+    """``"launch"`` or ``"stream"``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,14 +217,11 @@ class ExpectedLaunch:
     parameters: tuple[ExpectedParameter, ...]
     """By ordinal."""
 
-    cluster: tuple[int, int, int] | None = None
-    """Blocks, or nothing said of clusters."""
+    attributes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """The constant attributes that the program names: the field, and the driver's numbers."""
 
-    cooperative: bool = False
-    """Whether the cooperative attribute is set."""
-
-    pdl: bool = False
-    """Whether the programmatic attribute is set."""
+    window: ExpectedWindow | None = None
+    """The access-policy window."""
 
     @property
     def maps(self) -> tuple[ExpectedMap, ...]:
@@ -165,6 +242,26 @@ class ExpectedOutput:
     shape: tuple[int, ...]
     """Elements along each dimension."""
 
+    fill: ExpectedNumber | None = None
+    """What each element must be before the first launch; None: whatever it was."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedWorkspace:
+    """Scratch memory that the call must provide."""
+
+    name: str
+    """The workspace's name."""
+
+    nbytes: int
+    """The least size."""
+
+    alignment: int
+    """What its address must be a multiple of."""
+
+    zeroed: bool
+    """Whether it must hold zeros before the first launch."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
@@ -179,8 +276,11 @@ class Expected:
     device: int
     """The ordinal of the device on which all of it happens."""
 
+    workspaces: tuple[ExpectedWorkspace, ...] = ()
+    """Those that a launch is given which is not skipped, in the order of the program's first use."""
+
     skipped: int = 0
-    """How many launches have an empty grid."""
+    """How many launches have an empty grid, or a condition that is 0."""
 
     @property
     def maps(self) -> tuple[ExpectedMap, ...]:
@@ -203,7 +303,10 @@ class Problem:
 
     def explains(self, error: TrunnionError) -> bool:
         """Whether an error reports this problem."""
-        named = self.arguments is None or getattr(error, "argument", None) in self.arguments
+        named = (
+            self.arguments is None
+            or getattr(error, "argument", getattr(error, "symbol", None)) in self.arguments
+        )
         return isinstance(error, self.errors) and named
 
 

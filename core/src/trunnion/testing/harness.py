@@ -13,6 +13,7 @@ from trunnion.contract.compiler import DeviceImage, ImageKernel
 from trunnion.contract.spec import Target
 from trunnion.errors import TrunnionError
 from trunnion.image import SyntheticKernel, pack_parameters, synthetic_cubin
+from trunnion.sim.abi import DeviceAttribute
 from trunnion.sim.trace import Launched
 from trunnion.testing.expected import CallFacts, TensorFacts
 from trunnion.testing.laws import LawViolation
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Harness", "Sabotage", "facts_of", "synthetic_image"]
 
 _TARGET = Target("cuda", "sm_90a")
+_USED = 0xA5  # what the memory of a call's tensors holds, so that neither zeros nor fills are there by chance
 _T = TypeVar("_T")
 
 
@@ -108,6 +110,11 @@ class Harness:
     def capabilities(self) -> frozenset[Capability]:
         """What the backend declares for CUDA devices."""
         return self.spec.targets.get("cuda", frozenset())
+
+    @property
+    def most_window_bytes(self) -> int:
+        """The longest access-policy window that the simulated devices allow."""
+        return int(self.simulator.device(0).attribute(DeviceAttribute.MAX_ACCESS_POLICY_WINDOW_SIZE))
 
     @property
     def wrapper(self) -> SourceWrapper:
@@ -202,21 +209,58 @@ class Harness:
 
     # A call -------------------------------------------------------------------------------------------------------
 
-    def tensor(self, spec: TensorSpec) -> Any:
-        """Return a tensor as a drawn call describes it."""
+    def arguments(self, given: Sequence[object]) -> list[Any]:
+        """Return drawn arguments with every described tensor and struct made."""
+        from trunnion.testing.strategies.calls import TensorSpec  # noqa: PLC0415 - needs hypothesis
+        from trunnion.testing.strategies.numbers import BytesSpec  # noqa: PLC0415 - likewise
+
+        shared = [value for value in given if isinstance(value, TensorSpec) and value.shared]
+        storage = self._storage(max(_nbytes(value) for value in shared), shared[0].device) if shared else None
+
+        def made(value: object) -> Any:
+            if isinstance(value, BytesSpec):
+                return value.make()
+            if not isinstance(value, TensorSpec):
+                return value
+            own = storage if value.shared else self._storage(_nbytes(value), value.device)
+            return _viewed(own, value)
+
+        return [made(value) for value in given]
+
+    def _storage(self, nbytes: int, device: int | None) -> Any:
         import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
 
-        kind = getattr(torch, spec.dtype)
-        elements = max(spec.extent, 1)
-        flat = torch.zeros(elements * torch.empty(0, dtype=kind).element_size(), dtype=torch.uint8)
-        placed = flat if spec.device is None else self.simulator.tensor(flat, spec.device)
-        return placed.view(kind).as_strided(spec.shape, spec.strides, spec.offset)
+        flat = torch.full((nbytes,), _USED, dtype=torch.uint8)
+        return flat if device is None else self.simulator.tensor(flat, device)
 
-    def arguments(self, given: Sequence[object]) -> list[Any]:
-        """Return drawn arguments with every described tensor made."""
-        from trunnion.testing.strategies.calls import TensorSpec  # noqa: PLC0415 - needs hypothesis
+    def contents(self, tensor: Any) -> bytes:
+        """Return the bytes of a tensor's elements in row-major order."""
+        import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
 
-        return [self.tensor(value) if isinstance(value, TensorSpec) else value for value in given]
+        if not tensor.numel():
+            return b""
+        return bytes(tensor.contiguous().view(-1).view(torch.uint8).cpu().tolist())
+
+    def facts(
+        self, args: Sequence[Any], *, out: Sequence[Any] | None = None, device: int | None = None
+    ) -> CallFacts:
+        """Return a call as the oracle reads it.
+
+        Parameters
+        ----------
+        args
+            The arguments, as they are passed.
+        out
+            The destinations.
+        device
+            The ``device=`` of the call.
+        """
+        return CallFacts(
+            args=tuple(facts_of(value) for value in args),
+            out=None if out is None else tuple(facts_of(value) for value in out),
+            device=device,
+            most_window_bytes=self.most_window_bytes,
+        )
 
     def call(
         self, loaded: LoadedProgram, call: CallSpec, *, stream: int | None = None
@@ -234,11 +278,7 @@ class Harness:
         """
         args = self.arguments(call.args)
         out = None if call.out is None else self.arguments(call.out)
-        facts = CallFacts(
-            args=tuple(facts_of(value) for value in args),
-            out=None if out is None else tuple(facts_of(value) for value in out),
-            device=call.device,
-        )
+        facts = self.facts(args, out=out, device=call.device)
         launch = functools.partial(loaded.call, args, out=out, stream=stream, device=call.device)
         return facts, observe(self, launch, given_out=out)
 
@@ -259,6 +299,21 @@ class Harness:
     def observed_launches(self) -> tuple[Launched, ...]:
         """Return the launches since the trace was cleared."""
         return tuple(event for event in self.simulator.trace if isinstance(event, Launched))
+
+
+def _kind(spec: TensorSpec) -> Any:
+    import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
+
+    return getattr(torch, spec.dtype)
+
+
+def _nbytes(spec: TensorSpec) -> int:
+    return int(max(spec.extent, 1) * _kind(spec).itemsize)
+
+
+def _viewed(storage: Any, spec: TensorSpec) -> Any:
+    """Return a tensor as a drawn call describes it, over storage that may be larger than it needs."""
+    return storage[: _nbytes(spec)].view(_kind(spec)).as_strided(spec.shape, spec.strides, spec.offset)
 
 
 def facts_of(value: Any) -> object:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trunnion.errors import UnsupportedFeatureError
+from trunnion.model.capability import BACKEND_CAPABILITIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLES", "Catalogue", "Law", "LawViolation", "catalogue", "law"]
 
-EXAMPLES: Mapping[str, int] = MappingProxyType({"pure": 100, "launcher": 40, "toolchain": 3})
+EXAMPLES: Mapping[str, int] = MappingProxyType({"pure": 100, "launcher": 15, "toolchain": 3})
 """How many examples a law of each cost class is checked on."""
 
 _LONG = re.compile(r"(.)\1{80,}")
@@ -97,6 +98,12 @@ class Law:
     cost: str
     """The cost class: a key of `EXAMPLES`."""
 
+    undeclared: Callable[[Harness, Any], None] | None = None
+    """What must hold instead where a capability of the backend itself is not declared, which no program requires.
+
+    None: a program that requires what is missing must be refused.
+    """
+
     def applies_to(self, harness: Harness) -> bool:
         """Whether the backend declares all that the law requires."""
         return self.requires <= harness.capabilities
@@ -132,9 +139,13 @@ class Law:
         from trunnion.testing.strategies import PROGRAM_CAPABILITIES, programs  # noqa: PLC0415 - likewise
 
         applies = self.applies_to(harness)
-        body = self.body if applies else _refuses
+        # What only the backend lacks no program requires, so no program can be refused for it.
+        otherwise = self.undeclared if self.requires - harness.capabilities <= BACKEND_CAPABILITIES else None
+        body = self.body if applies else otherwise or _refuses
         wanted = EXAMPLES[self.cost] if examples is None else examples
-        drawn = self.given(harness) if applies else programs(PROGRAM_CAPABILITIES, self.requires)
+        drawn = self.given(harness)
+        if not applies and otherwise is None:
+            drawn = programs(PROGRAM_CAPABILITIES, self.requires)
         count = 0
 
         def check_one(example: _Example) -> None:
@@ -163,6 +174,7 @@ def law(
     requires: frozenset[Capability] = frozenset(),
     tier: str = "sim",
     cost: str = "launcher",
+    undeclared: Callable[[Harness, Any], None] | None = None,
 ) -> Callable[[Callable[[Harness, Any], None]], Law]:
     """Return a decorator that makes a law of a function; the first paragraph of its docstring is the sentence.
 
@@ -178,6 +190,8 @@ def law(
         `Law.tier`.
     cost
         `Law.cost`.
+    undeclared
+        `Law.undeclared`.
 
     Raises
     ------
@@ -192,7 +206,14 @@ def law(
         if not sentence.endswith("."):
             raise ValueError(f"law {law_id} has no sentence")
         return Law(
-            id=law_id, sentence=sentence, body=body, given=given, requires=requires, tier=tier, cost=cost
+            id=law_id,
+            sentence=sentence,
+            body=body,
+            given=given,
+            requires=requires,
+            tier=tier,
+            cost=cost,
+            undeclared=undeclared,
         )
 
     return decorate

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
     from trunnion.testing.laws import Law
 
-__all__ = ["LawItem", "pytest_addoption", "pytest_pycollect_makeitem"]
+__all__ = ["LawItem", "pytest_addoption", "pytest_configure", "pytest_pycollect_makeitem"]
 
 
 _DEVICES = 2
@@ -37,6 +37,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="sim",
         help="where the laws are checked: on the simulated driver, or on a GPU (default: sim)",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a backend that nobody has once, before anything is collected.
+
+    Raises
+    ------
+    pytest.UsageError
+        If one that was asked for is unknown or cannot be loaded.
+    """
+    _asked(config)
 
 
 def pytest_pycollect_makeitem(
@@ -69,20 +80,27 @@ def _backends(config: pytest.Config) -> tuple[BackendSpec, ...]:
     Raises
     ------
     pytest.UsageError
-        If one that was asked for is unknown or unusable, or there is none.
+        If one that was asked for is unknown or cannot be loaded, or there is none.
     """
-    from trunnion.errors import RegistryError  # noqa: PLC0415 - only where the suite is collected
-    from trunnion.registry import default_registry  # noqa: PLC0415 - likewise
+    from trunnion.registry import default_registry  # noqa: PLC0415 - only where the suite is collected
 
-    registry = default_registry()
-    try:
-        asked = tuple(registry.backend(name) for name in config.getoption("--trunnion-backend"))
-    except RegistryError as error:
-        raise pytest.UsageError(str(error)) from error
-    found = asked or tuple(spec for spec in registry.backends() if spec.probe().usable)
+    found = _asked(config) or tuple(spec for spec in default_registry().backends() if spec.probe().usable)
     if not found:
         raise pytest.UsageError("no backend is installed that can be used here; see: trunnion backends")
     return found
+
+
+def _asked(config: pytest.Config) -> tuple[BackendSpec, ...]:
+    names = config.getoption("--trunnion-backend")
+    if not names:
+        return ()
+    from trunnion.errors import RegistryError  # noqa: PLC0415 - only where the suite's option is given
+    from trunnion.registry import default_registry  # noqa: PLC0415 - likewise
+
+    try:
+        return tuple(default_registry().backend(name) for name in names)
+    except RegistryError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 class LawItem(pytest.Item):

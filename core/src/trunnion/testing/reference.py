@@ -10,36 +10,44 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from trunnion.errors import ArgumentValueError, ExprError, TensorMapError
+from trunnion.errors import ArgumentError, ArgumentValueError, ExprError
 from trunnion.model.expr import Cast, Expr
-from trunnion.model.params import ScalarParam, TensorParam
-from trunnion.model.tensormap import TiledTensorMap
+from trunnion.model.memory import Memory
+from trunnion.model.params import PointerParam, ScalarParam, StructParam
+from trunnion.model.tensormap import TensorMap
+from trunnion.model.workspace import Workspace
 from trunnion.testing.expected import (
-    Address,
     CallFacts,
     Expected,
     ExpectedLaunch,
-    ExpectedMap,
-    ExpectedNan,
     ExpectedOutput,
     ExpectedParameter,
     Refused,
 )
-from trunnion.testing.reference_arguments import Reading, bytes_per_element
-from trunnion.testing.reference_maps import broken_rules
-from trunnion.testing.rounding import FORMATS, SIZES, OutOfRangeError, encode_float, encode_integer
+from trunnion.testing.reference_arguments import Reading
+from trunnion.testing.reference_memory import (
+    address_of,
+    expect_map,
+    expect_window,
+    expect_workspaces,
+    is_absent,
+)
+from trunnion.testing.reference_numbers import encode_number
+from trunnion.testing.rounding import SIZES, OutOfRangeError, encode_integer
 
 if TYPE_CHECKING:
     from trunnion.model.launch import Argument, KernelLaunch
     from trunnion.model.program import KernelProgram
 
-__all__ = ["expect", "parameter_layouts"]
+__all__ = ["attributes_of", "expect", "parameter_layouts"]
 
 _GRID_LIMITS = (2147483647, 65535, 65535)
 _BLOCK_LIMITS = (1024, 1024, 64)
 _THREADS = 1024
 _SMEM_LIMIT = 2**31 - 1
 _GEOMETRY = (ArgumentValueError, ExprError)
+_POLICIES = {"default": 0, "spread": 1, "load_balancing": 2}
+_DOMAINS = {"default": 0, "remote": 1}
 
 
 def expect(program: KernelProgram, call: CallFacts) -> Expected | Refused:
@@ -60,19 +68,55 @@ def expect(program: KernelProgram, call: CallFacts) -> Expected | Refused:
     reading = Reading(program, call)
     reading.read()
     launches: list[ExpectedLaunch] = []
+    used: set[str] = set()
     if not reading.problems:
         for launch in program.launches:
-            found = _launch(reading, launch)
+            grid = _grid(reading, launch)
+            if grid is None:
+                continue
+            used |= {memory.name for memory in launch.memories() if isinstance(memory, Workspace)}
+            found = _launch(reading, launch, grid)
             if found is not None:
                 launches.append(found)
+    workspaces = expect_workspaces(reading, used)
     if reading.problems:
         return Refused(tuple(reading.problems))
     outputs = tuple(
-        ExpectedOutput(output.name, output.dtype.name, reading.output_shapes[output.name])
+        ExpectedOutput(
+            output.name,
+            output.dtype.name,
+            reading.output_shapes[output.name],
+            None if output.fill is None else encode_number(output.dtype.name, output.fill),
+        )
         for output in program.signature.outputs
     )
-    skipped = len(program.launches) - len(launches)
-    return Expected(launches=tuple(launches), outputs=outputs, device=reading.device, skipped=skipped)
+    return Expected(
+        launches=tuple(launches),
+        outputs=outputs,
+        device=reading.device,
+        workspaces=workspaces,
+        skipped=len(program.launches) - len(launches),
+    )
+
+
+def attributes_of(launch: KernelLaunch) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Return the constant attributes that a launch names, each with the driver's numbers."""
+    policy, domain = launch.scheduling_policy, launch.mem_sync_domain
+    said: dict[str, tuple[int, ...]] = {
+        "cluster": launch.cluster or (),
+        "cooperative": (1,) if launch.cooperative else (),
+        "pdl": (1,) if launch.pdl else (),
+        "priority": _one(launch.priority),
+        "carveout": _one(launch.carveout),
+        "preferred_cluster": launch.preferred_cluster or (),
+        "scheduling_policy": _one(None if policy is None else _POLICIES[policy.word]),
+        "mem_sync_domain": _one(None if domain is None else _DOMAINS[domain.word]),
+    }
+    return tuple((field, numbers) for field, numbers in said.items() if numbers)
+
+
+def _one(number: int | None) -> tuple[int, ...]:
+    return () if number is None else (number,)
 
 
 def parameter_layouts(program: KernelProgram) -> dict[str, tuple[tuple[int, int], ...]]:
@@ -84,10 +128,12 @@ def parameter_layouts(program: KernelProgram) -> dict[str, tuple[tuple[int, int]
 
 
 def _layout(argument: Argument) -> tuple[int, int]:
-    if isinstance(argument, TiledTensorMap):
+    if isinstance(argument, TensorMap):
         return 128, 64
-    if isinstance(argument, TensorParam):
+    if isinstance(argument, (Memory, PointerParam)):
         return 8, 8
+    if isinstance(argument, StructParam):
+        return argument.nbytes, argument.alignment
     kind = "int64"
     if isinstance(argument, ScalarParam):
         kind = argument.dtype.name
@@ -96,15 +142,28 @@ def _layout(argument: Argument) -> tuple[int, int]:
     return SIZES[kind], SIZES[kind]
 
 
-def _launch(reading: Reading, launch: KernelLaunch) -> ExpectedLaunch | None:
-    """Return a launch; None if it is skipped or a problem was recorded."""
-    grid = _extents(reading, launch.grid, "grid")
-    if grid is None or not _within(reading, grid, 0, _GRID_LIMITS, "grid") or 0 in grid:
+def _grid(reading: Reading, launch: KernelLaunch) -> tuple[int, int, int] | None:
+    """Return the grid of a launch; None if that is skipped or a problem was recorded."""
+    if launch.when is not None and not reading.value(launch.when, "a launch's condition"):
         return None
+    grid = _extents(reading, launch.grid, "grid")
+    if grid is None or not _within(reading, grid, 0, _GRID_LIMITS, "grid"):
+        return None
+    for cluster in (launch.cluster, launch.preferred_cluster):
+        if any(blocks % width for blocks, width in zip(grid, cluster or (), strict=False)):
+            reading.refuse((ArgumentError,), None, f"a grid of {grid} in clusters of {cluster}")
+    return None if 0 in grid else grid
+
+
+def _launch(reading: Reading, launch: KernelLaunch, grid: tuple[int, int, int]) -> ExpectedLaunch | None:
+    """Return a launch; None if a problem was recorded."""
     block = _extents(reading, launch.block, "block")
-    cluster = None if launch.cluster is None else _extents(reading, launch.cluster, "cluster")
     smem = reading.value(launch.dynamic_smem_bytes, "the dynamic shared memory")
     parameters = [_parameter(reading, argument) for argument in launch.args]
+    window = launch.window
+    expected = None
+    if window is not None and not _refuse_absent(reading, window.memory):
+        expected = expect_window(reading, window)
     if smem is not None and not 0 <= smem <= _SMEM_LIMIT:
         reading.refuse(_GEOMETRY, None, f"{smem} bytes of dynamic shared memory")
     if (
@@ -121,10 +180,19 @@ def _launch(reading: Reading, launch: KernelLaunch) -> ExpectedLaunch | None:
         block=block,
         dynamic_smem_bytes=smem,
         parameters=tuple(value for value in parameters if value is not None),
-        cluster=cluster,
-        cooperative=launch.cooperative,
-        pdl=launch.pdl,
+        attributes=attributes_of(launch),
+        window=expected,
     )
+
+
+def _refuse_absent(reading: Reading, memory: Memory) -> bool:
+    """Refuse a map or a window over a tensor that the call leaves out: only a pointer can be null."""
+    absent = is_absent(reading, memory)
+    if absent:
+        reading.refuse(
+            (ArgumentError,), (memory.name,), f"a map or a window over {memory.name!a}, which is None"
+        )
+    return absent
 
 
 def _extents(reading: Reading, exprs: tuple[Expr, Expr, Expr], what: str) -> tuple[int, int, int] | None:
@@ -142,12 +210,14 @@ def _within(
 
 
 def _parameter(reading: Reading, argument: Argument) -> ExpectedParameter | None:
-    if isinstance(argument, TensorParam):
-        return Address(argument.name)
-    if isinstance(argument, ScalarParam):
-        return _scalar(reading, argument)
-    if isinstance(argument, TiledTensorMap):
-        return _map(reading, argument)
+    if isinstance(argument, Memory):
+        return bytes(8) if is_absent(reading, argument) else address_of(argument)
+    if isinstance(argument, (ScalarParam, PointerParam, StructParam)):
+        return reading.by_value[argument.name]
+    if isinstance(argument, TensorMap):
+        return None if _refuse_absent(reading, argument.tensor) else expect_map(reading, argument)
+    if not isinstance(argument, Expr):
+        raise TypeError(f"{type(argument).__name__} is no argument that the oracle knows")
     value = reading.value(argument, "an argument")
     if value is None:
         return None
@@ -157,60 +227,3 @@ def _parameter(reading: Reading, argument: Argument) -> ExpectedParameter | None
     except OutOfRangeError as error:
         reading.refuse((ExprError,), None, str(error))
         return None
-
-
-def _scalar(reading: Reading, param: ScalarParam) -> ExpectedParameter:
-    kind, number = param.dtype.name, reading.scalars[param.name]
-    if kind not in FORMATS:
-        return encode_integer(int(number), kind)
-    return ExpectedNan(kind) if math.isnan(number) else encode_float(float(number), kind)
-
-
-def _map(reading: Reading, tensor_map: TiledTensorMap) -> ExpectedMap | None:
-    """Return a map in driver order, after its rules were judged on the numbers of this call."""
-    tensor = tensor_map.tensor
-    read_as = tensor_map.dtype if tensor_map.dtype is not None else tensor.dtype
-    size = bytes_per_element(read_as.name)
-    extents = _numbers(reading, tensor.shape if tensor_map.shape is None else tensor_map.shape)
-    steps_given = tensor_map.strides if tensor_map.strides is not None else tensor.strides
-    steps = _row_major(extents) if steps_given is None else _numbers(reading, steps_given)
-    start = reading.value(tensor_map.element_offset, "a map's offset")
-    if extents is None or steps is None or start is None:
-        return None
-    offset = start * bytes_per_element(tensor.dtype.name)
-    code = read_as.tma_code
-    if code is None:
-        raise TypeError(f"{read_as.name} has no tensor map type")
-    ones = (1,) * len(extents)
-    result = ExpectedMap(
-        address=Address(tensor.name, offset),
-        element_type=read_as.name,
-        dtype=code,
-        dims=extents[::-1],
-        strides=tuple(step * size for step in steps[::-1][1:]),
-        box=tuple(tensor_map.box_dim[::-1]),
-        element_strides=(ones if tensor_map.element_strides is None else tensor_map.element_strides)[::-1],
-        interleave=int(tensor_map.interleave.value[1]),
-        swizzle=int(tensor_map.swizzle.value[1]),
-        l2_promotion=int(tensor_map.l2_promotion.value[1]),
-        oob_fill=int(tensor_map.oob_fill.value[1]),
-    )
-    facts = reading.tensors.get(tensor.name) or reading.destinations.get(tensor.name)
-    base = (
-        facts.address if facts is not None else 0
-    )  # an allocator's memory is aligned to more than a map needs
-    for broken in broken_rules(result, base + offset, size, steps[-1] if steps else 1):
-        reading.refuse((TensorMapError, ExprError), None, broken)
-    return result
-
-
-def _numbers(reading: Reading, exprs: tuple[Expr, ...]) -> tuple[int, ...] | None:
-    values = [reading.value(expr, "a map's layout") for expr in exprs]
-    known = tuple(value for value in values if value is not None)
-    return known if len(known) == len(values) else None
-
-
-def _row_major(extents: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    if extents is None:
-        return None
-    return tuple(math.prod(extents[axis + 1 :]) for axis in range(len(extents)))

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, cast
+import itertools
+from typing import TYPE_CHECKING
 
 from trunnion.errors import (
+    ArgumentError,
     ArgumentTypeError,
     ArgumentValueError,
     DeviceRequirementError,
     ExprError,
     TrunnionError,
+    UnboundSymbolError,
 )
 from trunnion.model.expr import Symbol
-from trunnion.model.params import ScalarParam, TensorParam
-from trunnion.testing.arithmetic import UncomputableError, evaluate, integer_range
+from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
+from trunnion.testing.arithmetic import UncomputableError, evaluate
 from trunnion.testing.expected import CallFacts, Problem, TensorFacts
-from trunnion.testing.rounding import FORMATS, OutOfRangeError, encode_float
+from trunnion.testing.reference_numbers import (
+    WrongArgumentError,
+    encode_number,
+    read_number,
+    read_pointer,
+    read_struct,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
     from trunnion.model.expr import Expr
     from trunnion.model.params import Param
     from trunnion.model.program import KernelProgram
+    from trunnion.testing.expected import ExpectedNumber
 
 __all__ = ["Reading", "bytes_per_element"]
 
@@ -63,7 +72,9 @@ class Reading:
         self.problems: list[Problem] = []
         self.values: dict[str, int] = {}
         self.tensors: dict[str, TensorFacts] = {}
-        self.scalars: dict[str, int | float | bool] = {}
+        self.absent: set[str] = set()
+        self.integers: dict[str, int] = {}
+        self.by_value: dict[str, ExpectedNumber] = {}
         self.output_shapes: dict[str, tuple[int, ...]] = {}
         self.destinations: dict[str, TensorFacts] = {}
         self.device = -1
@@ -78,7 +89,7 @@ class Reading:
             if isinstance(param, TensorParam):
                 self._read_tensor(param, given)
             else:
-                self._read_scalar(param, given)
+                self._read_value(param, given)
         self._read_device()
         if self.problems:
             return
@@ -105,6 +116,9 @@ class Reading:
     # One argument by itself ------------------------------------------------------------------------------------
 
     def _read_tensor(self, param: TensorParam, given: object) -> None:
+        if given is None and param.nullable:
+            self.absent.add(param.name)
+            return
         if not isinstance(given, TensorFacts):
             self.refuse(_TYPE, (param.name,), "not a tensor")
             return
@@ -117,7 +131,7 @@ class Reading:
             self._check_memory(param, given)
 
     def _check_memory(self, param: TensorParam, given: TensorFacts) -> None:
-        empty = 0 in given.shape
+        empty = given.is_empty
         alignment = param.alignment or bytes_per_element(param.dtype.name)
         if given.address == 0 and not empty:
             self.refuse(_VALUE, (param.name,), "elements at the null address")
@@ -126,30 +140,20 @@ class Reading:
         if param.strides is None and not empty and not _is_row_major(given):
             self.refuse(_VALUE, (param.name,), f"strides {given.strides} for shape {given.shape}")
 
-    def _read_scalar(self, param: ScalarParam, given: object) -> None:
-        name, kind = param.name, param.dtype.name
-        wanted: tuple[type, ...] = (
-            (int, float) if kind in FORMATS else ((bool,) if kind == "bool" else (int,))
-        )
-        if (
-            isinstance(given, TensorFacts)
-            or not isinstance(given, wanted)
-            or (isinstance(given, bool) and kind != "bool")
-        ):
-            self.refuse(_TYPE, (name,), f"a {type(given).__name__} for {kind}")
-            return
-        number = cast("int | float", given)
-        if kind in FORMATS:
-            try:
-                if not math.isnan(float(number)):
-                    encode_float(float(number), kind)
-            except (OutOfRangeError, OverflowError) as error:
-                self.refuse(_VALUE, (name,), str(error))
-        elif kind != "bool":
-            least, greatest = integer_range(kind)
-            if not least <= number <= greatest:
-                self.refuse(_VALUE, (name,), f"{number} for {kind}")
-        self.scalars[name] = number
+    def _read_value(self, param: Param, given: object) -> None:
+        try:
+            match param:
+                case ScalarParam(name, kind):
+                    number = read_number(kind.name, given)
+                    self.by_value[name] = encode_number(kind.name, number)
+                    if kind.is_integer:
+                        self.integers[name] = int(number.real)
+                case PointerParam(name):
+                    self.by_value[name] = read_pointer(param, given).to_bytes(8, "little")
+                case StructParam(name):
+                    self.by_value[name] = read_struct(param, given)
+        except WrongArgumentError as wrong:
+            self.refuse(wrong.errors, (param.name,), str(wrong))
 
     # All of them together --------------------------------------------------------------------------------------
 
@@ -167,25 +171,26 @@ class Reading:
                     _VALUE, (*found, "device"), f"device {self.call.device} for tensors on {sorted(devices)}"
                 )
             devices = devices or {self.call.device}
-        if not self.program.signature.tensors and not devices:
-            self.refuse((DeviceRequirementError, ArgumentTypeError), None, "neither a tensor nor a device")
+        if not devices and {tensor.name for tensor in self.program.signature.tensors} <= self.absent:
+            self.refuse((DeviceRequirementError, ArgumentError), None, "neither a tensor nor a device")
         self.device = min(devices, default=-1)
 
     def _occurrences(self) -> Iterator[tuple[Param, Expr, int, bool]]:
         """Each number that the inputs show: its parameter, what must stand there, what does, and whether it counts."""
         signature = self.program.signature
-        for tensor in signature.tensors:
+        there = [tensor for tensor in signature.tensors if tensor.name not in self.absent]
+        for tensor in there:
             for expr, got in zip(tensor.shape, self.tensors[tensor.name].shape, strict=True):
                 yield tensor, expr, got, True
-        for tensor in signature.tensors:
+        for tensor in there:
             facts = self.tensors[tensor.name]
             for expr, got, extent in zip(
                 tensor.strides or (), facts.strides, facts.shape, strict=tensor.strides is not None
             ):
-                yield tensor, expr, got, extent > 1 and 0 not in facts.shape
+                yield tensor, expr, got, extent > 1 and not facts.is_empty
         for scalar in signature.scalars:
             if scalar.symbol is not None:
-                yield scalar, scalar.symbol, int(self.scalars[scalar.name]), True
+                yield scalar, scalar.symbol, self.integers[scalar.name], True
 
     def _bind(self) -> None:
         every = list(self._occurrences())
@@ -197,6 +202,9 @@ class Reading:
             if not expr.min <= got <= expr.max or got % expr.multiple_of:
                 named = tuple(param.name for param, other, _, _ in every if other == expr)
                 self.refuse(_VALUE, named, f"{got} for symbol {expr.name!a}")
+        for symbol in self.program.signature.symbols():
+            if symbol.name not in self.values:
+                self.refuse((UnboundSymbolError,), (symbol.name,), f"nothing gives {symbol.name!a} a value")
 
     def _check_occurrences(self) -> None:
         for param, expr, got, counts in self._occurrences():
@@ -224,6 +232,7 @@ class Reading:
             return
         for output, given in zip(outputs, self.call.out, strict=True):
             self._check_destination(output, given)
+        self._check_overlaps()
 
     def _check_destination(self, output: TensorParam, given: object) -> None:
         if not isinstance(given, TensorFacts):
@@ -237,6 +246,18 @@ class Reading:
             self.refuse(_VALUE, (output.name,), f"a tensor on {given.device}")
         self.destinations[output.name] = given
         self._check_memory(output, given)
+
+    def _check_overlaps(self) -> None:
+        """Two outputs cannot share memory; an output may be an input as well, which kernels do in place."""
+        for one, other in itertools.combinations(self.destinations.items(), 2):
+            if all(_end(facts) > facts.address for _, facts in (one, other)) and (
+                one[1].address < _end(other[1]) and other[1].address < _end(one[1])
+            ):
+                self.refuse(_VALUE, (one[0], other[0], "out"), "destinations that share memory")
+
+
+def _end(facts: TensorFacts) -> int:
+    return facts.address + (0 if facts.is_empty else (facts.last + 1) * bytes_per_element(facts.dtype))
 
 
 def _is_row_major(facts: TensorFacts) -> bool:

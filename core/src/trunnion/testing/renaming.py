@@ -10,9 +10,11 @@ from typing import Any
 from trunnion.model.dtypes import DType
 from trunnion.model.expr import Expr, Symbol
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import Check, ScalarParam, TensorParam
+from trunnion.model.params import Check, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
-from trunnion.model.tensormap import TiledTensorMap
+from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
+from trunnion.model.window import AccessPolicyWindow
+from trunnion.model.workspace import Workspace
 
 __all__ = ["blank_literals", "renamed"]
 
@@ -21,10 +23,15 @@ _FIELD = {
     KernelLaunch: "kernel",
     TensorParam: "name",
     ScalarParam: "name",
+    PointerParam: "name",
+    StructParam: "name",
+    Workspace: "name",
     Symbol: "name",
     Check: "message",
     TiledTensorMap: "label",
+    Im2colTensorMap: "label",
 }
+_NAMELESS = (Expr, Signature, AccessPolicyWindow)
 
 
 def renamed(program: KernelProgram) -> KernelProgram:
@@ -39,7 +46,7 @@ def _renamed(value: Any, names: dict[tuple[type, str], str]) -> Any:
     if not dataclasses.is_dataclass(value) or isinstance(value, (type, DType)):
         return value
     field = _FIELD.get(type(value))
-    if field is None and not isinstance(value, Expr) and type(value).__module__ != "trunnion.model.params":
+    if field is None and not isinstance(value, _NAMELESS):
         return value
     changed = {
         part.name: _renamed(getattr(value, part.name), names)

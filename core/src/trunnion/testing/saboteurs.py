@@ -6,14 +6,23 @@ laws that it names must raise under it, and pass without it on the same examples
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Cast
-from trunnion.model.plan import Encode, ExprArgument, LaunchPlan, MapArgument, PlannedLaunch, ValueCheck
+from trunnion.model.plan import (
+    Encode,
+    ExprArgument,
+    LaunchPlan,
+    MapArgument,
+    PlannedLaunch,
+    TiledMode,
+    ValueCheck,
+)
 from trunnion.sim.trace import Launched, TensorMapEncoded
-from trunnion.testing.harness import Harness, Sabotage
+from trunnion.testing.feature_saboteurs import FEATURE_SABOTEURS
+from trunnion.testing.saboteur import Saboteur, each_encode, each_launch, in_trace, saboteur
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,35 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["SABOTEURS", "Saboteur"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saboteur:
-    """One planted mistake."""
-
-    id: str
-    """A short name."""
-
-    sentence: str
-    """What it does."""
-
-    caught_by: tuple[str, ...]
-    """The laws that must catch it."""
-
-    stage: str
-    """``"plan"``, ``"emitter"``, ``"binding"``, ``"driver"`` or ``"lifecycle"``."""
-
-    sabotage: Sabotage
-    """The change itself."""
-
-    def apply(self, harness: Harness) -> Harness:
-        """Return the harness with the mistake planted."""
-        return replace(harness, sabotage=self.sabotage)
-
-
 # Plan and emitter ---------------------------------------------------------------------------------------------------
-
-
-def _each_launch(change: Callable[[PlannedLaunch], PlannedLaunch]) -> Callable[[LaunchPlan], LaunchPlan]:
-    return lambda plan: replace(plan, launches=tuple(change(launch) for launch in plan.launches))
 
 
 def _swap_parameters(plan: LaunchPlan) -> LaunchPlan:
@@ -68,7 +49,7 @@ def _swap_parameters(plan: LaunchPlan) -> LaunchPlan:
                 return replace(launch, args=tuple(args))
         return launch
 
-    return _each_launch(swapped)(plan)
+    return each_launch(swapped)(plan)
 
 
 def _drop_last_launch(plan: LaunchPlan) -> LaunchPlan:
@@ -94,18 +75,18 @@ def _merge_maps(plan: LaunchPlan) -> LaunchPlan:
     """Let every launch read the first map over a tensor, as if the tensor alone told maps apart."""
     first: dict[int, int] = {}
     for encode in plan.encodes:
-        first.setdefault(encode.tensor, encode.index)
+        first.setdefault(encode.memory.slot, encode.index)
 
     def merged(launch: PlannedLaunch) -> PlannedLaunch:
         args = tuple(
-            MapArgument(first[plan.encodes[a.encode].tensor]) if isinstance(a, MapArgument) else a
+            MapArgument(first[plan.encodes[a.encode].memory.slot]) if isinstance(a, MapArgument) else a
             for a in launch.args
         )
         return replace(launch, args=args)
 
     readers = {index: tuple(range(len(plan.launches))) for index in first.values()}
     encodes = tuple(replace(e, readers=readers.get(e.index, e.readers)) for e in plan.encodes)
-    return replace(_each_launch(merged)(plan), encodes=encodes)
+    return replace(each_launch(merged)(plan), encodes=encodes)
 
 
 def _swap_grid(launch: PlannedLaunch) -> PlannedLaunch:
@@ -131,11 +112,9 @@ def _narrow_pack(launch: PlannedLaunch) -> PlannedLaunch:
 
 
 def _swap_box(encode: Encode) -> Encode:
-    return replace(encode, box=encode.box[:1] + encode.box[:0:-1], dims=encode.dims[:1] + encode.dims[:0:-1])
-
-
-def _each_encode(change: Callable[[Encode], Encode]) -> Callable[[LaunchPlan], LaunchPlan]:
-    return lambda plan: replace(plan, encodes=tuple(change(encode) for encode in plan.encodes))
+    box = encode.mode.box if isinstance(encode.mode, TiledMode) else ()
+    mode = TiledMode(box[:1] + box[:0:-1])
+    return replace(encode, mode=mode, dims=encode.dims[:1] + encode.dims[:0:-1])
 
 
 # Binding ------------------------------------------------------------------------------------------------------------
@@ -172,10 +151,6 @@ def _null_stream_allocation(runtime: Runtime) -> Any:
 
 
 # Driver -------------------------------------------------------------------------------------------------------------
-
-
-def _in_trace(change: Callable[[Any], Any], kind: type) -> Callable[[tuple[Event, ...]], tuple[Event, ...]]:
-    return lambda events: tuple(change(event) if isinstance(event, kind) else event for event in events)
 
 
 def _other_promotion(event: TensorMapEncoded) -> TensorMapEncoded:
@@ -246,15 +221,8 @@ def _loaded(kind: type[_NeverClosed]) -> Callable[[LoadedProgram], Any]:
     return kind
 
 
-def _saboteur(*words: str, stage: str, **change: Any) -> Saboteur:
-    name, sentence, *laws = words
-    return Saboteur(
-        id=name, sentence=sentence, caught_by=tuple(laws), stage=stage, sabotage=Sabotage(**change)
-    )
-
-
 _ALL = (
-    _saboteur(
+    saboteur(
         "swap-parameters",
         "Swaps two kernel parameters of equal size.",
         "L1",
@@ -263,69 +231,69 @@ _ALL = (
         stage="plan",
         plan=_swap_parameters,
     ),
-    _saboteur(
+    saboteur(
         "drop-launch", "Drops the last of several launches.", "L4", stage="plan", plan=_drop_last_launch
     ),
-    _saboteur("drop-checks", "Drops every check of an extent.", "A1", stage="plan", plan=_drop_extent_checks),
-    _saboteur(
+    saboteur("drop-checks", "Drops every check of an extent.", "A1", stage="plan", plan=_drop_extent_checks),
+    saboteur(
         "forget-multiples",
         "Forgets what symbols must be multiples of.",
         "A3",
         stage="plan",
         plan=_forget_bounds,
     ),
-    _saboteur(
+    saboteur(
         "merge-maps",
         "Merges maps that differ in more than their label.",
         "T1",
         stage="plan",
         plan=_merge_maps,
     ),
-    _saboteur(
+    saboteur(
         "swap-grid",
         "Swaps the grid's first two axes.",
         "L1",
         "L2",
         stage="emitter",
-        emitted=_each_launch(_swap_grid),
+        emitted=each_launch(_swap_grid),
     ),
-    _saboteur(
+    saboteur(
         "halve-smem",
         "Halves the dynamic shared memory.",
         "L1",
         stage="emitter",
-        emitted=_each_launch(_no_shared_memory),
+        emitted=each_launch(_no_shared_memory),
     ),
-    _saboteur(
+    saboteur(
         "narrow-pack",
         "Packs 64-bit integers as 32 bits.",
         "L1",
         "A2",
         stage="emitter",
-        emitted=_each_launch(_narrow_pack),
+        emitted=each_launch(_narrow_pack),
     ),
-    _saboteur(
+    saboteur(
         "swap-dims",
         "Reverses the outer dimensions of tensor maps.",
         "T1",
         stage="emitter",
-        emitted=_each_encode(_swap_box),
+        emitted=each_encode(_swap_box),
     ),
-    _saboteur(
+    saboteur(
         "wrong-stream",
         "Takes the first device's current stream for every device.",
         "N1",
         stage="binding",
         runtime=_first_device_stream,
     ),
-    _saboteur(
+    saboteur(
         "flat-output",
         "Allocates outputs with two dimensions merged.",
         "O1",
         stage="binding",
         runtime=_flat_allocation,
     ),
-    _saboteur(
+    saboteur(
         "null-allocation",
         "Allocates under the null stream.",
         "N1",
@@ -333,43 +301,43 @@ _ALL = (
         stage="binding",
         runtime=_null_stream_allocation,
     ),
-    _saboteur(
+    saboteur(
         "other-promotion",
         "Encodes another L2 promotion.",
         "T1",
         stage="driver",
-        trace=_in_trace(_other_promotion, TensorMapEncoded),
+        trace=in_trace(_other_promotion, TensorMapEncoded),
     ),
-    _saboteur("encode-twice", "Encodes every map twice.", "T2", stage="driver", trace=_encoded_twice),
-    _saboteur("encode-late", "Encodes maps after the launches.", "T2", stage="driver", trace=_encoded_late),
-    _saboteur(
+    saboteur("encode-twice", "Encodes every map twice.", "T2", stage="driver", trace=_encoded_twice),
+    saboteur("encode-late", "Encodes maps after the launches.", "T2", stage="driver", trace=_encoded_late),
+    saboteur(
         "null-stream",
         "Launches on the null stream.",
         "N1",
         "N2",
         stage="driver",
-        trace=_in_trace(_null_stream, Launched),
+        trace=in_trace(_null_stream, Launched),
     ),
-    _saboteur(
+    saboteur(
         "first-device",
         "Launches on device 0.",
         "N3",
         "N4",
         stage="driver",
-        trace=_in_trace(_other_device, Launched),
+        trace=in_trace(_other_device, Launched),
     ),
-    _saboteur("never-closed", "Closing does nothing.", "C1", stage="lifecycle", loaded=_loaded(_NeverClosed)),
-    _saboteur(
+    saboteur("never-closed", "Closing does nothing.", "C1", stage="lifecycle", loaded=_loaded(_NeverClosed)),
+    saboteur(
         "closed-when-dropped",
         "Unloads in a finalizer.",
         "C2",
         stage="lifecycle",
         loaded=_loaded(_ClosedWhenDropped),
     ),
-    _saboteur(
+    saboteur(
         "ignored-out", "Ignores the given destinations.", "O2", stage="lifecycle", loaded=_loaded(_IgnoresOut)
     ),
 )
 
-SABOTEURS: Mapping[str, Saboteur] = {saboteur.id: saboteur for saboteur in _ALL}
+SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *FEATURE_SABOTEURS)}
 """Every saboteur, by its id."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,16 +9,15 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from trunnion.model.params import TensorParam
-from trunnion.testing.arithmetic import integer_range
 from trunnion.testing.expected import Refused
 from trunnion.testing.reference import expect
-from trunnion.testing.rounding import FORMATS
 from trunnion.testing.strategies.calls import CallSpec, TensorSpec, calls, row_major
+from trunnion.testing.strategies.wrong_values import wrong_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trunnion.model.params import Param, ScalarParam
+    from trunnion.model.params import Param
     from trunnion.model.program import KernelProgram
 
 __all__ = ["Breakage", "broken_calls", "mistakes_of_each_kind"]
@@ -84,7 +82,7 @@ def _mistakes(program: KernelProgram, call: CallSpec) -> Iterator[Breakage]:
     if call.args:
         yield Breakage("count", "", replace(call, args=call.args[:-1]))
     for index, (param, given) in enumerate(zip(signature.params, call.args, strict=True)):
-        for kind, wrong in _wrong_values(param, given):
+        for kind, wrong in _wrong_arguments(param, given):
             yield Breakage(kind, param.name, replace(call, args=_with(call.args, index, wrong)))
     out = call.out if call.out is not None else _destinations(program, call)
     if out is None:
@@ -92,8 +90,10 @@ def _mistakes(program: KernelProgram, call: CallSpec) -> Iterator[Breakage]:
     yield Breakage("out", "out", replace(call, out=(*out, *out[:1])))
     yield Breakage("out", "out", replace(call, out=out[:-1]))
     for index, (output, given) in enumerate(zip(signature.outputs, out, strict=True)):
-        for kind, wrong in _wrong_values(output, given):
+        for kind, wrong in _wrong_arguments(output, given):
             yield Breakage(f"out {kind}", output.name, replace(call, out=_with(out, index, wrong)))
+    shared = tuple(replace(x, shared=True) if isinstance(x, TensorSpec) else x for x in out)
+    yield Breakage("overlap", "out", replace(call, out=shared))
 
 
 def _with(values: tuple[object, ...], index: int, value: object) -> tuple[object, ...]:
@@ -111,11 +111,13 @@ def _destinations(program: KernelProgram, call: CallSpec) -> tuple[object, ...] 
     )
 
 
-def _wrong_values(param: Param, given: object) -> Iterator[tuple[str, object]]:
-    if isinstance(param, TensorParam) and isinstance(given, TensorSpec):
+def _wrong_arguments(param: Param, given: object) -> Iterator[tuple[str, object]]:
+    if not isinstance(param, TensorParam):
+        yield from wrong_values(param)
+    elif isinstance(given, TensorSpec):
         yield from _wrong_tensors(given)
-    elif not isinstance(param, TensorParam):
-        yield from _wrong_scalars(param)
+        if param.nullable:
+            yield "absent", None
 
 
 def _wrong_tensors(given: TensorSpec) -> Iterator[tuple[str, object]]:
@@ -142,29 +144,3 @@ def _wrong_tensors(given: TensorSpec) -> Iterator[tuple[str, object]]:
         yield "alignment", replace(given, offset=given.offset + 1)
     yield "device", replace(given, device=None)
     yield "device", replace(given, device=1 - (given.device or 0))
-
-
-def _wrong_scalars(param: ScalarParam) -> Iterator[tuple[str, object]]:
-    kind = param.dtype.name
-    for other in (None, "1", (1,), 1j):
-        yield "scalar type", other
-    if kind in FORMATS:
-        yield "scalar type", True
-        yield from (("scalar range", limit) for limit in (65520.0, -1e39, 3.4e38, 1.7e308))
-        yield "scalar range", 10**400
-    elif kind == "bool":
-        for other in (0, 1, 1.0):
-            yield "scalar type", other
-    else:
-        low, high = integer_range(kind)
-        for other in (True, 1.0, math.inf):
-            yield "scalar type", other
-        for number in (low - 1, high + 1, 2**70, -(2**70)):
-            yield "scalar range", number
-    if param.symbol is not None:
-        for number in (
-            param.symbol.min - 1,
-            param.symbol.max + 1,
-            param.symbol.min + param.symbol.multiple_of - 1,
-        ):
-            yield "symbol", number

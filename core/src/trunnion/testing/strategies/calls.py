@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from trunnion.model.expr import Expr, Symbol
-from trunnion.model.params import ScalarParam, TensorParam
+from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
 from trunnion.testing.arithmetic import UncomputableError, evaluate, integer_range
 from trunnion.testing.expected import CallFacts, TensorFacts
 from trunnion.testing.reference_arguments import bytes_per_element
-from trunnion.testing.rounding import FORMATS
+from trunnion.testing.strategies.numbers import BytesSpec, numbers, pointers, structs
 from trunnion.testing.strategies.programs import PROGRAM_CAPABILITIES, programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from trunnion.model.capability import Capability
+    from trunnion.model.expr import Expr
+    from trunnion.model.params import Param
     from trunnion.model.program import KernelProgram
 
 __all__ = ["BASE_ALIGNMENT", "CallSpec", "Scenario", "TensorSpec", "calls", "row_major", "scenarios"]
@@ -28,22 +29,6 @@ BASE_ALIGNMENT = 256
 """What the first byte of a tensor's storage is a multiple of, as every CUDA allocator guarantees."""
 
 _LARGEST = 12
-_FLOATS = (
-    0.0,
-    -0.0,
-    1.0,
-    -1.5,
-    0.1,
-    1 / 3,
-    2.0**-24,
-    2.0**-149,
-    1e-320,
-    65504.0,
-    65519.999,
-    1.0 + 2.0**-11,
-    math.inf,
-)
-_MORE_FLOATS = (-math.inf, math.nan, 1.00390625, 1.005859375, 3.3895e38, 1e-7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +50,9 @@ class TensorSpec:
     device: int | None = 0
     """The ordinal of its CUDA device; None: in host memory."""
 
+    shared: bool = False
+    """Whether its storage is that of every other tensor of the call that shares, instead of its own."""
+
     @property
     def extent(self) -> int:
         """Elements from the start of the storage to the end of the last element."""
@@ -85,7 +73,7 @@ class CallSpec:
     """A call to be made."""
 
     args: tuple[object, ...]
-    """Positional arguments; a `TensorSpec` for each tensor."""
+    """Positional arguments; a `TensorSpec` for each tensor, a `BytesSpec` for each struct."""
 
     out: tuple[object, ...] | None = None
     """Destinations, or None."""
@@ -95,13 +83,16 @@ class CallSpec:
 
     def imagined(self) -> CallFacts:
         """Return the call's facts at made-up addresses, as well aligned as true ones."""
-        place = iter(range(1 << 20, 1 << 30, 1 << 20))
+        place = iter(range(1 << 22, 1 << 34, 1 << 22))
 
         def facts(given: object) -> object:
+            if isinstance(given, BytesSpec):
+                return given.data
             if not isinstance(given, TensorSpec):
                 return given
+            start = 1 << 21 if given.shared else next(place)
             return given.facts(
-                0 if 0 in given.shape else next(place) + given.offset * bytes_per_element(given.dtype)
+                0 if 0 in given.shape else start + given.offset * bytes_per_element(given.dtype)
             )
 
         out = None if self.out is None else tuple(facts(given) for given in self.out)
@@ -138,16 +129,11 @@ def calls(draw: st.DrawFn, program: KernelProgram) -> CallSpec:
     signature = program.signature
     values = _draw_values(draw, program)
     device = draw(st.sampled_from((0, 0, 1)))
-    args: list[object] = []
-    for param in signature.params:
-        if isinstance(param, TensorParam):
-            args.append(_draw_tensor(draw, param, values, device))
-        else:
-            args.append(_draw_scalar(draw, param, values))
+    args = [_draw_argument(draw, param, values, device) for param in signature.params]
     out = None
     if signature.outputs and draw(st.integers(0, 3)) == 0:
         out = tuple(_draw_tensor(draw, output, values, device) for output in signature.outputs)
-    named = not signature.tensors or draw(st.integers(0, 7)) == 0
+    named = not any(isinstance(given, TensorSpec) for given in args) or draw(st.integers(0, 7)) == 0
     return CallSpec(args=tuple(args), out=out, device=device if named else None)
 
 
@@ -198,6 +184,20 @@ def _number(expr: Expr, values: Mapping[str, int]) -> int:
         return 1
 
 
+def _draw_argument(draw: st.DrawFn, param: Param, values: Mapping[str, int], device: int) -> object:
+    match param:
+        case TensorParam():
+            if param.nullable and draw(st.integers(0, 2)) == 0:
+                return None
+            return _draw_tensor(draw, param, values, device)
+        case ScalarParam():
+            return _draw_scalar(draw, param, values)
+        case PointerParam():
+            return draw(pointers(param))
+        case StructParam():
+            return draw(structs(param))
+
+
 def _draw_tensor(draw: st.DrawFn, param: TensorParam, values: Mapping[str, int], device: int) -> TensorSpec:
     shape = tuple(_number(extent, values) for extent in param.shape)
     if param.strides is not None:
@@ -215,16 +215,4 @@ def _draw_tensor(draw: st.DrawFn, param: TensorParam, values: Mapping[str, int],
 
 
 def _draw_scalar(draw: st.DrawFn, param: ScalarParam, values: Mapping[str, int]) -> object:
-    kind = param.dtype.name
-    if isinstance(param.symbol, Symbol):
-        return values[param.symbol.name]
-    if kind == "bool":
-        return draw(st.booleans())
-    if kind in FORMATS:
-        return draw(
-            st.one_of(
-                st.sampled_from(_FLOATS + _MORE_FLOATS), st.integers(-9, 9), st.floats(-60000.0, 60000.0)
-            )
-        )
-    low, high = integer_range(kind)
-    return draw(st.one_of(st.sampled_from((low, high, 0)), st.integers(low, high)))
+    return values[param.symbol.name] if param.symbol is not None else draw(numbers(param.dtype.name))

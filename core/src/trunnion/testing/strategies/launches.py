@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
 from trunnion.model.capability import Capability
-from trunnion.model.expr import Cast, Const, Expr, ceildiv, maximum, minimum
+from trunnion.model.expr import Cast, Const, Expr, ceildiv, eq, ge, maximum, minimum
 from trunnion.model.launch import Argument, KernelLaunch
-from trunnion.model.params import ScalarParam, TensorParam
-from trunnion.model.tensormap import TiledTensorMap
+from trunnion.model.memory import Memory
+from trunnion.model.params import PointerParam, ScalarParam, StructParam
+from trunnion.model.tensormap import TensorMap
+from trunnion.testing.strategies.attributes import draw_attributes
 from trunnion.testing.strategies.expressions import INTEGERS, expressions
-from trunnion.testing.strategies.maps import draw_map
+from trunnion.testing.strategies.maps import draw_im2col_map, draw_map
+from trunnion.testing.strategies.memory import draw_window
 from trunnion.testing.strategies.names import names
 
 if TYPE_CHECKING:
-    from trunnion.testing.strategies.programs import Draft
+    from trunnion.testing.strategies.draft import Draft
 
 __all__ = ["draw_launches"]
+
+_Maps = list[TensorMap]
 
 
 def draw_launches(draft: Draft) -> tuple[KernelLaunch, ...]:
@@ -33,7 +38,7 @@ def draw_launches(draft: Draft) -> tuple[KernelLaunch, ...]:
     draw = draft.draw
     several = draft.wants(Capability.MULTI_LAUNCH)
     launches: list[KernelLaunch] = []
-    maps: list[TiledTensorMap] = []
+    maps: _Maps = []
     for index in range(draw(st.integers(2, 4)) if several else 1):
         again = index > 0 and draw(st.booleans())
         if again:
@@ -42,8 +47,8 @@ def draw_launches(draft: Draft) -> tuple[KernelLaunch, ...]:
             kernel = earlier.kernel
         else:
             args = tuple(_argument(draft, maps) for _ in range(draw(st.integers(0, 6))))
-            if index == 0 and draft.wants(Capability.TMA_TILED):
-                args = (*args, _map(draft, maps))
+            if index == 0:
+                args = (*args, *_required_arguments(draft, maps))
             kernel = draw(
                 names().filter(lambda name: "\0" not in name and all(name != x.kernel for x in launches))
             )
@@ -51,25 +56,61 @@ def draw_launches(draft: Draft) -> tuple[KernelLaunch, ...]:
     return tuple(launches)
 
 
+def _required_arguments(draft: Draft, maps: _Maps) -> tuple[Argument, ...]:
+    """Return what the first launch must be given for the program to require what it shall."""
+    args: list[Argument] = [*draft.workspaces[:1], *draft.pointers[:1], *draft.structs[:1]]
+    if draft.wants(Capability.TMA_TILED):
+        args.append(_new_map(draft, draft.draw(st.sampled_from(draft.mapped)), maps, image=False))
+    if draft.wants(Capability.TMA_IM2COL):
+        args.append(_new_map(draft, draft.draw(st.sampled_from(draft.images)), maps, image=True))
+    return tuple(draft.draw(st.permutations(args)))
+
+
 def _launch(draft: Draft, kernel: str, args: tuple[Argument, ...], *, first: bool) -> KernelLaunch:
     draw = draft.draw
-    grid: tuple[Expr, ...] = tuple(_grid_extent(draft) for _ in range(draw(st.integers(1, 3))))
-    cluster = None
-    if draft.wants(Capability.CLUSTER) and (first or draw(st.booleans())):
-        width = draw(st.sampled_from((1, 2, 4)))
-        cluster = (Const(width), Const(draw(st.sampled_from((1, 1, 2)))), Const(1))
-        wide = (*grid, Const(1))[:2]
-        grid = (wide[0] * width, wide[1] * cluster[1])
+    said = draw_attributes(draft, first=first)
+    window = when = None
+    if draft.wants(Capability.ACCESS_POLICY_WINDOW) and (first or draw(st.booleans())) and draft.memories:
+        window = draw_window(draft)
+    if draft.wants(Capability.CONDITIONAL_LAUNCH) and (first or draw(st.booleans())):
+        when = _condition(draft)
     return KernelLaunch(
         kernel,
         args,
-        grid,  # type: ignore[arg-type]  # the constructor fills it up to three
+        _grid(draft, said),  # type: ignore[arg-type]  # the constructor fills it up to three
         _block(draft),  # type: ignore[arg-type]  # ditto
         dynamic_smem_bytes=_smem(draft),
-        cluster=cluster,
-        cooperative=draft.wants(Capability.COOPERATIVE) and (first or draw(st.booleans())),
-        pdl=draft.wants(Capability.PDL) and (first or draw(st.booleans())),
+        window=window,
+        when=when,
+        **said,
     )
+
+
+def _grid(draft: Draft, said: dict[str, Any]) -> tuple[Expr, ...]:
+    """Draw a grid: with clusters mostly a multiple of them, and of a cooperative launch a small one."""
+    draw = draft.draw
+    count = 1 if said.get("cooperative") else draw(st.integers(1, 3))
+    grid = [_grid_extent(draft) for _ in range(count)]
+    widths = said.get("preferred_cluster") or said.get("cluster")
+    if widths is None or (
+        "preferred_cluster" not in said
+        and not isinstance(grid[0], Const)
+        and widths[1:] == (1, 1)
+        and draw(st.integers(0, 3)) == 0
+    ):
+        return tuple(grid)  # which a call may find to be no multiple
+    full = [*grid, Const(1), Const(1)][:3]
+    return tuple(extent * width for extent, width in zip(full, widths, strict=True))
+
+
+def _condition(draft: Draft) -> Expr:
+    draw = draft.draw
+    if not draft.symbols:
+        return Const(draw(st.sampled_from((1, 1, 0, -1))))
+    symbol = draw(st.sampled_from(draft.symbols))
+    wild = draw(expressions(draft.symbols, 2))
+    forms: tuple[Expr, ...] = (symbol, symbol % 2, eq(symbol, 4), ge(symbol, 2), wild)
+    return draw(st.sampled_from(forms))
 
 
 def _grid_extent(draft: Draft) -> Expr:
@@ -99,15 +140,15 @@ def _smem(draft: Draft) -> Expr:
     return Const(draw(st.sampled_from((0, 0, 16, 49152, 49153, 100_000))))
 
 
-def _argument(draft: Draft, maps: list[TiledTensorMap]) -> Argument:
+def _argument(draft: Draft, maps: _Maps) -> Argument:
     draw = draft.draw
     choices: list[st.SearchStrategy[Argument]] = [_integer(draft)]
-    tensors = [*draft.inputs, *draft.outputs]
-    if tensors:
-        choices += [st.sampled_from(tensors)] * 2
-    if draft.scalars:
-        choices.append(st.sampled_from(draft.scalars))
-    if draft.mapped and draw(st.integers(0, 2)) == 0:
+    if draft.memories:
+        choices += [st.sampled_from(draft.memories)] * 2
+    for params in (draft.scalars, draft.pointers, draft.structs):
+        if params:
+            choices.append(st.sampled_from(params))
+    if (draft.mapped or draft.images) and draw(st.integers(0, 2)) == 0:
         return _map(draft, maps)
     return draw(st.one_of(choices))
 
@@ -127,30 +168,39 @@ def _cast(value: Expr, to: str) -> Expr:
     return minimum(maximum(value, 0), 127).cast(to)
 
 
-def _map(draft: Draft, maps: list[TiledTensorMap]) -> TiledTensorMap:
+def _new_map(draft: Draft, memory: Memory, maps: _Maps, *, image: bool) -> TensorMap:
+    maps.append(draw_im2col_map(draft, memory) if image else draw_map(draft, memory))
+    return maps[-1]
+
+
+def _map(draft: Draft, maps: _Maps) -> TensorMap:
     """Draw a new map, an old one, or an old one under another label."""
     draw = draft.draw
     choice = draw(st.sampled_from(("new", "new", "old", "relabelled"))) if maps else "new"
     if choice == "new":
-        maps.append(draw_map(draft, draw(st.sampled_from(draft.mapped))))
-        return maps[-1]
+        places = [(memory, False) for memory in draft.mapped] + [(memory, True) for memory in draft.images]
+        memory, image = draw(st.sampled_from(places))
+        return _new_map(draft, memory, maps, image=image)
     old = draw(st.sampled_from(maps))
     return old if choice == "old" else replace(old, label=draw(names()))
 
 
-def _like(draft: Draft, argument: Argument, maps: list[TiledTensorMap]) -> Argument:
+def _like(draft: Draft, argument: Argument, maps: _Maps) -> Argument:  # noqa: PLR0911 - one for each kind
     """Draw an argument that fits the same parameter of the same kernel."""
     draw = draft.draw
     if draw(st.booleans()):
         return argument
     match argument:
-        case TensorParam():
-            return draw(
-                st.sampled_from([t for t in (*draft.inputs, *draft.outputs) if t.dtype == argument.dtype])
-            )
+        case Memory():
+            return draw(st.sampled_from([one for one in draft.memories if one.dtype == argument.dtype]))
         case ScalarParam():
             return draw(st.sampled_from([s for s in draft.scalars if s.dtype == argument.dtype]))
-        case TiledTensorMap():
+        case PointerParam():
+            return draw(st.sampled_from(draft.pointers))
+        case StructParam(_, nbytes, alignment):
+            alike = [s for s in draft.structs if (s.nbytes, s.alignment) == (nbytes, alignment)]
+            return draw(st.sampled_from(alike))
+        case TensorMap():
             return _map(draft, maps)
         case Cast():
             return _cast(draw(expressions(draft.symbols, 2)), argument.to.name)

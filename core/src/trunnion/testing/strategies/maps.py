@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
 from trunnion.model.expr import Const, Expr, as_expr
 from trunnion.model.params import TensorParam
-from trunnion.model.tensormap import TiledTensorMap
+from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
 
 if TYPE_CHECKING:
-    from trunnion.testing.strategies.programs import Draft
+    from trunnion.model.memory import Memory
+    from trunnion.testing.strategies.draft import Draft
 
-__all__ = ["draw_map", "draw_mapped_tensor"]
+__all__ = ["draw_im2col_map", "draw_map", "draw_mapped_memory"]
 
 _TYPES = (
     "float16", "bfloat16", "float32", "float64", "uint8", "uint16", "uint32", "int32", "uint64", "int64", "int8",
@@ -22,22 +23,28 @@ _TYPES = (
 _SAME_SIZE = {
     1: ("uint8", "int8"),
     2: ("float16", "uint16"),
-    4: ("float32", "int32"),
+    4: ("float32", "int32", "TFLOAT32", "FLOAT32_FTZ", "TFLOAT32_FTZ"),
     8: ("float64", "int64"),
 }
 _MOST_BOX = 128 << 10  # bytes: what fits the shared memory of every device that has tensor maps
 _SPANS = {"NONE": 256, "32B": 32, "64B": 64, "128B": 128}
 
 
-def draw_mapped_tensor(draft: Draft, *, output: bool = False) -> TensorParam:
+def draw_mapped_memory(
+    draft: Draft, *, image: bool = False, output: bool = False, nullable: bool = False
+) -> TensorParam:
     """Draw a contiguous tensor whose rows are whole multiples of 16 bytes.
 
     Parameters
     ----------
     draft
         The program.
+    image
+        Whether it is for im2col maps, and so has three dimensions at least.
     output
         Whether it is an output.
+    nullable
+        Whether it may be nullable.
     """
     kind = draft.draw(st.sampled_from(_TYPES))
     param = TensorParam(draft.name(), kind, ())  # type: ignore[arg-type]  # reads spellings
@@ -47,7 +54,7 @@ def draw_mapped_tensor(draft: Draft, *, output: bool = False) -> TensorParam:
     if draft.draw(st.booleans()) and symbols:
         inner = draft.draw(st.sampled_from(symbols)) * chunk
     outer: list[Expr] = []
-    for _ in range(draft.draw(st.integers(0, 3))):
+    for _ in range(draft.draw(st.integers(2, 4) if image else st.integers(0, 3))):
         leaves: list[Expr] = [*symbols, *(Const(number) for number in (1, 2, 3, 7))]
         outer.append(draft.draw(st.sampled_from(leaves)))
     return TensorParam(
@@ -56,51 +63,90 @@ def draw_mapped_tensor(draft: Draft, *, output: bool = False) -> TensorParam:
         (*outer, inner),
         access="write" if output else draft.draw(st.sampled_from(("read", "read_write"))),
         alignment=draft.draw(st.sampled_from((16, 16, 16, 128, None))),
+        nullable=nullable and draft.draw(st.integers(0, 3)) == 0,
     )
 
 
-def draw_map(draft: Draft, tensor: TensorParam) -> TiledTensorMap:
-    """Draw a map over a tensor that `draw_mapped_tensor` made.
+def _draw_common(draft: Draft, memory: Memory) -> dict[str, Any]:
+    """Draw the fields that both kinds of maps have."""
+    draw = draft.draw
+    swizzle = draw(st.sampled_from(sorted(_SPANS)))
+    fields: dict[str, Any] = {
+        "swizzle": swizzle,
+        "label": draw(st.sampled_from(("", "tile", "tile", "other"))),
+    }
+    rank, form = len(memory.shape), draw(st.integers(0, 3))
+    if rank > 1 and memory.shape[0] != Const(1) and form == 0:
+        # All but the first of the outermost slices.
+        whole, strides = memory.shape, _row_major(memory.shape)
+        fields |= {"shape": (whole[0] - 1, *whole[1:]), "strides": strides, "element_offset": strides[0]}
+    override = draw(st.sampled_from((None, None, *_SAME_SIZE[memory.dtype.itemsize])))
+    read_as = override if override is not None else memory.dtype.name
+    floating = read_as.endswith(("float16", "float32", "float64", "FLOAT32", "FTZ"))
+    if override is not None:
+        fields["dtype"] = override
+    if floating:
+        fields["oob_fill"] = draw(st.sampled_from(("NONE", "NAN_REQUEST_ZERO_FMA")))
+    fields["l2_promotion"] = draw(st.sampled_from(("NONE", "L2_64B", "L2_128B", "L2_256B")))
+    return fields
+
+
+def draw_map(draft: Draft, memory: Memory) -> TiledTensorMap:
+    """Draw a tiled map over memory that `draw_mapped_memory` made.
 
     Parameters
     ----------
     draft
         The program.
-    tensor
-        The tensor.
+    memory
+        The tensor or workspace.
     """
     draw = draft.draw
-    size = tensor.dtype.itemsize
-    swizzle = draw(st.sampled_from(sorted(_SPANS)))
-    chunks = draw(st.integers(1, min(_SPANS[swizzle], 256 * size) // 16))
-    rank = len(tensor.shape)
-    shape = strides = None
-    offset: Expr = Const(0)
-    if rank > 1 and tensor.shape[0] != Const(1) and draw(st.integers(0, 3)) == 0:
-        # All but the first of the outermost slices.
-        shape = (tensor.shape[0] - 1, *tensor.shape[1:])
-        strides = _row_major(tensor.shape)
-        offset = strides[0]
-    override = draw(st.sampled_from((None, None, *_SAME_SIZE[size])))
-    read_as = override if override is not None else tensor.dtype.name
-    floating = read_as.endswith(("float16", "float32", "float64"))
+    size, rank = memory.dtype.itemsize, len(memory.shape)
+    fields = _draw_common(draft, memory)
+    chunks = draw(st.integers(1, min(_SPANS[fields["swizzle"]], 256 * size) // 16))
     room = _MOST_BOX // (chunks * 16)
     box: list[int] = []
     for _ in range(rank - 1):
         box.append(draw(st.sampled_from([extent for extent in (1, 2, 8, 64) if extent <= room])))
         room //= box[-1]
-    return TiledTensorMap(
-        tensor,
-        (*box, chunks * 16 // size),
-        element_strides=draw(st.sampled_from((None, (1,) * rank, (*(2 for _ in range(rank - 1)), 1)))),
-        swizzle=swizzle,  # type: ignore[arg-type]  # reads the driver's words
-        l2_promotion=draw(st.sampled_from(("NONE", "L2_64B", "L2_128B", "L2_256B"))),  # type: ignore[arg-type]  # ditto
-        oob_fill=draw(st.sampled_from(("NONE", "NAN_REQUEST_ZERO_FMA"))) if floating else "NONE",  # type: ignore[arg-type]  # ditto
-        dtype=override,  # type: ignore[arg-type]  # reads spellings
-        element_offset=offset,
-        shape=shape,
-        strides=strides,
-        label=draw(st.sampled_from(("", "tile", "tile", "other"))),
+    steps = draw(st.sampled_from((None, (1,) * rank, (*(2 for _ in range(rank - 1)), 1))))
+    return TiledTensorMap(memory, (*box, chunks * 16 // size), element_strides=steps, **fields)
+
+
+def draw_im2col_map(draft: Draft, memory: Memory) -> Im2colTensorMap:
+    """Draw an im2col map over memory that `draw_mapped_memory` made, with corners that differ.
+
+    Parameters
+    ----------
+    draft
+        The program.
+    memory
+        The tensor or workspace.
+    """
+    draw = draft.draw
+    size, rank = memory.dtype.itemsize, len(memory.shape)
+    fields = _draw_common(draft, memory)
+    chunks = draw(st.integers(1, min(_SPANS[fields["swizzle"]], 256 * size) // 16))
+    room = _MOST_BOX // (chunks * 16)
+    corners = [_corners(draft, extent) for extent in (fields.get("shape") or memory.shape)[1:-1]]
+    return Im2colTensorMap(
+        memory,
+        pixel_box_lower_corner=tuple(lower for lower, _ in corners),
+        pixel_box_upper_corner=tuple(upper for _, upper in corners),
+        channels_per_pixel=chunks * 16 // size,
+        pixels_per_column=draw(st.sampled_from([count for count in (1, 2, 64, 128, 1024) if count <= room])),
+        element_strides=draw(st.sampled_from((None, (1,) * rank, (1, *(2 for _ in range(rank - 2)), 1)))),
+        **fields,
+    )
+
+
+def _corners(draft: Draft, extent: Expr) -> tuple[int, int]:
+    """Draw the two corners of a box of pixels, which is not empty in every call."""
+    lower = draft.draw(st.integers(-3, 0))
+    least = lower + 1 - extent.value if isinstance(extent, Const) else -2
+    return lower, draft.draw(
+        st.sampled_from([upper for upper in (0, 1, 2, -1, -2) if upper >= least] or [least])
     )
 
 

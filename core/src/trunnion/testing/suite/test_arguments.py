@@ -137,8 +137,9 @@ def outputs(harness: Harness, scenario: Scenario) -> None:
             harness.require(got.is_contiguous(), f"output {want.name!a} is not contiguous")
         if observed.given_out is None:
             count = sum(1 for want in expected.outputs if 0 not in want.shape)
+            count += sum(1 for one in expected.workspaces if one.nbytes)
             real = [event for event in observed.allocations if event.nbytes]
-            harness.require(len(real) == count, f"{len(real)} allocations for {count} outputs")
+            harness.require(len(real) <= count, f"{len(real)} allocations, expected {count} at most")
             wrong = [
                 event.stream for event in real if event.stream != harness.current_stream(expected.device)
             ]
@@ -175,4 +176,6 @@ def destinations(harness: Harness, scenario: Scenario) -> None:
             a is b for a, b in zip(given, observed.outputs, strict=True)
         )
         harness.require(same, "the returned tensors are not the given ones")
-        harness.require(not observed.allocations, "allocated although destinations were given")
+        count = sum(1 for one in told.workspaces if one.nbytes)
+        real = [event for event in observed.allocations if event.nbytes]
+        harness.require(len(real) <= count, "allocated although destinations were given")

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_OTHER_SIZE = {1: 2, 2: 1, 4: 2, 8: 4, 128: 64}
-
 
 def _with_parameters(image: DeviceImage, index: int, parameters: tuple[ImageParameter, ...]) -> DeviceImage:
     kernels = list(image.kernels)
@@ -52,7 +50,7 @@ def mismatches(harness: Harness, example: tuple[Scenario, Any]) -> None:
         changed = (*kernel.parameters, ImageParameter(len(kernel.parameters), end, 4))
     else:
         chosen = kernel.parameters[ordinal]
-        smaller = ImageParameter(ordinal, chosen.offset, _OTHER_SIZE[chosen.size])
+        smaller = ImageParameter(ordinal, chosen.offset, chosen.size // 2 or 2)
         changed = (*kernel.parameters[:ordinal], smaller, *kernel.parameters[ordinal + 1 :])
         assume(smaller.size < chosen.size or ordinal == len(kernel.parameters) - 1)
     try:

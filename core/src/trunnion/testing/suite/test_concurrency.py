@@ -9,10 +9,9 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from trunnion.errors import TrunnionError
-from trunnion.sim.trace import Launched
+from trunnion.sim.trace import Allocated, Launched, MemorySet
 from trunnion.testing.comparison import check_expected, symbols_of
-from trunnion.testing.expected import CallFacts, Expected, Refused
-from trunnion.testing.harness import facts_of
+from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.laws import LawViolation, law
 from trunnion.testing.observed import Observed
 from trunnion.testing.reference import expect
@@ -41,7 +40,7 @@ class _Caller:
         self.harness, self.program = harness, program
         self.args = harness.arguments(call.args)
         self.device = call.device
-        self.facts = CallFacts(args=tuple(facts_of(value) for value in self.args), device=call.device)
+        self.facts = harness.facts(self.args, device=call.device)
         self.expected = expect(program, self.facts)
         assume(not isinstance(self.expected, Refused) and self.expected.launches)
         on = self.expected.device if isinstance(self.expected, Expected) else 0
@@ -56,7 +55,8 @@ class _Caller:
         """Compare the launches on this caller's stream with the oracle's."""
         if isinstance(self.expected, Refused):
             return
-        mine = tuple(event for event in events if isinstance(event, Launched) and event.stream == self.stream)
+        kinds = (Launched, Allocated, MemorySet)
+        mine = tuple(event for event in events if isinstance(event, kinds) and event.stream == self.stream)
         observed = Observed(result=self.result, error=None, given_out=None, events=mine)
         check_expected(self.harness, self.program, self.facts, (self.expected, observed), first=False)
 

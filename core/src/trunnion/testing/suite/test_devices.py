@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from trunnion.errors import DriverError
+from trunnion.errors import ArgumentError, DriverError
 from trunnion.testing.comparison import check_expected
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
@@ -150,3 +150,22 @@ def bad_stream(harness: Harness, scenario: Scenario) -> None:
             )
         harness.require(not observed.launches, "the refused call launched")
         _good_call(harness, loaded, scenario)
+
+
+@law("N6", given=_any)
+def foreign_stream(harness: Harness, scenario: Scenario) -> None:
+    """A ``stream=`` of another device than the tensors' is an ArgumentError before anything happens."""
+    with harness.loaded(scenario.program) as loaded:
+        facts, observed = harness.call(loaded, scenario.call)
+        expected = expect(scenario.program, facts)
+        assume(not isinstance(expected, Refused))
+        if isinstance(expected, Refused):
+            return
+        foreign = harness.simulator.new_stream(1 - expected.device)
+        _, observed = harness.call(loaded, scenario.call, stream=foreign)
+        error = observed.error
+        harness.require(isinstance(error, ArgumentError), f"raised {error!r}")
+        harness.require(
+            getattr(error, "argument", "") == "stream", f"the error names another argument: {error}"
+        )
+        harness.require(not observed.launches and not observed.allocations, "the refused call had effects")

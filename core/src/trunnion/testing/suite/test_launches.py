@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hypothesis import strategies as st
+
 from trunnion.contract.spec import Capability
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const, Symbol, eq
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import ScalarParam, Signature
+from trunnion.model.program import KernelProgram
 from trunnion.testing.comparison import check_call, symbols_of
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
 from trunnion.testing.reference import expect
-from trunnion.testing.strategies import Scenario, scenarios
+from trunnion.testing.strategies import (
+    Breakage,
+    CallSpec,
+    Scenario,
+    calls,
+    mistakes_of_each_kind,
+    programs,
+    scenarios,
+)
+from trunnion.testing.strategies.programs import CODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,15 +34,30 @@ if TYPE_CHECKING:
 
     from trunnion.testing.harness import Harness
 
-__all__: list[str] = []
+__all__ = ["delivers", "needing"]
+
+_ONE = Const(1)
 
 
-def _needing(*required: Capability) -> Callable[[Harness], SearchStrategy[Any]]:
-    """Return strategies of programs that need all of ``required`` and may need what else is declared."""
+def needing(*required: Capability) -> Callable[[Harness], SearchStrategy[Any]]:
+    """Return strategies of programs that need all of ``required`` and may need what else is declared.
+
+    Parameters
+    ----------
+    *required
+        The capabilities.
+    """
     return lambda harness: scenarios(harness.capabilities, required)
 
 
-def _delivers(harness: Harness, scenario: Scenario) -> None:
+def delivers(harness: Harness, scenario: Scenario) -> None:
+    """Require that a first call does what the oracle says.
+
+    Raises
+    ------
+    LawViolation
+        If anything differs.
+    """
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
 
@@ -34,43 +65,42 @@ def _delivers(harness: Harness, scenario: Scenario) -> None:
 @law("L1", given=lambda _: scenarios(()))
 def basic_launch(harness: Harness, scenario: Scenario) -> None:
     """A launch of contiguous tensors of static shape, scalars and integers receives exactly what the program says."""
-    _delivers(harness, scenario)
+    delivers(harness, scenario)
 
 
-@law("L2", given=_needing(Capability.DYNAMIC_SHAPES), requires=frozenset({Capability.DYNAMIC_SHAPES}))
+@law("L2", given=needing(Capability.DYNAMIC_SHAPES), requires=frozenset({Capability.DYNAMIC_SHAPES}))
 def dynamic_shapes(harness: Harness, scenario: Scenario) -> None:
     """Symbols take their values from the call's arguments alone, and every expression over them is exact."""
-    _delivers(harness, scenario)
+    delivers(harness, scenario)
 
 
-@law("L3", given=_needing(Capability.STRIDED_TENSORS), requires=frozenset({Capability.STRIDED_TENSORS}))
-def strided_tensors(harness: Harness, scenario: Scenario) -> None:
+_STRIDED = frozenset({Capability.STRIDED_TENSORS})
+
+
+def _misplaced(harness: Harness) -> SearchStrategy[Any]:
+    """Return programs with a good call each, and calls with tensors that lie otherwise."""
+    return programs(harness.capabilities, _STRIDED).flatmap(
+        lambda program: st.tuples(
+            st.builds(Scenario, st.just(program), calls(program)), mistakes_of_each_kind(program)
+        )
+    )
+
+
+@law("L3", given=_misplaced, requires=_STRIDED)
+def strided_tensors(harness: Harness, example: tuple[Scenario, tuple[Breakage, ...]]) -> None:
     """A tensor with named strides is taken as it lies in memory, and refused if it lies otherwise."""
-    _delivers(harness, scenario)
+    scenario, mistakes = example
+    with harness.loaded(scenario.program) as loaded:
+        check_call(harness, scenario, loaded)
+        for broken in mistakes:
+            if broken.kind == "stride":
+                check_call(harness, Scenario(scenario.program, broken.call), loaded, first=False)
 
 
-@law("L4", given=_needing(Capability.MULTI_LAUNCH), requires=frozenset({Capability.MULTI_LAUNCH}))
+@law("L4", given=needing(Capability.MULTI_LAUNCH), requires=frozenset({Capability.MULTI_LAUNCH}))
 def several_launches(harness: Harness, scenario: Scenario) -> None:
     """Launches happen in the program's order, each with its own parameters, the same kernel twice included."""
-    _delivers(harness, scenario)
-
-
-@law("L5", given=_needing(Capability.CLUSTER), requires=frozenset({Capability.CLUSTER}))
-def clusters(harness: Harness, scenario: Scenario) -> None:
-    """A launch has the cluster that the program names, a single block included, and no other launch has one."""
-    _delivers(harness, scenario)
-
-
-@law("L6", given=_needing(Capability.COOPERATIVE), requires=frozenset({Capability.COOPERATIVE}))
-def cooperative_launches(harness: Harness, scenario: Scenario) -> None:
-    """A launch is cooperative exactly if the program says so."""
-    _delivers(harness, scenario)
-
-
-@law("L7", given=_needing(Capability.PDL), requires=frozenset({Capability.PDL}))
-def dependent_launches(harness: Harness, scenario: Scenario) -> None:
-    """A launch carries the programmatic attribute exactly if the program says so, on the consumer."""
-    _delivers(harness, scenario)
+    delivers(harness, scenario)
 
 
 @law("L8", given=lambda harness: scenarios(harness.capabilities))
@@ -100,3 +130,40 @@ def empty_grids(harness: Harness, scenario: Scenario) -> None:
         got = [launch.kernel for launch in observed.launches]
         harness.require(got == want, f"launched {got}, expected {want}")
         harness.require(len(observed.encodes) == len(expected.maps), f"encoded {len(observed.encodes)} maps")
+
+
+@law("E2", given=needing(Capability.CONDITIONAL_LAUNCH), requires=frozenset({Capability.CONDITIONAL_LAUNCH}))
+def conditional_launches(harness: Harness, scenario: Scenario) -> None:
+    """A launch happens exactly if its condition is not 0; otherwise nothing of it is computed, checked or provided."""
+    delivers(harness, scenario)
+
+
+@st.composite
+def _skipped(draw: st.DrawFn) -> Scenario:
+    """Draw a launch whose numbers have no value in some calls, under a condition that may forbid it."""
+    m, n = (Symbol(name, min=-(2**63)) for name in "mn")
+    broken = draw(
+        st.sampled_from((n // m, (n * 2**32).cast("int8"), n * n * n * n, (n - n).cast("uint8") // m))
+    )
+    where = draw(st.sampled_from(("args", "grid", "block", "smem")))
+    launch = KernelLaunch(
+        "k",
+        (broken,) if where == "args" else (),
+        (broken if where == "grid" else _ONE, _ONE, _ONE),
+        (broken if where == "block" else _ONE, _ONE, _ONE),
+        dynamic_smem_bytes=broken if where == "smem" else Const(0),
+        when=draw(st.sampled_from((m, eq(m, 1), n % 2))),
+    )
+    params = tuple(ScalarParam(name, dtype("int64"), Symbol(name, min=-(2**63))) for name in "mn")
+    args = (draw(st.sampled_from((0, 1, 2))), draw(st.sampled_from((0, 1, 2, 10**6, 2**40, -3))))
+    return Scenario(KernelProgram("p", Signature(params), (CODE,), (launch,)), CallSpec(args=args, device=0))
+
+
+@law(
+    "E3",
+    given=lambda _: _skipped(),
+    requires=frozenset({Capability.CONDITIONAL_LAUNCH, Capability.DYNAMIC_SHAPES}),
+)
+def skipped_numbers(harness: Harness, scenario: Scenario) -> None:
+    """A number that has no value is an error only if its launch is not skipped."""
+    delivers(harness, scenario)

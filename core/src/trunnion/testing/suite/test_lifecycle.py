@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume
@@ -10,9 +11,10 @@ from hypothesis import strategies as st
 
 from trunnion.errors import LifecycleError
 from trunnion.sim.trace import LibraryLoaded, LibraryUnloaded
-from trunnion.testing.comparison import check_call
+from trunnion.testing.comparison import check_call, check_expected, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
+from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import Scenario, scenarios
 
@@ -80,3 +82,29 @@ def preloading(harness: Harness, scenario: Scenario) -> None:
         seen = harness.observed_launches()
         harness.require(not seen, f"preloading launched {seen}")
         check_call(harness, scenario, loaded)
+
+
+@law("C5", given=_any)
+def bound_calls(harness: Harness, scenario: Scenario) -> None:
+    """A bound call launches nothing by itself, then the same as a plain call each time; a wrong one is refused."""
+    with harness.loaded(scenario.program) as loaded:
+        args = harness.arguments(scenario.call.args)
+        facts = harness.facts(args, device=scenario.call.device)
+        expected = expect(scenario.program, facts)
+        kept: list[Any] = []
+
+        def bind() -> None:
+            kept.append(loaded.bind(args, device=scenario.call.device))
+
+        binding = observe(harness, bind)
+        harness.require(not binding.launches, "binding launched")
+        if isinstance(expected, Refused):
+            refused = binding if binding.error is not None else observe(harness, kept[0])
+            check_refused(harness, expected, refused)
+            return
+        harness.require(binding.error is None, f"a good call was refused: {binding.error!r}")
+        for _ in range(2):
+            observed = observe(harness, kept[0])
+            events = (*binding.allocations, *observed.events)
+            whole = replace(observed, events=events)
+            check_expected(harness, scenario.program, facts, (expected, whole), first=False)

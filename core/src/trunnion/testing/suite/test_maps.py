@@ -11,15 +11,18 @@ from trunnion.contract.spec import Capability
 from trunnion.errors import TensorMapError
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Symbol, as_expr
-from trunnion.model.launch import KernelLaunch
+from trunnion.model.launch import Argument, KernelLaunch
 from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
+from trunnion.model.workspace import Workspace
 from trunnion.testing.comparison import check_call, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
+from trunnion.testing.strategies.calls import row_major
 from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.suite.test_launches import delivers, needing
 
 if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
@@ -84,3 +87,102 @@ def broken_rules(harness: Harness, scenario: Scenario) -> None:
         error = observed.error
         harness.require(isinstance(error, TensorMapError), f"raised {type(error).__name__}")
         harness.require(getattr(error, "broken", ()), "the error names no rule")
+
+
+_IM2COL = frozenset({Capability.TMA_IM2COL})
+
+
+@law("T4", given=needing(Capability.TMA_IM2COL), requires=_IM2COL)
+def im2col_maps_arrive(harness: Harness, scenario: Scenario) -> None:
+    """A launch receives, for each im2col map, every field in the driver's order, unequal corners included."""
+    delivers(harness, scenario)
+
+
+@st.composite
+def _columns(draw: st.DrawFn) -> Scenario:
+    """Draw an im2col map whose box of pixels may be empty in this call, or whose extents may be 0."""
+    symbols = [Symbol(name, min=0) for name in ("n", "d", "h", "w")]
+    rank = draw(st.integers(3, 5))
+    extents: list[Symbol] = [symbols[0], *symbols[5 - rank + 1 :]]
+    tensor = TensorParam("a", dtype("float16"), (*extents, Const(16)))
+    lower = tuple(draw(st.integers(-4, 2)) for _ in extents[1:])
+    upper = tuple(draw(st.integers(-4, 3)) for _ in extents[1:])
+    tensor_map = tensor.im2col(
+        pixel_box_lower_corner=lower,
+        pixel_box_upper_corner=upper,
+        channels_per_pixel=draw(st.sampled_from((8, 16))),
+        pixels_per_column=draw(st.sampled_from((1, 32, 1024))),
+    )
+    launch = KernelLaunch("k", (tensor_map,), (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
+    shape = (*(draw(st.integers(0, 6)) if draw(st.integers(0, 5)) == 0 else 6 for _ in extents), 16)
+    spec = TensorSpec(dtype="float16", shape=shape, strides=row_major(shape))
+    return Scenario(KernelProgram("p", Signature((tensor,)), (CODE,), (launch,)), CallSpec(args=(spec,)))
+
+
+@law("T5", given=lambda _: _columns(), requires=_IM2COL | {Capability.DYNAMIC_SHAPES})
+def broken_im2col_rules(harness: Harness, scenario: Scenario) -> None:
+    """An im2col map that breaks a rule in this call, such as an empty box of pixels, is refused by the library."""
+    delivers(harness, scenario)
+
+
+@st.composite
+def _beyond(draw: st.DrawFn, *, dynamic: bool) -> Scenario:
+    """Draw a map of a shape, strides or offset of its own, that mostly just fits its tensor."""
+    rows = Symbol("rows", min=1) if dynamic else as_expr(4)
+    have = draw(st.integers(1, 6)) if dynamic else 4
+    tensor = TensorParam("a", dtype("float16"), (rows, Const(64)))
+    more = draw(st.sampled_from((0, 0, 1, -1)))
+    shape, strides, offset = draw(
+        st.sampled_from(
+            (
+                ((rows + more, Const(64)), (Const(64), _ONE), Const(0)),
+                ((rows, Const(32)), (Const(64), _ONE), Const(32 + 8 * more)),
+                ((rows * 2 + more, Const(32)), (Const(32), _ONE), Const(0)),
+                ((rows, Const(8)), (Const(64), _ONE), rows * 8 * more),
+            )
+        )
+    )
+    tensor_map = tensor.tiled((1, 8), shape=shape, strides=strides, element_offset=offset)
+    launch = KernelLaunch("k", (tensor_map,), (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
+    spec = TensorSpec(dtype="float16", shape=(have, 64), strides=(64, 1))
+    return Scenario(KernelProgram("p", Signature((tensor,)), (CODE,), (launch,)), CallSpec(args=(spec,)))
+
+
+@law(
+    "T6",
+    given=lambda harness: _beyond(dynamic=Capability.DYNAMIC_SHAPES in harness.capabilities),
+    requires=_TILED,
+)
+def maps_within_memory(harness: Harness, scenario: Scenario) -> None:
+    """A map with a shape, strides or an offset of its own is refused where it would reach beyond its tensor."""
+    delivers(harness, scenario)
+
+
+@st.composite
+def _over_workspace(draw: st.DrawFn) -> Scenario:
+    space = Workspace(
+        "w",
+        dtype("float32"),
+        (Const(draw(st.integers(1, 9))), Const(64)),
+        alignment=draw(st.sampled_from((1, 256, 4096))),
+    )
+    step = draw(st.sampled_from((0, 16, 32)))
+    one = space.tiled(
+        (1, 16), shape=(space.shape[0], Const(16)), strides=(Const(64), _ONE), element_offset=step
+    )
+    other = space.tiled((1, 32), swizzle="128B", dtype=draw(st.sampled_from((None, "TFLOAT32", "int32"))))
+    given: list[Argument] = [one, other, space]
+    args = draw(st.permutations(given))[: draw(st.integers(1, 3))]
+    launch = KernelLaunch("k", tuple(args), (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
+    return Scenario(
+        KernelProgram("p", Signature(), (CODE,), (launch,)),
+        CallSpec(args=(), device=draw(st.sampled_from((0, 1)))),
+    )
+
+
+@law("T7", given=lambda _: _over_workspace(), requires=_TILED | {Capability.WORKSPACE})
+def maps_over_workspaces(harness: Harness, scenario: Scenario) -> None:
+    """A map over a workspace points into this call's memory, in every call."""
+    with harness.loaded(scenario.program) as loaded:
+        check_call(harness, scenario, loaded)
+        check_call(harness, scenario, loaded, first=False)

@@ -71,7 +71,7 @@ def same_in_any_process(harness: Harness, program: KernelProgram) -> None:
         harness.require(done.stdout == here, f"another process, with hash seed {seed}, writes another source")
 
 
-@law("S3", given=_declared, tier="any", cost="pure")
+@law("S3", given=_declared, tier="any", cost="launcher")
 def names_are_literals(harness: Harness, program: KernelProgram) -> None:
     """A user's name appears only inside string literals: other names change nothing else."""
     source = harness.source(program)

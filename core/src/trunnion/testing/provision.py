@@ -1,0 +1,228 @@
+"""How the memory that a call provides compares with the oracle's word: outputs, workspaces, and what they hold."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from trunnion.model.params import TensorParam
+from trunnion.sim.trace import Allocated, Launched, MemorySet
+from trunnion.testing.delivery import is_number
+from trunnion.testing.expected import Address, TensorFacts
+from trunnion.testing.reference_arguments import bytes_per_element
+from trunnion.testing.rounding import SIZES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from trunnion.model.program import KernelProgram
+    from trunnion.sim.trace import Event
+    from trunnion.testing.expected import CallFacts, Expected, ExpectedOutput
+    from trunnion.testing.harness import Harness
+    from trunnion.testing.observed import Observed
+
+__all__ = ["compare_contents", "compare_workspaces", "input_addresses", "output_addresses"]
+
+
+def input_addresses(program: KernelProgram, facts: CallFacts) -> dict[Address, int]:
+    """Return the address of each input tensor that is there.
+
+    Parameters
+    ----------
+    program
+        What was called.
+    facts
+        With what.
+    """
+    return {
+        Address(param.name): given.address
+        for param, given in zip(program.signature.params, facts.args, strict=True)
+        if isinstance(param, TensorParam) and isinstance(given, TensorFacts)
+    }
+
+
+def output_addresses(harness: Harness, expected: Expected, observed: Observed) -> dict[Address, int]:
+    """Return where each output lies, as it was returned.
+
+    Raises
+    ------
+    LawViolation
+        If another number of outputs came back.
+    """
+    outputs = observed.outputs
+    harness.require(
+        len(outputs) == len(expected.outputs), f"{len(outputs)} outputs for {len(expected.outputs)}"
+    )
+    return {Address(want.name): got.data_ptr() for want, got in zip(expected.outputs, outputs, strict=True)}
+
+
+def _output_bytes(output: ExpectedOutput) -> int:
+    count = bytes_per_element(output.dtype)
+    for extent in output.shape:
+        count *= extent
+    return count
+
+
+# Workspaces -------------------------------------------------------------------------------------------------------
+
+
+def compare_workspaces(
+    harness: Harness,
+    expected: Expected,
+    facts: CallFacts,
+    observed: Observed,
+    where: Mapping[Address, int],
+) -> None:
+    """Require that each workspace lies in memory of this call that is nobody else's, and that no other was allocated.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    expected
+        The oracle's word.
+    facts
+        The call.
+    observed
+        What came of it.
+    where
+        The address of each tensor and workspace.
+
+    Raises
+    ------
+    LawViolation
+        If one is too small, not aligned, or shares memory; or if more was allocated than is needed.
+    """
+    real = [event for event in observed.allocations if event.nbytes]
+    wanted = [one for one in expected.workspaces if one.nbytes]
+    outputs = 0
+    if observed.given_out is None:
+        outputs = sum(1 for output in expected.outputs if _output_bytes(output))
+    harness.require(
+        len(real) <= outputs + len(wanted) and (wanted or len(real) == outputs),
+        f"{len(real)} allocations for {outputs} outputs and {len(wanted)} workspaces",
+    )
+    taken = list(_taken(expected, facts, where))
+    for one in wanted:
+        address = where.get(Address(one.name, 0, workspace=True))
+        if address is None:
+            harness.violation(f"workspace {one.name!a} is given to no launch")
+        harness.require(address % one.alignment == 0, f"workspace {one.name!a} lies at {address:#x}")
+        whole = [x for x in real if x.address <= address and address + one.nbytes <= x.address + x.nbytes]
+        harness.require(
+            whole, f"workspace {one.name!a} has no {one.nbytes} bytes of this call at {address:#x}"
+        )
+        harness.require(
+            all(x.device == expected.device for x in whole), f"workspace {one.name!a} lies on another device"
+        )
+        taken.append((f"workspace {one.name!a}", address, address + one.nbytes))
+    for one_range, other in itertools.combinations(taken, 2):
+        apart = one_range[2] <= other[1] or other[2] <= one_range[1]
+        harness.require(
+            apart or "workspace" not in one_range[0] + other[0], f"{one_range[0]} and {other[0]} share memory"
+        )
+
+
+def _taken(
+    expected: Expected, facts: CallFacts, where: Mapping[Address, int]
+) -> Iterator[tuple[str, int, int]]:
+    """Yield the ranges of a call's tensors."""
+    for index, given in enumerate(facts.args):
+        if isinstance(given, TensorFacts) and not given.is_empty:
+            yield (
+                f"argument {index}",
+                given.address,
+                given.address + (given.last + 1) * bytes_per_element(given.dtype),
+            )
+    for output in expected.outputs:
+        start = where[Address(output.name)]
+        yield f"output {output.name!a}", start, start + _output_bytes(output)
+
+
+# Contents ---------------------------------------------------------------------------------------------------------
+
+
+def compare_contents(
+    harness: Harness,
+    expected: Expected,
+    observed: Observed,
+    where: Mapping[Address, int],
+    stream: int | None = None,
+) -> None:
+    """Require that filled outputs and zeroed workspaces were set before the first launch, on its stream.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    expected
+        The oracle's word.
+    observed
+        What came of the call.
+    where
+        The address of each tensor and workspace.
+    stream
+        The handle of the stream that the call was given; None: the launches' own.
+
+    Raises
+    ------
+    LawViolation
+        If a byte differs, or memory was set twice, late, elsewhere or without need.
+    """
+    before = list(itertools.takewhile(lambda event: not isinstance(event, Launched), observed.events))
+    sets = [event for event in observed.events if isinstance(event, MemorySet)]
+    late = [event for event in sets if event not in before]
+    harness.require(not late, f"memory was set after a launch: {late}")
+    streams = {event.stream for event in observed.launches} | ({stream} if stream is not None else set())
+    for event in sets:
+        harness.require(
+            event.device == expected.device and (not streams or event.stream in streams),
+            f"memory was set on stream {event.stream:#x} of device {event.device}, the launches are on {streams}",
+        )
+    ranges = []
+    for output in expected.outputs:
+        start, nbytes = where[Address(output.name)], _output_bytes(output)
+        if output.fill is not None and nbytes:
+            data = _set_bytes(harness, before, (f"output {output.name!a}", start, nbytes))
+            size = SIZES[output.dtype]
+            good = is_number(output.fill, data[:size]) and data == data[:size] * (nbytes // size)
+            harness.require(good, f"output {output.name!a} holds {data[:64].hex()}, expected {output.fill!r}")
+            ranges.append((start, nbytes))
+    for one in expected.workspaces:
+        start = where.get(Address(one.name, 0, workspace=True), 0)
+        if one.zeroed and one.nbytes:
+            data = _set_bytes(harness, before, (f"workspace {one.name!a}", start, one.nbytes))
+            harness.require(not any(data), f"workspace {one.name!a} holds {data[:64].hex()}, expected zeros")
+            ranges.append((start, one.nbytes))
+    stray = [event for event in sets if event.count and not any(_within(event, each) for each in ranges)]
+    harness.require(not stray, f"memory was set that need not be: {stray}")
+
+
+def _rows(event: MemorySet) -> Iterator[tuple[int, bytes]]:
+    data = (event.value % (1 << 8 * event.itemsize)).to_bytes(event.itemsize, "little") * event.count
+    for row in range(event.rows):
+        yield event.address + row * event.pitch, data
+
+
+def _within(event: MemorySet, memory: tuple[int, int]) -> bool:
+    start, nbytes = memory
+    last = event.address + (event.rows - 1) * event.pitch + event.count * event.itemsize
+    return start <= event.address and last <= start + nbytes
+
+
+def _set_bytes(harness: Harness, events: Sequence[Event], memory: tuple[str, int, int]) -> bytes:
+    """Return what memory holds after it was set; every byte must have been, once it was allocated."""
+    what, start, nbytes = memory
+    data, known = bytearray(nbytes), bytearray(nbytes)
+    for event in events:
+        if isinstance(event, Allocated) and event.address <= start < event.address + event.nbytes:
+            known = bytearray(nbytes)
+        if not isinstance(event, MemorySet):
+            continue
+        for address, row in _rows(event):
+            first, last = max(address, start), min(address + len(row), start + nbytes)
+            if first < last:
+                data[first - start : last - start] = row[first - address : last - address]
+                known[first - start : last - start] = b"\1" * (last - first)
+    harness.require(all(known), f"{known.count(0)} of the {nbytes} bytes of {what} were not set")
+    return bytes(data)

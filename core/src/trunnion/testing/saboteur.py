@@ -1,0 +1,78 @@
+"""One planted mistake: what it changes between a program and the driver, and which laws must notice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from trunnion.testing.harness import Harness, Sabotage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trunnion.model.plan import Encode, LaunchPlan, PlannedLaunch
+    from trunnion.sim.trace import Event
+
+__all__ = ["Saboteur", "each_encode", "each_launch", "in_trace", "saboteur"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saboteur:
+    """One planted mistake."""
+
+    id: str
+    """A short name."""
+
+    sentence: str
+    """What it does."""
+
+    caught_by: tuple[str, ...]
+    """The laws that must catch it."""
+
+    stage: str
+    """``"plan"``, ``"emitter"``, ``"binding"``, ``"driver"`` or ``"lifecycle"``."""
+
+    sabotage: Sabotage
+    """The change itself."""
+
+    def apply(self, harness: Harness) -> Harness:
+        """Return the harness with the mistake planted."""
+        return replace(harness, sabotage=self.sabotage)
+
+
+def each_launch(change: Callable[[PlannedLaunch], PlannedLaunch]) -> Callable[[LaunchPlan], LaunchPlan]:
+    """Return the change of a plan that changes each of its launches."""
+    return lambda plan: replace(plan, launches=tuple(change(launch) for launch in plan.launches))
+
+
+def each_encode(change: Callable[[Encode], Encode]) -> Callable[[LaunchPlan], LaunchPlan]:
+    """Return the change of a plan that changes each of its tensor maps."""
+    return lambda plan: replace(plan, encodes=tuple(change(encode) for encode in plan.encodes))
+
+
+def in_trace(change: Callable[[Any], Any], kind: type) -> Callable[[tuple[Event, ...]], tuple[Event, ...]]:
+    """Return the change of a trace that changes each event of a kind, and drops those that become None."""
+
+    def changed(events: tuple[Event, ...]) -> tuple[Event, ...]:
+        found = (change(event) if isinstance(event, kind) else event for event in events)
+        return tuple(event for event in found if event is not None)
+
+    return changed
+
+
+def saboteur(*words: str, stage: str, **change: Any) -> Saboteur:
+    """Return a saboteur.
+
+    Parameters
+    ----------
+    *words
+        `Saboteur.id`, `Saboteur.sentence`, and the laws that must catch it.
+    stage
+        `Saboteur.stage`.
+    **change
+        The fields of `Sabotage`.
+    """
+    name, sentence, *laws = words
+    return Saboteur(
+        id=name, sentence=sentence, caught_by=tuple(laws), stage=stage, sabotage=Sabotage(**change)
+    )

@@ -1,0 +1,168 @@
+"""Random tensors and workspaces of a program, and windows over them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+
+from trunnion.model.capability import Capability
+from trunnion.model.expr import Const, Expr, Symbol, as_expr
+from trunnion.model.params import TensorParam
+from trunnion.model.window import AccessPolicyWindow
+from trunnion.model.workspace import Workspace
+from trunnion.testing.rounding import SIZES
+from trunnion.testing.strategies.expressions import extents
+from trunnion.testing.strategies.maps import draw_mapped_memory
+from trunnion.testing.strategies.numbers import numbers
+
+if TYPE_CHECKING:
+    from trunnion.model.memory import Memory
+    from trunnion.testing.strategies.draft import Draft
+
+__all__ = ["ELEMENT_TYPES", "draw_inputs", "draw_outputs", "draw_window", "draw_workspaces"]
+
+ELEMENT_TYPES = tuple(SIZES)
+"""The element types that are drawn for tensors."""
+
+_INT64_MAX = 2**63 - 1
+_MOST_STRIDE_SYMBOLS = 4
+
+
+def draw_inputs(draft: Draft) -> None:
+    """Draw the input tensors; the first of them shows every symbol of extents.
+
+    Parameters
+    ----------
+    draft
+        The program; it takes them.
+    """
+    draw = draft.draw
+    nullable = draft.wants(Capability.NULLABLE_TENSORS)
+    for count in range(draw(st.integers(0 if not draft.features else 1, 3))):
+        rank = draw(st.integers(0, 3))
+        shape = [draw(extents(draft.extent_symbols)) for _ in range(rank)]
+        if count == 0:
+            shape = [*draft.extent_symbols, *shape[: 3 - len(draft.extent_symbols)]]
+        strided = draft.wants(Capability.STRIDED_TENSORS) and (count == 0 or draw(st.booleans()))
+        strides = _draw_strides(draft, shape) if strided else None
+        access = draw(st.sampled_from(("read", "read_write", "write")))
+        null = nullable and draw(st.integers(0, 3)) == 0
+        draft.inputs.append(_tensor(draft, shape, strides=strides, access=access, nullable=null))
+    if nullable:
+        shape = [draw(extents(draft.extent_symbols)) for _ in range(draw(st.integers(0, 3)))]
+        draft.inputs.insert(draw(st.integers(0, 1)), _tensor(draft, shape, nullable=True))
+    for capability, taken in ((Capability.TMA_TILED, draft.mapped), (Capability.TMA_IM2COL, draft.images)):
+        if draft.wants(capability):
+            for _ in range(draw(st.integers(1, 2))):
+                tensor = draw_mapped_memory(draft, image=taken is draft.images, nullable=nullable)
+                taken.append(tensor)
+                draft.inputs.append(tensor)
+
+
+def _tensor(draft: Draft, shape: list[Expr], **fields: Any) -> TensorParam:
+    kind = draft.draw(st.sampled_from(ELEMENT_TYPES))
+    alignment = draft.draw(st.sampled_from((None, None, None, 16, 128)))
+    return TensorParam(draft.name(), kind, tuple(shape), alignment=alignment, **fields)  # type: ignore[arg-type]  # reads spellings
+
+
+def _draw_strides(draft: Draft, shape: list[Expr]) -> tuple[Expr, ...]:
+    """Draw strides: padded rows, another order of the dimensions, numbers, or symbols of their own."""
+    form = draft.draw(st.sampled_from(("padded", "reversed", "numbers", "symbols")))
+    if form == "numbers":
+        return tuple(as_expr(draft.draw(st.sampled_from((1, 0, 2, 7, 16)))) for _ in shape)
+    if (
+        form == "symbols"
+        and draft.wants(Capability.DYNAMIC_SHAPES)
+        and len(draft.free_symbols) + len(shape) <= _MOST_STRIDE_SYMBOLS
+    ):
+        own = [
+            Symbol(draft.name(), min=0, max=draft.draw(st.sampled_from((_INT64_MAX, 4096)))) for _ in shape
+        ]
+        draft.free_symbols += own
+        return tuple(own)
+    steps: list[Expr] = []
+    step = as_expr(1 if form == "reversed" else draft.draw(st.sampled_from((1, 2))))
+    for extent in shape if form == "reversed" else reversed(shape):
+        steps.append(step)
+        step = step * extent
+    return tuple(steps) if form == "reversed" else tuple(reversed(steps))
+
+
+def draw_outputs(draft: Draft) -> None:
+    """Draw the outputs.
+
+    Parameters
+    ----------
+    draft
+        The program; it takes them.
+    """
+    draw = draft.draw
+    filled = draft.wants(Capability.OUTPUT_FILL)
+    for count in range(draw(st.integers(int(filled), 2))):
+        rank = draw(st.integers(0, 3))
+        shape = [draw(extents(draft.extent_symbols)) for _ in range(rank)]
+        kind = draw(st.sampled_from(ELEMENT_TYPES))
+        fill = draw(numbers(kind)) if filled and (count == 0 or draw(st.booleans())) else None
+        draft.outputs.append(TensorParam(draft.name(), kind, tuple(shape), access="write", fill=fill))  # type: ignore[arg-type]  # reads spellings
+    if draft.wants(Capability.TMA_TILED) and draw(st.booleans()):
+        output = draw_mapped_memory(draft, output=True)
+        draft.mapped.append(output)
+        draft.outputs.append(output)
+
+
+def draw_workspaces(draft: Draft) -> None:
+    """Draw workspaces, some of which maps can read.
+
+    Parameters
+    ----------
+    draft
+        The program; it takes them.
+    """
+    draw = draft.draw
+    if not draft.wants(Capability.WORKSPACE):
+        return
+    for _ in range(draw(st.integers(1, 2))):
+        fields: dict[str, Any] = {
+            "alignment": draw(st.sampled_from((256, 256, 1, 16, 1024, 4096))),
+            "zeroed": draw(st.booleans()),
+        }
+        wanted = [one for one in (Capability.TMA_TILED, Capability.TMA_IM2COL) if draft.wants(one)]
+        mapped = draw(st.booleans())
+        if mapped and wanted:
+            taken = draft.mapped if draw(st.sampled_from(wanted)) is Capability.TMA_TILED else draft.images
+            like = draw_mapped_memory(draft, image=taken is draft.images)
+            workspace = Workspace(like.name, like.dtype, like.shape, **fields)
+            taken.append(workspace)
+        else:
+            shape = tuple(draw(extents(draft.extent_symbols)) for _ in range(draw(st.integers(0, 3))))
+            workspace = Workspace(draft.name(), draw(st.sampled_from(ELEMENT_TYPES)), shape, **fields)  # type: ignore[arg-type]  # reads spellings
+        draft.workspaces.append(workspace)
+
+
+def draw_window(draft: Draft) -> AccessPolicyWindow:
+    """Draw a window that mostly lies within its memory.
+
+    Parameters
+    ----------
+    draft
+        The program, which has memory.
+    """
+    draw = draft.draw
+    memory: Memory = draw(st.sampled_from(draft.memories))
+    form = draw(st.sampled_from(("whole", "whole", "tail", "named", "named")))
+    fields: dict[str, Any] = {}
+    if form == "tail":
+        fields["element_offset"] = draw(st.sampled_from((0, 1, 2)))
+    elif form == "named":
+        size = memory.dtype.itemsize
+        length: Expr = memory.shape[-1] * size if memory.shape else Const(size)
+        fields["nbytes"] = draw(st.sampled_from((length, Const(size))))
+    return AccessPolicyWindow(
+        memory,
+        hit_ratio=draw(st.sampled_from((1.0, 0.0, 0.5, 0.6))),
+        hit_property=draw(st.sampled_from(("persisting", "persisting", "streaming", "normal"))),  # type: ignore[arg-type]  # reads words
+        miss_property=draw(st.sampled_from(("streaming", "normal"))),  # type: ignore[arg-type]  # ditto
+        policy=draw(st.sampled_from(("launch", "launch", "stream"))),  # type: ignore[arg-type]  # ditto
+        **fields,
+    )

@@ -1,0 +1,130 @@
+"""Random numbers, addresses and bytes that fit a parameter."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+
+from trunnion.testing.arithmetic import integer_range
+from trunnion.testing.reference_numbers import encode_number
+from trunnion.testing.rounding import COMPLEX, FORMATS, OutOfRangeError
+
+if TYPE_CHECKING:
+    from trunnion.model.params import PointerParam, StructParam
+
+__all__ = ["BytesSpec", "Indexable", "fits", "numbers", "pointers", "structs"]
+
+_FLOATS = (
+    0.0, -0.0, 1.0, -1.5, 0.1, 1 / 3, 1.5, 2.0**-24, 2.0**-127, 2.0**-149, 1e-320, -1e-9, 1e-7, 240.0, 448.0, 463.9,
+    57344.0, 65504.0, 65519.999, 1.0 + 2.0**-11, 1.00390625, 1.005859375, 3.3895e38, math.inf, -math.inf, math.nan,
+)  # fmt: skip
+_LAST_ADDRESS = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Indexable:
+    """An integer of another class, as array libraries have them."""
+
+    value: int
+    """The integer."""
+
+    def __index__(self) -> int:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class BytesSpec:
+    """Bytes to be passed in a call."""
+
+    data: bytes
+    """The bytes."""
+
+    form: str = "bytes"
+    """The class that holds them: ``"bytes"``, ``"bytearray"``, ``"memoryview"`` or ``"structure"``."""
+
+    def make(self) -> object:
+        """Return the object to be passed."""
+        if self.form == "structure":
+            kind: Any = type(
+                "Struct", (ctypes.Structure,), {"_fields_": [("data", ctypes.c_ubyte * len(self.data))]}
+            )
+            return kind.from_buffer_copy(self.data)
+        return {"bytes": bytes, "bytearray": bytearray, "memoryview": memoryview}[self.form](self.data)
+
+
+def fits(kind: str, number: complex) -> bool:
+    """Whether a type can hold a number.
+
+    Parameters
+    ----------
+    kind
+        The type's name.
+    number
+        The number.
+    """
+    try:
+        encode_number(kind, number)
+    except (OutOfRangeError, OverflowError):
+        return False
+    return True
+
+
+def numbers(kind: str) -> st.SearchStrategy[complex]:
+    """Return a strategy of numbers that a type can hold: its edges, ties of rounding, and others.
+
+    Parameters
+    ----------
+    kind
+        The type's name.
+    """
+    if kind == "bool":
+        return st.booleans()
+    if kind in COMPLEX:
+        part = numbers(COMPLEX[kind])
+        return st.one_of(st.builds(lambda real, imag: complex(real.real, imag.real), part, part), part)
+    if kind in FORMATS:
+        wide = st.floats(-60000.0, 60000.0).filter(lambda number: fits(kind, number))
+        if not FORMATS[kind].signed:
+            wide = st.floats(2.0**-100, 2.0**100)
+        special = tuple(number for number in _FLOATS if fits(kind, number))
+        return st.one_of(st.sampled_from(special), st.sampled_from((1, 2, 3, 7)), wide)
+    low, high = integer_range(kind)
+    return st.one_of(st.sampled_from((low, high, 0)), st.integers(low, high))
+
+
+def pointers(param: PointerParam) -> st.SearchStrategy[object]:
+    """Return a strategy of addresses that fit a parameter.
+
+    Parameters
+    ----------
+    param
+        The parameter.
+    """
+    unit = param.alignment
+    numbers_ = st.one_of(
+        st.sampled_from((unit, (_LAST_ADDRESS // unit) * unit, -(-(1 << 63) // unit) * unit)),
+        st.integers(1, _LAST_ADDRESS // unit).map(lambda count: count * unit),
+    )
+    choices: list[st.SearchStrategy[object]] = [numbers_, numbers_, numbers_.map(Indexable)]
+    if param.nullable:
+        choices += [st.sampled_from((None, 0))]
+    return st.one_of(choices)
+
+
+def structs(param: StructParam) -> st.SearchStrategy[BytesSpec]:
+    """Return a strategy of bytes that fit a parameter.
+
+    Parameters
+    ----------
+    param
+        The parameter.
+    """
+    # A pattern of a few bytes: thousands of random ones would use up what hypothesis can draw.
+    data = st.binary(min_size=1, max_size=8).map(
+        lambda seed: (seed * (param.nbytes // len(seed) + 1))[: param.nbytes]
+    )
+    return st.builds(BytesSpec, data, st.sampled_from(("bytes", "bytearray", "memoryview", "structure")))

@@ -1,0 +1,149 @@
+"""Laws of launch attributes: one for each row of `trunnion.model.launch_attributes`, and what clusters demand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+
+from trunnion.contract.spec import Capability
+from trunnion.errors import ArgumentError
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const, Symbol
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import ScalarParam, Signature
+from trunnion.model.program import KernelProgram
+from trunnion.sim.abi import FunctionAttribute
+from trunnion.sim.trace import AttributeSet
+from trunnion.testing.comparison import check_call, symbols_of
+from trunnion.testing.laws import law
+from trunnion.testing.strategies import CallSpec, Scenario
+from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.suite.test_launches import delivers, needing
+
+if TYPE_CHECKING:
+    from trunnion.testing.harness import Harness
+
+__all__: list[str] = []
+
+_ONE = Const(1)
+_PORTABLE = 8
+
+
+@law("L5", given=needing(Capability.CLUSTER), requires=frozenset({Capability.CLUSTER}))
+def clusters(harness: Harness, scenario: Scenario) -> None:
+    """A launch has the cluster that the program names, a single block included, and no other launch has one."""
+    delivers(harness, scenario)
+
+
+@law("L6", given=needing(Capability.COOPERATIVE), requires=frozenset({Capability.COOPERATIVE}))
+def cooperative_launches(harness: Harness, scenario: Scenario) -> None:
+    """A launch is cooperative exactly if the program says so."""
+    delivers(harness, scenario)
+
+
+@law("L7", given=needing(Capability.PDL), requires=frozenset({Capability.PDL}))
+def dependent_launches(harness: Harness, scenario: Scenario) -> None:
+    """A launch carries the programmatic attribute exactly if the program says so, on the consumer."""
+    delivers(harness, scenario)
+
+
+@law("L9", given=needing(Capability.PRIORITY), requires=frozenset({Capability.PRIORITY}))
+def priorities(harness: Harness, scenario: Scenario) -> None:
+    """A launch has the priority that the program names, 0 included, and no other launch has one of its own."""
+    delivers(harness, scenario)
+
+
+@law("L10", given=needing(Capability.CARVEOUT), requires=frozenset({Capability.CARVEOUT}))
+def carveouts(harness: Harness, scenario: Scenario) -> None:
+    """A launch asks for the share of shared memory that the program names, -1 and 0 included, and no other asks."""
+    delivers(harness, scenario)
+
+
+@law(
+    "L11",
+    given=needing(Capability.CLUSTER, Capability.PREFERRED_CLUSTER),
+    requires=frozenset({Capability.CLUSTER, Capability.PREFERRED_CLUSTER}),
+)
+def preferred_clusters(harness: Harness, scenario: Scenario) -> None:
+    """A launch prefers the cluster that the program names beside its own, and no other launch prefers one."""
+    delivers(harness, scenario)
+
+
+@law("L12", given=needing(Capability.CLUSTER_SCHEDULING), requires=frozenset({Capability.CLUSTER_SCHEDULING}))
+def scheduling_policies(harness: Harness, scenario: Scenario) -> None:
+    """A launch has the scheduling policy that the program names, the default one included, and no other has one."""
+    delivers(harness, scenario)
+
+
+@law("L13", given=needing(Capability.MEM_SYNC_DOMAIN), requires=frozenset({Capability.MEM_SYNC_DOMAIN}))
+def memory_domains(harness: Harness, scenario: Scenario) -> None:
+    """A launch is in the memory domain that the program names, the default one included, and no other names one."""
+    delivers(harness, scenario)
+
+
+@st.composite
+def _wide(draw: st.DrawFn) -> Scenario:
+    """Draw two kernels with constant clusters, of which at most one is portable."""
+    shapes = ((16, 1, 1), (4, 4, 1), (3, 3, 1), (2, 2, 4), (8, 1, 1), (2, 2, 2), (1, 1, 1))
+    first, second = draw(st.sampled_from(shapes[:4])), draw(st.sampled_from(shapes))
+    launches = tuple(
+        KernelLaunch(
+            kernel, (Const(7),), (Const(2 * x), Const(y), Const(z)), (_ONE, _ONE, _ONE), cluster=(x, y, z)
+        )
+        for kernel, (x, y, z) in (("wide", first), ("other", second))
+    )
+    chosen = launches if draw(st.booleans()) else launches[:1]
+    return Scenario(KernelProgram("p", Signature(), (CODE,), chosen), CallSpec(args=(), device=0))
+
+
+@law(
+    "L14",
+    given=lambda _: _wide(),
+    requires=frozenset({Capability.CLUSTER, Capability.MULTI_LAUNCH}),
+)
+def wide_clusters(harness: Harness, scenario: Scenario) -> None:
+    """A kernel that is launched in clusters of more than eight blocks is allowed to be, once, and no other is."""
+    harness.simulator.clear_trace()
+    with harness.loaded(scenario.program) as loaded:
+        loaded.preload(0)
+        events = harness.sabotage.trace(harness.simulator.trace)
+        check_call(harness, scenario, loaded)
+    wide = FunctionAttribute.NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+    allowed = [x.kernel for x in events if isinstance(x, AttributeSet) and x.attribute == wide and x.value]
+    symbols = symbols_of(scenario.program)
+    wanted = {
+        symbols[launch.kernel]
+        for launch in scenario.program.launches
+        for x, y, z in [launch.cluster or (1, 1, 1)]
+        if x * y * z > _PORTABLE
+    }
+    harness.require(sorted(allowed) == sorted(wanted), f"allowed {allowed}, expected {sorted(wanted)}")
+
+
+@st.composite
+def _uneven(draw: st.DrawFn) -> Scenario:
+    """Draw a grid that a call decides, in clusters that it may be no multiple of."""
+    cluster = draw(st.sampled_from(((2, 1, 1), (1, 3, 1), (4, 1, 2), (1, 1, 1))))
+    symbols = [Symbol(name, min=0) for name in "xyz"]
+    params = tuple(ScalarParam(symbol.name, dtype("int32"), symbol) for symbol in symbols)
+    launch = KernelLaunch("k", tuple(symbols), tuple(symbols), (_ONE, _ONE, _ONE), cluster=cluster)  # type: ignore[arg-type]  # three symbols
+    grid = [draw(st.integers(0, 3)) * width + draw(st.sampled_from((0, 0, 0, 1))) for width in cluster]
+    return Scenario(
+        KernelProgram("p", Signature(params), (CODE,), (launch,)), CallSpec(args=tuple(grid), device=0)
+    )
+
+
+@law(
+    "A4",
+    given=lambda _: _uneven(),
+    requires=frozenset({Capability.CLUSTER, Capability.DYNAMIC_SHAPES}),
+)
+def whole_clusters(harness: Harness, scenario: Scenario) -> None:
+    """A grid that is no multiple of its cluster along each axis is an ArgumentError before the driver sees it."""
+    with harness.loaded(scenario.program) as loaded:
+        check_call(harness, scenario, loaded)
+        _, observed = harness.call(loaded, scenario.call)
+        harness.require(
+            observed.error is None or isinstance(observed.error, ArgumentError), f"raised {observed.error!r}"
+        )

@@ -1,0 +1,150 @@
+"""Laws of stream capture."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import assume
+
+from trunnion.contract.spec import Capability
+from trunnion.errors import CaptureError, DriverError, TrunnionError
+from trunnion.model.window import WindowPolicy
+from trunnion.sim.trace import Captured, Launched, MemorySet
+from trunnion.testing.comparison import check_expected
+from trunnion.testing.expected import Expected, Refused
+from trunnion.testing.laws import LawViolation, law
+from trunnion.testing.observed import Observed
+from trunnion.testing.reference import expect
+from trunnion.testing.strategies import Scenario, scenarios
+from trunnion.testing.suite.test_windows import windows_on_stream
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+    from trunnion.contract.adapter import LoadedProgram
+    from trunnion.sim.trace import Event
+    from trunnion.testing.expected import CallFacts
+    from trunnion.testing.harness import Harness
+
+__all__: list[str] = []
+
+_CAPTURE = frozenset({Capability.GRAPH_CAPTURE})
+
+
+def _capturable(harness: Harness) -> SearchStrategy[Any]:
+    """Return calls without a window of policy "stream", which waits for its kernel."""
+    return scenarios(harness.capabilities).filter(
+        lambda scenario: (
+            not any(
+                launch.window is not None and launch.window.policy is WindowPolicy.STREAM
+                for launch in scenario.program.launches
+            )
+        )
+    )
+
+
+class _Capture:
+    """A call that is made while its stream is captured, and the graph that it became."""
+
+    def __init__(self, harness: Harness, scenario: Scenario, loaded: LoadedProgram, device: int) -> None:
+        self.args = harness.arguments(scenario.call.args)
+        self.facts: CallFacts = harness.facts(self.args, device=scenario.call.device)
+        self.graph: Any = None
+        self.error: TrunnionError | None = None
+        result = None
+        simulator = harness.simulator
+        handle = simulator.new_stream(device)
+        simulator.clear_trace()
+        try:
+            with simulator.capture(handle, device) as self.graph:
+                try:
+                    result = simulator.call(
+                        loaded.call, self.args, stream=handle, device=scenario.call.device
+                    )
+                except TrunnionError as error:
+                    self.error = error
+        except DriverError as error:
+            raise LawViolation(harness.law_id, f"the capture is broken: {error}") from error
+        self.ran = [event for event in simulator.trace if isinstance(event, (Launched, MemorySet))]
+        events = harness.sabotage.trace(tuple(_captured(event) for event in simulator.trace))
+        self.observed = Observed(result=result, error=self.error, given_out=None, events=events)
+
+
+def _captured(event: Event) -> Event:
+    return event.event if isinstance(event, Captured) else event
+
+
+def _expected(harness: Harness, scenario: Scenario) -> Expected:
+    """Return what a call of a scenario comes to; other examples are passed over."""
+    args = harness.arguments(scenario.call.args)
+    told = expect(scenario.program, harness.facts(args, device=scenario.call.device))
+    assume(isinstance(told, Expected) and told.launches)
+    if isinstance(told, Refused):
+        raise TypeError("an example that was passed over goes on")
+    return told
+
+
+def _refuses_captures(harness: Harness, scenario: Scenario) -> None:
+    """A backend that does not declare capture raises CaptureError, and captures nothing."""
+    device = _expected(harness, scenario).device
+    with harness.loaded(scenario.program) as loaded:
+        harness.call(loaded, scenario.call)
+        capture = _Capture(harness, scenario, loaded, device)
+        harness.require(isinstance(capture.error, CaptureError), f"raised {capture.error!r}")
+        harness.require(not capture.observed.launches, "a refused call was captured")
+
+
+@law("G1", given=_capturable, requires=_CAPTURE, undeclared=_refuses_captures)
+def captured_calls(harness: Harness, scenario: Scenario) -> None:
+    """A call whose stream is captured becomes nodes that deliver what a plain call delivers, and runs nothing."""
+    device = _expected(harness, scenario).device
+    with harness.loaded(scenario.program) as loaded:
+        harness.call(loaded, scenario.call)
+        capture = _Capture(harness, scenario, loaded, device)
+        expected = expect(scenario.program, capture.facts)
+        assume(isinstance(expected, Expected))
+        if isinstance(expected, Refused):
+            return
+        harness.require(not capture.ran, f"{len(capture.ran)} events ran during the capture")
+        outcome = (expected, capture.observed)
+        check_expected(harness, scenario.program, capture.facts, outcome, first=False)
+        for _ in range(2):
+            harness.simulator.clear_trace()
+            capture.graph.launch()
+            ran = harness.sabotage.trace(harness.simulator.trace)
+            kept = tuple(
+                event for event in capture.observed.events if not isinstance(event, (Launched, MemorySet))
+            )
+            again = replace(capture.observed, events=(*kept, *ran))
+            check_expected(harness, scenario.program, capture.facts, (expected, again), first=False)
+
+
+@law("G2", given=_capturable, requires=_CAPTURE, undeclared=_refuses_captures)
+def unprepared_captures(harness: Harness, scenario: Scenario) -> None:
+    """A first call whose stream is captured is captured whole, or is a CaptureError that leaves the capture empty."""
+    device = _expected(harness, scenario).device
+    with harness.loaded(scenario.program) as loaded:
+        capture = _Capture(harness, scenario, loaded, device)
+        expected = expect(scenario.program, capture.facts)
+        assume(isinstance(expected, Expected))
+        if isinstance(expected, Expected) and capture.error is None:
+            check_expected(harness, scenario.program, capture.facts, (expected, capture.observed))
+            return
+        harness.require(isinstance(capture.error, CaptureError), f"raised {capture.error!r}")
+        harness.require(not capture.observed.launches, "a refused call was captured")
+        facts, observed = harness.call(loaded, scenario.call)
+        told = expect(scenario.program, facts)
+        if isinstance(told, Expected):
+            check_expected(harness, scenario.program, facts, (told, observed))
+
+
+@law(
+    "G3",
+    given=lambda _: windows_on_stream(),
+    requires=_CAPTURE | {Capability.ACCESS_POLICY_WINDOW, Capability.MULTI_LAUNCH},
+    undeclared=_refuses_captures,
+)
+def windows_that_wait(harness: Harness, scenario: Scenario) -> None:
+    """A call with a window of policy "stream", which waits for its kernel, is a CaptureError while it is captured."""
+    _refuses_captures(harness, scenario)

@@ -1,0 +1,176 @@
+"""Laws of memory that a call provides: filled outputs, and workspaces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from trunnion.contract.spec import Capability
+from trunnion.errors import ArgumentError
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const, Expr, Symbol
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import ScalarParam, Signature, TensorParam
+from trunnion.model.program import KernelProgram
+from trunnion.model.workspace import Workspace
+from trunnion.sim.trace import Allocated, MemorySet
+from trunnion.testing.comparison import check_call, check_expected
+from trunnion.testing.delivery import is_number
+from trunnion.testing.expected import Expected, Refused
+from trunnion.testing.laws import law
+from trunnion.testing.reference import expect
+from trunnion.testing.rounding import SIZES
+from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
+from trunnion.testing.strategies.calls import row_major
+from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.suite.test_launches import delivers, needing
+
+if TYPE_CHECKING:
+    from trunnion.testing.harness import Harness
+
+__all__: list[str] = []
+
+_ONE = Const(1)
+_ONES = (_ONE, _ONE, _ONE)
+_FILL = frozenset({Capability.OUTPUT_FILL})
+_WORKSPACE = frozenset({Capability.WORKSPACE})
+
+
+@law("O3", given=needing(Capability.OUTPUT_FILL), requires=_FILL)
+def filled_outputs(harness: Harness, scenario: Scenario) -> None:
+    """Every element of an output with a fill is that number before the first launch, under ``out=`` too."""
+    with harness.loaded(scenario.program) as loaded:
+        check_call(harness, scenario, loaded)
+        facts, observed = harness.call(loaded, CallSpec(args=scenario.call.args, device=scenario.call.device))
+        expected = expect(scenario.program, facts)
+        assume(isinstance(expected, Expected))
+        if isinstance(expected, Refused):
+            return
+        _check_filled(harness, expected, observed.outputs)
+        facts, observed = harness.call(loaded, harness.with_destinations(scenario.call, expected))
+        told = expect(scenario.program, facts)
+        if isinstance(
+            told, Expected
+        ):  # a map over an output may need an address that the caller's tensor lacks
+            check_expected(harness, scenario.program, facts, (told, observed), first=False)
+            _check_filled(harness, told, observed.outputs)
+
+
+def _check_filled(harness: Harness, expected: Expected, outputs: tuple[Any, ...]) -> None:
+    """Require that nothing but the fill is in an output, since no kernel of the suite writes."""
+    for want, got in zip(expected.outputs, outputs, strict=True):
+        data, size = harness.contents(got), SIZES[want.dtype]
+        if want.fill is not None and data:
+            good = is_number(want.fill, data[:size]) and data == data[:size] * (len(data) // size)
+            harness.require(good, f"output {want.name!a} holds {data[:64].hex()}, expected {want.fill!r}")
+
+
+@st.composite
+def _two_outputs(draw: st.DrawFn) -> Scenario:
+    """Draw destinations that overlap, or just do not."""
+    kinds = draw(st.lists(st.sampled_from(("float32", "uint8", "float64")), min_size=2, max_size=2))
+    counts = [draw(st.integers(0, 4)) for _ in kinds]
+    outputs = tuple(
+        TensorParam(f"o{index}", dtype(kind), (Const(count),), access="write")
+        for index, (kind, count) in enumerate(zip(kinds, counts, strict=True))
+    )
+    launch = KernelLaunch("k", outputs, _ONES, _ONES)
+    sizes = [SIZES[kind] for kind in kinds]
+    after = -(-counts[0] * sizes[0] // sizes[1])  # the first place behind the other one
+    starts = (0, max(after - draw(st.sampled_from((0, 0, 1, 2))), 0))
+    out = tuple(
+        TensorSpec(dtype=kind, shape=(count,), strides=row_major((count,)), offset=start, shared=True)
+        for kind, count, start in zip(kinds, counts, starts, strict=True)
+    )
+    program = KernelProgram("p", Signature((), outputs), (CODE,), (launch,))
+    return Scenario(program, CallSpec(args=(), out=out, device=0))
+
+
+@law("O4", given=lambda _: _two_outputs())
+def shared_destinations(harness: Harness, scenario: Scenario) -> None:
+    """Two destinations that share memory are refused, and two that only touch are not."""
+    with harness.loaded(scenario.program) as loaded:
+        check_call(harness, scenario, loaded)
+
+
+@law("W1", given=needing(Capability.WORKSPACE), requires=_WORKSPACE)
+def workspaces(harness: Harness, scenario: Scenario) -> None:
+    """A workspace is large enough, aligned, on the launch's device, and shares memory with nothing else of the call."""
+    delivers(harness, scenario)
+
+
+@st.composite
+def _conditional(draw: st.DrawFn, *, dynamic: bool, several: bool) -> Scenario:
+    """Draw workspaces of two sizes whose readers a call may skip."""
+    symbols: list[Expr] = [Symbol(name, min=-4) for name in "mn"] if dynamic else [Const(3), Const(1)]
+    spaces = [
+        Workspace(
+            f"w{index}",
+            dtype(draw(st.sampled_from(("uint8", "float32", "complex128")))),
+            (
+                symbols[1 - index] * draw(st.sampled_from((1, 5, 100))),
+                Const(draw(st.sampled_from((1, 3, 0)))),
+            ),
+            alignment=draw(st.sampled_from((1, 256, 512, 8192))),
+            zeroed=draw(st.integers(0, 2)) > 0,
+        )
+        for index in range(2)
+    ]
+    grids = [symbol * symbol if dynamic else symbol for symbol in symbols]
+    launches = [KernelLaunch("k", (spaces[0], spaces[0]), (grids[0], _ONE, _ONE), _ONES)]
+    if several:
+        launches.append(KernelLaunch("l", (spaces[1], spaces[0]), (grids[1], _ONE, _ONE), _ONES))
+    params = (
+        tuple(ScalarParam(name, dtype("int32"), Symbol(name, min=-4)) for name in "mn") if dynamic else ()
+    )
+    args = tuple(draw(st.sampled_from((2, 1, 0, 3, -1))) for _ in params)
+    program = KernelProgram("p", Signature(params), (CODE,), tuple(launches))
+    return Scenario(program, CallSpec(args=args, device=0))
+
+
+def _conditionals(harness: Harness) -> st.SearchStrategy[Scenario]:
+    return _conditional(
+        dynamic=Capability.DYNAMIC_SHAPES in harness.capabilities,
+        several=Capability.MULTI_LAUNCH in harness.capabilities,
+    )
+
+
+@law("W2", given=_conditionals, requires=_WORKSPACE)
+def zeroed_workspaces(harness: Harness, scenario: Scenario) -> None:
+    """A zeroed workspace holds zeros when the first launch starts, in every call anew, and no other is written to."""
+    with harness.loaded(scenario.program) as loaded:
+        check_call(harness, scenario, loaded)
+        check_call(harness, scenario, loaded, first=False)
+
+
+@law("W3", given=_conditionals, requires=_WORKSPACE)
+def unread_workspaces(harness: Harness, scenario: Scenario) -> None:
+    """A workspace that only skipped launches read is neither allocated nor zeroed; of a read one all extents count."""
+    with harness.loaded(scenario.program) as loaded:
+        facts, observed = harness.call(loaded, scenario.call)
+        expected = expect(scenario.program, facts)
+        if isinstance(expected, Refused):
+            harness.require(
+                isinstance(observed.error, (ArgumentError, *_errors(expected))), repr(observed.error)
+            )
+            harness.require(not observed.allocations, "a refused call allocated")
+            return
+        wanted = sum(1 for one in expected.workspaces if one.nbytes)
+        zeroed = sum(1 for one in expected.workspaces if one.nbytes and one.zeroed)
+        real = [event for event in observed.events if isinstance(event, Allocated) and event.nbytes]
+        sets = [event for event in observed.events if isinstance(event, MemorySet) and event.count]
+        harness.require(observed.error is None, f"raised {observed.error!r}")
+        harness.require(
+            bool(real) == bool(wanted) and len(real) <= wanted,
+            f"{len(real)} allocations for {wanted} workspaces",
+        )
+        harness.require(
+            bool(sets) == bool(zeroed) and len({event.address for event in sets}) <= zeroed,
+            f"{len(sets)} fills for {zeroed} zeroed workspaces",
+        )
+
+
+def _errors(refused: Refused) -> tuple[type[Exception], ...]:
+    return tuple(kind for problem in refused.problems for kind in problem.errors)

@@ -1,0 +1,158 @@
+"""Laws of what a caller passes beside tensors: numbers of every type, addresses, bytes, and tensors left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+
+from trunnion.contract.spec import Capability
+from trunnion.errors import ArgumentError, UnboundSymbolError
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const, Expr, Symbol
+from trunnion.model.launch import Argument, KernelLaunch
+from trunnion.model.params import Param, ScalarParam, Signature, TensorParam
+from trunnion.model.program import KernelProgram
+from trunnion.testing.comparison import check_call, check_refused
+from trunnion.testing.expected import Refused
+from trunnion.testing.laws import law
+from trunnion.testing.reference import expect
+from trunnion.testing.rounding import SIZES
+from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, numbers
+from trunnion.testing.strategies.calls import row_major
+from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.suite.test_launches import delivers, needing
+
+if TYPE_CHECKING:
+    from trunnion.testing.harness import Harness
+
+__all__: list[str] = []
+
+_ONE = Const(1)
+_KINDS = tuple(SIZES)
+
+
+@st.composite
+def _numbers(draw: st.DrawFn) -> Scenario:
+    """Draw a number of every type that travels by value, in any order."""
+    kinds = draw(st.permutations(_KINDS))
+    params = tuple(ScalarParam(f"s{index}", dtype(kind)) for index, kind in enumerate(kinds))
+    launch = KernelLaunch("k", params, (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
+    args = tuple(draw(numbers(kind)) for kind in kinds)
+    return Scenario(KernelProgram("p", Signature(params), (CODE,), (launch,)), CallSpec(args=args, device=0))
+
+
+@law("V1", given=lambda _: _numbers())
+def every_type(harness: Harness, scenario: Scenario) -> None:
+    """A number arrives in its own type, rounded once to nearest even; infinities and NaN too."""
+    delivers(harness, scenario)
+
+
+@law("V2", given=needing(Capability.POINTER_PARAMS), requires=frozenset({Capability.POINTER_PARAMS}))
+def addresses(harness: Harness, scenario: Scenario) -> None:
+    """An address arrives as it was passed, and None as a null pointer; nothing is read at it."""
+    delivers(harness, scenario)
+
+
+@law("V3", given=needing(Capability.STRUCT_PARAMS), requires=frozenset({Capability.STRUCT_PARAMS}))
+def structs(harness: Harness, scenario: Scenario) -> None:
+    """A struct arrives byte by byte, whatever object of the buffer protocol holds it."""
+    delivers(harness, scenario)
+
+
+_NULLABLE = frozenset({Capability.NULLABLE_TENSORS})
+
+
+@law("V4", given=needing(Capability.NULLABLE_TENSORS), requires=_NULLABLE)
+def absent_tensors(harness: Harness, scenario: Scenario) -> None:
+    """A tensor that is left out arrives as a null pointer, and nothing of it is checked; without None all of it is."""
+    delivers(harness, scenario)
+
+
+@st.composite
+def _several_places(draw: st.DrawFn) -> Scenario:
+    """Draw symbols that stand in several tensors, some of which are left out."""
+    symbols = [Symbol(name, min=draw(st.sampled_from((0, 1)))) for name in "mn"]
+    values = {"m": draw(st.integers(1, 5)), "n": draw(st.integers(1, 5))}
+    params: list[Param] = []
+    args: list[object] = []
+    for index in range(draw(st.integers(1, 4))):
+        shape = tuple(
+            draw(st.sampled_from((*symbols, symbols[0] + 1))) for _ in range(draw(st.integers(1, 2)))
+        )
+        nullable = draw(st.integers(0, 4)) > 0
+        strides: tuple[Expr, ...] | None = None
+        if len(shape) > 1 and draw(st.booleans()):
+            strides = (shape[1], _ONE)
+        params.append(TensorParam(f"t{index}", dtype("float32"), shape, strides=strides, nullable=nullable))
+        extents = tuple(values[one.name] if isinstance(one, Symbol) else values["m"] + 1 for one in shape)
+        if draw(st.integers(0, 7)) == 0:
+            extents = (extents[0] + 1, *extents[1:])
+        absent = nullable and draw(st.booleans())
+        args.append(
+            None if absent else TensorSpec(dtype="float32", shape=extents, strides=row_major(extents))
+        )
+    # A program whose symbols nothing binds is refused when it is planned: here something always might.
+    bare = TensorParam("last", dtype("float32"), tuple(symbols), nullable=True)
+    params.append(bare)
+    shown = (values["m"], values["n"])
+    there = TensorSpec(dtype="float32", shape=shown, strides=row_major(shown))
+    args.append(there if draw(st.integers(0, 2)) == 0 else None)
+    if draw(st.booleans()):
+        params.append(ScalarParam("s", dtype("int16"), symbols[1]))
+        args.append(values["n"])
+    launch = KernelLaunch("k", (*symbols, bare), (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
+    return Scenario(
+        KernelProgram("p", Signature(tuple(params)), (CODE,), (launch,)),
+        CallSpec(args=tuple(args), device=draw(st.sampled_from((None, 0)))),
+    )
+
+
+@law(
+    "V5",
+    given=lambda _: _several_places(),
+    requires=_NULLABLE | {Capability.DYNAMIC_SHAPES, Capability.STRIDED_TENSORS},
+)
+def candidates(harness: Harness, scenario: Scenario) -> None:
+    """A symbol is bound by the first place that is there; if none is, UnboundSymbolError lists the places."""
+    with harness.loaded(scenario.program) as loaded:
+        check_call(harness, scenario, loaded)
+        _, observed = harness.call(loaded, scenario.call)
+        if isinstance(observed.error, UnboundSymbolError):
+            harness.require(observed.error.candidates, f"{observed.error} lists no place")
+
+
+@st.composite
+def _map_over_none(draw: st.DrawFn) -> Scenario:
+    """Draw maps over a tensor that is left out, read by launches of which a call may skip all."""
+    rows = draw(st.integers(1, 9))
+    tensor = TensorParam("a", dtype("float16"), (Const(rows), Const(64)), nullable=True)
+    given: tuple[tuple[str, Argument], ...] = (("m", tensor.tiled((1, 64))), ("n", tensor))
+    launches = tuple(
+        KernelLaunch(f"k{name}", (argument,), (Symbol(name, min=0), _ONE, _ONE), (_ONE, _ONE, _ONE))
+        for name, argument in given
+    )
+    params: tuple[Param, ...] = (
+        tensor,
+        *(ScalarParam(name, dtype("int32"), Symbol(name, min=0)) for name in "mn"),
+    )
+    there = TensorSpec(dtype="float16", shape=(rows, 64), strides=(64, 1))
+    args = (draw(st.sampled_from((None, None, there))), *(draw(st.integers(0, 1)) for _ in "mn"))
+    return Scenario(KernelProgram("p", Signature(params), (CODE,), launches), CallSpec(args=args, device=0))
+
+
+@law(
+    "V6",
+    given=lambda _: _map_over_none(),
+    requires=_NULLABLE | {Capability.TMA_TILED, Capability.DYNAMIC_SHAPES, Capability.MULTI_LAUNCH},
+)
+def maps_of_absent_tensors(harness: Harness, scenario: Scenario) -> None:
+    """A map over a tensor that is left out is an ArgumentError that names it, unless all its launches are skipped."""
+    with harness.loaded(scenario.program) as loaded:
+        facts, observed = harness.call(loaded, scenario.call)
+        expected = expect(scenario.program, facts)
+        if isinstance(expected, Refused):
+            check_refused(harness, expected, observed)
+            harness.require(isinstance(observed.error, ArgumentError), f"raised {observed.error!r}")
+        else:
+            check_call(harness, scenario, loaded, first=False)

@@ -1,0 +1,161 @@
+"""Laws of access-policy windows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from trunnion.contract.spec import Capability
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const, Symbol, as_expr
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import Signature, TensorParam
+from trunnion.model.program import KernelProgram
+from trunnion.model.workspace import Workspace
+from trunnion.sim.trace import (
+    Launched,
+    LimitSet,
+    PersistingLinesReset,
+    StreamAttributeSet,
+    Synchronized,
+)
+from trunnion.testing.comparison import check_call
+from trunnion.testing.expected import Refused
+from trunnion.testing.laws import law
+from trunnion.testing.reference import expect
+from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
+from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.suite.test_launches import delivers, needing
+
+if TYPE_CHECKING:
+    from trunnion.sim.trace import Event
+    from trunnion.testing.harness import Harness
+
+__all__ = ["windows_on_stream"]
+
+_ONE = Const(1)
+_ONES = (_ONE, _ONE, _ONE)
+_WINDOW = frozenset({Capability.ACCESS_POLICY_WINDOW})
+
+
+@law("P1", given=needing(Capability.ACCESS_POLICY_WINDOW), requires=_WINDOW)
+def windows(harness: Harness, scenario: Scenario) -> None:
+    """A window covers the bytes that the program names, with its ratio and properties, for its launch and no other."""
+    delivers(harness, scenario)
+
+
+def _windowed(tensor: Any, window: Any, count: int = 1) -> KernelProgram:
+    plain = KernelLaunch("k", (tensor,), _ONES, _ONES)
+    launch = KernelLaunch("k", (tensor,), _ONES, _ONES, window=window)
+    launches = (launch,) if count == 1 else (plain, launch, plain)
+    params = (tensor,) if isinstance(tensor, TensorParam) else ()
+    return KernelProgram("p", Signature(params), (CODE,), launches)
+
+
+@st.composite
+def _ranges(draw: st.DrawFn, *, dynamic: bool) -> Scenario:
+    """Draw a window at the edges of its tensor, strided ones too."""
+    count = draw(st.integers(1, 9))
+    extent = Symbol("n", min=0) if dynamic else as_expr(count)
+    tensor = TensorParam("a", dtype("float32"), (extent,))
+    start = draw(st.sampled_from((0, 1, count - 1, count, count + 1)))
+    nbytes = draw(st.sampled_from((None, None, 4, 4 * count, 4 * (count - start), 4 * count + 1)))
+    fields: dict[str, Any] = {"element_offset": start, "policy": draw(st.sampled_from(("launch", "stream")))}
+    if nbytes is not None and nbytes >= 0:
+        fields["nbytes"] = nbytes
+    spec = TensorSpec(dtype="float32", shape=(count,), strides=(1,), offset=draw(st.integers(0, 2)))
+    return Scenario(_windowed(tensor, tensor.window(**fields)), CallSpec(args=(spec,)))
+
+
+@law(
+    "P2",
+    given=lambda harness: _ranges(dynamic=Capability.DYNAMIC_SHAPES in harness.capabilities),
+    requires=_WINDOW,
+)
+def windows_within_memory(harness: Harness, scenario: Scenario) -> None:
+    """A window without a length reaches to the end of its memory, and one that would reach beyond is refused."""
+    delivers(harness, scenario)
+
+
+@st.composite
+def _long(draw: st.DrawFn) -> Scenario:
+    """Draw a window over more than the device allows, with and without a length of its own."""
+    mebibytes = draw(st.sampled_from((100, 129, 200)))
+    space = Workspace("w", dtype("uint8"), (Const(mebibytes << 20),))
+    named = draw(st.sampled_from((None, None, mebibytes << 20, 1 << 20)))
+    fields: dict[str, Any] = {} if named is None else {"nbytes": named}
+    return Scenario(_windowed(space, space.window(**fields)), CallSpec(args=(), device=0))
+
+
+@law("P3", given=lambda _: _long(), requires=_WINDOW | {Capability.WORKSPACE}, cost="toolchain")
+def longest_windows(harness: Harness, scenario: Scenario) -> None:
+    """A window without a length is at most what the device allows; a longer one that is named is refused."""
+    delivers(harness, scenario)
+
+
+@st.composite
+def windows_on_stream(draw: st.DrawFn) -> Scenario:
+    """Draw a window that the stream holds for the middle one of three launches."""
+    count = draw(st.integers(1, 5000))
+    tensor = TensorParam("a", dtype("float32"), (Const(count),))
+    window = tensor.window(
+        policy="stream",
+        hit_ratio=draw(st.sampled_from((1.0, 0.5))),
+        hit_property=draw(st.sampled_from(("persisting", "persisting", "streaming"))),
+    )
+    device = draw(st.sampled_from((0, 1)))
+    spec = TensorSpec(dtype="float32", shape=(count,), strides=(1,), device=device)
+    return Scenario(_windowed(tensor, window, 3), CallSpec(args=(spec,)))
+
+
+@law("P4", given=lambda _: windows_on_stream(), requires=_WINDOW | {Capability.MULTI_LAUNCH})
+def stream_windows(harness: Harness, scenario: Scenario) -> None:
+    """Under policy "stream" the window is set before its launch and gone after it, its lines and the limit too."""
+    with harness.loaded(scenario.program) as loaded:
+        check_call(harness, scenario, loaded)
+        facts, observed = harness.call(loaded, scenario.call)
+        expected = expect(scenario.program, facts)
+        assume(not isinstance(expected, Refused))
+        kinds = (LimitSet, StreamAttributeSet, Launched, Synchronized, PersistingLinesReset)
+        events = [event for event in observed.events if isinstance(event, kinds)]
+        launched = [index for index, event in enumerate(events) if isinstance(event, Launched)]
+        harness.require(len(launched) == 3, f"{len(launched)} launches")  # noqa: PLR2004 - as many as the program has
+        before, after = events[launched[0] + 1 : launched[1]], events[launched[1] + 1 : launched[2]]
+        harness.require(
+            not events[: launched[0]] and not events[launched[2] + 1 :], "more than the window was set"
+        )
+        _check_set(harness, before)
+        _check_cleared(harness, before, after)
+
+
+def _window_of(event: Event) -> int:
+    """Return the length of the window that a stream was given."""
+    value = getattr(event, "value", None)
+    return int(getattr(value, "nbytes", -1))
+
+
+def _check_set(harness: Harness, before: list[Any]) -> None:
+    """Require that the limit was raised, if at all, and then the stream's window was set."""
+    harness.require(before and isinstance(before[-1], StreamAttributeSet), f"before the launch: {before}")
+    harness.require(_window_of(before[-1]) > 0, f"before the launch: {before}")
+    limits = before[:-1]
+    harness.require(
+        len(limits) <= 1 and all(isinstance(event, LimitSet) for event in limits),
+        f"before the launch: {before}",
+    )
+
+
+def _check_cleared(harness: Harness, before: list[Any], after: list[Any]) -> None:
+    """Require that the window was taken back, the kernel waited for, the lines reset and the limit restored."""
+    kinds = [type(event) for event in after if not isinstance(event, LimitSet)]
+    wanted = [StreamAttributeSet, Synchronized, PersistingLinesReset]
+    harness.require(kinds == wanted, f"after the launch: {after}")
+    harness.require(_window_of(after[0]) == 0, f"after the launch: {after}")
+    set_limits = [event.value for event in before if isinstance(event, LimitSet)]
+    restored = [event for event in after if isinstance(event, LimitSet)]
+    harness.require(len(restored) == len(set_limits), f"limits {set_limits} and then {restored}")
+    harness.require(
+        not restored or isinstance(after[-1], LimitSet), f"the limit was restored too soon: {after}"
+    )

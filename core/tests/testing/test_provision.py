@@ -1,0 +1,90 @@
+"""What was set in memory, from events that were written by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from trunnion.sim.launch_attributes import LaunchAttributes
+from trunnion.sim.trace import Allocated, Launched, MemorySet
+from trunnion.testing.expected import (
+    Address,
+    CallFacts,
+    Expected,
+    ExpectedOutput,
+    ExpectedWorkspace,
+    TensorFacts,
+)
+from trunnion.testing.harness import Harness
+from trunnion.testing.laws import LawViolation
+from trunnion.testing.observed import Observed
+from trunnion.testing.provision import compare_contents, compare_workspaces
+
+HARNESS = Harness(spec=None, simulator=None, law_id="X1")  # type: ignore[arg-type]  # it only raises
+SPACE = ExpectedWorkspace(name="w", nbytes=16, alignment=256, zeroed=True)
+OUTPUT = ExpectedOutput("o", "complex64", (2,), fill=b"\0\0\x80\x3f\0\0\0\x40")
+EXPECTED = Expected(launches=(), outputs=(OUTPUT,), device=0, workspaces=(SPACE,))
+WHERE = {Address("w", 0, workspace=True): 0x2000, Address("o"): 0x1000}
+ALLOCATIONS = (Allocated(0x1000, 16, 0, 5), Allocated(0x2000, 16, 0, 5))
+SETS = (
+    MemorySet(0x1000, 0x3F800000, 4, 1, 0, 5, rows=2, pitch=8),
+    MemorySet(0x1004, 0x40000000, 4, 1, 0, 5, rows=2, pitch=8),
+    MemorySet(0x2000, 0, 1, 16, 0, 5),
+)
+
+
+def launched(stream=5):
+    shape = {"grid": (1, 1, 1), "block": (1, 1, 1), "cluster": None, "dynamic_smem_bytes": 0}
+    return Launched(
+        kernel="k", library=1, device=0, stream=stream, parameters=(), attributes=LaunchAttributes(), **shape
+    )
+
+
+def observed(*events):
+    return Observed(result=None, error=None, given_out=None, events=events)
+
+
+def test_what_is_right():
+    good = observed(*ALLOCATIONS, *SETS, launched())
+    compare_contents(HARNESS, EXPECTED, good, WHERE)
+    compare_workspaces(HARNESS, EXPECTED, CallFacts(args=()), good, WHERE)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (*ALLOCATIONS, *SETS[:2], launched(), SETS[2]),
+        (*ALLOCATIONS, *SETS[:2], launched()),
+        (*ALLOCATIONS, *SETS, launched(6)),
+        (*SETS, *ALLOCATIONS, launched()),
+        (*ALLOCATIONS, SETS[0], SETS[2], launched()),
+        (*ALLOCATIONS, *SETS[1:], MemorySet(0x1000, 1, 4, 1, 0, 5, rows=2, pitch=8), launched()),
+        (*ALLOCATIONS, *SETS, MemorySet(0x3000, 0, 1, 4, 0, 5), launched()),
+        (*ALLOCATIONS, *SETS[:2], MemorySet(0x2000, 0, 1, 15, 0, 5), launched()),
+    ],
+    ids=["late", "missing", "other stream", "before it is there", "half", "other value", "stray", "short"],
+)
+def test_what_is_set_wrongly(events):
+    with pytest.raises(LawViolation, match="X1"):
+        compare_contents(HARNESS, EXPECTED, observed(*events), WHERE)
+
+
+INPUT = TensorFacts(dtype="uint8", shape=(32,), strides=(1,), address=0x1FF8, device=0)
+
+
+@pytest.mark.parametrize(
+    ("allocations", "facts", "at"),
+    [
+        ((ALLOCATIONS[0], Allocated(0x2000, 15, 0, 5)), (), 0x2000),
+        (ALLOCATIONS[:1], (), 0x2000),
+        ((*ALLOCATIONS, Allocated(0x9000, 1, 0, 5)), (), 0x2000),
+        ((ALLOCATIONS[0], Allocated(0x2000, 16, 1, 5)), (), 0x2000),
+        ((ALLOCATIONS[0], Allocated(0x2000, 64, 0, 5)), (), 0x2010),
+        (ALLOCATIONS, (INPUT,), 0x2000),
+        ((Allocated(0x1000, 1024, 0, 5),), (), 0x1000),
+    ],
+    ids=["small", "none", "too many", "other device", "not aligned", "over an input", "over an output"],
+)
+def test_where_a_workspace_lies_wrongly(allocations, facts, at):
+    where = {**WHERE, Address("w", 0, workspace=True): at}
+    with pytest.raises(LawViolation, match="X1"):
+        compare_workspaces(HARNESS, EXPECTED, CallFacts(args=facts), observed(*allocations), where)
