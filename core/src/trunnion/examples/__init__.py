@@ -9,7 +9,21 @@ from trunnion.examples.example import Example
 
 __all__ = ["EXAMPLES", "Example", "load"]
 
-EXAMPLES: tuple[str, ...] = ("vector_add", "hopper_gemm")
+EXAMPLES: tuple[str, ...] = (
+    "vector_add",
+    "affine",
+    "histogram",
+    "pdl_pair",
+    "split_k",
+    "grid_sync",
+    "cluster_norm",
+    "cluster_norm_16",
+    "segment_sum",
+    "two_boxes",
+    "hopper_gemm",
+    "im2col_conv",
+    "linked",
+)
 """The names of all examples, the simplest first."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from trunnion.examples.example import Example, device_code
@@ -46,10 +47,12 @@ def _program() -> KernelProgram:
     return p.build()
 
 
-def _inputs(generator: torch.Generator, device: str) -> tuple[torch.Tensor, ...]:
+def _inputs(
+    generator: torch.Generator, device: str, *, shape: tuple[int, int, int] = _SHAPE
+) -> tuple[torch.Tensor, ...]:
     import torch  # noqa: PLC0415 - describing a program must not import torch
 
-    m, n, k = _SHAPE
+    m, n, k = shape
     return tuple(torch.randn(rows, k, generator=generator).half().to(device) for rows in (m, n))
 
 
@@ -79,6 +82,7 @@ EXAMPLE = Example(
     summary="C = A B^T, fp16 in, fp32 out, fed by tensor maps",
     program=_program(),
     inputs=_inputs,
+    edges=tuple(partial(_inputs, shape=shape) for shape in ((1, 1, 8), (300, 1, 72), (129, 127, 584))),
     reference=_reference,
     bodies={f"hopper_gemm<{_STAGES}>": _body},
     tolerance=1e-5,

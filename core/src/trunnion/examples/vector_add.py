@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from trunnion.examples.example import Example, device_code
@@ -29,10 +30,10 @@ def _program() -> KernelProgram:
     return p.build()
 
 
-def _inputs(generator: torch.Generator, device: str) -> tuple[torch.Tensor, ...]:
+def _inputs(generator: torch.Generator, device: str, *, length: int = _LENGTH) -> tuple[torch.Tensor, ...]:
     import torch  # noqa: PLC0415 - describing a program must not import torch
 
-    return tuple(torch.randn(_LENGTH, generator=generator).to(device) for _ in range(2))
+    return tuple(torch.randn(length, generator=generator).to(device) for _ in range(2))
 
 
 def _reference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -51,6 +52,7 @@ EXAMPLE = Example(
     summary="c = a + b, of any length",
     program=_program(),
     inputs=_inputs,
+    edges=tuple(partial(_inputs, length=length) for length in (0, 1, 255, 257)),
     reference=_reference,
     bodies={"vector_add": _body},
     tolerance=0.0,
