@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def _raising(error: Exception) -> Callable[[], object]:
+def _raising(error: BaseException) -> Callable[[], object]:
     def default_registry() -> object:
         raise error
 
@@ -47,3 +48,41 @@ def test_any_other_exception_is_not_dressed_up(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(trunnion, "default_registry", _raising(ZeroDivisionError()), raising=False)
     with pytest.raises(ZeroDivisionError):
         run(["backends"])
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "status"),
+    [(SystemExit(7), "SystemExit", 1), (KeyboardInterrupt(), "KeyboardInterrupt", 130)],
+)
+def test_what_ends_a_process_is_a_document_too(
+    error: BaseException,
+    kind: str,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(trunnion, "default_registry", _raising(error), raising=False)
+    assert run(["backends", "--json"]) == status
+    assert json.loads(capfd.readouterr().out)["error"]["type"] == kind
+    assert run(["backends"]) == status
+
+
+def test_a_traceback_moves_no_cursor(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(trunnion, "default_registry", _raising(ProgramError("\x1b[2J")), raising=False)
+    assert run(["--traceback", "backends"]) == 1
+    said = capsys.readouterr().err
+    assert "\x1b" not in said
+    assert "\\x1b[2J" in said
+
+
+@pytest.mark.parametrize("words", [["--json", "--help"], ["run", "--help", "--json"]])
+def test_help_is_one_document(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(words) == 0
+    assert "Usage: trunnion" in json.loads(capfd.readouterr().out)["help"]
+
+
+def test_no_command_is_a_document(capfd: pytest.CaptureFixture[str]) -> None:
+    run(["--json"])
+    assert json.loads(capfd.readouterr().out)

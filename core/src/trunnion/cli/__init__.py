@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["main"]
+__all__ = ["main", "missing_library"]
 
-_LIBRARIES = frozenset({"typer", "rich"})
+_ADVICE = {
+    "typer": "pip install 'trunnion[cli]'",
+    "rich": "pip install 'trunnion[cli]'",
+    "pluggy": "pip install --upgrade --force-reinstall trunnion",
+    "filelock": "pip install --upgrade --force-reinstall trunnion",
+    "platformdirs": "pip install --upgrade --force-reinstall trunnion",
+    "torch": "pip install torch",
+    "numpy": "pip install numpy",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,10 +40,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from trunnion.cli.application import run
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _LIBRARIES:
+        message = missing_library(error)
+        if not message:
             raise
-        sys.stderr.write(
-            f"the trunnion command needs {error.name}; install it: pip install 'trunnion[cli]'\n"
-        )
+        if "--json" in words:
+            said = {"type": type(error).__name__, "message": message, "attributes": {}, "notes": []}
+            sys.stdout.write(json.dumps({"error": said}, indent=2, sort_keys=True) + "\n")
+        else:
+            sys.stderr.write(f"{message}\n")
         return 2
     return run(words)
+
+
+def missing_library(error: ModuleNotFoundError) -> str:
+    """Return what to install for a library that is missing; empty if trunnion does not build on it."""
+    name = (error.name or "").partition(".")[0]
+    return f"this command needs {name}; install it: {_ADVICE[name]}" if name in _ADVICE else ""

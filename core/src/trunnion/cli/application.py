@@ -1,28 +1,55 @@
-"""The application that the commands hang on, and the one place where errors become text."""
+"""The application that the commands hang on, and the one place where reports and errors become output."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import contextlib
+import dataclasses
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import trunnion
+from trunnion.cli import missing_library
 from trunnion.cli.backends import backends
 from trunnion.cli.demo import demo
-from trunnion.cli.presentation import print_line, report_error
+from trunnion.cli.doctor import doctor
+from trunnion.cli.inspect import inspect
+from trunnion.cli.presentation import (
+    Report,
+    error_report,
+    print_error,
+    print_line,
+    reserved_output,
+    write_json,
+)
 from trunnion.cli.run import run_program
 from trunnion.errors import TrunnionError
+from trunnion.registry import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["application", "run"]
 
-_TRACEBACK = "--traceback"
+_TRACEBACK, _JSON = _EVERYWHERE = ("--traceback", "--json")
+_HELP = "--help"
+_EPILOG = "--json and --traceback may stand anywhere: see trunnion --help."
+_MISTYPED = 2
+_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+# By way of the one that typer exports: whether click is a package of its own depends on typer's version.
+_UsageError: Any = typer.BadParameter.__mro__[1]
+
+
+class _VersionAskedError(Exception):
+    """``--version`` was given; never leaves this module."""
 
 
 def application() -> typer.Typer:
-    """Return the command line with every command registered."""
+    """Return the command line with every command registered. A command returns its `Report`."""
     app = typer.Typer(
         name="trunnion",
         help="Describe a GPU kernel program once; any installed backend compiles, binds and launches it.",
@@ -32,9 +59,11 @@ def application() -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(_options)
-    app.command("backends")(backends)
-    app.command("run")(run_program)
-    app.command("demo")(demo)
+    app.command("backends", epilog=_EPILOG)(backends)
+    app.command("inspect", epilog=_EPILOG)(inspect)
+    app.command("run", epilog=_EPILOG)(run_program)
+    app.command("demo", epilog=_EPILOG)(demo)
+    app.command("doctor", epilog=_EPILOG)(doctor)
     return app
 
 
@@ -44,34 +73,110 @@ def run(words: Sequence[str]) -> int:
     Parameters
     ----------
     words
-        What was typed after ``trunnion``. ``--traceback`` may stand anywhere.
+        What was typed after ``trunnion``. ``--traceback`` and ``--json`` may stand anywhere.
     """
-    traceback = _TRACEBACK in words
-    ordered = [*([_TRACEBACK] if traceback else []), *(word for word in words if word != _TRACEBACK)]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character shows its code
+    ordered = [word for word in _EVERYWHERE if word in words]
+    ordered += [word for word in words if word not in _EVERYWHERE]
     try:
-        application()(args=ordered, prog_name="trunnion")
-    except SystemExit as leaving:
-        return leaving.code if isinstance(leaving.code, int) else 1
-    except TrunnionError as error:
-        report_error(error, traceback=traceback)
+        return _show_json(ordered) if _JSON in words else _show(ordered)
+    except BrokenPipeError:
+        # Whoever read the output has seen enough. What Python still holds of it has to go somewhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    return 0
 
 
-def _show_version(asked: bool) -> None:
+def _show(words: Sequence[str]) -> int:
+    report = _report(words)
+    report.show()
+    sys.stdout.flush()
+    return report.status
+
+
+def _show_json(words: Sequence[str]) -> int:
+    with reserved_output() as stream:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed) if _HELP in words else contextlib.nullcontext():
+            found = attempt(lambda: _report(words))
+        report = _unforeseen(found) if isinstance(found, Failure) else found
+        if report.document is None and printed.getvalue():
+            report = dataclasses.replace(report, document={"help": printed.getvalue()})
+        else:
+            sys.stderr.write(printed.getvalue())
+        if report.document is None:
+            report.show()
+        else:
+            write_json(report.document, stream)
+    return report.status
+
+
+def _report(words: Sequence[str]) -> Report:
+    """Return what a command reports, or the error that it ends in."""
+    try:
+        result = application()(args=list(words), prog_name="trunnion", standalone_mode=False)
+    except _VersionAskedError:
+        line = f"trunnion {trunnion.__version__}"
+        return Report({"trunnion": trunnion.__version__}, lambda: print_line(line))
+    except _UsageError as error:
+        return Report(_said("UsageError", error.format_message()), error.show, _MISTYPED)
+    except ModuleNotFoundError as error:
+        message = missing_library(error)
+        if not message:
+            raise
+        return _refusal(type(error).__name__, message, _MISTYPED)
+    except (typer.Abort, KeyboardInterrupt):
+        result = _INTERRUPTED
+    except SystemExit as error:  # of a program, a body or a plugin: the command has not ended
+        return _refusal("SystemExit", f"what ran asked to end the process, with status {error.code!r}", 1)
+    except TrunnionError as error:
+        return error_report(error, traceback=_TRACEBACK in words)
+    return _ended(result)
+
+
+def _ended(result: object) -> Report:
+    """Return the report of a command that ran to its end, or printed its help, or was interrupted."""
+    if isinstance(result, Report):
+        return result
+    if result == _INTERRUPTED:  # some versions of typer return the status
+        return Report(_said("KeyboardInterrupt", "interrupted"), lambda: None, _INTERRUPTED)
+    return Report(None, lambda: None, result if isinstance(result, int) else 0)
+
+
+def _refusal(kind: str, message: str, status: int) -> Report:
+    return Report(_said(kind, message), lambda: print_error(message), status)
+
+
+def _said(kind: str, message: str) -> dict[str, Any]:
+    return {"error": {"type": kind, "message": message, "attributes": {}, "notes": []}}
+
+
+def _unforeseen(failure: Failure) -> Report:
+    """Return the report of an exception that nobody raised on purpose: a program that reads JSON gets JSON."""
+    kind, _, message = failure.reason.partition(": ")
+    document = _said(kind, message)
+    document["error"]["traceback"] = failure.traceback
+    return Report(document, lambda: None, 1)
+
+
+def _ask_version(asked: bool) -> None:
     if asked:
-        print_line(f"trunnion {trunnion.__version__}")
-        raise typer.Exit
+        raise _VersionAskedError
 
 
 def _options(
     *,
     traceback: Annotated[
-        bool, typer.Option(_TRACEBACK, help="Show where an error was raised, not only what it says.")
+        bool,
+        typer.Option(_TRACEBACK, help="Anywhere: show where an error was raised, not only what it says."),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option(_JSON, help="Anywhere: print one JSON document, and nothing else.")
     ] = False,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+        typer.Option("--version", callback=_ask_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
     """Take the options of every command; `run` has read them already, here they are for the help."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.text import Text
 
 import trunnion
-from trunnion.cli.presentation import print_json, print_line, print_table
+from trunnion.cli.presentation import Report, print_line, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,18 +20,14 @@ __all__ = ["backends"]
 _COLUMNS = ("name", "role", "distribution", "targets", "capabilities", "usable", "detail")
 
 
-def backends(
-    *,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, with the tracebacks of plugins that failed.")
-    ] = False,
-) -> None:
+def backends() -> Report:
     """List the installed backends and device compilers. Touches no device."""
     plugins = trunnion.default_registry().plugins()
     rows = [row for plugin in plugins for row in _rows(plugin)]
-    if as_json:
-        print_json(rows)
-        return
+    return Report(rows, lambda: _show(rows))
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
     if not rows:
         print_line("no plugin is installed; try: pip install 'trunnion[all]'", "yellow")
         return

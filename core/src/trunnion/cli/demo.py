@@ -11,9 +11,10 @@ import typer
 
 import trunnion
 from trunnion.cli.place import choose_place
-from trunnion.cli.presentation import print_json, print_line, print_table, report_error
+from trunnion.cli.presentation import Report, error_report, print_line, print_table
 from trunnion.cli.trial import COLUMNS, Compiled, failure, run_example, timed
 from trunnion.errors import ArtifactError, BackendUnavailableError, TrunnionError, UnsupportedFeatureError
+from trunnion.registry import probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,20 +46,16 @@ def demo(
     artifacts: Annotated[
         Path | None, typer.Option(help="Run the artifacts that --save wrote there; compile nothing.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+) -> Report:
     """Compile the examples with every usable backend; run them on a GPU if there is one, else simulated."""
     with choose_place(simulate=None) as place:
         subjects = _compilations(backend) if artifacts is None else _saved(artifacts, backend)
         outcomes = [_attempt(subject, place, save) for subject in subjects]
-    if as_json:
-        print_json([outcome.facts() for outcome in outcomes])
-    else:
-        _show(place, outcomes)
     # A backend that is asked for by name must run everything; of the others, each may refuse what it does not declare.
     accepted = [outcome.ok or (outcome.refused and not backend) for outcome in outcomes]
-    if not all(accepted) or not any(outcome.ok for outcome in outcomes):
-        raise typer.Exit(1)
+    good = all(accepted) and any(outcome.ok for outcome in outcomes)
+    facts = [outcome.facts() for outcome in outcomes]
+    return Report(facts, lambda: _show(place, outcomes), 0 if good else 1)
 
 
 def _compilations(backend: str) -> list[_Subject]:
@@ -73,9 +70,9 @@ def _compilations(backend: str) -> list[_Subject]:
 
     registry = trunnion.default_registry()
     chosen = (registry.backend(backend),) if backend else registry.backends()
-    usable = [spec.name for spec in chosen if backend or spec.probe().usable]
+    usable = [spec.name for spec in chosen if backend or probe(spec).usable]
     if not usable:
-        passed_over = [f"{spec.name}: {spec.probe().detail}" for spec in chosen]
+        passed_over = [f"{spec.name}: {probe(spec).detail}" for spec in chosen]
         passed_over += [f"{plugin.name}: {plugin.reason}" for plugin in registry.unavailable()]
         reason = "; ".join(passed_over) or "none is installed; try: pip install 'trunnion[all]'"
         raise BackendUnavailableError("every backend", "this environment", reason)
@@ -123,7 +120,7 @@ def _attempt(subject: _Subject, place: Place, save: Path | None) -> Outcome:
         compiled = subject.make()
         if save is not None:
             compiled.program.artifact.save(save / subject.backend / subject.example)
-        outcome = run_example(examples.load(subject.example), compiled, place)
+        outcome, _ = run_example(examples.load(subject.example), compiled, place)
         compiled.program.close()
     except UnsupportedFeatureError as error:
         return replace(failure(subject.example, subject.backend, place, error), refused=True)
@@ -137,7 +134,7 @@ def _show(place: Place, outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         if outcome.problem is not None:
             print_line(f"{outcome.name} on {outcome.backend}:", "red")
-            report_error(outcome.problem, traceback=False)
+            error_report(outcome.problem, traceback=False).show()
     for outcome in outcomes:
         if outcome.sha256:
             print_line(outcome.digest_line())

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from trunnion.compiled import CompiledProgram
     from trunnion.sim import KernelBody, Simulator
-    from trunnion.sim.trace import Launched
+    from trunnion.sim.trace import Event, Launched
 
 __all__ = ["SIMULATED", "Place", "choose_place", "gpu_name"]
 
@@ -34,13 +34,20 @@ class Place:
     device: str = "cuda:0"
     """The device, as torch spells it."""
 
+    def events(self) -> tuple[Event, ...] | None:
+        """Return everything that the simulated driver was asked so far; None on a GPU, which keeps no list."""
+        return None if self.simulator is None else tuple(self.simulator.trace)
+
     def launches(self) -> tuple[Launched, ...] | None:
-        """Return every launch so far, as the simulated driver saw it; None on a GPU, which keeps no list."""
-        if self.simulator is None:
-            return None
+        """Return every launch so far, as the simulated driver saw it; None on a GPU."""
         from trunnion.sim.trace import Launched
 
-        return tuple(event for event in self.simulator.trace if isinstance(event, Launched))
+        events = self.events()
+        return None if events is None else tuple(event for event in events if isinstance(event, Launched))
+
+    def unused_bodies(self) -> list[str] | None:
+        """Return the symbols of bodies that no launch ran, sorted; None on a GPU, where kernels have their own."""
+        return None if self.simulator is None else sorted(self.simulator.unused_bodies)
 
     def register(self, program: CompiledProgram, bodies: Mapping[str, KernelBody]) -> None:
         """Give a program's kernels their Python bodies; on a GPU they have their own.

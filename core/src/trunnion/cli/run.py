@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import importlib.util
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,34 +10,59 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import trunnion
-from trunnion.cli.inputs import check_room, parse_sizes, random_inputs, symbol_values
+from trunnion.cli.arrays import write_arrays
+from trunnion.cli.bodies import load_bodies
+from trunnion.cli.given import given_arguments, given_sizes
+from trunnion.cli.inputs import Making, check_room, parse_sizes, random_inputs, symbol_values
 from trunnion.cli.place import choose_place
-from trunnion.cli.presentation import print_json, print_line, print_table
-from trunnion.cli.trial import COLUMNS, Compiled, Outcome, run_example, timed
+from trunnion.cli.presentation import Report, print_line, print_mapping, print_records, print_table
+from trunnion.cli.subject import find_subject
+from trunnion.cli.traced import launches_document, trace_document
+from trunnion.cli.trial import COLUMNS, Compiled, as_tuple, run_example, timed
 from trunnion.errors import ArgumentValueError, ProgramError, shorten
-from trunnion.model.program import KernelProgram
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
+    from collections.abc import Mapping
 
     from trunnion.cli.place import Place
+    from trunnion.cli.subject import Subject
     from trunnion.examples import Example
     from trunnion.sim import KernelBody
-    from trunnion.sim.trace import Launched
 
 __all__ = ["run_program"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    """What is to be run."""
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Wishes:
+    """What was asked for beside the program."""
 
-    make: Callable[[], Compiled]
-    """Compiles it, or loads it."""
+    sizes: Mapping[str, int]
+    """The symbols' values, as far as they are given."""
 
-    example: Example | None = None
-    """The example that it is, if it is one."""
+    arguments: tuple[str, ...]
+    """Arguments as they were typed."""
+
+    inputs: str
+    """A file of arrays; empty: none."""
+
+    outputs: Path | None
+    """Where the outputs are kept."""
+
+    seed: int
+    """What random contents come from."""
+
+    def refuse(self) -> None:
+        """Refuse what an example, which brings its own inputs, has no use for.
+
+        Raises
+        ------
+        ArgumentValueError
+            If anything of it was given.
+        """
+        for option, typed in (("--size", self.sizes), ("--arg", self.arguments), ("--inputs", self.inputs)):
+            if typed:
+                shown = typed if isinstance(typed, str) else ", ".join(typed)
+                raise ArgumentValueError(option, ascii(shown), "none: an example brings its own inputs")
 
 
 def run_program(  # noqa: PLR0913 - a command's options are its parameters
@@ -54,153 +75,166 @@ def run_program(  # noqa: PLR0913 - a command's options are its parameters
     simulate: Annotated[bool, typer.Option("--simulate", help="Run on the simulated driver.")] = False,
     bodies: Annotated[
         str,
-        typer.Option(help="A module, or a .py file, whose BODIES maps kernels to Python functions."),
+        typer.Option(
+            help="A module, or a .py file, whose BODIES maps kernels to Python functions. It is imported, so it runs."
+        ),
     ] = "",
     size: Annotated[
         list[str] | None, typer.Option(help="A symbol's value, such as m=128; repeatable.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Compile and launch one program, with random arguments unless it is an example.
+    arg: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An argument, repeatable: a tensor as a .npy file, a scalar as a number, a pointer as an address, "
+            "a struct as hex: and its bytes, and none for what may be left out."
+        ),
+    ] = None,
+    inputs: Annotated[str, typer.Option(help="A .npz file with arguments by their names.")] = "",
+    outputs: Annotated[Path | None, typer.Option(help="Write the outputs to this .npz file.")] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="What random contents come from.")] = 0,
+) -> Report:
+    """Compile and launch one program once, with random arguments where none are given.
 
-    A program and an artifact are code, and run as you: use only what you trust.
+    A program and an artifact are code, and run as you, and so is what --bodies names: use only what you trust.
     """
-    sizes = parse_sizes(size or ())
+    wishes = _Wishes(
+        sizes=parse_sizes(size or ()), arguments=tuple(arg or ()), inputs=inputs, outputs=outputs, seed=seed
+    )
     with choose_place(simulate=simulate) as place:
-        subject = _subject(program, backend, target)
-        replaced = _bodies(bodies)
-        compiled = subject.make()
-        if subject.example is not None:
-            if sizes:
-                raise ArgumentValueError("--size", ", ".join(sizes), "none: an example brings its own inputs")
-            example = dataclasses.replace(subject.example, bodies={**subject.example.bodies, **replaced})
-            _report_example(run_example(example, compiled, place), as_json=as_json)
-            return
-        place.register(compiled.program, replaced)
-        report = _run_once(compiled, sizes, place, replaced)
-    if as_json:
-        print_json(report)
-    else:
-        for name, value in report.items():
-            for line in value if isinstance(value, list) else [value]:
-                print_line(f"{name:<10} {line}")
+        subject = find_subject(program)
+        replaced = load_bodies(bodies)
+        compiled = _compile(subject, backend, target)
+        if subject.example is None:
+            place.register(compiled.program, replaced)
+            return _run_once(compiled, wishes, place, replaced)
+        wishes.refuse()
+        example = dataclasses.replace(subject.example, bodies={**subject.example.bodies, **replaced})
+        return _run_example(example, compiled, place, wishes)
 
 
-def _subject(text: str, backend: str, target: str) -> _Subject:
-    """Find out what ``text`` names: what exists as a file or a folder comes first.
+def _compile(subject: Subject, backend: str, target: str) -> Compiled:
+    """Compile what is a program, load what is built.
 
     Raises
     ------
     ProgramError
-        If it names nothing, or is not a program.
+        If it is no program, or a backend or a target is named for an artifact.
     """
-    from trunnion import examples
-
-    path = Path(text)
-    if text and path.is_dir():  # an empty text would be the folder that the command runs in
+    if subject.artifact is not None:
         if backend != "auto" or target:
             raise ProgramError(
                 "an artifact has its backend and its target; give neither --backend nor --target"
             )
-        return _Subject(lambda: Compiled(trunnion.load(path), None))
-    build = partial(trunnion.compile, backend=backend, target=target or None)
-    if path.is_file():
-        try:
-            source = path.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ProgramError(f"cannot read {shorten(text)}: {error}") from error
-        return _Subject(partial(timed, partial(build, KernelProgram.from_json(source))))
-    if text in examples.EXAMPLES:
-        example = examples.load(text)
-        return _Subject(partial(timed, partial(build, example.program)), example)
-    known = ", ".join(examples.EXAMPLES)
-    raise ProgramError(f"got {shorten(text)}, expected a file, an artifact's folder or an example ({known})")
-
-
-def _bodies(name: str) -> Mapping[str, KernelBody]:
-    """Return the ``BODIES`` of a module or of a file.
-
-    Raises
-    ------
-    ProgramError
-        If there is no such module, or it has no mapping of that name, or the mapping is not from names to
-        functions.
-    """
-    if not name:
-        return {}
-    module = _module(name)
-    bodies = getattr(module, "BODIES", None)
-    if not isinstance(bodies, Mapping):
+        return Compiled(trunnion.load(subject.artifact), None)
+    if subject.program is None:
         raise ProgramError(
-            f"{shorten(name)} has no mapping BODIES from kernels to functions", field="--bodies"
+            f"{subject.name!a} is a device image: what a call takes is not in it; look at it with trunnion inspect"
         )
-    for kernel, body in bodies.items():
-        if not isinstance(kernel, str) or not callable(body):
-            got = f"{type(body).__name__} for {shorten(str(kernel))}"
-            raise ProgramError(f"BODIES has {got}, expected a function for a name", field="--bodies")
-    return bodies
+    return timed(partial(trunnion.compile, subject.program, backend=backend, target=target or None))
 
 
-def _module(name: str) -> ModuleType:
-    path = Path(name)
-    if path.suffix != ".py":
-        try:
-            return importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            raise ProgramError(f"no module {error.name!r}", field="--bodies") from error
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ProgramError(f"cannot read {shorten(name)}", field="--bodies")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def _run_example(example: Example, compiled: Compiled, place: Place, wishes: _Wishes) -> Report:
+    before = len(place.events() or ())
+    outcome, results = run_example(example, compiled, place, wishes.seed)
+    events = place.events()
+    document = outcome.facts()
+    document["trace"] = None if events is None else trace_document(events[before:])
+    document["unused_bodies"] = place.unused_bodies()
+    document["saved"] = _save(compiled, results, wishes.outputs)
 
-
-def _report_example(outcome: Outcome, *, as_json: bool) -> None:
-    if as_json:
-        print_json(outcome.facts())
-    else:
+    def show() -> None:
         print_table(f"trunnion run, {outcome.device}", COLUMNS, [outcome.cells()])
         print_line(outcome.digest_line())
-    if not outcome.ok:
-        raise typer.Exit(1)
+        _show_end(document)
+
+    return Report(document, show, 0 if outcome.ok else 1)
 
 
-def _run_once(
-    compiled: Compiled, sizes: Mapping[str, int], place: Place, named: Mapping[str, KernelBody]
-) -> dict[str, Any]:
-    """Launch a program with random arguments, and return what can be said of it."""
+def _run_once(compiled: Compiled, wishes: _Wishes, place: Place, named: Mapping[str, KernelBody]) -> Report:
+    """Launch a program, and return what can be said of it."""
     program = compiled.program
-    bodies = {kernel.symbol for kernel in program.artifact.manifest.kernels if kernel.name in named}
     signature = program.plan.signature
+    given = given_arguments(wishes.arguments, wishes.inputs, signature)
+    sizes = given_sizes(signature, given) | dict(wishes.sizes)
     values = symbol_values(signature, sizes)
-    check_room(signature, values, ("cpu",) if place.simulator else ("cpu", place.device))
-    inputs = random_inputs(signature, values, place.device)
-    result = program(*inputs, device=None if signature.tensors else 0)
-    returned = () if result is None else result if isinstance(result, tuple) else (result,)
-    seen = place.launches()
-    return {
+    making = Making(
+        values=values,
+        device=place.device,
+        simulated=place.simulator is not None,
+        given=given,
+        asked=frozenset(sizes),
+        seed=wishes.seed,
+    )
+    check_room(signature, making)
+    arguments = random_inputs(signature, making)
+    before = len(place.events() or ())
+    somewhere = any(getattr(argument, "is_cuda", False) for argument in arguments)
+    results = as_tuple(program(*arguments, device=None if somewhere else 0))
+    events = place.events()
+    bodies = {kernel.symbol for kernel in program.artifact.manifest.kernels if kernel.name in named}
+    bodies |= {kernel.symbol for kernel in program.artifact.manifest.kernels if kernel.symbol in named}
+    document = {
+        "name": program.program.name,
         "backend": str(program.backend),
         "target": str(program.target),
         "device": place.label,
         "sizes": {symbol.name: value for symbol, value in values.items()},
-        "launches": [_describe(launch, ran=launch.kernel in bodies) for launch in seen]
-        if seen is not None
-        else len(program.plan.launches),
+        "given": sorted(given),
+        "compile_seconds": compiled.seconds,
+        "launches": None if events is None else launches_document(events[before:], bodies),
+        "trace": None if events is None else trace_document(events[before:]),
+        "unused_bodies": place.unused_bodies(),
         "outputs": [
-            f"{param.name}: {param.dtype} {list(tensor.shape)}"
-            for param, tensor in zip(signature.outputs, returned, strict=True)
+            {"name": param.name, "dtype": str(param.dtype), "shape": list(tensor.shape)}
+            for param, tensor in zip(signature.outputs, results, strict=True)
         ],
+        "saved": _save(compiled, results, wishes.outputs),
         "sha256": program.artifact.digest,
     }
+    return Report(document, lambda: _show(document))
 
 
-def _describe(launch: Launched, *, ran: bool) -> str:
-    """Return one launch, as the simulated driver saw it."""
-    sizes = [f"grid {launch.grid}", f"block {launch.block}"]
-    if launch.cluster is not None:
-        sizes.append(f"cluster {launch.cluster}")
-    if launch.dynamic_smem_bytes:
-        sizes.append(f"{launch.dynamic_smem_bytes} bytes of dynamic shared memory")
-    body = "" if ran else "; it has no body, so it computed nothing"
-    return f"{launch.kernel}: {', '.join(sizes)}, {len(launch.parameters)} parameters{body}"
+def _save(compiled: Compiled, results: tuple[Any, ...], path: Path | None) -> dict[str, Any] | None:
+    """Write the outputs if that was asked for; return where, and under which names."""
+    if path is None:
+        return None
+    names = [output.name for output in compiled.program.plan.signature.outputs]
+    tensors = {name: tensor.cpu() for name, tensor in zip(names, results, strict=True)}
+    return {"path": str(path), "names": write_arrays(path, tensors)}
+
+
+def _show(document: Mapping[str, Any]) -> None:
+    tables = ("launches", "outputs", "trace", "saved", "unused_bodies")
+    print_mapping("run", {name: value for name, value in document.items() if name not in tables})
+    for name in ("launches", "outputs"):
+        if document[name]:
+            shown = [
+                {key: value for key, value in row.items() if key != "parameters"} for row in document[name]
+            ]
+            print_records(name, shown)
+    for row in document["launches"] or ():
+        if not row["ran"]:
+            print_line(f"{row['kernel']} has no body, so it computed nothing", "yellow")
+    _show_end(document)
+
+
+def _show_end(document: Mapping[str, Any]) -> None:
+    for symbol in document["unused_bodies"] or ():
+        print_line(
+            f"the body of {shorten(symbol)} did not run: no kernel of that symbol was launched", "yellow"
+        )
+    if document["trace"] is not None:
+        print_mapping("trace", document["trace"]["counts"])
+        for refused in _distinct(document["trace"]["refused"]):
+            end = (
+                " (expected: the launcher enters a context where it finds none)"
+                if refused["answered"]
+                else ""
+            )
+            print_line(f"  {refused['call']} was refused: {refused['reason']}{end}", "dim")
+    if document["saved"] is not None:
+        print_line(f"outputs are in {document['saved']['path']}")
+
+
+def _distinct(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for index, row in enumerate(rows) if row not in rows[:index]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,14 +11,12 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from torch import Tensor
-
     from trunnion.cli.place import Place
     from trunnion.compiled import CompiledProgram
     from trunnion.errors import TrunnionError
     from trunnion.examples import Example
 
-__all__ = ["COLUMNS", "Compiled", "Outcome", "failure", "run_example", "timed"]
+__all__ = ["COLUMNS", "Compiled", "Outcome", "as_tuple", "failure", "run_example", "timed"]
 
 _SHOWN_DIGITS = 12
 
@@ -124,8 +121,26 @@ def failure(name: str, backend: str, place: Place, error: TrunnionError) -> Outc
     return Outcome(name=name, backend=backend, device=place.label, ok=False, problem=error)
 
 
-def run_example(example: Example, compiled: Compiled, place: Place) -> Outcome:
+def run_example(
+    example: Example, compiled: Compiled, place: Place, seed: int = 0
+) -> tuple[Outcome, tuple[Any, ...]]:
     """Run an example once and compare it with its reference, which is computed on the host.
+
+    Parameters
+    ----------
+    example
+        The example.
+    compiled
+        The example, compiled.
+    place
+        Where it runs.
+    seed
+        Equal seeds make equal inputs.
+
+    Returns
+    -------
+    tuple[Outcome, tuple[Any, ...]]
+        What became of it, and its outputs.
 
     Raises
     ------
@@ -136,13 +151,12 @@ def run_example(example: Example, compiled: Compiled, place: Place) -> Outcome:
 
     program = compiled.program
     place.register(program, example.bodies)
-    inputs = example.inputs(torch.Generator().manual_seed(0), place.device)
+    inputs = example.inputs(torch.Generator().manual_seed(seed), place.device)
     before = place.launches()
     result = program(*inputs)
     after = place.launches()
-    on_host = (value.cpu() if isinstance(value, torch.Tensor) else value for value in inputs)
-    largest = _relative_error(result.cpu(), example.reference(*on_host))
-    return Outcome(
+    largest = example.largest_error(result, inputs)
+    outcome = Outcome(
         name=example.name,
         backend=str(program.backend),
         device=place.label,
@@ -154,17 +168,14 @@ def run_example(example: Example, compiled: Compiled, place: Place) -> Outcome:
         tolerance=example.tolerance,
         sha256=program.artifact.digest,
     )
+    return outcome, as_tuple(result)
 
 
-def _relative_error(result: Tensor, reference: Tensor) -> float:
-    """Return the largest difference over the reference's greatest magnitude; infinite if they cannot be compared."""
-    if result.shape != reference.shape or result.dtype != reference.dtype:
-        return math.inf
-    if not reference.numel():
-        return 0.0
-    expected = reference.double()
-    magnitude = float(expected.abs().max())
-    return float((result.double() - expected).abs().max()) / (magnitude or 1.0)
+def as_tuple(result: Any) -> tuple[Any, ...]:
+    """Return what a call returned as a tuple of its outputs."""
+    if result is None:
+        return ()
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
 
 def _problem_text(problem: TrunnionError | None) -> str:

@@ -1,0 +1,77 @@
+"""Values as documents: what ``--json`` prints, and what the tables for people are made from."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from trunnion.model.dtypes import DType
+from trunnion.model.expr import Expr, Slot, Symbol
+from trunnion.model.expr_text import format_expr
+
+if TYPE_CHECKING:
+    from trunnion.model.plan import LaunchPlan
+
+__all__ = ["plain", "plan_document"]
+
+
+def plan_document(plan: LaunchPlan) -> dict[str, Any]:
+    """Return everything that a plan says, with its hash; slots in expressions bear the names of their symbols."""
+    names = tuple(binding.symbol for binding in plan.bindings)
+    shown = [
+        field for field in dataclasses.fields(plan) if field.name != "signature"
+    ]  # the program's, said there
+    return {"hash": plan.hash, **{field.name: plain(getattr(plan, field.name), names) for field in shown}}
+
+
+def plain(value: Any, names: Sequence[str] = ()) -> Any:
+    """Return a value as numbers, texts, lists and mappings.
+
+    Parameters
+    ----------
+    value
+        Any value; a dataclass becomes a mapping with its class's name under ``"type"``, bytes their hexadecimal
+        digits, an expression its text, and what is unknown here its ``str()``.
+    names
+        What the slots of expressions are called.
+    """
+    if isinstance(value, Enum):
+        return plain(value.value, names)
+    if dataclasses.is_dataclass(value) and not isinstance(value, (type, Expr, DType)):
+        said = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {"type": type(value).__name__, **{name: plain(one, names) for name, one in said.items()}}
+    if isinstance(value, Mapping):
+        return {str(name): plain(one, names) for name, one in value.items()}
+    if isinstance(value, AbstractSet):
+        return sorted((plain(one, names) for one in value), key=str)
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview)):
+        return [plain(one, names) for one in value]
+    return _leaf(value, names)
+
+
+def _leaf(value: Any, names: Sequence[str]) -> bool | int | float | str | None:
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)  # JSON has neither infinity nor NaN
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).hex()
+    if isinstance(value, Expr):
+        return format_expr(_named(value, names))
+    return value.name if isinstance(value, DType) else str(value)
+
+
+def _named(expr: Expr, names: Sequence[str]) -> Expr:
+    """Return an expression with symbols for its slots, so that it has a text."""
+    if isinstance(expr, Slot):
+        name = names[expr.index] if expr.index < len(names) else f"slot {expr.index}"
+        return Symbol(name, min=expr.low, max=expr.high)
+    inner = {field.name: getattr(expr, field.name) for field in dataclasses.fields(expr) if field.init}
+    changed: dict[str, Any] = {
+        name: _named(one, names) for name, one in inner.items() if isinstance(one, Expr)
+    }
+    return dataclasses.replace(expr, **changed) if changed else expr

@@ -1,0 +1,110 @@
+"""``trunnion inspect``: everything that can be known of a program, an artifact or an image without running it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import trunnion
+from trunnion.cli.document import plan_document
+from trunnion.cli.inspection import (
+    artifact_document,
+    device_sources,
+    image_document,
+    image_documents,
+    launcher_of,
+    launchers_in,
+    program_document,
+)
+from trunnion.cli.presentation import Report, print_line, print_mapping, print_source
+from trunnion.cli.subject import Subject, find_subject
+from trunnion.errors import ArgumentValueError, ProgramError
+
+if TYPE_CHECKING:
+    from trunnion.artifacts.artifact import Artifact
+
+__all__ = ["inspect"]
+
+_SECTIONS = ("program", "plan", "manifest")
+
+
+def inspect(
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="A program as JSON, an artifact's folder, a cubin or PTX file, or the name of an example."
+        ),
+    ],
+    *,
+    host_source: Annotated[
+        bool, typer.Option("--host-source", help="Show the launcher's text; it is not run.")
+    ] = False,
+    device_source: Annotated[
+        bool, typer.Option("--device-source", help="Show the device code and its headers.")
+    ] = False,
+    build: Annotated[
+        bool, typer.Option("--compile", help="Compile a program, and show the image and the manifest too.")
+    ] = False,
+    backend: Annotated[
+        str, typer.Option(help="Which backend writes the launcher, or compiles under --compile.")
+    ] = "auto",
+    target: Annotated[str, typer.Option(help="What for, such as sm_90a.")] = "",
+) -> Report:
+    """Show what something is made of. Nothing of it is run, and nothing compiled unless asked for."""
+    subject = find_subject(what)
+    if (backend != "auto" or target) and not (build or host_source) and subject.artifact is None:
+        raise ArgumentValueError(
+            "--backend, --target",
+            "neither --compile nor --host-source",
+            "one of them: nothing else needs a backend",
+        )
+    artifact = _artifact(subject, backend, target, build=build)
+    document: dict[str, Any] = dict.fromkeys((*_SECTIONS, "images", "host_source", "device_source"))
+    document |= {"kind": subject.kind, "name": subject.name}
+    if subject.program is not None:
+        document["program"] = program_document(subject.program)
+        document["plan"] = plan_document(subject.program.plan())
+    if subject.image is not None:
+        document["images"] = [image_document(subject.image, subject.image_kind)]
+    if artifact is not None:
+        document["manifest"] = artifact_document(artifact)
+        document["images"] = image_documents(artifact)
+    if subject.program is not None and device_source:
+        document["device_source"] = device_sources(subject.program)
+    if subject.program is not None and host_source:
+        launcher = launchers_in(artifact) if artifact is not None else None
+        document["host_source"] = launcher or [launcher_of(subject.program, backend, target)]
+    return Report(document, lambda: _show(document))
+
+
+def _artifact(subject: Subject, backend: str, target: str, *, build: bool) -> Artifact | None:
+    """Return the artifact that is looked at, or that is compiled because it was asked for.
+
+    Raises
+    ------
+    ProgramError
+        If something is asked for that the subject has already, or cannot have.
+    """
+    if subject.program is None or subject.artifact is not None:
+        if build or backend != "auto" or target:
+            raise ProgramError(
+                f"{subject.kind} {subject.name!a} is built already: give no --compile, --backend or --target"
+            )
+        return subject.artifact
+    if not build:
+        return None
+    return trunnion.compile(subject.program, backend, target=target or None).artifact
+
+
+def _show(document: dict[str, Any]) -> None:
+    print_line(f"{document['kind']} {document['name']}", "bold")
+    for section in _SECTIONS:
+        if document[section] is not None:
+            print_mapping(section, document[section])
+    for image in document["images"] or ():
+        print_mapping("image", image)
+    for section in ("host_source", "device_source"):
+        for source in document[section] or ():
+            text = "(binary)" if source["text"] is None else source["text"]
+            print_source(f"{section}: {source['name']}", text, source["language"])

@@ -1,0 +1,159 @@
+"""What can be said of a program, an artifact or an image without running anything of it, as documents."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import trunnion
+from trunnion.cli.document import plain
+from trunnion.compiled import PROGRAM_FILE
+from trunnion.contract.spec import Target
+from trunnion.image.cubin import read_cubin
+from trunnion.image.elf import read_elf
+from trunnion.image.ptx import read_ptx
+from trunnion.selection import choose_backend, load_part
+
+if TYPE_CHECKING:
+    from trunnion.artifacts.artifact import Artifact
+    from trunnion.model.code import DeviceCode
+    from trunnion.model.program import KernelProgram
+
+__all__ = [
+    "artifact_document",
+    "device_sources",
+    "image_document",
+    "image_documents",
+    "launcher_of",
+    "launchers_in",
+    "program_document",
+]
+
+_IMAGE_PREFIX = "image."
+_SHARED = ".nv.shared."
+_RESERVED = "reserved.0"
+_SYSTEM_SMEM_BYTES = 1024
+_LANGUAGES = {".py": "python", ".cpp": "c++", ".cc": "c++", ".cu": "cuda", ".hpp": "c++", ".h": "c++"}
+
+
+def program_document(program: KernelProgram) -> dict[str, Any]:
+    """Return a program as its JSON says it, with sizes and hashes instead of sources."""
+    document: dict[str, Any] = json.loads(program.to_json())
+    for said, part in zip(document["code"], program.code, strict=True):
+        for name in ("source", "base64"):
+            said.pop(name, None)
+        data = _bytes(part)
+        said["nbytes"], said["sha256"] = len(data), hashlib.sha256(data).hexdigest()
+        said["includes"] = [f"{name} ({len(text.encode())} bytes)" for name, text in part.includes]
+    return document
+
+
+def device_sources(program: KernelProgram) -> list[dict[str, Any]]:
+    """Return the text of each part of the device code and of its headers; of a binary part, nothing but its name."""
+    sources = []
+    for part in program.code:
+        text = part.source if isinstance(part.source, str) else None
+        sources.append({"name": part.name, "language": part.language, "text": text})
+        for name, header in part.includes:
+            sources.append({"name": name, "language": part.language, "text": header})
+    return sources
+
+
+def launcher_of(program: KernelProgram, backend: str, target: str) -> dict[str, Any]:
+    """Return the launcher that a backend writes for a program; it is text, and is not run.
+
+    Parameters
+    ----------
+    program
+        The program.
+    backend
+        The backend's name, or ``"auto"``.
+    target
+        What for; empty: the backend's own kind of device.
+
+    Raises
+    ------
+    RegistryError
+        If there is no such backend.
+    UnsupportedFeatureError
+        If it does not declare what the program needs.
+    """
+    plan = program.plan()
+    spec = choose_backend(program, backend, plan, trunnion.default_registry())
+    kind = Target.parse(target).kind if target else min(spec.targets)
+    source = load_part(spec, spec.load_wrapper)(spec).wrap(plan, kind)
+    return {"name": source.filename, "language": source.language, "text": source.text}
+
+
+def launchers_in(artifact: Artifact) -> list[dict[str, Any]]:
+    """Return the source files of an artifact's host side, as they lie in it; they are not run."""
+    found = []
+    for name, data in artifact.files.items():
+        language = next((word for suffix, word in _LANGUAGES.items() if name.endswith(suffix)), "")
+        if language and name != PROGRAM_FILE:
+            found.append(
+                {"name": name, "language": language, "text": data.decode("utf-8", "backslashreplace")}
+            )
+    return found
+
+
+def artifact_document(artifact: Artifact) -> dict[str, Any]:
+    """Return an artifact's manifest and its digest."""
+    return {"digest": artifact.digest, **json.loads(artifact.manifest.to_json())}
+
+
+def image_documents(artifact: Artifact) -> list[dict[str, Any]]:
+    """Return what each device image of an artifact says of itself."""
+    names = [name for name in artifact.files if name.startswith(_IMAGE_PREFIX)]
+    return [image_document(artifact.files[name], name.removeprefix(_IMAGE_PREFIX)) for name in names]
+
+
+def image_document(data: bytes, kind: str) -> dict[str, Any]:
+    """Return what a device image says of itself: kernels, parameters, resources.
+
+    Parameters
+    ----------
+    data
+        The image.
+    kind
+        What it is: ``"cubin"`` or ``"ptx"``; any other kind gives no more than size and hash.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If it is damaged, or not of that kind.
+    """
+    document = {"kind": kind, "nbytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    if kind == "ptx":
+        return {**document, **_untyped(plain(read_ptx(data)))}
+    if kind != "cubin":
+        return document
+    found = _untyped(plain(read_cubin(data)))
+    static = _static_smem(data)
+    for kernel in found["kernels"]:
+        kernel["static_smem_bytes"] = static.get(kernel["name"], 0)
+    return {**document, **found}
+
+
+def _static_smem(data: bytes) -> dict[str, int]:
+    """Return the bytes of static shared memory of each kernel that has some, by its symbol."""
+    sizes = {
+        section.name.removeprefix(_SHARED): section.size
+        for section in read_elf(data).sections
+        if section.name.startswith(_SHARED)
+    }
+    # Tried with ptxas 13.0 for sm_75 to sm_120: from sm_90 on there is this section, and the system's share counts.
+    system = _SYSTEM_SMEM_BYTES if _RESERVED in sizes else 0
+    return {name: max(size - system, 0) for name, size in sizes.items()}
+
+
+def _bytes(part: DeviceCode) -> bytes:
+    return part.source if isinstance(part.source, bytes) else part.source.encode()
+
+
+def _untyped(value: Any) -> Any:
+    """Return a document without the names of classes: those of an image say nothing that its keys do not."""
+    if isinstance(value, dict):
+        return {name: _untyped(one) for name, one in value.items() if name != "type"}
+    return [_untyped(one) for one in value] if isinstance(value, list) else value

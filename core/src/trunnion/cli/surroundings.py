@@ -1,0 +1,209 @@
+"""What is around the plugins: versions, environment variables, the tensor library, the simulator's compiler, caches."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trunnion.artifacts.artifact import check_owner
+from trunnion.artifacts.store import default_root
+from trunnion.contract.diagnosis import Finding, Severity
+from trunnion.errors import DeviceRequirementError, UntrustedArtifactError
+from trunnion.registry import GROUP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from trunnion.toolchain.driver import InstalledDriver
+
+__all__ = [
+    "caches",
+    "environment",
+    "environment_findings",
+    "missing_parts",
+    "simulator",
+    "tensor_library",
+    "versions",
+]
+
+_DISTRIBUTIONS = (
+    "pluggy",
+    "platformdirs",
+    "filelock",
+    "typer",
+    "rich",
+    "numpy",
+    "torch",
+    "cuda-bindings",
+    "cuda-pathfinder",
+    "apache-tvm-ffi",
+)
+_VARIABLES = (
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "CONDA_PREFIX",
+    "LD_LIBRARY_PATH",
+    "CC",
+    "CXX",
+    "VIRTUAL_ENV",
+    "XDG_CACHE_HOME",
+)
+_OWN_VARIABLES = "TRUNNION_"
+_BUILT_FOR = re.compile(r"^cuda\b[^=\n]*=\s*'([0-9]+)\.([0-9]+)", re.MULTILINE)
+_SECONDS = 10.0
+
+
+def versions() -> dict[str, str]:
+    """Return the version of Python and of every distribution that matters; empty for one that is not installed.
+
+    These are trunnion's own, those that bring plugins, those that both build on, and all of NVIDIA's.
+    """
+    named = {"trunnion", *_DISTRIBUTIONS}
+    named |= {point.dist.name for point in metadata.entry_points(group=GROUP) if point.dist is not None}
+    found = dict.fromkeys(sorted(named), "")
+    for distribution in metadata.distributions():
+        name = str(distribution.name or "").lower()  # one whose metadata are damaged has none
+        if name in found or name.startswith("nvidia-"):
+            found[name] = distribution.version or "unknown"
+    return {"python": platform.python_version(), **found}
+
+
+def environment() -> dict[str, str | None]:
+    """Return the environment variables that matter; None for one that is not set."""
+    own = sorted(name for name in os.environ if name.startswith(_OWN_VARIABLES))
+    return {name: os.environ.get(name) for name in (*_VARIABLES, *own)}
+
+
+def missing_parts(installed: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield what some backends want and is not installed.
+
+    Parameters
+    ----------
+    installed
+        What `versions` returned.
+    """
+    if not installed.get("apache-tvm-ffi"):
+        summary = "apache-tvm-ffi is not installed: backends whose launchers are C++ cannot be used"
+        yield Finding(Severity.INFO, "cpp-runtime-missing", summary, "pip install 'trunnion[cpp]'")
+
+
+def environment_findings() -> Iterator[Finding]:
+    """Yield what environment variables say that is likely not meant."""
+    roots = [os.environ.get(name, "") for name in ("CUDA_PATH", "CUDA_HOME")]
+    if all(roots) and Path(roots[0]).resolve() != Path(roots[1]).resolve():
+        summary = (
+            f"CUDA_PATH is {roots[0]}, CUDA_HOME is {roots[1]}: some libraries follow the one, some the other"
+        )
+        yield Finding(Severity.WARNING, "cuda-roots-differ", summary, "set both to one toolkit, or unset one")
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        summary = "CUDA_VISIBLE_DEVICES hides every device"
+        yield Finding(Severity.WARNING, "devices-hidden", summary, "unset it to launch on a GPU")
+
+
+def tensor_library(driver: InstalledDriver) -> tuple[dict[str, str], tuple[Finding, ...]]:
+    """Return what torch is installed, without importing it, and how it fits the driver."""
+    try:
+        found = metadata.distribution("torch")
+    except metadata.PackageNotFoundError:
+        summary = "torch is not installed: programs can be compiled, not called"
+        return {}, (Finding(Severity.WARNING, "torch-missing", summary, "pip install torch"),)
+    built_for = _built_for(Path(str(found.locate_file("torch/version.py"))))
+    facts = {
+        "name": "torch",
+        "version": found.version,
+        "cuda": "none" if built_for is None else f"{built_for[0]}.{built_for[1]}",
+        "path": str(found.locate_file("torch")),
+    }
+    if driver.cuda is None or driver.simulated:
+        return facts, ()
+    understood = f"{driver.cuda[0]}.{driver.cuda[1]}"
+    if built_for is None:
+        summary = "this torch is built without CUDA: nothing can be launched on this machine's driver"
+        return facts, (
+            Finding(Severity.ERROR, "torch-without-cuda", summary, "install a CUDA build of torch"),
+        )
+    if built_for[0] > driver.cuda[0]:
+        summary = f"torch is built for CUDA {facts['cuda']}, the driver understands CUDA {understood}"
+        advice = f"update the driver, or install a torch for CUDA {driver.cuda[0]}"
+        return facts, (Finding(Severity.ERROR, "torch-newer-than-driver", summary, advice),)
+    if built_for > driver.cuda:
+        summary = f"torch is built for CUDA {facts['cuda']}, newer than the driver's {understood}, of one major version"
+        return facts, (Finding(Severity.INFO, "torch-minor-version", summary),)
+    return facts, ()
+
+
+def simulator() -> tuple[dict[str, Any], tuple[Finding, ...]]:
+    """Return what builds the simulated driver; nothing is built."""
+    from trunnion.sim.shim import compiler_command
+
+    if not sys.platform.startswith("linux"):
+        summary = f"the simulated driver runs on Linux only, this is {sys.platform}"
+        return {"compiler": "", "version": ""}, (Finding(Severity.WARNING, "simulator-platform", summary),)
+    try:
+        command = compiler_command()
+    except DeviceRequirementError as error:
+        missing = Finding(
+            Severity.WARNING, "simulator-compiler-missing", f"no simulation: {error}", error.hint
+        )
+        return {"compiler": "", "version": ""}, (missing,)
+    return {"compiler": " ".join(command), "version": _first_line(command)}, ()
+
+
+def caches() -> tuple[dict[str, Any], tuple[Finding, ...]]:
+    """Return the folders that trunnion keeps things in, and whether they can be used."""
+    from trunnion.sim.shim import cache_folder
+
+    folders, findings = {}, []
+    for what, folder in (("simulator", cache_folder()), ("artifacts", default_root())):
+        state = "not there yet"
+        try:
+            if folder.exists():
+                check_owner(folder.stat(), os.geteuid(), str(folder))
+                state = "usable" if os.access(folder, os.W_OK | os.X_OK) else "not writable"
+            elif folder.is_symlink():
+                state = "a link to nothing"
+            elif not _can_be_made(folder):
+                state = "cannot be made"
+        except (UntrustedArtifactError, OSError) as error:
+            state = str(error)
+        folders[what] = {"path": os.fsencode(folder).decode("utf-8", "backslashreplace"), "state": state}
+        if state not in ("usable", "not there yet"):
+            summary = f"the cache of {what} cannot be used: {state}"
+            advice = "mend or remove the folder, or set XDG_CACHE_HOME"
+            findings.append(Finding(Severity.WARNING, f"{what}-cache", summary, advice))
+    return folders, tuple(findings)
+
+
+def _can_be_made(folder: Path) -> bool:
+    there = next(parent for parent in folder.parents if parent.exists())
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+
+
+def _built_for(version_file: Path) -> tuple[int, int] | None:
+    try:
+        found = _BUILT_FOR.search(version_file.read_text("utf-8", "replace"))
+    except OSError:
+        return None
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _first_line(command: tuple[str, ...]) -> str:
+    try:
+        done = subprocess.run(
+            [*command, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"does not say: {error}"
+    return (done.stdout or done.stderr).partition("\n")[0]

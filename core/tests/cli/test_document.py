@@ -1,0 +1,77 @@
+"""Values become documents: every kind of value, and whole plans."""
+
+from __future__ import annotations
+
+import enum
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from trunnion import DeviceCode, ProgramBuilder, Symbol, ceildiv, examples
+from trunnion.cli.document import plain, plan_document
+from trunnion.model.dtypes import dtype
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Level(enum.IntEnum):
+    LOW = 3
+
+
+@dataclass(frozen=True)
+class Point:
+    x: int
+    y: object
+
+
+N = Symbol("n")
+
+
+@pytest.mark.parametrize(
+    ("value", "document"),
+    [
+        (None, None),
+        (True, True),
+        (7, 7),
+        (1.5, 1.5),
+        (math.inf, "inf"),
+        (math.nan, "nan"),
+        (b"\x01\xff", "01ff"),
+        (Colour.RED, "red"),
+        (Level.LOW, 3),
+        (dtype("bfloat16"), "bfloat16"),
+        (N * 2 + 1, "((n * 2) + 1)"),
+        (Path("a/b"), "a/b"),
+        (1 + 2j, "(1+2j)"),
+        ({"b", "a"}, ["a", "b"]),
+        ({1: (N,)}, {"1": ["n"]}),
+        (Point(1, Point(2, None)), {"type": "Point", "x": 1, "y": {"type": "Point", "x": 2, "y": None}}),
+    ],
+)
+def test_values(value: object, document: object) -> None:
+    assert plain(value) == document
+
+
+@pytest.mark.parametrize("name", examples.EXAMPLES)
+def test_a_plan_is_told_whole(name: str) -> None:
+    plan = examples.load(name).program.plan()
+    document = plan_document(plan)
+    assert json.loads(json.dumps(document)) == document
+    assert document["hash"] == plan.hash
+    assert [kernel["name"] for kernel in document["kernels"]] == [kernel.name for kernel in plan.kernels]
+    assert len(document["launches"][0]["args"]) == len(plan.launches[0].args)
+
+
+def test_the_slots_of_a_plan_bear_the_names_of_symbols() -> None:
+    odd = Symbol("a b")
+    p = ProgramBuilder("copy", DeviceCode("cuda", ""))
+    x = p.input("x", "float32", (N, odd))
+    p.launch("copy", args=(x, (N * odd).cast("int32")), grid=ceildiv(N, 4), block=32)
+    (launch,) = plan_document(p.build().plan())["launches"]
+    assert launch["grid"] == ["ceildiv(n, 4)", "1", "1"]
+    assert launch["args"][1]["value"] == 'cast(int32, (n * "a b"))'

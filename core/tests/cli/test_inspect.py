@@ -1,0 +1,234 @@
+"""``trunnion inspect``: programs, artifacts and images are told whole, and nothing of them runs."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+
+import trunnion
+from trunnion import DeviceCode, ProgramBuilder, Symbol, examples
+from trunnion.cli.application import run
+from trunnion.cli.document import plan_document
+from trunnion.cli.inspect import _show
+from trunnion.cli.inspection import device_sources, program_document
+from trunnion.image import SyntheticKernel, pack_parameters, synthetic_cubin
+from trunnion.model.plan import LaunchPlan
+from trunnion.testing.strategies import json_programs, programs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trunnion.model.program import KernelProgram
+
+KEYS = {"kind", "name", "program", "plan", "manifest", "images", "host_source", "device_source"}
+
+
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An artifact of the vector add."""
+    place = tmp_path_factory.mktemp("artifacts") / "vector_add"
+    trunnion.compile(examples.load("vector_add").program, target="sm_90a").artifact.save(place)
+    return place
+
+
+def inspect(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> dict[str, Any]:
+    assert run(["inspect", *words, "--json"]) == status
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", examples.EXAMPLES)
+def test_an_example_is_told_without_compiling(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    program = examples.load(name).program
+    document = inspect(capsys, name)
+    assert document.keys() == KEYS
+    assert (document["kind"], document["name"]) == ("example", name)
+    assert document["plan"]["hash"] == program.plan().hash
+    assert document["plan"]["requires"] == sorted(program.plan().requires)
+    assert [one["name"] for one in document["program"]["params"]] == [
+        param.name for param in program.signature.params
+    ]
+    assert all("source" not in part and part["nbytes"] > 0 for part in document["program"]["code"])
+    assert document["images"] is document["manifest"] is document["host_source"] is None
+
+
+def test_sources_are_shown_when_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    document = inspect(capsys, "vector_add", "--host-source", "--device-source")
+    (launcher,) = document["host_source"]
+    assert launcher["language"] == "python"
+    assert document["plan"]["hash"] in launcher["text"]
+    (code,) = document["device_source"]
+    assert code["text"] == examples.load("vector_add").program.code[0].source
+
+
+def test_a_program_is_compiled_only_if_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    document = inspect(capsys, "vector_add", "--compile", "--target", "sm_90a")
+    (image,) = document["images"]
+    (kernel,) = image["kernels"]
+    assert (image["kind"], image["arch"], kernel["name"]) == ("cubin", "sm_90a", "vector_add")
+    assert [one["size"] for one in kernel["parameters"]] == [8, 8, 8, 4]
+    assert kernel["registers"] > 0
+    assert document["manifest"]["target"] == "cuda:sm_90a"
+
+
+def test_an_artifact_is_told_as_it_lies_there(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = inspect(capsys, str(artifact), "--host-source")
+    assert document["kind"] == "artifact"
+    assert document["manifest"]["digest"] == trunnion.load(artifact).artifact.digest
+    assert document["host_source"][0]["text"] == (artifact / "launcher.py").read_text()
+    assert document["images"][0]["sha256"] == document["manifest"]["files"]["image.cubin"]["sha256"]
+
+
+def test_an_artifact_of_a_backend_that_is_not_installed_is_told_too(
+    artifact: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trunnion, "default_registry", lambda: pytest.fail("asked"), raising=False)
+    assert inspect(capsys, str(artifact), "--host-source")["host_source"]
+
+
+def test_a_damaged_artifact_is_refused(
+    artifact: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "damaged"
+    shutil.copytree(artifact, place)
+    launcher = place / "launcher.py"
+    launcher.write_text(launcher.read_text() + "raise SystemExit('run')\n")
+    document = inspect(capsys, str(place), status=1)
+    assert document["error"]["type"] == "CorruptArtifactError"
+    assert document["error"]["attributes"]["what"] == "launcher.py"
+
+
+def test_an_image_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pack_parameters(((8, 8), (128, 64), (4, 4)), "sm_90a")
+    kernels = [
+        SyntheticKernel(name="one", parameters=table, cluster=(2, 1, 1)),
+        SyntheticKernel(name="\x1b[31mtwo"),
+    ]
+    data = synthetic_cubin(kernels, "sm_90a")
+    (tmp_path / "x.cubin").write_bytes(data)
+    document = inspect(capsys, str(tmp_path / "x.cubin"))
+    assert document["kind"] == "image"
+    (image,) = document["images"]
+    assert [kernel["name"] for kernel in image["kernels"]] == ["one", "\x1b[31mtwo"]
+    assert [(one["offset"], one["size"]) for one in image["kernels"][0]["parameters"]] == [
+        (one.offset, one.size) for one in table
+    ]
+    assert image["kernels"][0]["cluster"] == [2, 1, 1]
+    assert run(["inspect", str(tmp_path / "x.cubin")]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\\x1b[31mtwo" in out
+
+
+_PTX = """
+.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry scale(.param .u64 .ptr .align 4 x, .param .f32 k, .param .align 64 .b8 map[128])
+.maxntid 256, 1, 1
+{ ret; }
+"""
+
+
+def test_a_ptx_text_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.ptx").write_text(_PTX)
+    (image,) = inspect(capsys, str(tmp_path / "x.ptx"))["images"]
+    assert (image["kind"], image["target"], image["version"]) == ("ptx", "sm_90a", "9.0")
+    (kernel,) = image["kernels"]
+    assert (kernel["name"], kernel["max_threads"]) == ("scale", [256, 1, 1])
+    assert [one["size"] for one in kernel["parameters"]] == [8, 4, 128]
+    (tmp_path / "x.ptx").write_text(_PTX[:120])
+    assert inspect(capsys, str(tmp_path / "x.ptx"), status=1)["error"]["type"] == "CorruptArtifactError"
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_120"])
+def test_static_shared_memory_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str
+) -> None:
+    source = 'extern "C" __global__ void k(int* x) { __shared__ int s[300]; s[threadIdx.x] = *x; *x = s[7]; }'
+    p = ProgramBuilder("k", DeviceCode("cuda", source))
+    x = p.input("x", "int32", (1,), access="read_write")
+    p.launch("k", args=(x,), grid=1, block=32)
+    (tmp_path / "k.json").write_text(p.build().to_json())
+    (image,) = inspect(capsys, str(tmp_path / "k.json"), "--compile", "--target", target)["images"]
+    assert image["kernels"][0]["static_smem_bytes"] == 1200
+
+
+@pytest.mark.parametrize("data", [b"", b"\x7fELF", b"\x7fELF" + bytes(4000), b"nonsense"])
+def test_a_damaged_image_is_refused(tmp_path: Path, data: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.cubin").write_bytes(data)
+    document = inspect(capsys, str(tmp_path / "x.cubin"), status=1)
+    assert document["error"]["type"] == "CorruptArtifactError"
+
+
+@pytest.mark.parametrize("words", [["--compile"], ["--target", "sm_90a"], ["--backend", "x"]])
+def test_what_is_built_is_not_built_again(
+    artifact: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = inspect(capsys, str(artifact), *words, status=1)
+    assert document["error"]["type"] == "ProgramError"
+
+
+def test_hostile_names_do_not_reach_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = "\x1b]0;owned\x07\u202e"
+    p = ProgramBuilder(bad, DeviceCode("cuda", f"// {bad}", name=bad))
+    n = Symbol(bad)
+    x = p.input(bad, "float32", (n,))
+    p.launch("kernel", args=(x, n), grid=n, block=1)
+    path = tmp_path / f"{bad[:3]}.json"
+    path.write_text(p.build().to_json())
+    assert run(["inspect", str(path), "--device-source", "--host-source"]) == 0
+    for stream in capsys.readouterr():
+        assert not {"\x1b", "\x07", "\u202e"} & set(stream)
+
+
+def test_people_see_the_tables(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["inspect", str(artifact), "--host-source", "--device-source"]) == 0
+    out = capsys.readouterr().out
+    for word in ("program.params", "plan.bindings", "image.kernels[0].parameters", "manifest", "registers"):
+        assert word in out
+    assert "-- host_source: launcher.py" in out
+    assert 'extern "C" __global__ void vector_add' in out
+
+
+def _printed(document: dict[str, Any]) -> str:
+    out = io.StringIO()
+    with redirect_stdout(out):
+        _show(document)
+    return out.getvalue()
+
+
+@given(programs())
+@settings(max_examples=60, deadline=None)
+def test_every_program_is_told_whole_and_shown_in_plain_text(program: KernelProgram) -> None:
+    """Whatever a program holds, hostile names too: its document is JSON, and no character moves a cursor."""
+    plan = plan_document(program.plan())
+    document = dict.fromkeys(KEYS) | {"kind": "program", "name": program.name}
+    document |= {"program": program_document(program), "plan": plan}
+    document["device_source"] = device_sources(program)
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert {field.name for field in fields(LaunchPlan)} - {"signature"} < plan.keys()
+    assert all(one.isprintable() or one == "\n" for one in _printed(document))
+
+
+@given(json_programs())
+@settings(max_examples=150, deadline=None)
+def test_a_hostile_document_is_told_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.getbasetemp() / "hostile.json"
+    path.write_text(text, "utf-8", "surrogatepass")
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        assert run(["inspect", str(path)]) in (0, 1)
+    assert all(one.isprintable() or one == "\n" for one in out.getvalue() + err.getvalue())
+
+
+@pytest.mark.parametrize("words", [["--backend", "zzz"], ["--target", "nonsense"]])
+def test_a_backend_that_nothing_needs_is_refused(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["inspect", "vector_add", *words]) == 1
+    assert "--compile" in capfd.readouterr().err

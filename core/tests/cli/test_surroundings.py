@@ -1,0 +1,149 @@
+"""What is around the plugins, on machines of every kind."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+from types import SimpleNamespace
+
+import platformdirs
+import pytest
+
+from trunnion.cli import surroundings
+from trunnion.cli.surroundings import (
+    caches,
+    environment,
+    environment_findings,
+    missing_parts,
+    simulator,
+    tensor_library,
+    versions,
+)
+from trunnion.contract.diagnosis import Component
+from trunnion.toolchain.driver import InstalledDriver
+
+
+def _driver(cuda: tuple[int, int] | None, *, simulated: bool = False) -> InstalledDriver:
+    return InstalledDriver(Component(name="libcuda.so.1", kind="driver"), cuda, (), simulated)
+
+
+def test_versions_are_those_that_are_installed() -> None:
+    found = versions()
+    assert found["trunnion"] == metadata.version("trunnion")
+    assert found["torch"] == metadata.version("torch")
+    assert found["python"].count(".") == 2
+    assert {"pluggy", "cuda-bindings", "apache-tvm-ffi"} <= set(found)
+
+
+def test_a_missing_runtime_is_told() -> None:
+    assert [one.code for one in missing_parts({"apache-tvm-ffi": ""})] == ["cpp-runtime-missing"]
+    assert list(missing_parts({"apache-tvm-ffi": "0.1"})) == []
+
+
+def test_the_environment_is_told_with_all_that_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRUNNION_TEST", "1")
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    found = environment()
+    assert found["TRUNNION_TEST"] == "1"
+    assert found["CUDA_HOME"] is None
+
+
+@pytest.mark.parametrize(
+    ("variables", "codes"),
+    [
+        ({}, []),
+        ({"CUDA_PATH": "/a", "CUDA_HOME": "/b"}, ["cuda-roots-differ"]),
+        ({"CUDA_PATH": "/a", "CUDA_HOME": "/a/"}, []),
+        ({"CUDA_PATH": "/a"}, []),
+        ({"CUDA_VISIBLE_DEVICES": ""}, ["devices-hidden"]),
+        ({"CUDA_VISIBLE_DEVICES": "-1"}, ["devices-hidden"]),
+        ({"CUDA_VISIBLE_DEVICES": "0,1"}, []),
+    ],
+)
+def test_what_is_likely_not_meant(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], codes: list[str]
+) -> None:
+    for name in ("CUDA_PATH", "CUDA_HOME", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert [finding.code for finding in environment_findings()] == codes
+
+
+@pytest.fixture
+def torch_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The file in which an installed torch says what it was built for."""
+    (tmp_path / "torch").mkdir()
+    found = SimpleNamespace(version="2.11.0", locate_file=lambda path: tmp_path / path)
+    monkeypatch.setattr(metadata, "distribution", lambda _: found)
+    return tmp_path / "torch" / "version.py"
+
+
+@pytest.mark.parametrize(
+    ("line", "driver", "cuda", "codes"),
+    [
+        ("cuda: Optional[str] = '13.0'", (13, 0), "13.0", []),
+        ("cuda = '12.8'", (13, 0), "12.8", []),
+        ("cuda: Optional[str] = '13.2'", (13, 0), "13.2", ["torch-minor-version"]),
+        ("cuda: Optional[str] = '13.0'", (12, 9), "13.0", ["torch-newer-than-driver"]),
+        ("cuda: Optional[str] = None", (13, 0), "none", ["torch-without-cuda"]),
+        ("cuda: Optional[str] = None", None, "none", []),
+        ("raise SystemExit('it is not run')", None, "none", []),
+    ],
+)
+def test_torch_and_driver(
+    torch_version: Path, line: str, driver: tuple[int, int] | None, cuda: str, codes: list[str]
+) -> None:
+    torch_version.write_text(f"__version__ = '2.11.0'\n{line}\nhip: Optional[str] = '6.1'\n")
+    facts, findings = tensor_library(_driver(driver))
+    assert (facts["version"], facts["cuda"]) == ("2.11.0", cuda)
+    assert [finding.code for finding in findings] == codes
+    assert tensor_library(_driver(driver, simulated=True))[1] == ()
+
+
+def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def distribution(name: str) -> metadata.Distribution:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "distribution", distribution)
+    facts, (finding,) = tensor_library(_driver(None))
+    assert (facts, finding.code) == ({}, "torch-missing")
+
+
+@pytest.mark.parametrize("command", ["", "cc -g"])
+def test_the_simulators_compiler(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setenv("CC", command)
+    facts, findings = simulator()
+    assert findings == ()
+    assert Path(facts["compiler"].split()[0]).is_file()
+    assert facts["version"]
+
+
+@pytest.mark.parametrize("command", ["no-such-compiler", "'unbalanced"])
+def test_without_a_compiler_there_is_no_simulation(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setenv("CC", command)
+    facts, (finding,) = simulator()
+    assert facts["compiler"] == ""
+    assert finding.code == "simulator-compiler-missing"
+
+
+def test_elsewhere_there_is_no_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surroundings.sys, "platform", "darwin")
+    assert [finding.code for finding in simulator()[1]] == ["simulator-platform"]
+
+
+def test_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)
+    folders, findings = caches()
+    assert {one["state"] for one in folders.values()} == {"not there yet"}
+    assert findings == ()
+    kept = tmp_path / "trunnion" / "artifacts"
+    kept.mkdir(parents=True)
+    kept.chmod(0o700)
+    assert caches()[0]["artifacts"] == {"path": str(kept), "state": "usable"}
+    kept.chmod(0o777)
+    assert "can be written by others" in caches()[0]["artifacts"]["state"]
+    assert [finding.code for finding in caches()[1]] == ["artifacts-cache"]
+    kept.rmdir()
+    kept.symlink_to(tmp_path / "nowhere")
+    assert caches()[0]["artifacts"]["state"] == "a link to nothing"
