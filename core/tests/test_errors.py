@@ -25,6 +25,7 @@ from trunnion.errors import (
     DriverError,
     DuplicatePluginError,
     ExprError,
+    KernelBodyError,
     LifecycleError,
     ParameterMismatchError,
     ProgramError,
@@ -62,6 +63,7 @@ SAMPLES = (
     ArtifactError("no artifact"),
     CorruptArtifactError("image.cubin", "is truncated"),
     UntrustedArtifactError("is not on the list"),
+    KernelBodyError("scale", 9, "int32", "the kernel has 4 parameters"),
 )
 
 
@@ -134,6 +136,7 @@ class ForeignError(DriverError):
         (UnknownBackendError, LookupError),
         (UnsupportedFeatureError, NotImplementedError),
         (ParameterMismatchError, ValueError),
+        (KernelBodyError, ValueError),
         (DriverError, RuntimeError),
         (CaptureError, RuntimeError),
         (LifecycleError, RuntimeError),
@@ -193,6 +196,10 @@ def test_leaves_are_also_what_python_would_raise(error: type, builtin: type) -> 
         (SAMPLES[16], "cuLaunchKernelEx failed with CUDA_ERROR_INVALID_VALUE (1): a parameter is wrong"),
         (DriverError("f", 2, "N"), "f failed with N (2)"),
         (SAMPLES[20], "image.cubin: is truncated"),
+        (
+            SAMPLES[22],
+            "the body of 'scale' asked for parameter 9 as int32; the kernel has 4 parameters",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -57,7 +57,7 @@ def program(*, cluster=None, pdl=False, language="cuda"):
     (n,) = symbols("n")
     p = ProgramBuilder("p", DeviceCode(language, "text"))
     x = p.input("x", "float32", (n,))
-    p.launch("k", args=(x,), grid=1, block=1, cluster=cluster, pdl=pdl)
+    p.launch("k", args=(x,), grid=2, block=1, cluster=cluster, pdl=pdl)
     return p.build()
 
 

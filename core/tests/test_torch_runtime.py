@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from trunnion import sim
-from trunnion.errors import DeviceRequirementError
+from trunnion.errors import ArgumentTypeError, CaptureError, DeviceRequirementError
 from trunnion.model.dtypes import dtype
 from trunnion.torch_runtime import TorchRuntime, default_runtime
 
@@ -66,7 +67,18 @@ class RecordingTorch:
     def __init__(self) -> None:
         self.entered: list[tuple[int, str]] = []
         self.made: list[tuple[Any, ...]] = []
-        self.cuda = SimpleNamespace(stream=self.stream, ExternalStream=self.external)
+        self.current = 0
+        self.cuda = SimpleNamespace(
+            stream=self.stream,
+            ExternalStream=self.external,
+            default_stream=lambda device: ("default", str(device)),
+            device_count=lambda: self.devices,
+            current_device=lambda: self.current,
+            is_initialized=lambda: True,
+            is_current_stream_capturing=lambda: self.capturing,
+        )
+        self.devices, self.capturing = 2, False
+        self.made_of: Callable[[], Any] = lambda: Made(2)
 
     def external(self, handle: int, device: Any) -> tuple[int, str]:
         return handle, str(device)
@@ -80,21 +92,147 @@ class RecordingTorch:
     def device(self, kind: str, ordinal: int) -> tuple[str, int]:
         return kind, ordinal
 
-    def empty(self, shape: tuple[int, ...], *, dtype: object, device: object) -> str:
+    def empty(self, shape: tuple[int, ...], *, dtype: object, device: object) -> Any:
         self.made.append((shape, dtype, device, tuple(self.entered)))
-        return "tensor"
+        return self.made_of()
 
 
-@pytest.mark.parametrize(("stream", "entered"), [(7, ()), (9, ((9, "1"),)), (0, ((0, "1"),))])
-def test_memory_is_taken_under_the_calls_stream(stream: int, entered: tuple[object, ...]) -> None:
+class Made:
+    """What is made, and the streams that were recorded to use it."""
+
+    def __init__(self, elements: int, address: int | None = 4096) -> None:
+        self.elements, self.address = elements, address
+        self.recorded: list[object] = []
+
+    def numel(self) -> int:
+        return self.elements
+
+    def data_ptr(self) -> int:
+        if self.address is None:
+            raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+        return self.address
+
+    def record_stream(self, stream: object) -> None:
+        self.recorded.append(stream)
+
+
+@pytest.mark.parametrize(
+    ("stream", "entered", "recorded"),
+    [
+        (7, (), []),
+        (9, ((9, "1"),), []),
+        (0, (("default", "1"),), []),
+        (1, (("default", "1"),), []),
+        (2, (("default", "1"),), [(2, "1")]),
+        (3, ((3, "1"),), []),
+    ],
+)
+def test_memory_is_taken_under_the_calls_stream(
+    stream: int, entered: tuple[object, ...], recorded: list[object]
+) -> None:
     runtime, recorder = TorchRuntime(), RecordingTorch()
     asked: list[int] = []
-    runtime._torch = recorder
+    runtime._torch, runtime.tensor_type = recorder, Made
     runtime._raw_stream = lambda device: asked.append(device) or 7
-    assert runtime.allocate((2, 3), "float32", 1, stream) == "tensor"
+    made = runtime.allocate((2, 3), "float32", 1, stream)
+    assert type(made) is Made
+    assert made.recorded == recorded
     assert recorder.made == [((2, 3), "float32", ("cuda", 1), entered)]
     assert recorder.entered == []
     assert asked == [1]
+
+
+class Other(torch.Tensor):
+    """A tensor of somebody's own."""
+
+
+@pytest.mark.parametrize("stream", [7, 2, 9])
+def test_what_torch_did_not_really_allocate_is_refused(stream: int) -> None:
+    runtime, recorder = TorchRuntime(), RecordingTorch()
+    runtime._torch, runtime._raw_stream, runtime._strided_on_current = recorder, lambda _: 7, None
+    for made_of in (fake, lambda: torch.empty(3, device="meta"), lambda: torch.zeros(3).as_subclass(Other)):
+        recorder.made_of = made_of
+        with pytest.raises(ArgumentTypeError, match="without memory") as caught:
+            runtime.allocate((3,), "float32", 1, stream)
+        assert caught.value.argument == "out"
+    runtime.tensor_type = Made
+    recorder.made_of = lambda: Made(3, None)
+    with pytest.raises(ArgumentTypeError, match="without memory"):
+        runtime.allocate((3,), "float32", 1, stream)
+    recorder.made_of = lambda: Made(0, None)
+    assert runtime.allocate((0,), "float32", 1, stream).elements == 0
+
+
+@pytest.mark.parametrize(("devices", "current", "quick"), [(1, 0, True), (2, 0, False), (2, 1, True)])
+def test_the_quick_allocator_is_asked_for_the_current_device_only(
+    devices: int, current: int, *, quick: bool
+) -> None:
+    runtime, recorder = TorchRuntime(), RecordingTorch()
+    recorder.devices, recorder.current = devices, current
+    runtime._torch, runtime._raw_stream, runtime.tensor_type = recorder, lambda _: 7, Made
+    asked: list[tuple[Any, ...]] = []
+    runtime._strided_on_current = lambda *what: asked.append(what) or "tensor"
+    device = 0 if devices == 1 else 1
+    assert (runtime.allocate((2, 0, 3), "float32", device, 7) == "tensor") is quick
+    assert asked == ([((2, 0, 3), (3, 3, 1), "float32")] if quick else [])
+    assert len(recorder.made) == (0 if quick else 1)
+    runtime.allocate((5,), "float32", device, 9)
+    assert len(asked) == quick, "another stream has another allocator"
+
+
+def test_memory_that_a_capture_forbids_is_a_capture_error() -> None:
+    runtime, recorder = TorchRuntime(), RecordingTorch()
+    runtime._torch, runtime._raw_stream, runtime._strided_on_current = recorder, lambda _: 7, None
+
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("operation not permitted")
+
+    recorder.empty = refuse
+    with pytest.raises(RuntimeError, match="not permitted"):
+        runtime.allocate((2,), torch.float32, 0, 7)
+    recorder.capturing = True
+    with pytest.raises(CaptureError, match="out="):
+        runtime.allocate((2,), torch.float32, 0, 7)
+
+
+UNLIKE: dict[str, Callable[[], torch.Tensor]] = {
+    "another extent": lambda: torch.ones(3, 5),
+    "another rank": lambda: torch.ones(3, 4, 1),
+    "other strides": lambda: torch.ones(4, 3).t(),
+    "another type": lambda: torch.ones(3, 4, dtype=torch.float64),
+    "another device": lambda: torch.ones(3, 4, device="meta"),
+    "a lazy negative": lambda: torch._neg_view(torch.ones(3, 4)),
+    "sparse": lambda: torch.ones(3, 4).to_sparse(),
+    "a subclass": lambda: torch.nn.Parameter(torch.ones(3, 4)),
+    "fake": lambda: fake().expand(3, 4, 3)[..., 0],
+}
+
+
+@pytest.mark.parametrize("kind", UNLIKE)
+def test_a_guard_tells_what_is_unlike(kind: str) -> None:
+    first, second = torch.ones(3, 4), torch.zeros(3, 4)
+    guard = TorchRuntime().guard((first, second))
+    assert guard is not None, "this torch has guards"
+    assert guard(torch.ones(3, 4), first)
+    assert not guard(first, UNLIKE[kind]())
+    assert not guard(UNLIKE[kind](), first)
+
+
+def test_a_guard_tells_a_lazy_conjugate() -> None:
+    plain = torch.ones(3, dtype=torch.complex64)
+    guard = TorchRuntime().guard((plain,))
+    assert guard is not None
+    assert guard(plain.clone())
+    assert not guard(plain.conj())
+
+
+def test_a_guard_holds_no_tensor() -> None:
+    tensor = torch.ones(3)
+    gone = weakref.ref(tensor)
+    guard = TorchRuntime().guard((tensor,))
+    del tensor
+    assert gone() is None
+    assert guard is not None
 
 
 def test_the_simulators_runtime_is_taken_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from trunnion.artifacts.store import ArtifactStore
     from trunnion.compilation import compile, load  # noqa: A004 - the verb of the field
     from trunnion.compiled import CompiledProgram
-    from trunnion.contract.adapter import KernelAdapter, LoadedProgram
+    from trunnion.contract.adapter import BoundLaunch, KernelAdapter, LoadedProgram
     from trunnion.contract.compiler import CompileRequest, DeviceCompiler, DeviceImage
     from trunnion.contract.source import GeneratedSource, SourceWrapper
     from trunnion.contract.spec import BackendSpec, Capability, CompilerSpec, Target
     from trunnion.errors import TrunnionError
     from trunnion.hookspecs import hookimpl
     from trunnion.model.builder import ProgramBuilder
+    from trunnion.model.code import DeviceCode
     from trunnion.model.dtypes import DType, dtype
     from trunnion.model.expr import (
         Expr,
@@ -38,10 +39,12 @@ if TYPE_CHECKING:
         symbols,
     )
     from trunnion.model.launch import KernelLaunch
-    from trunnion.model.params import Check, ScalarParam, Signature, TensorParam
+    from trunnion.model.params import Check, PointerParam, ScalarParam, Signature, StructParam, TensorParam
     from trunnion.model.plan import LaunchPlan
-    from trunnion.model.program import DeviceCode, KernelProgram
-    from trunnion.model.tensormap import TiledTensorMap
+    from trunnion.model.program import KernelProgram
+    from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
+    from trunnion.model.window import AccessPolicyWindow
+    from trunnion.model.workspace import Workspace
     from trunnion.registry import Registry, default_registry
     from trunnion.selection import Choice, explain
 
@@ -52,7 +55,7 @@ _HOMES = {
     "trunnion.artifacts.store": ("ArtifactStore",),
     "trunnion.compilation": ("compile", "load"),
     "trunnion.compiled": ("CompiledProgram",),
-    "trunnion.contract.adapter": ("KernelAdapter", "LoadedProgram"),
+    "trunnion.contract.adapter": ("BoundLaunch", "KernelAdapter", "LoadedProgram"),
     "trunnion.contract.compiler": ("CompileRequest", "DeviceCompiler", "DeviceImage"),
     "trunnion.contract.source": ("GeneratedSource", "SourceWrapper"),
     "trunnion.contract.spec": ("BackendSpec", "Capability", "CompilerSpec", "Target"),
@@ -76,19 +79,31 @@ _HOMES = {
         "symbols",
     ),
     "trunnion.model.launch": ("KernelLaunch",),
-    "trunnion.model.params": ("Check", "ScalarParam", "Signature", "TensorParam"),
+    "trunnion.model.code": ("DeviceCode",),
+    "trunnion.model.params": (
+        "Check",
+        "PointerParam",
+        "ScalarParam",
+        "Signature",
+        "StructParam",
+        "TensorParam",
+    ),
     "trunnion.model.plan": ("LaunchPlan",),
-    "trunnion.model.program": ("DeviceCode", "KernelProgram"),
-    "trunnion.model.tensormap": ("TiledTensorMap",),
+    "trunnion.model.program": ("KernelProgram",),
+    "trunnion.model.tensormap": ("Im2colTensorMap", "TiledTensorMap"),
+    "trunnion.model.window": ("AccessPolicyWindow",),
+    "trunnion.model.workspace": ("Workspace",),
     "trunnion.registry": ("Registry", "default_registry"),
     "trunnion.selection": ("Choice", "explain"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AccessPolicyWindow",
     "Artifact",
     "ArtifactStore",
     "BackendSpec",
+    "BoundLaunch",
     "Capability",
     "Check",
     "Choice",
@@ -101,21 +116,25 @@ __all__ = [
     "DeviceImage",
     "Expr",
     "GeneratedSource",
+    "Im2colTensorMap",
     "KernelAdapter",
     "KernelLaunch",
     "KernelProgram",
     "LaunchPlan",
     "LoadedProgram",
+    "PointerParam",
     "ProgramBuilder",
     "Registry",
     "ScalarParam",
     "Signature",
     "SourceWrapper",
+    "StructParam",
     "Symbol",
     "Target",
     "TensorParam",
     "TiledTensorMap",
     "TrunnionError",
+    "Workspace",
     "__version__",
     "ceildiv",
     "compile",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from trunnion.errors import ArgumentTypeError, ArgumentValueError
 
-__all__ = ["expect", "unallocatable"]
+__all__ = ["expect", "spanned_bytes", "unallocatable"]
 
 _T = TypeVar("_T")
 
@@ -33,6 +33,15 @@ def expect(value: _T, kinds: type | tuple[type, ...], name: str, words: str) -> 
     if isinstance(value, kinds):
         return value
     raise ArgumentTypeError(name, type(value).__name__, words)
+
+
+def spanned_bytes(tensor: Any) -> int:
+    """Return the bytes from a tensor's first element to behind its last one; 0 if it has none."""
+    elements: int = tensor.numel()
+    if elements and not tensor.is_contiguous():
+        steps = zip(tensor.shape, tensor.stride(), strict=True)
+        elements = 1 + sum((extent - 1) * stride for extent, stride in steps)
+    return elements * int(tensor.element_size())
 
 
 def unallocatable(shape: tuple[int, ...]) -> ArgumentValueError:

@@ -15,7 +15,7 @@ from trunnion.arguments import expect
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import artifact_key
 from trunnion.artifacts.store import ArtifactStore
-from trunnion.compiled import PROGRAM_FILE, CompiledProgram
+from trunnion.compiled import LOG_FILE, PROGRAM_FILE, CompiledProgram, KnownProgram
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.errors import ArtifactError, DeviceRequirementError, ProgramError, shorten
@@ -87,13 +87,15 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
         kernels=job.plan.kernels,
         target=_target(program, target, job.device_compiler),
         options=_options(options, job.compiler.name),
+        accepts=job.backend.accepts,
     )
+    build = _Build(job, request, job.wrap(request.target), program.to_json())
     if store is None:
         with tempfile.TemporaryDirectory(prefix="trunnion-") as staging:
-            artifact = job.build(request, Path(staging))
+            artifact = build.run(Path(staging))
     else:
-        artifact = _from_store(store, job, request, job.key_inputs(request))
-    return CompiledProgram(artifact, job.backend)
+        artifact = build.from_store(store)
+    return CompiledProgram(artifact, job.backend, known=KnownProgram(program, build.text, build.source))
 
 
 def load(artifact: Artifact | str | PathLike[str], *, registry: Registry | None = None) -> CompiledProgram:
@@ -132,29 +134,45 @@ class _Job:
     compiler: CompilerSpec
     device_compiler: DeviceCompiler
 
-    def build(self, request: CompileRequest, staging: Path) -> Artifact:
-        source = self.wrap(request.target)
-        image = self.device_compiler.compile(request)
-        built = self.adapter().build(source, image, staging)
-        return built.including(PROGRAM_FILE, self.program.to_json().encode())
-
     def adapter(self) -> KernelAdapter:
         return load_part(self.backend, self.backend.load_adapter)(self.backend)
 
     def wrap(self, target: Target) -> GeneratedSource:
         return load_part(self.backend, self.backend.load_wrapper)(self.backend).wrap(self.plan, target.kind)
 
-    def key_inputs(self, request: CompileRequest) -> dict[str, str]:
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """One job for one target, with what is made of the program before any compiler runs."""
+
+    job: _Job
+    request: CompileRequest
+    source: GeneratedSource
+    text: str
+    """The program as JSON."""
+
+    def run(self, staging: Path) -> Artifact:
+        image = self.job.device_compiler.compile(self.request)
+        built = self.job.adapter().build(self.source, image, staging)
+        built = built.including(PROGRAM_FILE, self.text.encode())
+        return built.including(LOG_FILE, image.log.encode()) if image.log else built
+
+    def from_store(self, store: ArtifactStore) -> Artifact:
+        inputs = self.key_inputs()
+        return store.get_or_build(artifact_key(inputs), lambda staging: self.run(staging).keyed(inputs))
+
+    def key_inputs(self) -> dict[str, str]:
         """Everything that the artifact's bytes depend on."""
-        surroundings = self.device_compiler.surroundings(request)
+        job, request = self.job, self.request
+        surroundings = job.device_compiler.surroundings(request)
         return {
             **{f"surroundings {name}": value for name, value in surroundings.items()},
-            "program": self.program.to_json(),
-            "launcher": self.wrap(request.target).text,
+            "program": self.text,
+            "launcher": self.source.text,
             "target": str(request.target),
             "options": json.dumps(dict(request.options), sort_keys=True, default=str),
-            "backend": f"{self.backend.name} {self.adapter().fingerprint()}",
-            "compiler": f"{self.compiler.name} {self.device_compiler.fingerprint()}",
+            "backend": f"{job.backend.name} {job.adapter().fingerprint()}",
+            "compiler": f"{job.compiler.name} {job.device_compiler.fingerprint()}",
         }
 
 
@@ -163,10 +181,6 @@ def _job(program: KernelProgram, backend: str, compiler: str | None, registry: R
     chosen = choose_backend(program, backend, plan, registry)
     spec = choose_compiler(program, compiler, chosen, registry)
     return _Job(program, plan, chosen, spec, load_part(spec, spec.load_compiler)())
-
-
-def _from_store(store: ArtifactStore, job: _Job, request: CompileRequest, inputs: dict[str, str]) -> Artifact:
-    return store.get_or_build(artifact_key(inputs), lambda staging: job.build(request, staging).keyed(inputs))
 
 
 def _path(given: str | PathLike[str]) -> Path:

@@ -7,6 +7,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from trunnion.contract.adapter import BoundLaunch
 from trunnion.contract.spec import CONTRACT_VERSION, Target
 from trunnion.errors import (
     ArgumentTypeError,
@@ -29,13 +30,31 @@ if TYPE_CHECKING:
     from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.contract.runtime import Runtime
+    from trunnion.contract.source import GeneratedSource
     from trunnion.contract.spec import BackendSpec
     from trunnion.model.plan import LaunchPlan
 
-__all__ = ["PROGRAM_FILE", "CompiledProgram"]
+__all__ = ["LOG_FILE", "PROGRAM_FILE", "CompiledProgram", "KnownProgram"]
 
 PROGRAM_FILE = "program.json"
 """The file of an artifact that holds the program that it was built from."""
+
+LOG_FILE = "compile.log"
+"""The file of an artifact that holds what the device compiler said; there is none if it said nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProgram:
+    """What whoever built, or found, an artifact has made of its program already."""
+
+    program: KernelProgram
+    """The program."""
+
+    text: str
+    """The program as JSON: if the artifact's file says something else, the file counts."""
+
+    source: GeneratedSource
+    """The launcher, with its plan."""
 
 
 class CompiledProgram:
@@ -51,6 +70,8 @@ class CompiledProgram:
         The backend that built it.
     runtime
         The tensor library; None: the simulator's if it runs in this process, else torch's.
+    known
+        What is known of its program already; None: it is read from the artifact.
 
     Raises
     ------
@@ -58,13 +79,23 @@ class CompiledProgram:
         If the artifact's program is not the one that its plan was made from.
     """
 
-    def __init__(self, artifact: Artifact, spec: BackendSpec, runtime: Runtime | None = None) -> None:
+    def __init__(
+        self,
+        artifact: Artifact,
+        spec: BackendSpec,
+        runtime: Runtime | None = None,
+        known: KnownProgram | None = None,
+    ) -> None:
         self.artifact = artifact
-        self.program = _program_of(artifact)
-        self.plan: LaunchPlan = self.program.plan()
         self.target = _target_of(artifact)
         """What it was compiled for."""
-        self._source = load_part(spec, spec.load_wrapper)(spec).wrap(self.plan, self.target.kind)
+        if known is None or artifact.files.get(PROGRAM_FILE) != known.text.encode():
+            self.program = _program_of(artifact)
+            wrapper = load_part(spec, spec.load_wrapper)(spec)
+            self._source = wrapper.wrap(self.program.plan(), self.target.kind)
+        else:
+            self.program, self._source = known.program, known.source
+        self.plan: LaunchPlan = self._source.plan
         self._check_manifest()
         self._spec = spec
         self._runtime = runtime
@@ -88,6 +119,11 @@ class CompiledProgram:
     def device_source(self) -> str:
         """The device code's text, its parts one after the other; binary parts are left out."""
         return "\n".join(part.source for part in self.program.code if isinstance(part.source, str))
+
+    @property
+    def log(self) -> str:
+        """What the device compiler said when it made the image: warnings, remarks; empty if nothing."""
+        return self.artifact.files.get(LOG_FILE, b"").decode(errors="replace")
 
     def image(self, kind: str) -> bytes:
         """Return the device image.
@@ -166,6 +202,29 @@ class CompiledProgram:
             args, out=self._outputs(out), stream=_stream_handle(stream), device=_device_ordinal(device)
         )
 
+    def bind(self, *args: Any, out: Any = None, stream: Any = None, device: Any = None) -> BoundLaunch:
+        """Check everything now, and return a launch of these tensors and numbers that can be repeated.
+
+        Parameters and errors are those of a call, but nothing is launched yet. Outputs and workspaces that are not
+        given are allocated now, and are the same each time; a stream of None is the one that is current now. See
+        `BoundLaunch`.
+
+        Returns
+        -------
+        BoundLaunch
+            Calling it launches. It keeps the tensors alive.
+        """
+        loaded = self._load()
+        bound = loaded.bind(
+            args, out=self._outputs(out), stream=_stream_handle(stream), device=_device_ordinal(device)
+        )
+        return BoundLaunch(
+            loaded.runtime.guarded(bound.entry),
+            name=self.program.name,
+            device=bound.device,
+            stream=bound.stream,
+        )
+
     @property
     def entry(self) -> Callable[..., Any]:
         """The launcher itself: positional arguments, the current stream, the least time. Loads the program."""
@@ -193,14 +252,25 @@ class CompiledProgram:
                 runtime = self._runtime or default_runtime()
                 adapter = load_part(self._spec, self._spec.load_adapter)(self._spec)
                 program = adapter.load(self.artifact, runtime)
-                self._loaded = _Loaded(program, runtime.guarded(program.entry), runtime.guarded(program.call))
+                self._loaded = _Loaded(
+                    program,
+                    runtime,
+                    runtime.guarded(program.entry),
+                    runtime.guarded(program.call),
+                    runtime.guarded(program.bind),
+                )
             return self._loaded
 
     def preload(self, device: int) -> None:
         """Do for ``device``, now, all that a first launch would do, so that it can be captured.
 
+        Cache is set aside for windows whose length is the same in every call. Where it depends on the call, `bind` sets
+        it aside, and a call that is not captured; see `LoadedProgram.preload`.
+
         Raises
         ------
+        DeviceRequirementError
+            If the device is too small for the program, or the driver too old.
         DriverError
             If the driver refuses.
         """
@@ -227,8 +297,10 @@ class CompiledProgram:
 @dataclass(frozen=True, slots=True)
 class _Loaded:
     program: LoadedProgram
+    runtime: Runtime
     entry: Callable[..., Any]
     call: Callable[..., Any]
+    bind: Callable[..., BoundLaunch]
 
 
 _ADDRESSES = 1 << 64

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import unallocatable
-from trunnion.errors import BackendUnavailableError
+from trunnion.errors import ArgumentTypeError, BackendUnavailableError, CaptureError
 from trunnion.model.interval import INT64_MAX
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from trunnion.model.dtypes import DType
 
 __all__ = ["TorchRuntime", "default_runtime"]
+
+_PER_THREAD = 2  # CU_STREAM_PER_THREAD; 1 is CU_STREAM_LEGACY, and so is 0
 
 
 class TorchRuntime:
@@ -40,6 +42,9 @@ class TorchRuntime:
         # What torch's own launchers call; a CPU build lacks it.
         raw: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 - no public name
         self._raw_stream = raw or self.current_stream
+        self._guards = _tensor_guards(torch)
+        self._strided_on_current = _allocator(torch)
+        self._several: bool | None = None
 
     def dtype(self, dtype: DType) -> Any:
         """Return torch's object for an element type; see `DType.in_torch`."""
@@ -54,19 +59,96 @@ class TorchRuntime:
         return self._raw_stream
 
     def allocate(self, shape: tuple[int, ...], dtype: Any, device: int, stream: int) -> Any:
-        """Return an uninitialised tensor, allocated under ``stream``; see `Runtime.allocate`."""
-        torch: Any = self._torch  # torch's streams have no annotations
-        place = torch.device("cuda", device)
+        """Return an uninitialised tensor, allocated under ``stream``; see `Runtime.allocate`.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If torch is in a mode in which it allocates no memory.
+        CaptureError
+            If the stream is being captured, and torch has no memory at hand.
+        """
         try:
             if stream == self._raw_stream(device):
-                return torch.empty(shape, dtype=dtype, device=place)
-            with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
-                return torch.empty(shape, dtype=dtype, device=place)
+                return self._on_current_stream(shape, dtype, device)
+            return self._on_stream(shape, dtype, device, stream)
+        except ArgumentTypeError:
+            raise
         except (RuntimeError, OverflowError, TypeError) as error:
-            # torch counts bytes in 64 bits, and says so in three ways; running out of memory is its own error.
-            if math.prod(shape) * dtype.itemsize <= INT64_MAX:
-                raise
+            self._explain(error, shape, dtype)
+            raise
+
+    def _on_current_stream(self, shape: tuple[int, ...], dtype: Any, device: int) -> Any:
+        quick = self._strided_on_current
+        if quick is not None:
+            several = self._several
+            if several is None:
+                several = self._several = self._torch.cuda.device_count() > 1
+            # It allocates on torch's current device; of several, only that one may be asked so.
+            if not several or self._torch.cuda.current_device() == device:
+                return quick(shape, _contiguous(shape), dtype)
+        return self._empty(shape, dtype, device)
+
+    def _on_stream(self, shape: tuple[int, ...], dtype: Any, device: int, stream: int) -> Any:
+        cuda: Any = self._torch.cuda  # torch's streams have no annotations
+        if stream > _PER_THREAD:
+            with cuda.stream(cuda.ExternalStream(stream, device=device)):
+                return self._empty(shape, dtype, device)
+        # To torch 1 is no handle, and 2 would be one stream, though it is another one in each thread. Both are ordered
+        # with the legacy stream, which is torch's default stream.
+        with cuda.stream(cuda.default_stream(device)):
+            made = self._empty(shape, dtype, device)
+        if stream == _PER_THREAD:
+            # Another thread may be given the memory next, but not before this thread's stream is done with it.
+            made.record_stream(cuda.ExternalStream(stream, device=device))
+        return made
+
+    def _empty(self, shape: tuple[int, ...], dtype: Any, device: int) -> Any:
+        """Allocate by torch's public function, which the mode that torch is in may keep from allocating.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If it did.
+        """
+        made = self._torch.empty(shape, dtype=dtype, device=self._torch.device("cuda", device))
+        try:
+            real = type(made) is self.tensor_type and (made.numel() == 0 or made.data_ptr() != 0)
+        except RuntimeError:  # a tensor that will not say where it lies
+            real = False
+        if not real:
+            raise ArgumentTypeError(
+                "out",
+                f"None, and torch allocates a {type(made).__name__} without memory of its own",
+                "a call outside of FakeTensorMode and its like",
+            )
+        return made
+
+    def _explain(self, error: Exception, shape: tuple[int, ...], dtype: Any) -> None:
+        # torch counts bytes in 64 bits, and says so in three ways; running out of memory is its own error.
+        if math.prod(shape) * dtype.itemsize > INT64_MAX:
             raise unallocatable(shape) from error
+        cuda: Any = self._torch.cuda  # without annotations
+        if cuda.is_initialized() and cuda.is_current_stream_capturing():
+            raise CaptureError(
+                f"torch cannot allocate {shape} while the stream is being captured: "
+                "capture inside of torch.cuda.graph, or pass out="
+            ) from error
+
+    def guard(self, tensors: tuple[Any, ...]) -> Callable[..., bool] | None:
+        """Return a guard of torch's own (`torch._dynamo` compiles with them); see `Runtime.guard`.
+
+        Asked about a nested tensor it would end the process, because a C++ exception leaves it.
+        """
+        make = self._guards
+        if make is None:
+            return None
+        sizes = [list(tensor.shape) for tensor in tensors]
+        strides = [list(tensor.stride()) for tensor in tensors]
+        guard: Callable[..., bool] = make(
+            *tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides
+        ).check
+        return guard
 
     def guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``call``: a real driver has nothing to add."""
@@ -82,6 +164,53 @@ class TorchRuntime:
 
         lazy = isinstance(tensor, FakeTensor) or tensor.is_conj() or tensor.is_neg()
         return not lazy and tensor.layout is self.strided
+
+    def room(self, tensor: Any) -> int:
+        """Return the bytes from a tensor's first element to the end of its storage."""
+        return int(tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.element_size())
+
+
+def _tensor_guards(torch: Any) -> Any:
+    """Return torch's class of tensor guards, if it is there and does what is wanted of it.
+
+    It compares class, dispatch keys (which hold device type, layout, and lazy conjugates and negatives), element type,
+    device, extents and strides. It has no public name, so it is tried out first.
+    """
+    try:
+        make = torch._C._dynamo.guards.TensorGuards  # noqa: SLF001 - no public name
+        first, other = torch.zeros(2, 3), torch.zeros(2, 3)
+        guard = make(first, dynamic_dims_sizes=[[2, 3]], dynamic_dims_strides=[[3, 1]]).check
+        others = (
+            torch.zeros(3, 2),
+            torch.zeros(2, 3, dtype=torch.float64),
+            torch.zeros(3, 2).t(),
+            torch.zeros(2, 3, device="meta"),
+            torch._neg_view(first),  # noqa: SLF001 - no public name
+            first.to_sparse(),
+        )
+        works = guard(other) is True and not any(guard(tensor) for tensor in others)
+    except (AttributeError, TypeError, RuntimeError):
+        return None
+    return make if works else None
+
+
+def _allocator(torch: Any) -> Any:
+    """Return what torch's compiler allocates with: a function of shape, strides and type; None if it has none."""
+    try:
+        return torch._C._dynamo.guards._empty_strided_cuda  # noqa: SLF001 - no public name
+    except AttributeError:
+        return None
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return torch's strides of a new contiguous tensor."""
+    if len(shape) == 1:
+        return (1,)
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent or 1
+    return tuple(reversed(strides))
 
 
 def default_runtime() -> Runtime:

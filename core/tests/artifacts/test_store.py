@@ -308,3 +308,14 @@ def test_a_builder_that_is_killed_frees_the_key(
     made = make_artifact().keyed(INPUTS)
     assert store.get_or_build(KEY, lambda _: made) == made
     assert list((store.root / "staging").iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["folder", "loop", "link to nowhere"])
+def test_what_is_in_the_place_of_a_lock_is_told(store: ArtifactStore, kind: str) -> None:
+    place = store.root / "locks" / f"{KEY}.lock"
+    if kind == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to(place.name if kind == "loop" else "/nonexistent/lock")
+    with pytest.raises(ArtifactError, match="cannot be taken"):
+        store.get_or_build(KEY, no_build)

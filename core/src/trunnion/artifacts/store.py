@@ -7,6 +7,7 @@ import os
 import re
 import tempfile
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,7 @@ from trunnion.artifacts.publish import discard, publish
 from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterator
 
 __all__ = ["ArtifactStore", "CorruptArtifactWarning", "default_root"]
 
@@ -115,7 +115,7 @@ class ArtifactStore:
         Raises
         ------
         ArtifactError
-            If ``build`` returned an artifact of another key.
+            If ``build`` returned an artifact of another key, or something is in the place of the key's lock.
         UntrustedArtifactError
             If others could have written what is stored.
         """
@@ -194,9 +194,31 @@ class ArtifactStore:
         except filelock.Timeout:
             return None
 
-    def _lock(self, key: str, timeout: float = -1) -> AbstractContextManager[object]:
-        lock = filelock.FileLock(self._locks / f"{key}.lock", mode=0o600)
-        return lock.acquire(timeout=timeout, poll_interval=_POLL_SECONDS)
+    @contextmanager
+    def _lock(self, key: str, timeout: float = -1) -> Iterator[None]:
+        """Hold the key's lock.
+
+        Raises
+        ------
+        ArtifactError
+            If its place is taken by something that cannot be locked.
+        filelock.Timeout
+            If somebody else holds it for that long.
+        """
+        place = self._locks / f"{key}.lock"
+        lock = filelock.FileLock(place, mode=0o600)
+        try:
+            if place.is_dir():  # some versions of filelock wait for it to become a file
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(place))
+            lock.acquire(timeout=timeout, poll_interval=_POLL_SECONDS)
+        except filelock.Timeout:
+            raise
+        except (OSError, RuntimeError) as error:
+            raise ArtifactError(f"the lock {place} cannot be taken ({error}); remove it") from error
+        try:
+            yield
+        finally:
+            lock.release()
 
 
 def _check_key(key: str) -> None:

@@ -1,0 +1,1 @@
+"""What is installed on this machine, found out without initialising a device."""
