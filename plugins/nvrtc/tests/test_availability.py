@@ -110,6 +110,7 @@ def test_find_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_ldconfig(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(availability, "_loader_cache", availability._loader_cache.__wrapped__)
     monkeypatch.setattr(availability.shutil, "which", lambda *_, **__: None)
     assert find_library("libc.so.6") is None
     monkeypatch.setattr(availability.shutil, "which", lambda *_, **__: "/nonexistent/ldconfig")

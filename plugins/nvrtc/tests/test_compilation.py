@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import trunnion
-from trunnion import errors, examples, sim
+from trunnion import DeviceCode, ProgramBuilder, errors, examples, sim
 from trunnion.sim.trace import AttributeSet
 from trunnion_nvrtc.adapter import NvrtcAdapter
 from trunnion_nvrtc.compiler import NvrtcCompiler
@@ -200,4 +200,14 @@ def test_the_json_of_a_program_is_no_program():
     with pytest.raises(errors.ArgumentTypeError):
         trunnion.compile(text)
     assert trunnion.KernelProgram.from_json(text) == program()
-    assert json.loads(text)["schema"] == "trunnion.program/1"
+    assert json.loads(text)["schema"] == "trunnion.program/2"
+
+
+def test_a_warning_of_the_compiler_is_kept_and_read_back(tmp_path):
+    code = 'extern "C" __global__ void k(int n) { int unused = n; }'
+    p = ProgramBuilder("warns", DeviceCode("cuda", code, target="sm_90a"))
+    p.launch("k", args=(p.scalar("n", "int32"),), grid=1, block=1)
+    program = trunnion.compile(p.build(), cache=tmp_path)
+    assert "unused" in program.log
+    assert trunnion.load(program.artifact).log == program.log
+    assert trunnion.compile(p.build(), cache=tmp_path).log == program.log

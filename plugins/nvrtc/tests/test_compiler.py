@@ -6,7 +6,6 @@ import os
 import pickle
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,11 +14,11 @@ from trunnion.contract.compiler import CompileRequest, DeviceImage, ImageParamet
 from trunnion.contract.spec import Target
 from trunnion.errors import CompileError, ProgramError, UnsupportedFeatureError
 from trunnion.image.cubin import read_cubin
+from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelSignature
-from trunnion.model.program import DeviceCode
-from trunnion_nvrtc import compiler as compiler_module
-from trunnion_nvrtc import nvrtc
+from trunnion_nvrtc import cuda_part, nvrtc
 from trunnion_nvrtc.compiler import NvrtcCompiler
+from trunnion_nvrtc.program import build_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +32,7 @@ def request(
     *kernels: str,
     target: str = "sm_90a",
     named: Mapping[str, Any] | None = None,
+    accepts: tuple[str, ...] = ("cubin",),
     **code: Any,
 ) -> CompileRequest:
     return CompileRequest(
@@ -40,6 +40,7 @@ def request(
         kernels=tuple(KernelSignature(name, ()) for name in kernels),
         target=Target.parse(target),
         options=named or {},
+        accepts=accepts,
     )
 
 
@@ -68,7 +69,7 @@ def test_a_cubin_with_its_parameter_table() -> None:
     assert read_cubin(image.data).arch == "sm_90a"
     assert image.log == ""
     assert image.headers_read == ()
-    assert image.toolchain["nvrtc"] == nvrtc.build_id()
+    assert image.toolchain["nvrtc"] == build_id()
 
 
 def test_names_are_lowered_and_kept_in_the_requests_order() -> None:
@@ -219,7 +220,7 @@ def test_the_working_directory_is_not_searched(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_missing_header_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler_module, "toolkit_directories", tuple)
+    monkeypatch.setattr(cuda_part, "toolkit_directories", tuple)
     for include in ("<cuda_fp16.h>", '"mine.h"'):
         error = refused(f"\n#include {include}\n" + ADD, "add")
         assert error.line == 2
@@ -239,7 +240,7 @@ def test_cudas_headers_are_looked_for_only_if_a_header_is_not_in_memory(
         asked.append(1)
         return (str(tmp_path),)
 
-    monkeypatch.setattr(compiler_module, "toolkit_directories", directories)
+    monkeypatch.setattr(cuda_part, "toolkit_directories", directories)
     build('#include "a.h"\n' + ADD, "add", includes=(("a.h", ""),))
     assert asked == []
     image = build("#include <cuda_fp16.h>\n__global__ void k(half h) {}", "k")
@@ -256,8 +257,9 @@ import hashlib, sys
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.model.plan import KernelSignature
-from trunnion.model.program import DeviceCode
+from trunnion.model.code import DeviceCode
 from trunnion_nvrtc.compiler import NvrtcCompiler
+from trunnion_nvrtc.program import build_id
 for options in ((), ("--generate-line-info",)):
     code = DeviceCode("cuda", {source!r}, options=options)
     kernels = (KernelSignature("k", ()),)
@@ -346,20 +348,21 @@ def test_a_target_without_a_cubin_is_refused(target: str, said: str) -> None:
     assert said in caught.value.message
 
 
-def test_only_one_source_in_cuda_is_taken() -> None:
+def test_no_code_and_no_image_that_anybody_loads() -> None:
     one = request(ADD, "add")
-    for code in ((), one.code * 2):
-        with pytest.raises(UnsupportedFeatureError):
-            NvrtcCompiler().compile(CompileRequest(code=code, kernels=one.kernels, target=one.target))
+    with pytest.raises(UnsupportedFeatureError):
+        NvrtcCompiler().compile(CompileRequest(code=(), kernels=(), target=one.target))
+    with pytest.raises(UnsupportedFeatureError, match="host-object"):
+        build(ADD, "add", accepts=("host-object",))
     with pytest.raises(ProgramError) as caught:
         NvrtcCompiler().compile(
-            CompileRequest(code=(DeviceCode("ptx", ".version 9.0"),), kernels=(), target=one.target)
+            CompileRequest(code=(DeviceCode("opencl", "kernel"),), kernels=(), target=one.target)
         )
     assert caught.value.field == "code.language"
 
 
 def test_every_program_is_destroyed(monkeypatch: pytest.MonkeyPatch) -> None:
-    bindings = nvrtc._bindings()
+    bindings = nvrtc.bindings()
     alive = 0
 
     def counted(name: str, change: int) -> None:
@@ -384,12 +387,6 @@ def test_every_program_is_destroyed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ZeroDivisionError):
         build(ADD, "add")
     assert alive == 0
-
-
-def test_threads_compile_at_once() -> None:
-    expected = build(ADD, "add")
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(lambda _: build(ADD, "add"), range(4))) == [expected] * 4
 
 
 def test_the_fingerprint_names_the_exact_build() -> None:

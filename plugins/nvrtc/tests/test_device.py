@@ -12,14 +12,35 @@ from trunnion.contract.spec import Target
 from trunnion_nvrtc import device
 from trunnion_nvrtc.compiler import NvrtcCompiler
 from trunnion_nvrtc.device import arch_of, device_arch
+from trunnion_nvrtc.nvrtc import supported_archs
+from trunnion_nvrtc.program import Program
 
 
 @pytest.mark.parametrize(
     ("capability", "arch"),
-    [((9, 0), "sm_90a"), ((10, 0), "sm_100a"), ((12, 0), "sm_120a"), ((8, 9), "sm_89"), ((12, 1), "sm_121")],
+    [
+        ((9, 0), "sm_90a"),
+        ((10, 0), "sm_100a"),
+        ((12, 0), "sm_120a"),
+        ((8, 9), "sm_89"),
+        ((10, 3), "sm_103a"),
+        ((12, 1), "sm_121a"),
+        ((7, 5), "sm_75"),
+    ],
 )
 def test_the_architecture_of_a_capability(capability: tuple[int, int], arch: str) -> None:
     assert arch_of(*capability) == arch
+
+
+def test_nvrtc_compiles_for_the_architecture_of_every_capability() -> None:
+    for number in supported_archs():
+        assert build_for(arch_of(number // 10, number % 10)).startswith(b"\x7fELF")
+
+
+def build_for(arch: str) -> bytes:
+    with Program("__global__ void k() {}") as program:
+        program.compile([f"--gpu-architecture={arch}"])
+        return program.get_cubin().data
 
 
 def bindings(init: int = 0, devices: int = 1) -> Any:
@@ -72,7 +93,7 @@ def test_no_driver_or_no_device(monkeypatch: pytest.MonkeyPatch, found: Any) -> 
     assert NvrtcCompiler().default_target() is None
 
 
-def test_the_names_exist_in_the_real_bindings() -> None:
+def test_the_names_exist_in_the_realbindings() -> None:
     real = importlib.import_module("cuda.bindings.driver")
     for name in vars(bindings()):
         assert hasattr(real, name)

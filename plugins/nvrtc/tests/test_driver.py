@@ -12,8 +12,10 @@ import torch
 
 import trunnion
 from trunnion import errors, examples, sim
+from trunnion.codegen.python.facade import StreamState
 from trunnion.sim.trace import Launched
-from trunnion_nvrtc.driver import CudaDriver, check, driver_error, launch_error
+from trunnion_nvrtc.driver import CudaDriver
+from trunnion_nvrtc.status import check, driver_error
 
 
 def ok(result):
@@ -149,6 +151,17 @@ def test_each_thread_has_its_own_contexts(simulator, facade):
     assert seen == [True, None]
 
 
+def test_a_stream_knows_its_device_and_the_drivers_own_are_the_contexts(simulator, facade):
+    stack = contexts(simulator)
+    for device in (0, 1):
+        state = facade.stream_state(simulator.new_stream(device))
+        assert (state.device, state.capturing) == (device, False)
+        assert contexts(simulator) == stack
+    ok(cu.cuCtxPushCurrent(context(1)))
+    for own in (0, 1, 2):
+        assert facade.stream_state(own).device == 1
+
+
 def test_an_error_names_its_code_and_says_what_to_do():
     error = driver_error("cuLibraryLoadData", cu.CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU)
     assert (error.call, error.code, error.code_name) == (
@@ -158,8 +171,16 @@ def test_an_error_names_its_code_and_says_what_to_do():
     )
     assert "pass target=" in str(error)
     assert "CUDA_ERROR_NO_BINARY_FOR_GPU (209)" in str(error)
-    plain = launch_error(cu.CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
+    plain = driver_error("cuLaunchKernelEx", cu.CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
     assert (plain.call, plain.code) == ("cuLaunchKernelEx", 701)
+    captured = driver_error("cuCtxSynchronize", cu.CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    assert type(captured) is errors.CaptureError
+    assert "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (900)" in str(captured)
+    for status in (
+        cu.CUresult.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+        cu.CUresult.CUDA_ERROR_INVALID_CLUSTER_SIZE,
+    ):
+        assert type(driver_error("cuLaunchKernelEx", status)) is errors.DeviceRequirementError
     check("cuInit", cu.CUresult.CUDA_SUCCESS)
     with pytest.raises(errors.DriverError) as caught:
         check("cuInit", cu.CUresult.CUDA_ERROR_NO_DEVICE)
@@ -192,3 +213,14 @@ except BackendUnavailableError as error:
     )
     assert "libcuda.so.1" in done.stdout
     assert "trunnion.sim.start()" in done.stdout
+
+
+@pytest.mark.parametrize("current_device", [0, 1])
+def test_a_stream_is_known_while_it_captures_and_its_capture_stays_valid(simulator, facade, current_device):
+    ok(cu.cuCtxPushCurrent(context(current_device)))
+    stream = simulator.new_stream(1)
+    assert facade.stream_state(stream) == StreamState(1, capturing=False)
+    with simulator.capture(stream, device=1, mode="global"):
+        assert facade.stream_state(stream) == StreamState(1, capturing=True)
+        assert current() == current_device
+    assert facade.stream_state(stream) == StreamState(1, capturing=False)

@@ -9,9 +9,13 @@ import torch
 
 import trunnion
 from trunnion import errors, examples, sim
+from trunnion.artifacts.manifest import FileRecord
 from trunnion.model.tensormap import TiledTensorMap
+from trunnion.registry import default_registry
 from trunnion.sim.tensormap import decode
 from trunnion.sim.trace import Launched
+from trunnion.torch_runtime import default_runtime
+from trunnion_nvrtc.adapter import NvrtcAdapter
 
 
 @pytest.fixture(scope="module")
@@ -20,15 +24,15 @@ def simulator():
 
 
 def run(simulator, example, program=None):
-    """Compile, launch once on the simulated driver, and return the result beside the reference."""
+    """Compile, launch once on the simulated driver, and return how far the results are from the reference."""
     compiled = trunnion.compile(program or example.program, backend="nvrtc", target="sm_90a")
     for kernel in compiled.artifact.manifest.kernels:
         simulator.register_body(kernel.symbol, example.bodies[kernel.name])
     with compiled, simulator.torch_mode():
         args = example.inputs(torch.Generator().manual_seed(7), "cuda:0")
         with simulator.reraise():
-            result = compiled(*args)
-        return result.cpu(), example.reference(*(arg.cpu() for arg in args))
+            results = compiled(*args)
+        return example.largest_error(results, args)
 
 
 def with_args(example, reorder):
@@ -49,8 +53,7 @@ def swap(first, second):
 @pytest.mark.parametrize("name", examples.EXAMPLES)
 def test_the_numbers_are_right(simulator, name):
     example = examples.load(name)
-    got, want = run(simulator, example)
-    assert float((got - want).abs().max()) <= example.tolerance * float(want.abs().max())
+    assert run(simulator, example) <= example.tolerance
 
 
 @pytest.mark.parametrize(("first", "second"), [(0, 1), (3, 4), (3, 5), (4, 5)])
@@ -58,10 +61,10 @@ def test_swapped_parameters_of_equal_size_give_wrong_numbers(simulator, first, s
     example = examples.load("hopper_gemm")
     program = with_args(example, swap(first, second))
     try:
-        got, want = run(simulator, example, program)
+        error = run(simulator, example, program)
     except (errors.DriverError, RuntimeError):
         return  # the body read outside of an allocation, or multiplied matrices that do not fit: red as well
-    assert not torch.allclose(got, want, rtol=1e-3)
+    assert not error <= 1e-3
 
 
 @pytest.mark.parametrize(("first", "second"), [(0, 2), (1, 2), (2, 3)])
@@ -116,9 +119,52 @@ def test_an_artifact_is_the_same_bytes_each_time_and_runs_from_disk(simulator, n
         simulator.register_body(kernel.symbol, example.bodies[kernel.name])
     with loaded, simulator.torch_mode(), simulator.reraise():
         args = example.inputs(torch.Generator().manual_seed(3), "cuda:1")
-        result = loaded(*args)
-        assert result.get_device() == 1
-        torch.testing.assert_close(result.cpu(), example.reference(*(arg.cpu() for arg in args)))
+        results = loaded(*args)
+        assert all(one.get_device() == 1 for one in (results if isinstance(results, tuple) else (results,)))
+        assert example.largest_error(results, args) <= example.tolerance
+
+
+@pytest.mark.parametrize("target", ["compute_80", "compute_90", "compute_90a"])
+def test_ptx_is_launched_and_runs_from_disk(simulator, target, tmp_path):
+    example = examples.load("vector_add")
+    compiled = trunnion.compile(example.program, backend="nvrtc", target=target, cache=tmp_path / "store")
+    assert compiled.image("ptx").endswith(b"\n\0")
+    assert compiled.artifact.manifest.target == f"cuda:{target}"
+    with pytest.raises(errors.ArgumentValueError, match=r"image\.ptx"):
+        compiled.image("cubin")
+    compiled.artifact.save(tmp_path / "artifact")
+    simulator.register_body("vector_add", example.bodies["vector_add"])
+    for program in (compiled, trunnion.load(tmp_path / "artifact")):
+        with program, simulator.torch_mode(), simulator.reraise():
+            args = example.inputs(torch.Generator().manual_seed(3), "cuda:1")
+            assert example.largest_error(program(*args), args) == 0
+
+
+def test_ptx_for_another_device_is_refused_when_it_is_loaded(simulator):
+    program = trunnion.compile(examples.load("vector_add").program, backend="nvrtc", target="compute_100a")
+    with pytest.raises(errors.DriverError, match="pass target="):
+        program.preload(0)
+
+
+def test_ptx_that_is_newer_than_the_driver_is_a_device_requirement(simulator):
+    program = trunnion.compile(examples.load("vector_add").program, backend="nvrtc", target="compute_90")
+    with simulator.configured(driver_version=12080):
+        with pytest.raises(errors.DeviceRequirementError, match="UNSUPPORTED_PTX_VERSION") as caught:
+            program.preload(0)
+        assert "update the driver, or compile to a cubin" in caught.value.hint
+    program.preload(0)
+
+
+@pytest.mark.parametrize(
+    "files", [("launcher.py",), ("image.ptx",), ("launcher.py", "image.cubin", "image.ptx")]
+)
+def test_an_artifact_holds_a_launcher_and_one_image(simulator, files):
+    program = trunnion.compile(examples.load("vector_add").program, backend="nvrtc", target="compute_90")
+    held = {name: program.artifact.files.get(name, b"") for name in files}
+    records = {name: FileRecord.of(data) for name, data in held.items()}
+    broken = type(program.artifact)(replace(program.artifact.manifest, files=records), held)
+    with pytest.raises(errors.CorruptArtifactError, match=r"image\.cubin and image\.ptx"):
+        NvrtcAdapter(default_registry().backend("nvrtc")).load(broken, default_runtime())
 
 
 def test_a_store_builds_once(tmp_path, monkeypatch):
@@ -181,5 +227,4 @@ def test_any_name_works(simulator, name):
     p.check(trunnion.ge(n, 0), name)
     p.launch("vector_add", args=(a, b, c, n.cast("int32")), grid=trunnion.ceildiv(n, 256), block=256)
     program = trunnion.KernelProgram.from_json(p.build().to_json())
-    got, want = run(simulator, example, program)
-    assert torch.equal(got, want)
+    assert run(simulator, example, program) == 0

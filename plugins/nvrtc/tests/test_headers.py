@@ -5,8 +5,13 @@ from pathlib import Path
 import cuda.pathfinder
 import pytest
 
-from trunnion.model.program import DeviceCode
-from trunnion_nvrtc.headers import needs_toolkit, reachable_headers, toolkit_directories
+from trunnion.model.code import DeviceCode
+from trunnion_nvrtc import headers
+from trunnion_nvrtc.headers import needs_toolkit, toolkit_directories
+
+
+def reachable_headers(*arguments, **named) -> tuple[str, ...]:
+    return headers.reachable_headers(*arguments, **named).names
 
 
 def code(source: str, **includes: str) -> DeviceCode:
@@ -86,3 +91,93 @@ def test_the_toolkits_directories_are_those_of_pathfinder(monkeypatch: pytest.Mo
     assert toolkit_directories() == ("/toolkit/include", "/toolkit/include/cccl")
     monkeypatch.setattr(cuda.pathfinder, "find_nvidia_header_directory", lambda _: None)
     assert toolkit_directories() == ()
+
+
+def test_the_versions_of_files_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.h").write_text("12345")
+    found = headers.reachable_headers(code('#include <a.h>\n#include "m.h"', m=""), [str(tmp_path)])
+    assert (found.held, found.files) == (("m.h",), (str(tmp_path / "a.h"),))
+    assert found.versions == (((tmp_path / "a.h").stat().st_mtime_ns, 5),)
+
+
+def test_what_is_included_first(tmp_path: Path) -> None:
+    (tmp_path / "a.h").write_text("#include <b.h>")
+    (tmp_path / "b.h").write_text("")
+    source = code("int x;", mine='#include "a.h"')
+    assert reachable_headers(source, [str(tmp_path)]) == ()
+    assert len(reachable_headers(source, [str(tmp_path)], ["a.h"])) == 2
+    assert len(reachable_headers(source, [str(tmp_path)], ["mine.h"])) == 3
+    assert reachable_headers(source, [], [str(tmp_path / "b.h")]) == (str(tmp_path / "b.h"),)
+    assert not needs_toolkit(code("int x;", mine=""), ["mine.h"])
+    assert needs_toolkit(source, ["other.h"])
+
+
+@pytest.mark.parametrize("name", ["../up.h", "deep/../../up.h", "{tmp}/up.h", "./../up.h"])
+def test_names_that_lead_elsewhere_are_followed_as_nvrtc_follows_them(tmp_path: Path, name: str) -> None:
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    (tmp_path / "up.h").write_text("")
+    source = code(f'#include "{name.format(tmp=tmp_path)}"')
+    (found,) = reachable_headers(source, [str(tmp_path / "in")])
+    assert Path(found).resolve() == tmp_path / "up.h"
+
+
+@pytest.mark.parametrize("name", ["nul\0.h", "x" * 5000, "folder"])
+def test_names_that_no_file_has(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    assert reachable_headers(code(f"#include <{name}>".replace("\0", "\1")), [str(tmp_path)]) == ()
+
+
+@pytest.mark.parametrize("text", ["// #include <a.h>", "x(); #include <a.h>", "/* */ #include <a.h>"])
+def test_more_is_followed_than_is_included(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.h").write_text("")
+    assert len(reachable_headers(code(text), [str(tmp_path)])) == 1
+
+
+def test_a_comment_that_speaks_of_including_needs_no_headers() -> None:
+    assert not needs_toolkit(code("int x; // not #include at all"))
+
+
+def test_a_name_that_a_macro_makes_up_may_be_any_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    (tmp_path / "in" / "deep" / "a.h").write_text("")
+    (tmp_path / "in" / "b.h").write_text("#define C")
+    (tmp_path / "out.h").write_text("")
+    (tmp_path / "toolkit").mkdir()
+    (tmp_path / "toolkit" / "own.h").write_text("#include MACRO")
+    places = ([str(tmp_path / "in")], (), [str(tmp_path / "toolkit")])
+    assert len(headers.reachable_headers(code("#include <own.h>"), *places).files) == 1
+    found = headers.reachable_headers(code(f'#define H "{tmp_path}/out.h"\n#include H'), *places)
+    assert {Path(path).name for path in found.files} == {"a.h", "b.h", "out.h"}
+    assert found.complete
+    monkeypatch.setattr(headers, "_MOST_FILES", 1)
+    assert not headers.reachable_headers(code("#include H"), *places).complete
+    assert headers.reachable_headers(code("#include <b.h>"), *places).complete
+    monkeypatch.setattr(headers, "_MOST_FILES", 100)
+    monkeypatch.setattr(headers, "_MOST_BYTES", 8)
+    assert not headers.reachable_headers(code("#include H"), *places).complete
+
+
+def test_the_next_header_of_a_name(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.h").write_text("#include_next <a.h>")
+    directories = [str(tmp_path / "one"), str(tmp_path / "two")]
+    assert len(reachable_headers(code("#include <a.h>"), directories)) == 2
+
+
+def test_the_working_directory_counts_where_nvrtc_looks_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "in").mkdir()
+    (tmp_path / "here" / "a.h").write_text("")
+    (tmp_path / "in" / "b.h").write_text("")
+    monkeypatch.chdir(tmp_path / "here")
+    directories = [str(tmp_path / "in")]
+    alone = headers.reachable_headers(code('#include "m.h"', m='#include "a.h"'), directories)
+    assert (alone.files, alone.on_disk) == ((), False)
+    both = headers.reachable_headers(code('#include "m.h"\n#include <b.h>', m='#include "a.h"'), directories)
+    assert {Path(path).name for path in both.files} == {"a.h", "b.h"}
+    assert both.on_disk

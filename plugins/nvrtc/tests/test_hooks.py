@@ -17,18 +17,10 @@ def test_the_registry_takes_what_is_announced() -> None:
     registry = Registry([POINT])
     backend, compiler = registry.backend("nvrtc"), registry.compiler("nvrtc")
     assert registry.unavailable() == ()
-    assert backend.targets == {
-        "cuda": {
-            Capability.DYNAMIC_SHAPES,
-            Capability.STRIDED_TENSORS,
-            Capability.MULTI_LAUNCH,
-            Capability.TMA_TILED,
-            Capability.AOT,
-            Capability.GRAPH_CAPTURE,
-        }
-    }
-    assert backend.accepts == compiler.produces == ("cubin",)
-    assert (compiler.languages, compiler.targets) == (("cuda",), ("cuda",))
+    assert backend.targets == {"cuda": frozenset(Capability)}
+    assert compiler.produces == ("cubin", "ptx")
+    assert backend.accepts == compiler.produces
+    assert (compiler.languages, compiler.targets) == (("cuda", "ptx", "cubin"), ("cuda",))
     assert compiler.load_compiler() is NvrtcCompiler
 
 

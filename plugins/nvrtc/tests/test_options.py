@@ -1,12 +1,15 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from trunnion.errors import ProgramError
-from trunnion_nvrtc import nvrtc
-from trunnion_nvrtc.options import OPTIONS, Option, merge_options, render_options
+from trunnion_nvrtc.options import OPTIONS, REFUSED, Option, linker_options, merge_options, render_options
+from trunnion_nvrtc.program import Program
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def words(*given: str, **named: Any) -> tuple[str, ...]:
@@ -78,14 +81,31 @@ def test_the_same_twice_is_once_and_a_contradiction_is_refused() -> None:
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("--bogus", "supported: std, use_fast_math"),
+        ("--bogus", "supported: relocatable-device-code, "),
         ("-arch=sm_90", "target"),
         ("--gpu-architecture=sm_90", "target"),
         ("-DX=1", "DeviceCode.defines"),
         ("-DX", "DeviceCode.defines"),
         ("--define-macro=X", "DeviceCode.defines"),
-        ("--fdevice-time-trace=x", "supported"),
-        ("--relocatable-device-code=true", "supported"),
+        ("--fdevice-time-trace=x", "time=-"),
+        ("--time=/etc/x", "expected the form"),
+        ("--optix-ir", "Program"),
+        ("--use-pch=x", "use pch"),
+        ("--frandom-seed=1", "derived"),
+        ("--relocatable-device-code=maybe", "true|false"),
+        ("-UA=1", "expected the form"),
+        ("-U", "takes a value"),
+        ("-Xptxas=-o", "supported: opt-level"),
+        ("-Xptxas=--output-file=x", "supported: opt-level"),
+        ("-Xptxas=-v -o x", "expected the form"),
+        ("-Xptxas=-v,-o,x", "expected the form"),
+        ("-Xptxas=v", "expected the form"),
+        ("--pre-include=a\nb", "expected the form"),
+        ("--pre-include=a\0b", "expected the form"),
+        ("--std=c++17 --time=x", "expected the form"),
+        ("--ftz=true\n--time=x", "expected the form"),
+        ("-I/a\0-arch=sm_80", "expected the form"),
+        ("--ftz --time", "may not be given"),
         ("std=c++17", "dash"),
         ("", "dash"),
         ("--std", "takes a value"),
@@ -126,14 +146,92 @@ def test_a_name_that_is_refused(name: str, value: Any, field: str) -> None:
     assert caught.value.field == field
 
 
-VALUES = {"true|false": "true", r"\d+(,\d+)*": "177", r"\d+": "32", r"c\+\+\d\d": "c++17", "(?s:.+)": "/opt"}
+@pytest.mark.parametrize("row", REFUSED, ids=lambda row: row.name)
+def test_what_is_refused_says_what_to_do_instead(row: Any) -> None:
+    for name in (row.name, *row.aliases):
+        with pytest.raises(ProgramError) as caught:
+            words(f"--{name}=1")
+        assert caught.value.message.endswith(row.instead)
+        with pytest.raises(ProgramError, match="may not be given here"):
+            words(**{name.replace("-", "_"): "1"})
+
+
+def test_no_name_stands_twice() -> None:
+    names = [name for row in (*OPTIONS, *REFUSED) for name in (row.name, *row.aliases)]
+    assert len(set(names)) == len(names)
+
+
+def test_the_linkers_words() -> None:
+    given = (
+        "--ftz=true",
+        "--prec-div=false",
+        "-maxrregcount=64",
+        "-Xptxas=-O1",
+        "-Xptxas=-v",
+        "-G",
+        "--std=c++20",
+    )
+    merged = merge_options(given, {})
+    assert linker_options(merged) == (
+        "-ftz=1",
+        "-prec-div=0",
+        "-maxrregcount=64",
+        "-Xptxas=-O1",
+        "-Xptxas=-v",
+        "-g",
+    )
+    assert linker_options(merge_options(("-use_fast_math",), {})) == (
+        "-ftz=1",
+        "-prec-div=0",
+        "-prec-sqrt=0",
+        "-fma=1",
+    )
+
+
+def test_how_parts_are_linked_is_not_handed_on() -> None:
+    assert words("-dc", "-dlto", "-rdc=true", "--device-w", "--std=c++20") == ("--std=c++20",)
+
+
+VALUES = {
+    "true|false": "true",
+    r"\d+(,\d+)*": "177",
+    r"\d{1,9}": "32",
+    r"\d{1,3}": "50",
+    r"\d{1,4}": "2",
+    r"c\+\+\d\d": "c++17",
+    "(?s:.+)": "/opt",
+    r"(?a:[A-Za-z_]\w*)": "MACRO",
+    '[^"<>\n\r]+': "mine.h",
+}
+SPOKEN = {"time", "pch", "ptxas-options"}
+"""Options that print something of their own."""
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_nvrtc_knows_every_option_of_the_table(option: Option) -> None:
+def test_nvrtc_knows_every_option_of_the_table(option: Option, tmp_path: Path) -> None:
     value = VALUES.get(option.value, option.value.split("|")[-1])
-    (word,) = words(f"--{option.name}={value}" if option.value else f"--{option.name}")
-    with nvrtc.open_program(b"__global__ void k() {}", b"k.cu", ()) as program:
+    if option.name == "ptxas-options":
+        value = "-v"
+    word = f"--{option.name}={value}" if option.value else f"--{option.name}"
+    assert words(word) == (() if option.linking else (word,))
+    with Program("__global__ void k() {}", "k.cu", [("mine.h", "")]) as program:
         # __float128 needs sm_100.
-        result = program.compile([b"--gpu-architecture=sm_100", word.encode()])
-    assert (result.code_name, result.log) == ("NVRTC_SUCCESS", "")
+        result = program.run(["--gpu-architecture=sm_100", f"--pch-dir={tmp_path}", word])
+    assert result.code_name == "NVRTC_SUCCESS"
+    assert (result.log != "") is (option.name in SPOKEN)
+
+
+def test_ptxas_options_with_a_value_act() -> None:
+    source = "__global__ void k(float* x) { for (int i = 0; i < 64; ++i) x[i] = sinf(x[i]) * x[63 - i]; }"
+    found = []
+    for word in (
+        "--fmad=true",
+        "-Xptxas=-O0",
+        "-Xptxas=-maxrregcount=24",
+        "-Xptxas=--register-usage-level=10",
+    ):
+        assert words(word)
+        with Program(source) as program:
+            program.compile(["-arch=sm_90a", word])
+            found.append(program.get_cubin().data)
+    assert found[0] != found[1]

@@ -15,7 +15,7 @@ from trunnion.sim.abi import (
     LaunchAttributeStruct,
     LaunchConfigStruct,
 )
-from trunnion.sim.launch_attributes import AccessPolicyWindow, AccessProperty, LaunchAttributes
+from trunnion.sim.launch_attributes import AccessProperty, LaunchAttributes, WindowAttribute
 from trunnion.sim.status import Status
 from trunnion.sim.tensormap import Interleave, L2Promotion, OobFill, Swizzle, TensorMapDataType, decode
 from trunnion.sim.trace import Launched
@@ -145,7 +145,7 @@ def test_a_launch_delivers_bytes_and_attributes(simulator, kernels):
     assert event.attributes == LaunchAttributes(
         cluster=(2, 1, 1),
         programmatic_stream_serialization=True,
-        window=AccessPolicyWindow(0x4000, 8192, 0.5, AccessProperty.PERSISTING, AccessProperty.STREAMING),
+        window=WindowAttribute(0x4000, 8192, 0.5, AccessProperty.PERSISTING, AccessProperty.STREAMING),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -80,15 +81,21 @@ def find_library(soname: str) -> str | None:
     for folder in folders:
         if folder and Path(folder, soname).is_file():
             return str(Path(folder, soname))
+    lines = (line.split() for line in _loader_cache().splitlines())
+    return next((words[-1] for words in lines if words and words[0] == soname), None)
+
+
+@functools.cache
+def _loader_cache() -> str:
+    """Return what the loader's cache lists; asked for once, because it takes a process to ask."""
     ldconfig = shutil.which("ldconfig") or shutil.which("ldconfig", path="/sbin:/usr/sbin")
     if ldconfig is None:
-        return None
+        return ""
     try:
         listed = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    lines = (line.split() for line in listed.stdout.splitlines())
-    return next((words[-1] for words in lines if words and words[0] == soname), None)
+        return ""
+    return listed.stdout
 
 
 def _is_loaded(soname: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 __all__ = ["arch_of", "device_arch"]
 
-_ACCELERATED = frozenset({(9, 0), (10, 0), (12, 0)})
+_FIRST_ACCELERATED = (9, 0)
 
 
 def arch_of(major: int, minor: int) -> str:
@@ -15,7 +15,7 @@ def arch_of(major: int, minor: int) -> str:
 
     The ``a`` variant runs on this capability alone and has all of its instructions (wgmma, tcgen05).
     """
-    return f"sm_{major}{minor}{'a' if (major, minor) in _ACCELERATED else ''}"
+    return f"sm_{major}{minor}{'a' if (major, minor) >= _FIRST_ACCELERATED else ''}"
 
 
 def device_arch(ordinal: int = 0) -> str | None:

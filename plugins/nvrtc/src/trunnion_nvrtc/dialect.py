@@ -14,35 +14,59 @@ __all__ = ["CudaDialect"]
 class CudaDialect:
     """Inlines the launch: only what a call decides is written into the configuration."""
 
-    version = "nvrtc/1"
+    version = "nvrtc/3"
 
     def imports(self) -> tuple[str, ...]:
         """Return the imports of the driver's calls."""
         return (
-            "from cuda.bindings.driver import CUstream, cuLaunchKernelEx",
-            "from trunnion_nvrtc.driver import launch_error",
+            "from cuda.bindings.driver import CUfunction, CUstream, cuCtxGetDevice, cuLaunchKernelEx",
+            "from trunnion_nvrtc.driver import Attempt, set_window",
         )
 
-    def hoisted(self) -> tuple[str, ...]:
-        """Return nothing: the calls are globals of the module."""
-        return ()
+    def hoisted(self, kernels: int) -> tuple[str, ...]:
+        """Return the kernels in the class that a launch takes: converting one costs as much as a check."""
+        functions = tuple(f"function{index} = CUfunction(int(kernel{index}))" for index in range(kernels))
+        return ("several, retry = context.several, context.facade.retry", *functions)
 
-    def emit_launch(self, out: SourceWriter, launch: LaunchText) -> None:
-        """Write the fields that vary, the stream if it changed, and the call."""
+    def emit_enter(self, out: SourceWriter, *, always: bool) -> None:
+        """Write the comparison of the current context's device, and the call if it is another.
+
+        With one device there is no other; a thread without any context is told so by the launch itself.
+        """
+        out.line("entered = False")
+        with out.block(f"if {'True' if always else 'several and stream <= 2'}:"):
+            out.line("status, current = cuCtxGetDevice()")
+            with out.block("if status or int(current) != device:"):
+                out.line("entered = enter(device)")
+
+    def emit_prepare(self, out: SourceWriter, launch: LaunchText) -> None:
+        """Write the fields that vary, the stream and the window, each if it changed."""
         frame = f"l{launch.index}"
         texts = {f"{kind}{axis}": text for kind, axis, text in _named(launch)}
         texts["sharedMemBytes"] = launch.dynamic_smem_bytes
         if launch.varying:
-            out.line(f"config = {frame}.config")
-        for name in sorted(launch.varying):
-            field = name if name == "sharedMemBytes" else f"{name[:-1]}Dim{name[-1]}"
-            out.line(f"config.{field} = {texts[name]}")
+            with out.block(f"if {frame}.shape is not {launch.shape}:"):
+                out.line(f"config = {frame}.config")
+                for name in sorted(launch.varying):
+                    field = name if name == "sharedMemBytes" else f"{name[:-1]}Dim{name[-1]}"
+                    out.line(f"config.{field} = {texts[name]}")
+                out.line(f"{frame}.shape = {launch.shape}")
         with out.block(f"if {frame}.stream != stream:"):
             out.line(f"{frame}.config.hStream = CUstream(stream)")
             out.line(f"{frame}.stream = stream")
-        out.line(f"status, = cuLaunchKernelEx({frame}.config, {launch.kernel}, {frame}.address, 0)")
-        out.line("if status:")
-        out.line("    raise launch_error(status)")
+        if launch.window is not None:
+            address, nbytes = launch.window
+            out.line(f"window = ({address}, {nbytes})")
+            with out.block(f"if {frame}.window != window:"):
+                out.line(f"set_window({frame}.config, window)")
+                out.line(f"{frame}.window = window")
+
+    def emit_fire(self, out: SourceWriter, launch: LaunchText) -> None:
+        """Write the call."""
+        frame, function = f"l{launch.index}", f"function{launch.kernel}"
+        out.line(f"status, = cuLaunchKernelEx({frame}.config, {function}, {frame}.address, 0)")
+        with out.block("if status:"):
+            out.line(f"retry(Attempt(status, device, {frame}.config, {function}, {frame}.address))")
 
 
 def _named(launch: LaunchText) -> list[tuple[str, str, str]]:

@@ -10,58 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import cuda.bindings.driver as cu
 
-from trunnion.codegen.python.facade import EncodedMap
-from trunnion.errors import BackendUnavailableError, DriverError
+from trunnion.codegen.python.facade import EncodedMap, StreamState
+from trunnion.codegen.python.windows import SetAside
+from trunnion.errors import BackendUnavailableError
+from trunnion_nvrtc.status import check, driver_error
+from trunnion_nvrtc.structures import Attempt, config_of, set_window, window_of
 
 if TYPE_CHECKING:
-    from trunnion.codegen.python.facade import LaunchSpec
-    from trunnion.model.tensormap_rules import TiledFields
+    from trunnion.codegen.python.facade import FillStep, LaunchSpec, WindowSpec
+    from trunnion.model.tensormap_rules import Im2colFields, TiledFields
 
-__all__ = ["CudaDriver", "check", "cuda_driver", "driver_error", "launch_error"]
+__all__ = ["Attempt", "CudaDriver", "check", "cuda_driver", "driver_error", "set_window"]
 
-_ADVICE = {
-    "CUDA_ERROR_NO_BINARY_FOR_GPU": "the image was compiled for another architecture: pass target= of this device",
-    "CUDA_ERROR_INVALID_IMAGE": "the image is not one that this driver can load: is it newer than the driver?",
-    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": "the PTX is newer than the driver: compile to a cubin",
-    "CUDA_ERROR_NOT_FOUND": "the image has no symbol of that name",
-    "CUDA_ERROR_NO_DEVICE": "no CUDA device is visible: is CUDA_VISIBLE_DEVICES empty?",
-    "CUDA_ERROR_INVALID_HANDLE": "a handle is stale or of another device: is the stream one of the tensors' device?",
-}
-
-
-def check(call: str, status: Any) -> None:
-    """Raise what a driver's status says.
-
-    Parameters
-    ----------
-    call
-        The function that returned it.
-    status
-        A ``CUresult``.
-
-    Raises
-    ------
-    DriverError
-        Unless the status is ``CUDA_SUCCESS``.
-    """
-    if status:
-        raise driver_error(call, status)
-
-
-def driver_error(call: str, status: Any) -> DriverError:
-    """Return the error of a status, with its name, its explanation and advice."""
-    code = int(status)
-    found, name = cu.cuGetErrorName(status)
-    known, text = cu.cuGetErrorString(status)
-    code_name = f"status {code}" if found or name is None else name.decode()
-    explanation = "" if known or text is None else text.decode()
-    advice = _ADVICE.get(code_name, "")
-    return DriverError(call, code, code_name, "; ".join(part for part in (explanation, advice) if part))
-
-
-def launch_error(status: Any) -> DriverError:
-    """Return the error of a failed launch; called by generated launchers."""
-    return driver_error("cuLaunchKernelEx", status)
+_PER_THREAD = 2  # CU_STREAM_PER_THREAD
 
 
 class CudaDriver:
@@ -91,10 +52,23 @@ class CudaDriver:
         status, count = cu.cuDeviceGetCount()
         check("cuDeviceGetCount", status)
         self._contexts: list[Any] = [None] * count
+        self.set_aside = SetAside(self)
 
     def device_count(self) -> int:
         """Return the number of devices."""
         return len(self._contexts)
+
+    def driver_version(self) -> int:
+        """Return the version of CUDA that the driver supports (``cuDriverGetVersion``)."""
+        status, version = cu.cuDriverGetVersion()
+        check("cuDriverGetVersion", status)
+        return int(version)
+
+    def device_attribute(self, device: int, attribute: int) -> int:
+        """Return an attribute of a device (``cuDeviceGetAttribute``)."""
+        status, value = cu.cuDeviceGetAttribute(cu.CUdevice_attribute(attribute), self._device(device))
+        check("cuDeviceGetAttribute", status)
+        return int(value)
 
     def load(self, image: bytes) -> Any:
         """Load an image for all devices (``cuLibraryLoadData``)."""
@@ -113,10 +87,10 @@ class CudaDriver:
         check("cuLibraryGetKernel", status)
         return kernel
 
-    def set_dynamic_smem(self, kernel: Any, device: int, nbytes: int) -> None:
-        """Allow a kernel that much dynamic shared memory on a device (``cuKernelSetAttribute``)."""
-        attribute = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        (status,) = cu.cuKernelSetAttribute(attribute, nbytes, kernel, self._device(device))
+    def set_kernel_attribute(self, kernel: Any, device: int, attribute: int, value: int) -> None:
+        """Set an attribute of a kernel on a device (``cuKernelSetAttribute``)."""
+        name = cu.CUfunction_attribute(attribute)
+        (status,) = cu.cuKernelSetAttribute(name, value, kernel, self._device(device))
         check("cuKernelSetAttribute", status)
 
     def _device(self, ordinal: int) -> Any:
@@ -145,12 +119,26 @@ class CudaDriver:
         status, _ = cu.cuCtxPopCurrent()
         check("cuCtxPopCurrent", status)
 
+    def stream_state(self, stream: int) -> StreamState:
+        """Return a stream's device and whether it is captured (``cuStreamGetCtx``, ``cuStreamIsCapturing``)."""
+        handle = cu.CUstream(stream)
+        status, found = cu.cuStreamIsCapturing(handle)
+        # The legacy stream, while another one is being captured: it is not.
+        implicit = status == cu.CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+        if not implicit:
+            check("cuStreamIsCapturing", status)
+        none = cu.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+        capturing = not implicit and found != none
+        device = _current_device() if stream <= _PER_THREAD else _device_of_context(handle)
+        return StreamState(device, capturing=capturing)
+
+    # Tensor maps and fills --------------------------------------------------------------------------------------
+
     def encode_tiled(self, fields: TiledFields, l2_promotion: int) -> EncodedMap:
         """Encode a tensor map (``cuTensorMapEncodeTiled``)."""
-        rank = len(fields.dims)
         status, encoded = cu.cuTensorMapEncodeTiled(
             cu.CUtensorMapDataType(fields.dtype_code),
-            rank,
+            len(fields.dims),
             fields.address,
             [cu.cuuint64_t(extent) for extent in fields.dims],
             [cu.cuuint64_t(stride) for stride in fields.strides],
@@ -164,24 +152,77 @@ class CudaDriver:
         check("cuTensorMapEncodeTiled", status)
         return EncodedMap(int(encoded.getPtr()), encoded)
 
+    def encode_im2col(self, fields: Im2colFields, l2_promotion: int) -> EncodedMap:
+        """Encode a tensor map (``cuTensorMapEncodeIm2col``)."""
+        status, encoded = cu.cuTensorMapEncodeIm2col(
+            cu.CUtensorMapDataType(fields.dtype_code),
+            len(fields.dims),
+            fields.address,
+            [cu.cuuint64_t(extent) for extent in fields.dims],
+            [cu.cuuint64_t(stride) for stride in fields.strides],
+            list(fields.lower),
+            list(fields.upper),
+            fields.channels_per_pixel,
+            fields.pixels_per_column,
+            [cu.cuuint32_t(step) for step in fields.element_strides],
+            cu.CUtensorMapInterleave(fields.interleave),
+            cu.CUtensorMapSwizzle(fields.swizzle),
+            cu.CUtensorMapL2promotion(l2_promotion),
+            cu.CUtensorMapFloatOOBfill(fields.oob_fill),
+        )
+        check("cuTensorMapEncodeIm2col", status)
+        return EncodedMap(int(encoded.getPtr()), encoded)
+
+    def fill(self, step: FillStep, address: int, count: int, stream: int) -> None:
+        """Write a repeated number (``cuMemsetD8Async`` and its like)."""
+        at, handle = cu.CUdeviceptr(address + step.offset), cu.CUstream(stream)
+        if step.pitch != step.width:
+            (status,) = cu.cuMemsetD2D32Async(at, step.pitch, step.value, 1, count, handle)
+            check("cuMemsetD2D32Async", status, stream)
+            return
+        name = f"cuMemsetD{8 * step.width}Async"
+        (status,) = getattr(cu, name)(at, step.value, count, handle)
+        check(name, status, stream)
+
+    # Launches ---------------------------------------------------------------------------------------------------
+
     def new_config(self, spec: LaunchSpec) -> Any:
         """Return a ``CUlaunchConfig`` with what is known before a call."""
-        config = cu.CUlaunchConfig()
-        for axis, grid, block in zip("XYZ", spec.grid, spec.block, strict=True):
-            setattr(config, f"gridDim{axis}", grid or 0)
-            setattr(config, f"blockDim{axis}", block or 0)
-        config.sharedMemBytes = spec.dynamic_smem_bytes or 0
-        config.numAttrs = 0
-        return config
+        return config_of(spec)
 
-    def launch(self, config: Any, kernel: Any, shape: tuple[int, ...], stream: int, parameters: int) -> None:
+    def launch(
+        self,
+        config: Any,
+        kernel: Any,
+        shape: tuple[int, ...],
+        stream: int,
+        parameters: int,
+        window: tuple[int, int] | None,
+    ) -> None:
         """Launch (``cuLaunchKernelEx``); `CudaDialect` inlines this."""
         config.gridDimX, config.gridDimY, config.gridDimZ = shape[0:3]
         config.blockDimX, config.blockDimY, config.blockDimZ = shape[3:6]
         config.sharedMemBytes = shape[6]
         config.hStream = cu.CUstream(stream)
+        if window is not None:
+            set_window(config, window)
         (status,) = cu.cuLaunchKernelEx(config, kernel, parameters, 0)
-        check("cuLaunchKernelEx", status)
+        check("cuLaunchKernelEx", status, stream)
+
+    def retry(self, attempt: Attempt) -> None:
+        """Launch again, under a context, what was refused for want of one; anything else is an error.
+
+        Only the driver's own streams need a current context, and only where there is one device do launchers not look
+        for it before.
+        """
+        wanting = attempt.status == cu.CUresult.CUDA_ERROR_INVALID_CONTEXT
+        if not wanting or not self.enter(attempt.device):
+            raise driver_error("cuLaunchKernelEx", attempt.status, int(attempt.config.hStream))
+        try:
+            (status,) = cu.cuLaunchKernelEx(attempt.config, attempt.function, attempt.parameters, 0)
+            check("cuLaunchKernelEx", status)
+        finally:
+            self.leave()
 
     def synchronize(self, device: int) -> None:
         """Wait for all work on a device (``cuCtxSynchronize``)."""
@@ -193,8 +234,60 @@ class CudaDriver:
             if entered:
                 self.leave()
 
+    # Windows ----------------------------------------------------------------------------------------------------
+
+    def persisting_limit(self) -> int | None:
+        """Return ``CU_LIMIT_PERSISTING_L2_CACHE_SIZE`` (``cuCtxGetLimit``); None where there is none (MIG, MPS)."""
+        status, nbytes = cu.cuCtxGetLimit(cu.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
+        if status == cu.CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT:
+            return None
+        check("cuCtxGetLimit", status)
+        return int(nbytes)
+
+    def set_persisting_limit(self, nbytes: int) -> None:
+        """Set it (``cuCtxSetLimit``)."""
+        (status,) = cu.cuCtxSetLimit(cu.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE, nbytes)
+        if status != cu.CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT:
+            check("cuCtxSetLimit", status)
+
+    def set_stream_window(self, stream: int, spec: WindowSpec, address: int, nbytes: int) -> None:
+        """Set a stream's window (``cuStreamSetAttribute``); 0 bytes take it away."""
+        value = cu.CUstreamAttrValue()
+        window_of(value.accessPolicyWindow, spec, (address, nbytes))
+        attribute = cu.CUstreamAttrID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
+        (status,) = cu.cuStreamSetAttribute(cu.CUstream(stream), attribute, value)
+        check("cuStreamSetAttribute", status)
+
+    def reset_persisting(self, stream: int) -> None:
+        """Wait for a stream and make persisting lines normal (``cuCtxResetPersistingL2Cache``)."""
+        (status,) = cu.cuStreamSynchronize(cu.CUstream(stream))
+        check("cuStreamSynchronize", status)
+        (status,) = cu.cuCtxResetPersistingL2Cache()
+        check("cuCtxResetPersistingL2Cache", status)
+
 
 @functools.cache
 def cuda_driver() -> CudaDriver:
     """Return the driver of this process; made once, so that every program shares its contexts."""
     return CudaDriver()
+
+
+def _current_device() -> int:
+    status, device = cu.cuCtxGetDevice()
+    check("cuCtxGetDevice", status)
+    return int(device)
+
+
+def _device_of_context(stream: Any) -> int:
+    """Return a stream's device by its context.
+
+    ``cuStreamGetDevice`` would invalidate the stream's capture, and drivers before CUDA 12.8 do not have it.
+    """
+    status, context = cu.cuStreamGetCtx(stream)
+    check("cuStreamGetCtx", status)
+    (status,) = cu.cuCtxPushCurrent(context)
+    check("cuCtxPushCurrent", status)
+    try:
+        return _current_device()
+    finally:
+        cu.cuCtxPopCurrent()

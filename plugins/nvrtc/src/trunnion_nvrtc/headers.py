@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import functools
-import re
-from pathlib import Path
+import os
+import stat
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from trunnion_nvrtc.directives import mentions, quoted_names
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from trunnion.model.program import DeviceCode
+    from trunnion.model.code import DeviceCode
+    from trunnion_nvrtc.directives import Mention
 
-__all__ = ["needs_toolkit", "reachable_headers", "toolkit_directories"]
+__all__ = ["ReachableHeaders", "find_header", "needs_toolkit", "reachable_headers", "toolkit_directories"]
 
-_INCLUDE = re.compile(
-    r"""^[ \t]*\#[ \t]*include(?:_next)?\b[ \t]*
-        (?: "(?P<quoted>[^"\n]+)" | <(?P<angled>[^>\n]+)> | (?P<other>.*) )""",
-    re.MULTILINE | re.VERBOSE,
-)
 _LIBRARIES = ("cudart", "cccl")
+_MOST_FILES = 2000
+_MOST_BYTES = 64 << 20
 
 
-def needs_toolkit(code: DeviceCode) -> bool:
-    """Whether a source includes anything that is not in memory, so that CUDA's headers have to be found."""
+def needs_toolkit(code: DeviceCode, first: Sequence[str] = ()) -> bool:
+    """Whether a source includes anything that is not in memory, so that CUDA's headers have to be found.
+
+    Parameters
+    ----------
+    code
+        The source, and its headers in memory.
+    first
+        What is included before the source (``--pre-include``).
+    """
     held = {name for name, _ in code.includes}
-    texts = [_text(code.source), *(text for _, text in code.includes)]
-    return any(name not in held for text in texts for name, _ in _scan(text))
+    texts = [_bytes(code.source), *(_bytes(text) for _, text in code.includes)]
+    return any(name not in held for name in first) or any(
+        mention.name not in held for text in texts for mention in mentions(text)
+    )
 
 
 def toolkit_directories() -> tuple[str, ...]:
@@ -41,11 +52,45 @@ def toolkit_directories() -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(directory) for directory in found if directory))
 
 
-def reachable_headers(code: DeviceCode, directories: Sequence[str]) -> tuple[str, ...]:
-    """Return every header that a source could include, directly or not, sorted.
+def find_header(name: str, directories: Iterable[str]) -> str | None:
+    """Return the path of the first file of that name in the directories; None if there is none."""
+    found = _find(name, directories, every=False)
+    return found[0][0] if found else None
 
-    NVRTC does not say which headers it read, so all that any ``#include`` names is followed, whatever
-    ``#if`` stands around it. A name that a macro makes up cannot be followed.
+
+@dataclass(frozen=True, slots=True)
+class ReachableHeaders:
+    """Every header that a source could include."""
+
+    held: tuple[str, ...] = ()
+    """Names of headers in memory, sorted."""
+
+    files: tuple[str, ...] = ()
+    """Absolute paths of files, sorted."""
+
+    versions: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+    """For each file the time of its last change, in nanoseconds, and its bytes."""
+
+    complete: bool = True
+    """Whether these are all. They are not if a macro makes up a name, and the include path has more files than are
+    worth reading: then nobody can tell when an image is stale."""
+
+    on_disk: bool = False
+    """Whether a file that is not in the working directory could be read."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of headers in memory, and paths of files, sorted together."""
+        return tuple(sorted({*self.held, *self.files}))
+
+
+def reachable_headers(
+    code: DeviceCode, directories: Sequence[str], first: Sequence[str] = (), toolkit: Sequence[str] = ()
+) -> ReachableHeaders:
+    """Return every header that a source could include, directly or not.
+
+    NVRTC does not say which headers it read, so all that any ``#include`` or ``__has_include`` names is followed,
+    whatever ``#if`` stands around it. Where a macro makes up the name, it could be any file of ``directories``.
 
     Parameters
     ----------
@@ -53,52 +98,167 @@ def reachable_headers(code: DeviceCode, directories: Sequence[str]) -> tuple[str
         The source, and its headers in memory.
     directories
         Where headers are looked for, in order.
-
-    Returns
-    -------
-    tuple[str, ...]
-        Names of headers in memory, and absolute paths of files.
+    first
+        What is included before the source (``--pre-include``).
+    toolkit
+        Where they are looked for after that: the directories of CUDA's own headers, of which none includes what a
+        macro of somebody else makes up.
     """
-    held = dict(code.includes)
-    todo: list[tuple[str, bool, str]] = [(name, quoted, "") for name, quoted in _scan(_text(code.source))]
-    reached: set[str] = set()
-    while todo:
-        name, quoted, beside = todo.pop()
-        place = _find(name, held, [beside, *directories] if quoted and beside else directories)
-        if place is None or place in reached:
+    return _Search(code, directories, toolkit).run(first)
+
+
+class _Search:
+    """Follows what is included, from the source on."""
+
+    def __init__(self, code: DeviceCode, directories: Sequence[str], toolkit: Sequence[str]) -> None:
+        self.code, self.own, self.toolkit = code, tuple(directories), tuple(toolkit)
+        self.held = {name: _bytes(text) for name, text in code.includes}
+        self.files: dict[str, tuple[int, int]] = {}
+        self._directories = (*self.own, *self.toolkit)
+        self._inside = tuple(f"{directory}/" for directory in self.toolkit)
+        self._reached: set[str] = set()
+        self._seen: set[tuple[str, str, bool]] = set()
+        self._beside_held: list[tuple[str, str]] = []
+        self._made_up = False
+
+    def run(self, first: Sequence[str]) -> ReachableHeaders:
+        for name in first:
+            self._follow(name, "")
+        for mention in mentions(_bytes(self.code.source)):
+            self._made_up = self._made_up or not mention.name
+            if mention.name:
+                self._follow(mention.name, "", every=mention.every)
+        on_disk = bool(self.files)
+        complete = True
+        if self._made_up:
+            for mention in self._made_up_names():
+                self._follow(mention.name, "")
+            complete = self._take_all(self.own)
+            on_disk = on_disk or bool(self.files) or not complete
+        if on_disk:
+            # Without a file NVRTC is told not to look beside the includer, which for a header in memory is here.
+            for name, folder in self._beside_held:
+                self._follow(name, folder)
+        paths = sorted(self.files)
+        return ReachableHeaders(
+            held=tuple(sorted(self._reached)),
+            files=tuple(paths),
+            versions=tuple(self.files[path] for path in paths),
+            complete=complete,
+            on_disk=on_disk,
+        )
+
+    def _follow(self, name: str, beside: str, *, every: bool = False) -> None:
+        todo = [(name, beside, every)]
+        while todo:
+            wanted = todo.pop()
+            if wanted in self._seen:
+                continue
+            self._seen.add(wanted)
+            name, beside, every = wanted
+            if name in self.held:
+                if name not in self._reached:
+                    self._reached.add(name)
+                    todo += self._named_in_memory(name)
+                if not every:
+                    continue
+            places = ("",) if name.startswith("/") else self._directories
+            for path, changed, size in _find(name, (beside, *places) if beside else places, every=every):
+                if path in self.files:
+                    continue
+                self.files[path] = (changed, size)
+                todo += self._named_on_disk(path, changed, size)
+
+    def _named_in_memory(self, holder: str) -> list[tuple[str, str, bool]]:
+        found = mentions(self.held[holder])
+        folder = os.path.dirname(holder)  # noqa: PTH120 - as below
+        self._made_up = self._made_up or any(not mention.name for mention in found)
+        self._beside_held += [
+            (name, os.path.join(_here(), folder))  # noqa: PTH118 - as below
+            for name, quoted, _ in found
+            if quoted and name and name not in self.held
+        ]
+        return [(name, "", every) for name, _, every in found if name]
+
+    def _named_on_disk(self, path: str, changed: int, size: int) -> list[tuple[str, str, bool]]:
+        own = path.startswith(self._inside)
+        found = _scan_file(path, changed, size, usual=own)
+        folder = os.path.dirname(path)  # noqa: PTH120 - a Path for each of hundreds of headers takes longer than reading them
+        if not self._made_up and not own:
+            self._made_up = any(not mention.name for mention in found)
+        return [(name, folder if quoted else "", every) for name, quoted, every in found if name]
+
+    def _made_up_names(self) -> list[Mention]:
+        """Return what macros spell out, in this source and in its author's headers: folders do not bound that."""
+        texts = [_bytes(self.code.source), *self.held.values()]
+        texts += [_read(path) for path in self.files if not path.startswith(self._inside)]
+        texts += [_bytes(f"define {name} {value}") for name, value in self.code.defines]
+        return [mention for text in texts for mention in quoted_names(text)]
+
+    def _take_all(self, directories: Iterable[str]) -> bool:
+        """Take every file below; return False if there are too many."""
+        count = total = 0
+        for directory in directories:
+            if f"{directory}/".startswith(self._inside):
+                continue
+            for folder, folders, names in os.walk(directory, followlinks=True):
+                count += len(names) + len(folders)
+                if count > _MOST_FILES:
+                    return False
+                for path, changed, size in _find_all(folder, names):
+                    total += size
+                    self.files[path] = (changed, size)
+                if total > _MOST_BYTES:
+                    return False
+        return True
+
+
+def _find(name: str, directories: Iterable[str], *, every: bool) -> list[tuple[str, int, int]]:
+    """Return the first file of that name, or every one, with its last change and size."""
+    found = []
+    for directory in directories:
+        here = _find_all(directory, (name,))
+        if here:
+            found += here
+            if not every:
+                break
+    return found
+
+
+def _find_all(directory: str, names: Iterable[str]) -> list[tuple[str, int, int]]:
+    """Return those names that are files in a directory, with their last change and size."""
+    found = []
+    for name in names:
+        path = os.path.join(directory, name)  # noqa: PTH118 - as above
+        try:
+            status = os.stat(path)  # noqa: PTH116 - as above
+        except (OSError, ValueError):  # ValueError: a name with a NUL
             continue
-        reached.add(place)
-        if place in held:
-            todo += [(n, q, "") for n, q in _scan(held[place])]
-        else:
-            todo += [(n, q, str(Path(place).parent)) for n, q in _scan_file(place)]
-    return tuple(sorted(reached))
-
-
-def _find(name: str, held: Mapping[str, str], directories: Sequence[str]) -> str | None:
-    if name in held:
-        return name
-    places = (Path(directory, name) for directory in directories)
-    return next((str(place) for place in places if place.is_file()), None)
-
-
-def _scan(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield what is included, and whether in quotes; an empty name for what a macro stands for."""
-    for found in _INCLUDE.finditer(text):
-        quoted = found["quoted"]
-        yield quoted or found["angled"] or "", quoted is not None
-
-
-def _scan_file(path: str) -> tuple[tuple[str, bool], ...]:
-    status = Path(path).stat()
-    return _scan_version(path, status.st_mtime_ns, status.st_size)
+        if stat.S_ISREG(status.st_mode):
+            found.append((path, status.st_mtime_ns, status.st_size))
+    return found
 
 
 @functools.lru_cache(maxsize=8192)
-def _scan_version(path: str, _mtime: int, _size: int) -> tuple[tuple[str, bool], ...]:
+def _scan_file(path: str, _changed: int, _size: int, *, usual: bool) -> tuple[Mention, ...]:
     """Scan one version of a file: CUDA's headers are hundreds of files that never change."""
-    return tuple(_scan(Path(path).read_text(encoding="utf-8", errors="replace")))
+    return tuple(mentions(_read(path), usual=usual))
 
 
-def _text(source: str | bytes) -> str:
-    return source if isinstance(source, str) else source.decode("utf-8", "replace")
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - as above
+            return file.read()
+    except OSError:  # it cannot be read, or has gone since: NVRTC will say so if it needs it
+        return b""
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109 - as above
+    except OSError:  # the working directory is gone, and with it all that was in it
+        return ""
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("utf-8", "replace")

@@ -11,20 +11,12 @@ from trunnion_nvrtc.availability import probe_backend, probe_compiler
 if TYPE_CHECKING:
     from trunnion.contract.adapter import KernelAdapter
     from trunnion.contract.compiler import DeviceCompiler
+    from trunnion.contract.diagnosis import Diagnosis
     from trunnion.contract.source import SourceWrapper
 
 __all__ = ["trunnion_register_backends", "trunnion_register_compilers"]
 
-_CAPABILITIES = frozenset(
-    {
-        Capability.DYNAMIC_SHAPES,
-        Capability.STRIDED_TENSORS,
-        Capability.MULTI_LAUNCH,
-        Capability.TMA_TILED,
-        Capability.AOT,
-        Capability.GRAPH_CAPTURE,
-    }
-)
+_CAPABILITIES = frozenset(Capability)  # all there is
 
 
 def _wrapper() -> type[SourceWrapper]:
@@ -45,6 +37,18 @@ def _compiler() -> type[DeviceCompiler]:
     return NvrtcCompiler
 
 
+def _diagnose_backend() -> Diagnosis:
+    from trunnion_nvrtc.diagnosis import diagnose_backend  # noqa: PLC0415 - only who asks what is wrong pays
+
+    return diagnose_backend()
+
+
+def _diagnose_compiler() -> Diagnosis:
+    from trunnion_nvrtc.diagnosis import diagnose_compiler  # noqa: PLC0415 - as above
+
+    return diagnose_compiler()
+
+
 @hookimpl
 def trunnion_register_backends() -> list[BackendSpec]:
     """Announce the backend ``nvrtc``: a pure Python launcher over the CUDA driver's bindings."""
@@ -53,29 +57,31 @@ def trunnion_register_backends() -> list[BackendSpec]:
             name="nvrtc",
             contract_version=1,
             targets={"cuda": _CAPABILITIES},
-            accepts=("cubin",),
+            accepts=("cubin", "ptx"),
             load_wrapper=_wrapper,
             load_adapter=_adapter,
             probe=probe_backend,
+            diagnose=_diagnose_backend,
             auto_rank=10,
-            summary="launches cubins from Python, through cuda.bindings; needs no C++ compiler",
+            summary="launches cubins and PTX from Python, through cuda.bindings; needs no C++ compiler",
         )
     ]
 
 
 @hookimpl
 def trunnion_register_compilers() -> list[CompilerSpec]:
-    """Announce the device compiler ``nvrtc``: CUDA C++ to cubins."""
+    """Announce the device compiler ``nvrtc``: CUDA C++, PTX and cubins to one cubin, or to PTX."""
     return [
         CompilerSpec(
             name="nvrtc",
             contract_version=1,
-            languages=("cuda",),
+            languages=("cuda", "ptx", "cubin"),
             targets=("cuda",),
-            produces=("cubin",),
+            produces=("cubin", "ptx"),
             load_compiler=_compiler,
             probe=probe_compiler,
+            diagnose=_diagnose_compiler,
             auto_rank=10,
-            summary="compiles CUDA C++ through NVRTC; needs no device",
+            summary="compiles CUDA C++ through NVRTC, links parts, takes PTX and cubins; needs no device",
         )
     ]

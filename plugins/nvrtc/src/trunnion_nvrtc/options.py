@@ -1,78 +1,21 @@
-"""The options that a program or a caller may give NVRTC: one closed table."""
+"""The options of one compilation: read, checked against the table, and written as NVRTC or nvJitLink takes them."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
+from trunnion_nvrtc.option_table import OPTIONS, REFUSED, Option
+from trunnion_nvrtc.ptxas_table import PTXAS_OPTIONS, allowed_for_ptxas
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["OPTIONS", "Option", "merge_options", "render_options"]
+__all__ = ["OPTIONS", "REFUSED", "Option", "linker_options", "merge_options", "render_options"]
 
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One option of ``nvrtcCompileProgram``."""
-
-    name: str
-    """Its long name, without dashes."""
-
-    value: str = ""
-    """What a value must look like, as a regular expression; empty: the option takes none."""
-
-    aliases: tuple[str, ...] = ()
-    """Other names, without dashes."""
-
-    repeatable: bool = False
-    """Whether every value counts, in order, instead of the last one."""
-
-
-_BOOLEAN = "true|false"
-_NUMBERS = r"\d+(,\d+)*"
-
-OPTIONS = (
-    Option("std", r"c\+\+\d\d"),
-    Option("use_fast_math"),
-    Option("ftz", _BOOLEAN),
-    Option("prec-sqrt", _BOOLEAN),
-    Option("prec-div", _BOOLEAN),
-    Option("fmad", _BOOLEAN),
-    Option("extra-device-vectorization"),
-    Option("maxrregcount", r"\d+"),
-    Option("restrict"),
-    Option("generate-line-info", aliases=("lineinfo",)),
-    Option("device-debug", aliases=("G",)),
-    Option("dopt", "on"),
-    Option("Ofast-compile", "0|min|mid|max"),
-    Option("device-as-default-execution-space", aliases=("default-device",)),
-    Option("device-int128"),
-    Option("device-float128"),
-    Option("builtin-move-forward", _BOOLEAN),
-    Option("builtin-initializer-list", _BOOLEAN),
-    Option("device-stack-protector", _BOOLEAN),
-    Option("disable-warnings", aliases=("w",)),
-    Option("brief-diagnostics", _BOOLEAN, aliases=("brief-diag",)),
-    Option("display-error-number", aliases=("err-no",)),
-    Option("no-display-error-number", aliases=("no-err-no",)),
-    Option("diag-error", _NUMBERS, repeatable=True),
-    Option("diag-suppress", _NUMBERS, repeatable=True),
-    Option("diag-warn", _NUMBERS, repeatable=True),
-    Option("include-path", "(?s:.+)", aliases=("I",), repeatable=True),
-)
-"""Every option that may be given. Left out on purpose: what the target, the macros and the headers of a
-`DeviceCode` say already, what asks for another output than a cubin, and what writes files."""
-
-_ELSEWHERE = {
-    "gpu-architecture": "name the architecture as the target",
-    "arch": "name the architecture as the target",
-    "define-macro": "use DeviceCode.defines",
-    "D": "use DeviceCode.defines",
-}
+_BITS = {"true": "1", "false": "0"}
 
 
 def _key(name: str) -> str:
@@ -80,9 +23,12 @@ def _key(name: str) -> str:
 
 
 _BY_NAME = {_key(name): option for option in OPTIONS for name in (option.name, *option.aliases)}
+_ELSEWHERE = {_key(name): row.instead for row in REFUSED for name in (row.name, *row.aliases)}
 
 
-def merge_options(words: Iterable[str], named: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def merge_options(
+    words: Iterable[str], named: Mapping[str, Any], field: str = "code"
+) -> dict[str, tuple[str, ...]]:
     """Return the options of a compilation: those of the program, and over them those of the caller.
 
     Parameters
@@ -92,6 +38,8 @@ def merge_options(words: Iterable[str], named: Mapping[str, Any]) -> dict[str, t
     named
         The caller's, by name: ``{"std": "c++20", "lineinfo": True, "maxrregcount": 64}``. An option that
         is not repeatable takes the place of the program's; False takes a valueless one away.
+    field
+        What messages call the part that the words are from.
 
     Returns
     -------
@@ -106,7 +54,7 @@ def merge_options(words: Iterable[str], named: Mapping[str, Any]) -> dict[str, t
     """
     merged: dict[str, tuple[str, ...]] = {}
     for word in words:
-        option, value = _parse_word(word)
+        option, value = _parse_word(word, f"{field}.options")
         given = merged.get(option.name, ())
         if option.repeatable:
             merged[option.name] = (*given, value)
@@ -114,28 +62,47 @@ def merge_options(words: Iterable[str], named: Mapping[str, Any]) -> dict[str, t
             merged[option.name] = (value,)
         else:
             raise _error(
-                f"got --{option.name} twice, as {given[0]} and {value}; give it once", "code.options"
+                f"got --{option.name} twice, as {given[0]} and {value}; give it once", f"{field}.options"
             )
+    called: dict[str, str] = {}
     for name, given_value in named.items():
         option = _lookup(name, "options")
         values = _parse_value(option, given_value)
+        if option.name in called and not option.repeatable and values != merged.get(option.name, ()):
+            raise _error(
+                f"got another value than {shorten(called[option.name])}, the same option; give it once",
+                f"options.{name}",
+            )
+        called[option.name] = name
         merged[option.name] = (*merged.get(option.name, ()), *values) if option.repeatable else values
     return {option.name: merged[option.name] for option in OPTIONS if merged.get(option.name)}
 
 
 def render_options(options: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return options as NVRTC takes them, one word each."""
+    """Return options as NVRTC takes them, one word each, without those that say how parts are linked."""
     return tuple(
-        f"--{name}={value}" if value else f"--{name}" for name, values in options.items() for value in values
+        f"--{name}={value}" if value else f"--{name}"
+        for name, values in options.items()
+        if not _BY_NAME[_key(name)].linking
+        for value in values
     )
 
 
-def _parse_word(word: str) -> tuple[Option, str]:
-    field = "code.options"
+def linker_options(options: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return those options that nvJitLink has too, as it takes them, one word each."""
+    return tuple(
+        text.format(_BITS.get(value, value))
+        for name, values in options.items()
+        for value in values
+        for text in _BY_NAME[_key(name)].linker
+    )
+
+
+def _parse_word(word: str, field: str) -> tuple[Option, str]:
     name, equals, value = word.lstrip("-").partition("=")
     if not word.startswith("-"):
         raise _error(f"got {shorten(word)}, expected a word that starts with a dash", field)
-    for joined in ("I", "D"):
+    for joined in ("I", "D", "U"):
         # The only options whose value may follow without a sign between.
         if word.startswith(f"-{joined}") and _key(name) not in _BY_NAME:
             name, equals, value = joined, "=", word[2:]
@@ -164,7 +131,7 @@ def _parse_value(option: Option, value: Any) -> tuple[str, ...]:
 def _lookup(name: str, field: str) -> Option:
     option = _BY_NAME.get(_key(name))
     if option is None:
-        hint = _ELSEWHERE.get(name, "supported: " + ", ".join(known.name for known in OPTIONS))
+        hint = _ELSEWHERE.get(_key(name), "supported: " + ", ".join(known.name for known in OPTIONS))
         raise _error(f"NVRTC's option {shorten(name)} may not be given here; {hint}", field)
     return option
 
@@ -174,6 +141,11 @@ def _checked(option: Option, value: str, field: str) -> str:
         return ""
     if "\0" in value or not re.fullmatch(option.value, value):
         raise _error(f"got {shorten(value)} for --{option.name}, expected the form {option.value}", field)
+    if option.name == "ptxas-options" and not allowed_for_ptxas(value):
+        known = ", ".join(name for name, _, _ in PTXAS_OPTIONS)
+        raise _error(
+            f"got {shorten(value)} for ptxas, which may not be given here; supported: {known}", field
+        )
     if option.name == "include-path" and not PurePosixPath(value).is_absolute():
         # A relative one would make the image depend on the working directory.
         raise _error(f"got include path {shorten(value)}, expected an absolute one", field)

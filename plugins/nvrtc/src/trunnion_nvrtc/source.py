@@ -1,0 +1,82 @@
+"""Text as NVRTC takes it: every check that keeps one text from becoming two."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from trunnion.errors import ProgramError, shorten
+
+if TYPE_CHECKING:
+    from trunnion.model.code import DeviceCode
+
+__all__ = ["encoded", "kernel_name", "macro_options"]
+
+_MACRO = re.compile(r"[A-Za-z_]\w*(\([^()\n]*\))?", re.ASCII)
+
+
+def encoded(text: str | bytes, field: str) -> bytes:
+    """Return text as NVRTC takes it: UTF-8 that ends at the first NUL.
+
+    Parameters
+    ----------
+    text
+        The text.
+    field
+        Where it stands in the program, for the message.
+
+    Raises
+    ------
+    ProgramError
+        If it is no text, not Unicode, or would end before its end.
+    """
+    if not isinstance(text, (str, bytes)):
+        raise ProgramError(f"got {type(text).__name__}, expected a text", field=field)
+    try:
+        data = text if isinstance(text, bytes) else text.encode("utf-8")
+        data.decode("utf-8")
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
+        raise ProgramError(f"is not Unicode text: {error.reason} at {error.start}", field=field) from error
+    if b"\0" in data:
+        raise ProgramError("has a NUL character, where NVRTC would stop reading", field=field)
+    return data
+
+
+def kernel_name(name: str, field: str) -> str:
+    """Return a kernel's name if it is one line.
+
+    NVRTC puts the name into a line of source of its own making: a second line would be read as code.
+
+    Raises
+    ------
+    ProgramError
+        If it is not.
+    """
+    if not isinstance(name, str):
+        raise ProgramError(f"got {type(name).__name__}, expected a text", field=field)
+    if not name.strip() or len(name.splitlines()) > 1 or any(end in name for end in "\n\r"):
+        raise ProgramError(f"got {shorten(name)}, expected a C++ name expression on one line", field=field)
+    return name
+
+
+def macro_options(code: DeviceCode, field: str) -> list[str]:
+    """Return the options that define a part's macros.
+
+    Raises
+    ------
+    ProgramError
+        If a macro's name is none, its value is more than one line, or it has two.
+    """
+    options = []
+    known: dict[str, tuple[str, str]] = {}
+    for index, (name, value) in enumerate(code.defines):
+        place = f"{field}.defines[{index}]"
+        if not _MACRO.fullmatch(name):
+            raise ProgramError(f"got macro {shorten(name)}, expected a C identifier", field=place)
+        if value is not None and ("\n" in value or "\r" in value):
+            raise ProgramError(f"got {shorten(value)} for macro {name}, expected one line", field=place)
+        said = (name, "1" if value is None else value)  # what the compiler makes of none
+        if known.setdefault(name.partition("(")[0], said) != said:
+            raise ProgramError(f"got macro {name} again, with another value; define it once", field=place)
+        options.append(f"--define-macro={name}" if value is None else f"--define-macro={name}={value}")
+    return options

@@ -1,0 +1,116 @@
+"""The driver's structures for a launch, filled from what core's launchers know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import cuda.bindings.driver as cu
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trunnion.codegen.python.facade import LaunchSpec, WindowSpec
+
+__all__ = ["Attempt", "config_of", "set_window", "window_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A launch that the driver refused."""
+
+    status: Any
+    """What it said."""
+
+    device: int
+    """The device's ordinal."""
+
+    config: Any
+    """The ``CUlaunchConfig``."""
+
+    function: Any
+    """The ``CUfunction``."""
+
+    parameters: int
+    """The address of the array of the parameters' addresses."""
+
+
+def _three(field: str) -> Callable[[Any, tuple[int, ...]], None]:
+    def fill(value: Any, numbers: tuple[int, ...]) -> None:
+        extents = getattr(value, field)
+        extents.x, extents.y, extents.z = numbers
+
+    return fill
+
+
+def _one(field: str, kind: Callable[[int], Any] = int) -> Callable[[Any, tuple[int, ...]], None]:
+    return lambda value, numbers: setattr(value, field, kind(numbers[0]))
+
+
+def _unsigned(number: int) -> int:
+    """Return the bits of a 32-bit number: the driver declares the carveout unsigned, and -1 its default."""
+    return number % (1 << 32)
+
+
+_VALUES: dict[int, Callable[[Any, tuple[int, ...]], None]] = {
+    2: _one("cooperative"),
+    4: _three("clusterDim"),
+    5: _one("clusterSchedulingPolicyPreference", cu.CUclusterSchedulingPolicy),
+    6: _one("programmaticStreamSerializationAllowed"),
+    8: _one("priority"),
+    10: _one("memSyncDomain", cu.CUlaunchMemSyncDomain),
+    11: _three("preferredClusterDim"),
+    14: _one("sharedMemCarveout", _unsigned),
+}
+"""How each attribute's numbers enter ``CUlaunchAttributeValue``, by ``CUlaunchAttributeID``."""
+
+
+def config_of(spec: LaunchSpec) -> Any:
+    """Return a ``CUlaunchConfig`` with what is known before a call."""
+    config = cu.CUlaunchConfig()
+    for axis, grid, block in zip("XYZ", spec.grid, spec.block, strict=True):
+        setattr(config, f"gridDim{axis}", grid or 0)
+        setattr(config, f"blockDim{axis}", block or 0)
+    config.sharedMemBytes = spec.dynamic_smem_bytes or 0
+    attributes = [_attribute(number, values) for number, values in spec.attributes]
+    if spec.window is not None:
+        window = cu.CUlaunchAttribute()
+        window.id = cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
+        window_of(window.value.accessPolicyWindow, spec.window, (0, 0))
+        attributes.append(window)
+    config.attrs = attributes  # copies: whatever is filled in later is not seen
+    config.numAttrs = len(attributes)
+    return config
+
+
+def _attribute(number: int, values: tuple[int, ...]) -> Any:
+    attribute = cu.CUlaunchAttribute()
+    attribute.id = cu.CUlaunchAttributeID(number)
+    _VALUES[number](attribute.value, values)
+    return attribute
+
+
+def window_of(window: Any, spec: WindowSpec, memory: tuple[int, int]) -> None:
+    """Fill a ``CUaccessPolicyWindow``.
+
+    Parameters
+    ----------
+    window
+        The structure.
+    spec
+        Its constants.
+    memory
+        The address and the length of its range, in bytes.
+    """
+    window.base_ptr, window.num_bytes = memory
+    window.hitRatio = spec.hit_ratio
+    window.hitProp = cu.CUaccessProperty(spec.hit_property)
+    window.missProp = cu.CUaccessProperty(spec.miss_property)
+
+
+def set_window(config: Any, memory: tuple[int, int]) -> None:
+    """Give the window of a launch, its last attribute, another range."""
+    attributes = config.attrs
+    window = attributes[-1].value.accessPolicyWindow
+    window.base_ptr, window.num_bytes = memory
+    config.attrs = attributes  # copies

@@ -1,0 +1,197 @@
+"""`Program`: NVRTC with typed results, and every way in which it can fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from trunnion.errors import CompileError, DriverError, LifecycleError, ProgramError
+from trunnion_nvrtc import nvrtc
+from trunnion_nvrtc.outputs import OUTPUTS, CompiledOutput
+from trunnion_nvrtc.program import Program, build_id
+from trunnion_nvrtc.results import NVRTC_RESULTS
+
+SOURCE = "template <class T> __global__ void scale(T* x) { x[0] *= 2; }"
+REAL = "--gpu-architecture=sm_90a"
+VIRTUAL = "--gpu-architecture=compute_90a"
+
+
+def test_missing_builtins_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    bindings = nvrtc.bindings()
+    status = bindings.nvrtcResult.NVRTC_ERROR_BUILTIN_OPERATION_FAILURE
+    monkeypatch.setattr(bindings, "nvrtcCompileProgram", lambda *_: (status,))
+    with (
+        pytest.raises(DriverError, match="libnvrtc-builtins") as caught,
+        Program("") as program,
+    ):
+        program.compile()
+    assert caught.value.code_name == "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE"
+
+
+def test_a_failure_names_call_code_and_meaning() -> None:
+    with pytest.raises(DriverError) as caught, Program("") as program:
+        program.get_lowered_name("k")
+    error = caught.value
+    assert error.call == "nvrtcGetLoweredName"
+    assert error.code_name == "NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION"
+    assert error.code == 9
+    assert error.explanation
+
+
+def test_the_build_is_named_exactly() -> None:
+    version, build = build_id().split()
+    assert version.split(".")[:2] == [str(number) for number in nvrtc.version()]
+    assert len(version.split(".")) == 3
+    assert build.startswith("CL-")
+
+
+def test_a_program_gives_what_the_library_gives() -> None:
+    with Program(SOURCE, "mine.cu", [("unused.h", "")]) as program:
+        program.add_name_expression("scale<float>")
+        result = program.compile([REAL, "--std=c++20"])
+        assert (result.code, result.code_name, result.succeeded) == (0, "NVRTC_SUCCESS", True)
+        assert program.get_log() == result.log == ""
+        assert program.get_lowered_name("scale<float>") == "_Z5scaleIfEvPT_"
+        cubin, ptx = program.get_cubin(), program.get_ptx()
+        assert cubin == CompiledOutput("cubin", cubin.data)
+        assert cubin.data.startswith(b"\x7fELF")
+        assert cubin.size == len(cubin.data)
+        assert ".target sm_90a" in ptx.text
+        assert ptx.data == ptx.text.encode() + b"\0"
+        assert program.get_pch_status().name == "NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED"
+
+
+def test_the_log_is_there_on_success_and_names_the_file() -> None:
+    with Program("__global__ void k() { int unused; }", "mine.cu") as program:
+        assert program.get_log() == ""
+        assert program.compile([REAL]).log.startswith("mine.cu(1): warning")
+        assert program.get_log().startswith("mine.cu(1): warning")
+
+
+def test_intermediate_code() -> None:
+    for option, kind in (("--dlink-time-opt", "ltoir"), ("-dlto", "ltoir"), ("--optix-ir", "optixir")):
+        for arch in (REAL, VIRTUAL):
+            with Program(SOURCE) as program:
+                program.compile([arch, option])
+                get = program.get_ltoir if kind == "ltoir" else program.get_optixir
+                assert get().kind == kind
+                assert get().size > 500
+                assert get() == program.get_output(kind)
+                for other in {row.kind for row in OUTPUTS} - {kind}:
+                    with pytest.raises(ProgramError, match=f"there is no {other}"):
+                        program.get_output(other)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "said"),
+    [
+        ((VIRTUAL,), "cubin", "compute_90a, a virtual architecture; compile for sm_90a"),
+        (("-arch=compute_80",), "cubin", "compile for sm_80"),
+        ((), "cubin", "compile first"),
+        ((REAL,), "ltoir", "--dlink-time-opt"),
+        ((REAL,), "optixir", "--optix-ir"),
+        ((REAL, "-dlto"), "cubin", "-dlto"),
+        ((REAL, "-dlto"), "ptx", "-dlto"),
+    ],
+)
+def test_an_output_that_is_not_there_is_explained(options: tuple[str, ...], kind: str, said: str) -> None:
+    """NVRTC calls the size of what is not there, 0, a success."""
+    with Program(SOURCE) as program:
+        program.compile(options)
+        with pytest.raises(ProgramError) as caught:
+            program.get_output(kind)
+    assert said in caught.value.message
+    assert caught.value.field == "options"
+
+
+def test_every_output_is_fetched_by_the_call_of_its_row() -> None:
+    for row in OUTPUTS:
+        for name in (f"nvrtcGet{row.call}", f"nvrtcGet{row.call}Size"):
+            assert hasattr(nvrtc.bindings(), name)
+    with pytest.raises(LookupError), Program("") as program:
+        program.get_output("sass")
+
+
+@pytest.mark.parametrize("status", [row for row in NVRTC_RESULTS if row.code not in {0, 5, 6, 10}])
+def test_every_status_becomes_an_error(monkeypatch: pytest.MonkeyPatch, status) -> None:
+    answer = nvrtc.bindings().nvrtcResult(status.code)
+    monkeypatch.setattr(nvrtc.bindings(), "nvrtcCompileProgram", lambda *_: (answer,))
+    with pytest.raises(DriverError) as caught, Program("") as program:
+        program.compile()
+    error = caught.value
+    assert (error.call, error.code, error.code_name) == ("nvrtcCompileProgram", status.code, status.name)
+    assert error.explanation == status.meaning != ""
+
+
+def test_what_the_source_or_an_option_is_to_blame_for() -> None:
+    with Program("oops", "mine.cu") as program:
+        with pytest.raises(CompileError, match="oops") as refused:
+            program.compile([REAL])
+        assert refused.value.options == (REAL,)
+        assert not program.run([REAL]).succeeded
+        with pytest.raises(ProgramError, match="--bogus"):
+            program.compile(["--bogus"])
+    with Program(SOURCE) as program:
+        program.add_name_expression("absent")
+        with pytest.raises(CompileError, match="absent"):
+            program.compile([REAL])
+
+
+def test_a_name_that_was_not_asked_for() -> None:
+    with Program(SOURCE) as program:
+        program.compile([REAL])
+        with pytest.raises(DriverError) as caught:
+            program.get_lowered_name("scale<float>")
+        assert caught.value.code_name == "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID"
+        with pytest.raises(DriverError) as caught:
+            program.add_name_expression("scale<float>")
+        assert caught.value.code_name == "NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION"
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "a\rb", "a\0b", "\udc80", "a\u2028b"])
+def test_a_hostile_name_never_reaches_the_library(name: str) -> None:
+    with Program(SOURCE) as program, pytest.raises(ProgramError):
+        program.add_name_expression(name)
+
+
+def test_quotes_in_a_name_are_an_error_of_the_source() -> None:
+    for name in ('"', "'", 'scale<float>" int', "scale<float>); int evil(", "/*"):
+        with Program(SOURCE) as program:
+            program.add_name_expression(name)
+            with pytest.raises(CompileError):
+                program.compile([REAL])
+
+
+def test_a_closed_program() -> None:
+    program = Program(SOURCE)
+    program.compile([REAL])
+    program.close()
+    program.close()
+    for use in (
+        program.compile,
+        program.get_ptx,
+        program.get_pch_status,
+        lambda: program.get_lowered_name("scale<float>"),
+        lambda: program.add_name_expression("scale<float>"),
+    ):
+        with pytest.raises(LifecycleError):
+            use()
+
+
+def test_a_program_closes_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    destroyed: list[int] = []
+    destroy = nvrtc.bindings().nvrtcDestroyProgram
+
+    def counted(handle):
+        destroyed.append(1)
+        return destroy(handle)
+
+    monkeypatch.setattr(nvrtc.bindings(), "nvrtcDestroyProgram", counted)
+    program = Program(SOURCE)
+    del program
+    assert destroyed == [1]
+    with pytest.raises(ZeroDivisionError), Program(SOURCE):
+        raise ZeroDivisionError
+    assert destroyed == [1, 1]
+    with pytest.raises(ProgramError):
+        Program("\0")
+    assert destroyed == [1, 1]

@@ -1,0 +1,116 @@
+"""A cache never gives out the image of other headers, and neither does a precompiled header."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from trunnion.contract.compiler import CompileRequest
+from trunnion.contract.spec import Target
+from trunnion.errors import CompileError, ProgramError
+from trunnion.model.code import DeviceCode
+from trunnion.model.plan import KernelSignature
+from trunnion_nvrtc import headers
+from trunnion_nvrtc.compiler import NvrtcCompiler
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KERNEL = '\nextern "C" __global__ void k(float* x) { x[0] = VALUE; }'
+ONE, TWO = "#define VALUE 1.f\n", "#define VALUE 2.f\n"
+
+
+def request(folder: Path, source: str, *options: str, **more: Any) -> CompileRequest:
+    words = (f"--include-path={folder}", *options)
+    code = DeviceCode("cuda", source + KERNEL, options=words, **more)
+    return CompileRequest(
+        code=(code,),
+        kernels=(KernelSignature("k", ()),),
+        target=Target.parse("sm_90a"),
+        options={},
+        accepts=("cubin",),
+    )
+
+
+def seen(wanted: CompileRequest) -> tuple[dict[str, str], bytes]:
+    compiler = NvrtcCompiler()
+    return compiler.surroundings(wanted), compiler.compile(wanted).data
+
+
+@pytest.mark.parametrize("option", ["--pch", "--no-cache"])
+@pytest.mark.parametrize(
+    ("source", "more"),
+    [
+        ('#include /**/ "v.h"', {}),
+        ('#incl\\\nude "v.h"', {}),
+        ('#define H "v.h"\n#include H', {}),
+        ("#include H", {"defines": (("H", '"v.h"'),)}),
+        ("#include H", {"defines": (("H", "<v.h>"),)}),
+        ('#include "m.h"', {"includes": (("m.h", "#define H <v.h>\n#include H"),)}),
+        ('#include "outer.h"', {}),
+    ],
+)
+def test_a_header_that_changes(tmp_path: Path, source: str, more: dict[str, Any], option: str) -> None:
+    (tmp_path / "outer.h").write_text('#define H "v.h"\n#include H\n')
+    wanted = request(tmp_path, source, option, **more)
+    (tmp_path / "v.h").write_text(ONE)
+    key, image = seen(wanted)
+    (tmp_path / "v.h").write_text(TWO)
+    other_key, other_image = seen(wanted)
+    assert key != other_key
+    assert image != other_image
+
+
+def test_a_header_that_appears(tmp_path: Path) -> None:
+    wanted = request(tmp_path, f'#if __has_include("opt.h")\n{ONE}#else\n{TWO}#endif')
+    key, image = seen(wanted)
+    (tmp_path / "opt.h").touch()
+    other_key, other_image = seen(wanted)
+    assert key != other_key
+    assert image != other_image
+
+
+def test_too_many_headers_are_never_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(headers, "_MOST_FILES", 1)
+    (tmp_path / "other.h").touch()
+    wanted = request(tmp_path, '#define H "v.h"\n#include H', "--pch")
+    (tmp_path / "v.h").write_text(ONE)
+    key, image = seen(wanted)
+    assert NvrtcCompiler().surroundings(wanted) != key
+    (tmp_path / "v.h").write_text(TWO)
+    assert seen(wanted)[1] != image
+
+
+def test_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("in", "here", "there"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "in" / "file.h").touch()
+    (tmp_path / "here" / "v.h").write_text(ONE)
+    (tmp_path / "there" / "v.h").write_text(TWO)
+    held = {"includes": (("m.h", '#include "v.h"'),)}
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(CompileError, match=r"v\.h"):
+        seen(request(tmp_path / "in", '#include "m.h"', **held))
+    # Headers on disk need what is beside them; then it counts where the process runs.
+    wanted = request(tmp_path / "in", '#include "file.h"\n#include "m.h"', **held)
+    key, image = seen(wanted)
+    monkeypatch.chdir(tmp_path / "there")
+    other_key, other_image = seen(wanted)
+    assert key != other_key
+    assert image != other_image
+
+
+def test_what_is_included_first_is_not_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "v.h").write_text(ONE)
+    monkeypatch.chdir(tmp_path)
+    wanted = request(tmp_path / "in", "", "--pre-include=v.h")
+    with pytest.raises(ProgramError, match="include path"):
+        NvrtcCompiler().surroundings(wanted)
+    with pytest.raises(ProgramError, match="include path"):
+        NvrtcCompiler().compile(wanted)
+    (tmp_path / "in" / "v.h").write_text(TWO)
+    assert seen(wanted)[1] == seen(request(tmp_path / "in", TWO.strip()))[1]
