@@ -32,13 +32,14 @@ LAYERS = {
     "image": _CONTRACT,
     "artifacts": _CONTRACT,
     "registry": _CONTRACT | {"hookspecs"},
+    "toolchain": _CONTRACT,
     "torch_runtime": _CONTRACT | {"sim"},
     "compiled": _MAKING | {"selection", "torch_runtime"},
     "selection": _CONTRACT | {"registry"},
     "compilation": _FRONT | {"selection"},
     "sim": _VALUES | {"image"},
     "examples": _VALUES | {"sim"},
-    "cli": _FRONT | {"compilation", "examples", "sim"},
+    "cli": _FRONT | {"compilation", "examples", "selection", "sim", "toolchain"},
     "testing": _FRONT | {"compilation", "examples", "sim"},
 }
 """What each part of core may import. Nobody has ``testing``; ``cli`` has everything else."""
@@ -62,11 +63,25 @@ AT_IMPORT = frozenset(
 
 IN_CALLS = frozenset(
     {
+        "core/src/trunnion/cli/arrays.py numpy",
+        "core/src/trunnion/cli/arrays.py torch",
         "core/src/trunnion/cli/inputs.py torch",
         "core/src/trunnion/cli/place.py torch",
         "core/src/trunnion/cli/trial.py torch",
+        "core/src/trunnion/examples/affine.py torch",
+        "core/src/trunnion/examples/cluster_norm.py torch",
+        "core/src/trunnion/examples/example.py torch",
+        "core/src/trunnion/examples/grid_sync.py torch",
+        "core/src/trunnion/examples/histogram.py torch",
         "core/src/trunnion/examples/hopper_gemm.py torch",
+        "core/src/trunnion/examples/im2col_conv.py torch",
+        "core/src/trunnion/examples/linked.py torch",
+        "core/src/trunnion/examples/pdl_pair.py torch",
+        "core/src/trunnion/examples/segment_sum.py torch",
+        "core/src/trunnion/examples/split_k.py torch",
+        "core/src/trunnion/examples/two_boxes.py torch",
         "core/src/trunnion/examples/vector_add.py torch",
+        "core/src/trunnion/sim/im2col_view.py torch",
         "core/src/trunnion/sim/memory.py torch",
         "core/src/trunnion/sim/tiled_view.py torch",
         "core/src/trunnion/testing/harness.py torch",
@@ -87,8 +102,11 @@ EDGES = frozenset(
     {
         "plugins/nvrtc/src/trunnion_nvrtc/device.py",
         "plugins/nvrtc/src/trunnion_nvrtc/headers.py",
+        "plugins/nvrtc/src/trunnion_nvrtc/linker.py",
         "plugins/nvrtc/src/trunnion_nvrtc/nvrtc.py",
         "plugins/nvrtc/src/trunnion_nvrtc/driver.py",
+        "plugins/nvrtc/src/trunnion_nvrtc/status.py",
+        "plugins/nvrtc/src/trunnion_nvrtc/structures.py",
     }
 )
 """The files of plugins that import a toolchain: where its errors become ours."""

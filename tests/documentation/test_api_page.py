@@ -11,7 +11,7 @@ import pytest
 import trunnion
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text("utf-8")
-_MODULE = re.compile(r"^\.\. automodule:: (\S+)\n(?:   :members: (.+)\n)?", re.MULTILINE)
+_MODULE = re.compile(r"^\.\. automodule:: (\S+)\n   :members:(?: (.+))?$", re.MULTILINE)
 _MORE = {
     "trunnion.codegen.python.dialect.Dialect",
     "trunnion.codegen.python.emitter.emit_launcher",
@@ -29,7 +29,8 @@ _MORE = {
 
 
 def documented() -> set[str]:
-    """Return what the page's directives show: of a module what they name, else all that it exports."""
+    """Return what the page's directives show: of a module what ``:members:`` names, all that it exports if it names
+    nothing, and nothing without it."""
     shown = set()
     for name, members in _MODULE.findall(PAGE):
         names = members.split(", ") if members else import_module(name).__all__

@@ -1,7 +1,8 @@
-"""What a captured launch really is, read back from its graph node by the driver.
+"""What a captured call really is, read back from its graph by the driver.
 
-Sources: CUDA Driver API, "Graph Management" (``cuGraphKernelNodeGetParams``) and "Library Management"
-(``cuKernelGetName``, ``cuKernelGetParamInfo``).
+Sources: CUDA Driver API, "Graph Management" (``cuGraphGetEdges``, ``cuGraphKernelNodeGetParams``,
+``cuGraphKernelNodeGetAttribute``, ``cuGraphMemsetNodeGetParams``) and "Library Management" (``cuKernelGetName``,
+``cuKernelGetParamInfo``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,24 @@ from cuda.bindings import driver as cu
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+Node = cu.CUgraphNodeType
+Id = cu.CUlaunchAttributeID
+
+SERIAL = int(cu.CUgraphDependencyType.CU_GRAPH_DEPENDENCY_TYPE_DEFAULT)
+PROGRAMMATIC = int(cu.CUgraphDependencyType.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
+_MOST = 64
+
+
+@dataclass(frozen=True)
+class Window:
+    """An access-policy window."""
+
+    address: int
+    nbytes: int
+    hit_ratio: float
+    hit_property: int
+    miss_property: int
+
 
 @dataclass(frozen=True)
 class ReadLaunch:
@@ -27,6 +46,65 @@ class ReadLaunch:
     dynamic_smem_bytes: int
     offsets: tuple[int, ...]
     parameters: tuple[bytes, ...]
+    cluster: tuple[int, int, int]
+    """(0, 0, 0) without clusters."""
+    cooperative: bool
+    priority: int
+    carveout: int
+    scheduling_policy: int
+    mem_sync_domain: int
+    window: Window | None
+    """None where the node has none: no bytes."""
+
+
+@dataclass(frozen=True)
+class ReadMemset:
+    """One memset node; ``width`` counts elements of a row."""
+
+    address: int
+    value: int
+    element_bytes: int
+    width: int
+    height: int
+    pitch: int
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it writes."""
+        return self.element_bytes * self.width * self.height
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A captured call."""
+
+    nodes: tuple[ReadLaunch | ReadMemset, ...]
+    """Its nodes, each behind those that it waits for."""
+
+    edges: frozenset[tuple[int, int, int]]
+    """From which node to which, and of which type: `SERIAL` or `PROGRAMMATIC`."""
+
+    graph: torch.cuda.CUDAGraph
+    """Instantiated."""
+
+    result: Any
+    """What the call returned; nothing has run yet."""
+
+    @property
+    def launches(self) -> list[ReadLaunch]:
+        """The kernel nodes."""
+        return [node for node in self.nodes if isinstance(node, ReadLaunch)]
+
+    @property
+    def memsets(self) -> list[ReadMemset]:
+        """The memset nodes."""
+        return [node for node in self.nodes if isinstance(node, ReadMemset)]
+
+    def replay(self) -> Any:
+        """Run the graph and return the result."""
+        self.graph.replay()
+        torch.cuda.synchronize()
+        return self.result
 
 
 def ok(result: tuple[Any, ...]) -> Any:
@@ -36,29 +114,67 @@ def ok(result: tuple[Any, ...]) -> Any:
     return values[0] if len(values) == 1 else values
 
 
-def captured(call: Callable[[], Any]) -> tuple[list[ReadLaunch], torch.cuda.CUDAGraph, Any]:
-    """Capture a call; return its kernel nodes, the instantiated graph, and what the call returned."""
+def captured(call: Callable[[], Any]) -> Capture:
+    """Capture a call on a stream of torch's choice, and read the graph."""
     graph = torch.cuda.CUDAGraph(keep_graph=True)
     with torch.cuda.graph(graph):
         result = call()
     raw = cu.CUgraph(graph.raw_cuda_graph())
-    nodes = ok(cu.cuGraphGetNodes(raw, 64))
-    kernels = [node for node in nodes[0][: nodes[1]] if ok(cu.cuGraphNodeGetType(node)) == 0]
+    listed, count = ok(cu.cuGraphGetNodes(raw, _MOST))
+    handles = [int(node) for node in listed[:count]]
+    sources, targets, data, edge_count = ok(cu.cuGraphGetEdges(raw, _MOST))
+    found = [(int(sources[i]), int(targets[i]), int(data[i].type)) for i in range(edge_count)]
+    order = _in_order(handles, [(a, b) for a, b, _ in found])
+    at = {handle: index for index, handle in enumerate(order)}
+    nodes = tuple(_read(cu.CUgraphNode(handle)) for handle in order)
     graph.instantiate()
-    return [_read(node) for node in kernels], graph, result
+    return Capture(nodes, frozenset((at[a], at[b], kind) for a, b, kind in found), graph, result)
 
 
-def _read(node: Any) -> ReadLaunch:
+def _in_order(handles: list[int], edges: list[tuple[int, int]]) -> list[int]:
+    order: list[int] = []
+    while len(order) < len(handles):
+        ready = [
+            one
+            for one in handles
+            if one not in order and all(before in order for before, after in edges if after == one)
+        ]
+        assert ready, "the graph has a cycle"
+        order.append(ready[0])
+    return order
+
+
+def _read(node: Any) -> ReadLaunch | ReadMemset:
+    kind = ok(cu.cuGraphNodeGetType(node))
+    if kind == Node.CU_GRAPH_NODE_TYPE_KERNEL:
+        return _launch(node)
+    assert kind == Node.CU_GRAPH_NODE_TYPE_MEMSET, kind
+    params = ok(cu.cuGraphMemsetNodeGetParams(node))
+    return ReadMemset(
+        address=int(params.dst),
+        value=params.value,
+        element_bytes=params.elementSize,
+        width=params.width,
+        height=params.height,
+        pitch=params.pitch,
+    )
+
+
+def _launch(node: Any) -> ReadLaunch:
     params = ok(cu.cuGraphKernelNodeGetParams(node))
     kernel = cu.CUkernel(int(params.kern))
     offsets, values = [], []
     addresses = ctypes.cast(int(params.kernelParams), ctypes.POINTER(ctypes.c_void_p))
-    for ordinal in range(64):
+    for ordinal in range(_MOST):
         status, offset, size = cu.cuKernelGetParamInfo(kernel, ordinal)
         if status != cu.CUresult.CUDA_SUCCESS:
             break
         offsets.append(int(offset))
         values.append(ctypes.string_at(addresses[ordinal], int(size)))
+
+    def attribute(name: str) -> Any:
+        return ok(cu.cuGraphKernelNodeGetAttribute(node, getattr(Id, f"CU_LAUNCH_ATTRIBUTE_{name}")))
+
     return ReadLaunch(
         symbol=ok(cu.cuKernelGetName(kernel)).decode(),
         grid=(params.gridDimX, params.gridDimY, params.gridDimZ),
@@ -66,4 +182,25 @@ def _read(node: Any) -> ReadLaunch:
         dynamic_smem_bytes=params.sharedMemBytes,
         offsets=tuple(offsets),
         parameters=tuple(values),
+        cluster=_extents(attribute("CLUSTER_DIMENSION").clusterDim),
+        cooperative=bool(attribute("COOPERATIVE").cooperative),
+        priority=attribute("PRIORITY").priority,
+        carveout=attribute("PREFERRED_SHARED_MEMORY_CARVEOUT").sharedMemCarveout,
+        scheduling_policy=int(
+            attribute("CLUSTER_SCHEDULING_POLICY_PREFERENCE").clusterSchedulingPolicyPreference
+        ),
+        mem_sync_domain=int(attribute("MEM_SYNC_DOMAIN").memSyncDomain),
+        window=_window(attribute("ACCESS_POLICY_WINDOW").accessPolicyWindow),
+    )
+
+
+def _extents(dims: Any) -> tuple[int, int, int]:
+    return (dims.x, dims.y, dims.z)
+
+
+def _window(window: Any) -> Window | None:
+    if not window.num_bytes:
+        return None
+    return Window(
+        int(window.base_ptr), window.num_bytes, window.hitRatio, int(window.hitProp), int(window.missProp)
     )

@@ -1,11 +1,11 @@
-"""Both examples on a GPU: numbers against torch, and what was launched read back from a graph."""
+"""Every example on a GPU: numbers against torch, over poisoned memory, from any stream, thread, device and graph."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-import struct
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -25,8 +25,12 @@ def _sibling(name: str):
     return module
 
 
-readback = _sibling("readback")
-cu = readback.cu
+trials = _sibling("trials")
+THREADS = 8
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
 
 
 @pytest.fixture(scope="module", params=examples.EXAMPLES)
@@ -36,195 +40,190 @@ def compiled(request):
         yield example, program
 
 
-def random(*shape, dtype=torch.float32):
-    return torch.randn(*shape, device="cuda").to(dtype)
+@pytest.fixture(scope="module")
+def all_compiled():
+    with contextlib.ExitStack() as stack:
+        loaded = [examples.load(name) for name in examples.EXAMPLES]
+        yield [(one, stack.enter_context(trunnion.compile(one.program, backend="nvrtc"))) for one in loaded]
 
 
-def error_of(example, got, want):
-    assert not torch.isnan(got).any()
-    return float((got - want).abs().max() / want.abs().max())
-
-
-def test_numbers_match_torch(compiled):
+def test_numbers_match_torch_over_poisoned_memory(compiled):
     example, program = compiled
     for seed in range(5):
-        args = example.inputs(torch.Generator().manual_seed(seed), "cuda:0")
-        got = program(*args)
+        args = example.inputs(seeded(seed), "cuda:0")
+        trials.poison_free_memory()
+        trials.assert_right(example, program(*args), args)
+
+
+def test_edges_match_torch(compiled):
+    example, program = compiled
+    for seed, edge in enumerate(example.edges):
+        args = edge(seeded(seed), "cuda:0")
+        trials.poison_free_memory()
+        trials.assert_right(example, program(*args), args)
+
+
+def test_given_outputs_are_written_whole(compiled):
+    example, program = compiled
+    for seed, make in enumerate((example.inputs, *example.edges)):
+        args = make(seeded(seed), "cuda:0")
+        out = trials.poisoned_like(trials.host_reference(example, args))
+        result = program(*args, out=out)
+        results = result if isinstance(result, tuple) else (result,)
+        assert all(one is given for one, given in zip(results, out, strict=True))
+        trials.assert_right(example, out if len(out) > 1 else out[0], args)
+
+
+def test_a_call_leaves_its_inputs_alone(compiled):
+    example, program = compiled
+    args = example.inputs(seeded(11), "cuda:0")
+    before = [one.clone() for one in trials.tensors_of(args)]
+    program(*args)
+    assert all(torch.equal(one, kept) for one, kept in zip(trials.tensors_of(args), before, strict=True))
+
+
+def test_a_captured_call_replays_with_what_its_inputs_hold_then(compiled):
+    example, program = compiled
+    args = example.inputs(seeded(0), "cuda:0")
+    program(*args)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = program(*args)
+    for seed in (1, 2, 3):
+        fresh = trials.tensors_of(example.inputs(seeded(seed), "cuda:0"))
+        for held, new in zip(trials.tensors_of(args), fresh, strict=True):
+            held.copy_(new)
+        for one in result if isinstance(result, tuple) else (result,):
+            one.view(-1).view(torch.uint8).fill_(0xFF)
+        graph.replay()
         torch.cuda.synchronize()
-        assert error_of(example, got, example.reference(*args)) <= example.tolerance
+        trials.assert_right(example, result, args)
 
 
-@pytest.mark.parametrize("n", [1, 255, 256, 257, 1_000_003])
-def test_vector_add_of_any_length(n):
-    with trunnion.compile(examples.load("vector_add").program, backend="nvrtc") as program:
-        a, b = random(n), random(n)
-        assert torch.equal(program(a, b), a + b)
-        out = torch.full((n,), float("nan"), device="cuda")
-        assert program(a, b, out=out) is out
-        assert torch.equal(out, a + b)
+def test_a_side_stream_waits_for_nothing_but_itself(compiled):
+    """The inputs are made on the side stream behind a long wait: a launch elsewhere would read them too early."""
+    example, program = compiled
+    args = example.inputs(seeded(5), "cuda:0")
+    kept = [one.clone() for one in trials.tensors_of(args)]
+    program(*args)
+    torch.cuda.synchronize()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for one in trials.tensors_of(args):
+            one.zero_()
+        torch.cuda._sleep(20_000_000)
+        for one, saved in zip(trials.tensors_of(args), kept, strict=True):
+            one.copy_(saved)
+        result = program(*args)
+    assert not stream.query()  # the call has not waited
+    stream.synchronize()
+    trials.assert_right(example, result, args)
 
 
-def test_an_empty_vector_launches_nothing():
-    with trunnion.compile(examples.load("vector_add").program, backend="nvrtc") as program:
-        empty, marker = torch.empty(0, device="cuda"), torch.zeros(1, device="cuda")
-        program.preload(0)
-        launches, _, result = readback.captured(lambda: (program(empty, empty), marker.add_(1))[0])
-        assert len(launches) == 1  # the marker's: torch warns of a graph that holds nothing
-        assert launches[0].symbol != "vector_add"
-        assert result.shape == (0,)
+def test_eight_threads_on_their_own_streams(all_compiled):
+    failures = []
+
+    def work(seed: int) -> None:
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            for turn in range(4):
+                for example, program in all_compiled:
+                    args = example.inputs(seeded(100 * seed + turn), "cuda:0")
+                    result = program(*args)
+                    if not example.largest_error(result, args) <= example.tolerance:
+                        failures.append((example.name, seed, turn))
+
+    _together(work)
+    assert failures == []
 
 
-@pytest.mark.parametrize(
-    "shape", [(1, 1, 8), (300, 1, 72), (200, 328, 136), (129, 127, 584), (2048, 1024, 4096)]
-)
-def test_gemm_of_any_shape(shape):
-    example = examples.load("hopper_gemm")
-    m, n, k = shape
-    with trunnion.compile(example.program, backend="nvrtc") as program:
-        a, b = random(m, k, dtype=torch.float16), random(n, k, dtype=torch.float16)
-        assert error_of(example, program(a, b), example.reference(a, b)) <= example.tolerance
+def test_eight_threads_call_one_program_at_once(all_compiled):
+    """Many launches between synchronisations, each thread with inputs of its own."""
+    failures = []
+    chosen = [pair for pair in all_compiled if pair[0].name in {"vector_add", "two_boxes", "split_k"}]
+
+    def work(seed: int) -> None:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for example, program in chosen:
+                calls = [example.inputs(seeded(seed * 31 + turn), "cuda:0") for turn in range(20)]
+                results = [program(*args) for args in calls]
+                for args, result in zip(calls, results, strict=True):
+                    if not example.largest_error(result, args) <= example.tolerance:
+                        failures.append((example.name, seed))
+
+    _together(work)
+    assert failures == []
 
 
-def test_vector_add_read_back():
-    with trunnion.compile(examples.load("vector_add").program, backend="nvrtc") as program:
-        a, b = random(1000), random(1000)
-        program.preload(0)
-        (launch,), graph, c = readback.captured(lambda: program(a, b))
-        assert launch.symbol == program.artifact.manifest.kernels[0].symbol == "vector_add"
-        assert (launch.grid, launch.block, launch.dynamic_smem_bytes) == ((4, 1, 1), (256, 1, 1), 0)
-        pointers = [struct.pack("<Q", t.data_ptr()) for t in (a, b, c)]
-        assert list(launch.parameters) == [*pointers, struct.pack("<i", 1000)]
-        graph.replay()
-        assert torch.equal(c, a + b)
+def _together(work) -> None:
+    with ThreadPoolExecutor(THREADS) as pool:
+        for done in [pool.submit(work, seed) for seed in range(THREADS)]:
+            done.result()
 
 
-def test_gemm_read_back():
-    m, n, k = 200, 328, 136
-    with trunnion.compile(examples.load("hopper_gemm").program, backend="nvrtc") as program:
-        a, b = random(m, k, dtype=torch.float16), random(n, k, dtype=torch.float16)
-        program.preload(0)
-        (launch,), graph, c = readback.captured(lambda: program(a, b))
-        kernel = program.artifact.manifest.kernels[0]
-        assert launch.symbol == kernel.symbol
-        assert launch.offsets == tuple(p.offset for p in kernel.parameters)
-        assert (launch.grid, launch.block, launch.dynamic_smem_bytes) == ((2, 3, 1), (288, 1, 1), 99328)
-        assert launch.parameters[0] == encoded(a)
-        assert launch.parameters[1] == encoded(b)
-        assert launch.parameters[2:] == (
-            struct.pack("<Q", c.data_ptr()),
-            *(struct.pack("<i", v) for v in (m, n, k)),
-        )
-        graph.replay()
-        assert error_of(examples.load("hopper_gemm"), c, examples.load("hopper_gemm").reference(a, b)) <= 1e-5
-
-
-def encoded(tensor: torch.Tensor) -> bytes:
-    """Encode the map that the example describes, here, by hand."""
-    rows, columns = tensor.shape
-    tensor_map = readback.ok(
-        cu.cuTensorMapEncodeTiled(
-            cu.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-            2,
-            tensor.data_ptr(),
-            [cu.cuuint64_t(columns), cu.cuuint64_t(rows)],
-            [cu.cuuint64_t(columns * 2)],
-            [cu.cuuint32_t(64), cu.cuuint32_t(128)],
-            [cu.cuuint32_t(1), cu.cuuint32_t(1)],
-            cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-            cu.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
-            cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-            cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-        )
-    )
-    return b"".join(int(word).to_bytes(8, "little") for word in tensor_map.opaque)
-
-
-def test_side_streams_and_threads():
-    with trunnion.compile(examples.load("vector_add").program, backend="nvrtc") as program:
-        failures = []
-
-        def work(seed: int) -> None:
-            generator = torch.Generator().manual_seed(seed)
-            stream = torch.cuda.Stream()
-            with torch.cuda.stream(stream):
-                for _ in range(200):
-                    a, b = (torch.randn(4096 + seed, generator=generator).cuda() for _ in range(2))
-                    if not torch.equal(program(a, b), a + b):
-                        failures.append(seed)
-
-        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert failures == []
-
-
-def test_a_wrong_tensor_is_refused_and_named():
-    with trunnion.compile(examples.load("vector_add").program, backend="nvrtc") as program:
-        with pytest.raises(errors.ArgumentTypeError) as caught:
-            program(random(8), random(8).half())
-        assert caught.value.argument == "b"
-        with pytest.raises(errors.ArgumentValueError) as caught:
-            program(random(8), torch.randn(8))
-        assert caught.value.argument == "b"
-
-
-def test_closed():
-    program = trunnion.compile(examples.load("vector_add").program, backend="nvrtc")
-    a = random(8)
+def test_a_closed_program_refuses(compiled):
+    example, _ = compiled
+    program = trunnion.compile(example.program, backend="nvrtc")
+    args = example.inputs(seeded(0), "cuda:0")
     entry = program.entry
-    entry(a, a)
+    trials.assert_right(example, entry(*args), args)
     program.close()
     program.close()
-    with pytest.raises(errors.LifecycleError):
-        program(a, a)
-    with pytest.raises(errors.LifecycleError):
-        entry(a, a)
+    for call in (program, entry):
+        with pytest.raises(errors.LifecycleError):
+            call(*args)
 
 
 @pytest.mark.skipif("torch.cuda.device_count() < 2", reason="needs two devices")
-def test_two_devices():
-    with trunnion.compile(examples.load("vector_add").program, backend="nvrtc") as program:
-        for tensors, current in ((1, 0), (0, 1), (1, 1)):
-            with torch.cuda.device(current):
-                a, b = (torch.randn(5000, device=f"cuda:{tensors}") for _ in range(2))
-                assert torch.equal(program(a, b), a + b)
-                assert torch.cuda.current_device() == current
-        results = []
-        a = torch.randn(5000, device="cuda:1")
-        thread = threading.Thread(target=lambda: results.append(program(a, a)))
-        thread.start()
-        thread.join()
-        assert torch.equal(results[0], a + a)
-        with pytest.raises(errors.ArgumentValueError):
-            program(a, a.to("cuda:0"))
+def test_tensors_on_either_device_under_either_current_device(compiled):
+    example, program = compiled
+    for tensors, current in ((1, 0), (0, 1), (1, 1), (0, 0)):
+        with torch.cuda.device(current):
+            args = example.inputs(seeded(tensors), f"cuda:{tensors}")
+            trials.poison_free_memory(f"cuda:{tensors}")
+            result = program(*args)
+            assert torch.cuda.current_device() == current
+            torch.cuda.synchronize(tensors)
+            for one in result if isinstance(result, tuple) else (result,):
+                assert one.get_device() == tensors
+            trials.assert_right(example, result, args)
 
 
-def test_static_and_dynamic_shared_memory_together():
-    """40 KiB and 20 KiB: more than a kernel has without asking, though the dynamic part alone is not."""
-    source = """
-    extern "C" __global__ void sums(const float* x, float* y) {
-      __shared__ float fixed[10240];
-      extern __shared__ float given[];
-      for (int i = threadIdx.x; i < 10240; i += blockDim.x) fixed[i] = x[0];
-      for (int i = threadIdx.x; i < 5120; i += blockDim.x) given[i] = x[1];
-      __syncthreads();
-      if (threadIdx.x == 0) { y[0] = fixed[10239] + given[5119]; }
-    }"""
-    p = trunnion.ProgramBuilder("sums", trunnion.DeviceCode("cuda", source))
-    x, y = p.input("x", "float32", (2,)), p.output("y", "float32", (1,))
-    p.launch("sums", args=(x, y), grid=1, block=128, dynamic_smem_bytes=20 * 1024)
-    with trunnion.compile(p.build(), backend="nvrtc") as program:
-        assert program(torch.tensor([1.0, 2.0], device="cuda")).item() == 3.0
+@pytest.mark.skipif("torch.cuda.device_count() < 2", reason="needs two devices")
+def test_fresh_threads_launch_on_either_device(compiled):
+    """A fresh thread has no context at all, and torch has set none of its devices there."""
+    example, program = compiled
+    for device in (1, 0):
+        args = example.inputs(seeded(device), f"cuda:{device}")
+        torch.cuda.synchronize(device)
+        with ThreadPoolExecutor(1) as pool:
+            result = pool.submit(program, *args).result()
+        torch.cuda.synchronize(device)
+        trials.assert_right(example, result, args)
 
 
-def test_an_explicit_stream_is_used_and_its_memory_is_its_own():
-    with trunnion.compile(examples.load("vector_add").program, backend="nvrtc") as program:
-        a, b = random(1_000_003), random(1_000_003)
+@pytest.mark.skipif("torch.cuda.device_count() < 2", reason="needs two devices")
+def test_a_capture_on_the_second_device(compiled):
+    example, program = compiled
+    program.preload(1)
+    args = example.inputs(seeded(8), "cuda:1")
+    with torch.cuda.device(1):
+        program(*args)  # a window's cache is set aside by a first call
         torch.cuda.synchronize()
-        stream = torch.cuda.Stream()
-        for handle in (stream, stream.cuda_stream):
-            result = program(a, b, stream=handle)
-            stream.synchronize()
-            assert torch.equal(result, a + b)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(
+            graph, stream=torch.cuda.Stream()
+        ):  # torch's own is of the device captured first
+            result = program(*args)
+        graph.replay()
+        torch.cuda.synchronize()
+    trials.assert_right(example, result, args)
+
+
+@pytest.mark.skipif("torch.cuda.device_count() < 2", reason="needs two devices")
+def test_tensors_of_two_devices_are_refused():
+    with trunnion.compile(examples.load("vector_add").program, backend="nvrtc") as program:
+        a = torch.randn(5000, device="cuda:1")
+        with pytest.raises(errors.ArgumentValueError) as caught:
+            program(a, a.to("cuda:0"))
+        assert caught.value.argument == "b"

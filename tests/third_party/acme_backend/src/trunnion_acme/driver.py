@@ -9,18 +9,21 @@ import ctypes
 import functools
 from typing import TYPE_CHECKING, Any
 
-from trunnion.codegen.python.facade import EncodedMap
-from trunnion.errors import BackendUnavailableError, DriverError
+from trunnion.codegen.python.facade import EncodedMap, StreamState
+from trunnion.errors import BackendUnavailableError, CaptureError, DeviceRequirementError, DriverError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trunnion.codegen.python.facade import LaunchSpec
-    from trunnion.model.tensormap_rules import TiledFields
+    from trunnion.codegen.python.facade import FillStep, LaunchSpec
+    from trunnion.model.tensormap_rules import Im2colFields, TiledFields
 
 __all__ = ["AcmeDriver", "LaunchConfig", "acme_driver"]
 
-_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8  # CUfunction_attribute
+_PER_THREAD_STREAM = 2
+_CAPTURE_ERRORS = range(900, 910)
+_CAPTURE_IMPLICIT = 906
+_TOO_SMALL = (720, 912)  # a cooperative launch, or a cluster, that the device cannot hold
 _TENSOR_MAP_BYTES = 128
 _TENSOR_MAP_ALIGNMENT = 64
 
@@ -31,7 +34,9 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuGetErrorName": (_INT, _POINTER),
     "cuGetErrorString": (_INT, _POINTER),
     "cuDeviceGetCount": (_POINTER,),
+    "cuDriverGetVersion": (_POINTER,),
     "cuDeviceGet": (_POINTER, _INT),
+    "cuDeviceGetAttribute": (_POINTER, _INT, _INT),
     "cuDevicePrimaryCtxRetain": (_POINTER, _INT),
     "cuCtxGetDevice": (_POINTER,),
     "cuCtxPushCurrent_v2": (_POINTER,),
@@ -42,8 +47,34 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuLibraryGetKernel": (_POINTER, _POINTER, ctypes.c_char_p),
     "cuKernelSetAttribute": (_INT, _INT, _POINTER, _INT),
     "cuTensorMapEncodeTiled": (_POINTER, _INT, _UINT, *(_POINTER,) * 5, *(_INT,) * 4),
+    "cuTensorMapEncodeIm2col": (
+        _POINTER,
+        _INT,
+        _UINT,
+        *(_POINTER,) * 5,
+        _UINT,
+        _UINT,
+        _POINTER,
+        *(_INT,) * 4,
+    ),
+    "cuStreamGetCtx": (_POINTER, _POINTER),
+    "cuStreamIsCapturing": (_POINTER, _POINTER),
+    "cuMemsetD8Async": (ctypes.c_uint64, ctypes.c_ubyte, ctypes.c_size_t, _POINTER),
+    "cuMemsetD16Async": (ctypes.c_uint64, ctypes.c_ushort, ctypes.c_size_t, _POINTER),
+    "cuMemsetD32Async": (ctypes.c_uint64, _UINT, ctypes.c_size_t, _POINTER),
+    "cuMemsetD2D32Async": (
+        ctypes.c_uint64,
+        *(ctypes.c_size_t, _UINT, ctypes.c_size_t, ctypes.c_size_t),
+        _POINTER,
+    ),
     "cuLaunchKernelEx": (_POINTER, _POINTER, _POINTER, _POINTER),
 }
+
+
+class LaunchAttribute(ctypes.Structure):
+    """``CUlaunchAttribute``: its number, and a union of 64 bytes that begins with the value's ints."""
+
+    _fields_ = (("id", _INT), ("padding", ctypes.c_char * 4), ("value", _INT * 16))
 
 
 class LaunchConfig(ctypes.Structure):
@@ -88,9 +119,15 @@ class AcmeDriver:
         """Call the driver; anything but success is a `DriverError`."""
         status = getattr(self._library, name)(*arguments)
         if status:
-            raise DriverError(
-                name, status, self._text("cuGetErrorName", status), self._text("cuGetErrorString", status)
-            )
+            raise self._error(name, status)
+
+    def _error(self, name: str, status: int) -> Exception:
+        said = self._text("cuGetErrorName", status), self._text("cuGetErrorString", status)
+        if status in _CAPTURE_ERRORS:
+            return CaptureError(f"{name} failed with {said[0]}: {said[1]}")
+        if status in _TOO_SMALL:
+            return DeviceRequirementError("a larger device", f"{said[0]} of {name}: {said[1]}")
+        return DriverError(name, status, *said)
 
     def _text(self, function: str, status: int) -> str:
         text = ctypes.c_char_p()
@@ -102,6 +139,36 @@ class AcmeDriver:
     def device_count(self) -> int:
         """Return the number of devices."""
         return len(self._contexts)
+
+    def driver_version(self) -> int:
+        """Return the version of CUDA that the driver supports."""
+        version = _INT()
+        self._call("cuDriverGetVersion", ctypes.byref(version))
+        return version.value
+
+    def device_attribute(self, device: int, attribute: int) -> int:
+        """Return an attribute of a device."""
+        value = _INT()
+        self._call("cuDeviceGetAttribute", ctypes.byref(value), attribute, self._device(device))
+        return value.value
+
+    def stream_state(self, stream: int) -> StreamState:
+        """Return a stream's device, and whether it is being captured."""
+        device, capturing = _INT(), _INT()
+        status = self._library.cuStreamIsCapturing(stream, ctypes.byref(capturing))
+        if status and status != _CAPTURE_IMPLICIT:  # the legacy stream, while another one is being captured
+            raise self._error("cuStreamIsCapturing", status)
+        if stream <= _PER_THREAD_STREAM:
+            self._call("cuCtxGetDevice", ctypes.byref(device))
+            return StreamState(device.value, capturing=capturing.value != 0)
+        context = _POINTER()  # cuStreamGetDevice would invalidate a capture
+        self._call("cuStreamGetCtx", stream, ctypes.byref(context))
+        self._call("cuCtxPushCurrent_v2", context)
+        try:
+            self._call("cuCtxGetDevice", ctypes.byref(device))
+        finally:
+            self._call("cuCtxPopCurrent_v2", ctypes.byref(context))
+        return StreamState(device.value, capturing=capturing.value != 0)
 
     def enter(self, device: int) -> bool:
         """Push the device's primary context, unless a context of that device is current already."""
@@ -154,28 +221,39 @@ class AcmeDriver:
         self._call("cuLibraryGetKernel", ctypes.byref(kernel), library, symbol.encode())
         return kernel.value
 
-    def set_dynamic_smem(self, kernel: int, device: int, nbytes: int) -> None:
-        """Allow a kernel that much dynamic shared memory on a device."""
-        attribute = _MAX_DYNAMIC_SHARED_SIZE_BYTES
-        self._call("cuKernelSetAttribute", attribute, nbytes, kernel, self._device(device))
+    def set_kernel_attribute(self, kernel: int, device: int, attribute: int, value: int) -> None:
+        """Set an attribute of a kernel on a device."""
+        self._call("cuKernelSetAttribute", attribute, value, kernel, self._device(device))
 
     # Launches --------------------------------------------------------------------------------------------------
 
     def encode_tiled(self, fields: TiledFields, l2_promotion: int) -> EncodedMap:
         """Encode a tensor map; `fields` has the driver's order and units."""
+        boxes = (_array(ctypes.c_uint32, fields.box), _array(ctypes.c_uint32, fields.element_strides))
+        return self._encode("cuTensorMapEncodeTiled", fields, boxes, l2_promotion)
+
+    def encode_im2col(self, fields: Im2colFields, l2_promotion: int) -> EncodedMap:
+        """Encode a tensor map; `fields` has the driver's order and units."""
+        corners = (_array(_INT, fields.lower), _array(_INT, fields.upper))
+        boxes = (*corners, fields.channels_per_pixel, fields.pixels_per_column)
+        steps = _array(ctypes.c_uint32, fields.element_strides)
+        return self._encode("cuTensorMapEncodeIm2col", fields, (*boxes, steps), l2_promotion)
+
+    def _encode(
+        self, function: str, fields: TiledFields | Im2colFields, boxes: tuple[Any, ...], l2_promotion: int
+    ) -> EncodedMap:
         storage = ctypes.create_string_buffer(_TENSOR_MAP_BYTES + _TENSOR_MAP_ALIGNMENT)
         address = ctypes.addressof(storage)
         address += -address % _TENSOR_MAP_ALIGNMENT
         self._call(
-            "cuTensorMapEncodeTiled",
+            function,
             address,
             fields.dtype_code,
             len(fields.dims),
             fields.address,
             _array(ctypes.c_uint64, fields.dims),
             _array(ctypes.c_uint64, fields.strides),
-            _array(ctypes.c_uint32, fields.box),
-            _array(ctypes.c_uint32, fields.element_strides),
+            *boxes,
             fields.interleave,
             fields.swizzle,
             l2_promotion,
@@ -183,15 +261,37 @@ class AcmeDriver:
         )
         return EncodedMap(address, storage)
 
+    def fill(self, step: FillStep, address: int, count: int, stream: int) -> None:
+        """Write a repeated number."""
+        at = address + step.offset
+        if step.pitch == step.width:
+            self._call(f"cuMemsetD{8 * step.width}Async", at, step.value, count, stream)
+        else:
+            self._call("cuMemsetD2D32Async", at, step.pitch, step.value, 1, count, stream)
+
     def new_config(self, spec: LaunchSpec) -> LaunchConfig:
-        """Return a configuration; `launch` fills it in."""
-        del spec  # a dialect of one's own would write what is known into it, once
-        return LaunchConfig()
+        """Return a configuration with the launch's attributes; `launch` fills in the rest."""
+        config = LaunchConfig()
+        attributes = (LaunchAttribute * max(len(spec.attributes), 1))()
+        for attribute, (number, values) in zip(attributes, spec.attributes, strict=False):
+            attribute.id = number
+            attribute.value[: len(values)] = values
+        config.attributes = ctypes.addressof(attributes)
+        config.attribute_count = len(spec.attributes)
+        config.keep = attributes  # they live as long as the configuration that points to them
+        return config
 
     def launch(
-        self, config: LaunchConfig, kernel: int, shape: tuple[int, ...], stream: int, parameters: int
+        self,
+        config: LaunchConfig,
+        kernel: int,
+        shape: tuple[int, ...],
+        stream: int,
+        parameters: int,
+        window: tuple[int, int] | None,
     ) -> None:
         """Launch; one thread at a time uses a configuration."""
+        del window  # this backend does not declare access-policy windows
         config.grid[:], config.block[:] = shape[0:3], shape[3:6]
         config.dynamic_smem_bytes = shape[6]
         config.stream = stream

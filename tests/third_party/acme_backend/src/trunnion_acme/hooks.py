@@ -34,9 +34,21 @@ SPEC = BackendSpec(
             {
                 Capability.DYNAMIC_SHAPES,
                 Capability.STRIDED_TENSORS,
+                Capability.NULLABLE_TENSORS,
+                Capability.POINTER_PARAMS,
+                Capability.STRUCT_PARAMS,
+                Capability.OUTPUT_FILL,
+                Capability.WORKSPACE,
                 Capability.MULTI_LAUNCH,
+                Capability.CONDITIONAL_LAUNCH,
                 Capability.TMA_TILED,
+                Capability.TMA_IM2COL,
+                Capability.CLUSTER,
+                Capability.COOPERATIVE,
+                Capability.PDL,
+                Capability.PRIORITY,
                 Capability.AOT,
+                Capability.GRAPH_CAPTURE,
             }
         )
     },

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from launching.case import Case
+from launching.machine import Machine
+from launching.report import Report, column, verdicts
+from launching.subject import Subject
+from launching.timing import Rounds
+from launching.yardsticks import BARE, RAW
+
+SUBJECTS = tuple(
+    Subject(name, group, "nothing", lambda stage: None)
+    for name, group in ((RAW, "yardstick"), (BARE, "yardstick"), ("other", "other"), ("nvrtc entry", "ours"))
+)
+SAMPLES = {RAW: [3.0, 4.0, 5.0], BARE: [0.5, 0.5, 0.5], "nvrtc entry": [5.0, 6.0, 7.0]}
+
+
+def report(
+    *, simulated: bool = False, samples: dict[str, list[float]] = SAMPLES, absent: str = "not installed"
+):
+    machine = Machine(
+        date="2026-11-20",
+        device="a GPU",
+        simulated=simulated,
+        driver="580",
+        cpu="a CPU",
+        cores=2,
+        python="3.12",
+        versions={"torch": "2"},
+    )
+    names = [subject.name for subject in SUBJECTS]
+    found = column(SUBJECTS, samples, {name: absent for name in names if name not in samples})
+    return Report(machine, Rounds(3, 10), SUBJECTS, {Case(3): found, Case(3, 1): found, Case(3, 3): found})
+
+
+def test_a_ratio_is_the_difference_to_the_loop_over_the_bare_call() -> None:
+    by_name = {cell.subject: cell for cell in column(SUBJECTS, SAMPLES, {}).cells}
+    ours = by_name["nvrtc entry"]
+    assert (ours.call.median, ours.over_raw.median, ours.ratio) == (6.0, 2.0, pytest.approx(4.0))
+    assert by_name[RAW].over_raw is None
+    assert by_name["other"].absent == "not measured"
+
+
+@pytest.mark.parametrize(
+    ("slower", "without", "with_maps"), [(0.0, True, True), (0.5, False, True), (1.0, False, False)]
+)
+def test_the_budgets_are_kept_or_not(slower: float, without: bool, with_maps: bool) -> None:
+    found = report(samples=SAMPLES | {"nvrtc entry": [value + slower for value in SAMPLES["nvrtc entry"]]})
+    assert [verdict.ok for verdict in found.verdicts] == [without, with_maps]
+
+
+def test_a_budget_that_was_not_measured_is_not_kept() -> None:
+    without_loop = {name: values for name, values in SAMPLES.items() if name != RAW}
+    assert [verdict.ok for verdict in report(samples=without_loop).verdicts] == [False, False]
+    assert verdicts({Case(19): column(SUBJECTS, SAMPLES, {})}) == ()
+
+
+def test_a_simulation_says_nothing_of_budgets() -> None:
+    assert report(simulated=True).verdicts == ()
+
+
+def test_what_of_ours_failed_is_named() -> None:
+    samples = {name: values for name, values in SAMPLES.items() if name != "nvrtc entry"}
+    assert (
+        report(samples=samples, absent="failed: OSError: x").failures[0]
+        == "nvrtc entry, 3: failed: OSError: x"
+    )
+    assert report(samples=samples, absent="this version has no bind()").failures == ()
+
+
+def test_markdown_has_every_row_and_every_reason() -> None:
+    text = report().markdown()
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({len(line) for line in table[:6]}) == 1  # aligned
+    assert "| 4.00 (0.50) " in text
+    assert "- other: not installed" in text
+    assert "2026-11-20: a GPU, driver 580; a CPU, 2 cores; Python 3.12; torch 2." in text
+
+
+def test_json_has_every_number() -> None:
+    facts = json.loads(report().json())
+    assert [case["maps"] for case in facts["cases"]] == [0, 1, 3]
+    cell = facts["cases"][0]["cells"][3]
+    assert cell["subject"] == "nvrtc entry"
+    assert cell["over_raw"]["median"] == 2.0
+    assert facts["budgets"][0] == {
+        "subject": "nvrtc entry",
+        "case": "3",
+        "ratio": 4.0,
+        "limit": 4.0,
+        "ok": True,
+    }
+
+
+def test_only_rounds_at_full_speed_count() -> None:
+    slow = {RAW: [3.0, 3.0, 6.0], BARE: [0.5, 0.5, 1.0], "nvrtc entry": [5.0, 5.0, 14.0]}
+    found = column(SUBJECTS, slow, {})
+    assert found.quiet == 2
+    assert [cell.call.median for cell in found.cells if cell.call] == [3.0, 0.5, 5.0]

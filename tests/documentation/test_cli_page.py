@@ -1,0 +1,66 @@
+"""The manual's page of the command line names every command, every option, and every key of every document."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trunnion.cli.application import application
+from trunnion.cli.trial import Outcome
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text("utf-8")
+
+
+def _section(command: str) -> str:
+    found = re.search(rf"^## trunnion {command}$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found is not None, f"no section for trunnion {command}"
+    return found[1]
+
+
+def _named(command: str) -> set[str]:
+    return set(re.findall(r"`(\w+)`", _section(command)))
+
+
+def _document(*words: str) -> object:
+    done = subprocess.run(
+        [sys.executable, "-m", "trunnion.cli", *words, "--json"], capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+COMMANDS = [command.name for command in application().registered_commands]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_its_section_and_a_block_that_runs(command: str) -> None:
+    assert re.search(rf'^```python\n.*?trunnion\(\s*"{command}"', _section(command), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_named(command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "trunnion.cli", command, "--help"], capture_output=True, text=True, check=True
+    )
+    options = set(re.findall(r"^\s+(--[a-z-]+)", done.stdout, re.MULTILINE)) - {"--help", "--json"}
+    assert options <= set(re.findall(r"--[a-z-]+", _section(command)))
+
+
+@pytest.mark.parametrize(
+    ("command", "words"), [("doctor", []), ("inspect", ["vector_add"]), ("run", ["vector_add", "--simulate"])]
+)
+def test_every_key_is_named(command: str, words: list[str]) -> None:
+    document = _document(command, *words)
+    assert isinstance(document, dict)
+    named = _named(command) | (_named("demo") if command == "run" else set())
+    assert set(document) <= named
+
+
+def test_every_key_of_a_row_is_named() -> None:
+    (row, *_) = _document("backends")
+    assert set(row) <= _named("backends")
+    assert set(Outcome.__slots__) <= _named("demo")
