@@ -13,7 +13,8 @@ import statistics
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
-from pathlib import Path
+
+from launching.options import new_file, positive
 
 LIMIT = 1.5
 """The budget: the median import of trunnion over the median import of pluggy."""
@@ -81,12 +82,12 @@ def measure(rounds: int) -> Report:
     return Report(rounds, *map(statistics.median, samples.values()))
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=21, help="fresh interpreters for each module")
-    parser.add_argument("--json", type=Path, help="write the report to this file")
-    options = parser.parse_args()
+    parser.add_argument("--rounds", type=positive, default=21, help="fresh interpreters for each module")
+    parser.add_argument("--json", type=new_file, help="write the report to this file")
+    options = parser.parse_args(arguments)
     report = measure(options.rounds)
     print(report.line())
     if options.json:

@@ -1,0 +1,188 @@
+"""`Case`: how many tensors and tensor maps a launch takes, its kernel, and the program that describes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trunnion import DeviceCode, ProgramBuilder, Symbol, ceildiv
+
+if TYPE_CHECKING:
+    from trunnion import KernelProgram
+
+__all__ = ["CASES", "KERNEL", "LANDED", "MEBIBYTE_SHIFT", "SHAPE", "THREADS", "Case"]
+
+KERNEL = "receive"
+"""The kernel's symbol."""
+
+THREADS = 128
+"""Threads of a block."""
+
+SHAPE = (16, 64)
+"""Every tensor: rows and columns of float32. One box of a tensor map covers it."""
+
+MEBIBYTE_SHIFT = 20
+"""Without tensors, the scalar is the address to write to, in units of 1 << 20 bytes."""
+
+LANDED = 42
+"""What is written there."""
+
+_LENGTH = SHAPE[0] * SHAPE[1]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Case:
+    """A launch of so many tensors, so many of them through a tensor map, and one int32 scalar.
+
+    The kernel ends at once if the scalar is 0, which is what is timed. Otherwise the last tensor becomes the sum of
+    the others and the scalar, which is what is checked.
+    """
+
+    tensors: int
+    """Tensors, the one that is written included."""
+
+    maps: int = 0
+    """How many of them, from the first on, reach the kernel as tensor maps in place of pointers."""
+
+    @property
+    def label(self) -> str:
+        """The case for people."""
+        return f"{self.tensors} ({self.maps} map{'s' * (self.maps > 1)})" if self.maps else f"{self.tensors}"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of every tensor."""
+        return SHAPE if self.maps else (_LENGTH,)
+
+    @property
+    def grid(self) -> int:
+        """Blocks: enough for every element, or one that copies whole boxes."""
+        return 1 if self.maps or not self.tensors else _LENGTH // THREADS
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A name for each tensor."""
+        return tuple(f"t{index}" for index in range(self.tensors))
+
+    def source(self) -> str:
+        """Return the kernel as CUDA C++ that includes nothing."""
+        if not self.tensors:
+            return _NO_TENSORS
+        return _with_maps(self) if self.maps else _with_pointers(self)
+
+    def program(self, *, allocating: bool) -> KernelProgram:
+        """Return the program.
+
+        Parameters
+        ----------
+        allocating
+            Whether the last tensor is an output that the launcher allocates; otherwise the caller passes it.
+        """
+        p = ProgramBuilder(f"receive_{self.tensors}_{self.maps}", DeviceCode("cuda", self.source()))
+        if not self.tensors:
+            p.launch(KERNEL, args=(p.scalar("word", "int32"),), grid=1, block=THREADS)
+            return p.build()
+        rows, columns = Symbol("rows", max=65535), Symbol("columns", max=2**31 - 1, multiple_of=4)
+        shape, grid = ((rows, columns), ceildiv(rows, 16)) if self.maps else ((rows,), ceildiv(rows, THREADS))
+        fields = {"alignment": 16} if self.maps else {}
+        tensors = [p.input(name, "float32", shape, **fields) for name in self.names[:-1]]
+        if allocating:
+            tensors.append(p.output(self.names[-1], "float32", shape, **fields))
+        else:
+            tensors.append(p.input(self.names[-1], "float32", shape, access="write", **fields))
+        mapped = [t.tiled(box_dim=SHAPE, l2_promotion="L2_128B") for t in tensors[: self.maps]]
+        word = p.scalar("word", "int32")
+        p.launch(KERNEL, args=(*mapped, *tensors[self.maps :], word), grid=grid, block=THREADS)
+        return p.build()
+
+
+CASES = (Case(0), Case(1), Case(3), Case(9), Case(19), Case(3, 1), Case(3, 3))
+"""What is measured."""
+
+
+_NO_TENSORS = f"""
+extern "C" __global__ void {KERNEL}(int word) {{
+  if (word == 0 || threadIdx.x != 0) return;
+  *reinterpret_cast<int*>(static_cast<unsigned long long>(word) << {MEBIBYTE_SHIFT}) = {LANDED};
+}}
+""".lstrip()
+
+_POINTERS = """
+extern "C" __global__ void {kernel}({parameters}) {{
+  if (word == 0) return;
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  {last}[i] = {terms};
+}}
+"""
+
+
+def _with_pointers(case: Case) -> str:
+    *inputs, last = case.names
+    parameters = ", ".join([*(f"const float* {name}" for name in inputs), f"float* {last}", "int word"])
+    terms = " + ".join([*(f"{name}[i]" for name in inputs), "word"])
+    return _POINTERS.format(kernel=KERNEL, parameters=parameters, last=last, terms=terms).lstrip()
+
+
+_MAPS = """
+struct alignas(64) TensorMap {{ unsigned char opaque[128]; }};
+__device__ __forceinline__ unsigned shared_address(const void* pointer) {{
+  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}}
+__device__ __forceinline__ void load_box(const TensorMap& map, float* to, unsigned barrier) {{
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {{%2, %2}}], [%3];"
+               ::"r"(shared_address(to)), "l"(&map), "r"(0), "r"(barrier) : "memory");
+}}
+__device__ __forceinline__ void store_box(const TensorMap& map, const float* from) {{
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {{%1, %1}}], [%2];"
+               ::"l"(&map), "r"(0), "r"(shared_address(from)) : "memory");
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}}
+extern "C" __global__ void {kernel}({parameters}) {{
+  if (word == 0) return;
+  __shared__ alignas(128) float tile[{tiles}][{length}];
+  __shared__ alignas(8) unsigned long long landed;
+  const unsigned barrier = shared_address(&landed);
+  if (threadIdx.x == 0) {{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], {nbytes};" ::"r"(barrier) : "memory");
+    {loads}
+  }}
+  __syncthreads();
+  unsigned done = 0;
+  while (done == 0) {{
+    asm volatile("{{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }}"
+                 : "=r"(done) : "r"(barrier) : "memory");
+  }}
+  for (int i = threadIdx.x; i < {length}; i += blockDim.x) {target}[i] = {terms};
+  {store}
+}}
+"""
+
+_STORE = """asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+  if (threadIdx.x == 0) store_box({last}, tile[{index}]);"""
+
+
+def _with_maps(case: Case) -> str:
+    *inputs, last = case.names
+    loaded = inputs[: case.maps]
+    last_mapped = case.maps == case.tensors
+    parameters = [
+        f"const __grid_constant__ TensorMap {name}" if index < case.maps else f"float* {name}"
+        for index, name in enumerate(case.names)
+    ]
+    reads = [f"tile[{index}][i]" if name in loaded else f"{name}[i]" for index, name in enumerate(inputs)]
+    return _MAPS.format(
+        kernel=KERNEL,
+        parameters=", ".join([*parameters, "int word"]),
+        tiles=case.maps,
+        length=_LENGTH,
+        nbytes=4 * _LENGTH * len(loaded),
+        loads=" ".join(f"load_box({name}, tile[{index}], barrier);" for index, name in enumerate(loaded)),
+        terms=" + ".join([*reads, "word"]),
+        target=f"tile[{len(inputs)}]" if last_mapped else last,
+        store=_STORE.format(last=last, index=len(inputs)) if last_mapped else "",
+    ).lstrip()

@@ -1,0 +1,92 @@
+"""Our launchers: every way in, of every installed backend that works here."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import trunnion
+from launching.subject import NotHere, Subject
+from launching.trial import PythonCall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from launching.stage import Stage
+    from launching.trial import Trial
+
+__all__ = ["BUDGETS", "Budget", "our_subjects"]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The most that (``entry`` - raw loop) / bare tvm-ffi call may be; three tensors and a scalar."""
+
+    without_maps: float
+    """With no tensor map."""
+
+    with_maps: float
+    """With three."""
+
+
+BUDGETS = {"nvrtc": Budget(4.0, 5.2), "tvm_ffi": Budget(1.4, 1.7), "cutedsl": Budget(1.4, 1.7)}
+"""By backend: the first launches from Python, the others from compiled code."""
+
+_OMITS = {
+    "entry": "nothing: every argument is checked on every call",
+    "__call__": "nothing; takes out=, stream= and device= too",
+    "bind": "what it checked once, when the arguments were bound",
+}
+
+
+def our_subjects() -> tuple[Subject, ...]:
+    """Return a row for each way in, of each installed backend, given its output and allocating it."""
+    names = [spec.name for spec in trunnion.default_registry().backends()]
+    return tuple(
+        Subject(
+            f"{backend} {way}{', allocating' if allocating else ''}",
+            "ours",
+            omits,
+            functools.partial(_prepare, backend=backend, way=way, allocating=allocating),
+            needs_gpu=False,
+        )
+        for backend in names
+        for allocating in (False, True)
+        for way, omits in _OMITS.items()
+    )
+
+
+def _prepare(stage: Stage, *, backend: str, way: str, allocating: bool) -> Trial:
+    case = stage.case
+    if allocating and case.tensors < 2:  # noqa: PLR2004 - an output, and an input whose device it takes
+        raise NotHere("no tensor to take the device from")
+    program = trunnion.compile(case.program(allocating=allocating), backend)
+    passed = case.names[:-1] if allocating else case.names
+    values = tuple(stage.named[name] for name in passed)
+    arguments = ", ".join([*passed, "word"])
+    # Without a tensor there is nothing to take the device from: it has to be named.
+    options = {} if case.tensors else {"device": 0}
+    if way == "bind":
+        if not hasattr(program, "bind"):
+            raise NotHere("this version has no bind()")
+        return _Bound(functools.partial(program.bind, *values, **options))
+    named = "".join(f", {name}={value}" for name, value in options.items())
+    call = program.entry if way == "entry" else program
+    return PythonCall(f"call({arguments}{named})", {"call": call, **dict(zip(passed, values, strict=True))})
+
+
+class _Bound:
+    """A launch whose arguments are bound: the scalar too, so another scalar is another binding."""
+
+    def __init__(self, bind: Callable[[int], Any]) -> None:
+        self._bind = bind
+        self._timed = PythonCall("bound()", {"bound": bind(0)})
+
+    def once(self, word: int) -> Any:
+        """Bind and launch; see `Trial.once`."""
+        return self._bind(word)()
+
+    def seconds(self, launches: int) -> float:
+        """Time what is bound; see `Trial.seconds`."""
+        return self._timed.seconds(launches)

@@ -1,0 +1,237 @@
+"""The results: for people, for programs and for the manual."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from launching.ours import BUDGETS
+from launching.timing import Summary, quiet_rounds, summarise, summarise_difference
+from launching.yardsticks import BARE, RAW
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from launching.case import Case
+    from launching.machine import Machine
+    from launching.subject import Subject
+    from launching.timing import Rounds
+
+__all__ = ["Cell", "Column", "Report", "Verdict", "column", "verdicts"]
+
+
+_FAILED = ("failed", "WRONG")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What became of one subject in one case."""
+
+    subject: str
+    """The subject's name."""
+
+    absent: str = ""
+    """Why it was not measured; empty if it was."""
+
+    call: Summary | None = None
+    """Microseconds of one call."""
+
+    over_raw: Summary | None = None
+    """Microseconds of one call more than the raw loop's, in the same rounds."""
+
+    ratio: float | None = None
+    """The median of `over_raw` over the median of a bare tvm-ffi call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One budget, and whether it is kept."""
+
+    subject: str
+    """The row."""
+
+    case: str
+    """The column."""
+
+    ratio: float | None
+    """What was measured; None if it was not."""
+
+    limit: float
+    """The budget."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is kept."""
+        return self.ratio is not None and self.ratio <= self.limit
+
+    def line(self) -> str:
+        """Return the verdict for people."""
+        got = "not measured" if self.ratio is None else f"{self.ratio:.2f}"
+        verdict = "ok" if self.ok else "NOT MET"
+        return f"{self.subject}, {self.case}: (call - raw) / bare = {got}, at most {self.limit}: {verdict}"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What became of every subject in one case."""
+
+    cells: tuple[Cell, ...]
+    """One for each subject, in their order."""
+
+    quiet: int
+    """Rounds that count: those in which the machine was at full speed, by the bare call if it was measured."""
+
+
+def column(
+    subjects: Iterable[Subject], samples: Mapping[str, Sequence[float]], absent: Mapping[str, str]
+) -> Column:
+    """Return what became of every subject in one case.
+
+    Parameters
+    ----------
+    subjects
+        Every row of the table.
+    samples
+        For those that were measured, microseconds of one call, round by round.
+    absent
+        For the others, why not.
+    """
+    every = tuple(range(max(map(len, samples.values()), default=0)))
+    quiet = quiet_rounds(samples[BARE]) if BARE in samples else every
+    kept = {name: [values[index] for index in quiet] for name, values in samples.items()}
+    return Column(tuple(_cell(subject.name, kept, absent) for subject in subjects), len(quiet))
+
+
+def _cell(name: str, samples: Mapping[str, Sequence[float]], absent: Mapping[str, str]) -> Cell:
+    if name not in samples:
+        return Cell(name, absent.get(name, "not measured"))
+    raw, bare = samples.get(RAW), samples.get(BARE)
+    over = summarise_difference(samples[name], raw) if raw and name not in (RAW, BARE) else None
+    ratio = over.median / summarise(bare).median if over and bare else None
+    return Cell(name, "", summarise(samples[name]), over, ratio)
+
+
+def verdicts(table: Mapping[Case, Column]) -> tuple[Verdict, ...]:
+    """Return what the budgets say: of ``entry`` with three tensors, with no map and with three."""
+    found = []
+    for case, found_in in table.items():
+        if case.tensors != 3 or case.maps not in (0, 3):  # noqa: PLR2004 - the cases that the budgets are for
+            continue
+        for cell in found_in.cells:
+            budget = BUDGETS.get(cell.subject.removesuffix(" entry"))
+            if budget is not None:
+                limit = budget.with_maps if case.maps else budget.without_maps
+                found.append(Verdict(cell.subject, case.label, cell.ratio, limit))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that one run found."""
+
+    machine: Machine
+    """What was measured on."""
+
+    plan: Rounds
+    """How much was measured."""
+
+    subjects: tuple[Subject, ...]
+    """The rows."""
+
+    table: Mapping[Case, Column]
+    """The columns."""
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What the budgets say; nothing if it was simulated."""
+        return () if self.machine.simulated else verdicts(self.table)
+
+    def _cells(self) -> Iterator[tuple[Case, Cell]]:
+        for case, found in self.table.items():
+            for cell in found.cells:
+                yield case, cell
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What of ours did not work, in which case and why."""
+        ours = {subject.name for subject in self.subjects if subject.group == "ours"}
+        return tuple(
+            f"{cell.subject}, {case.label}: {cell.absent}"
+            for case, cell in self._cells()
+            if cell.subject in ours and cell.absent.startswith(_FAILED)
+        )
+
+    def json(self) -> str:
+        """Return the report for programs."""
+        facts = {
+            "benchmark": "launch",
+            "unit": "microseconds of host time per call",
+            "machine": asdict(self.machine),
+            "plan": asdict(self.plan),
+            "subjects": [{"name": s.name, "group": s.group, "omits": s.omits} for s in self.subjects],
+            "cases": [
+                {**asdict(case), "quiet": found.quiet, "cells": [asdict(cell) for cell in found.cells]}
+                for case, found in self.table.items()
+            ],
+            "budgets": [{**asdict(verdict), "ok": verdict.ok} for verdict in self.verdicts],
+        }
+        return json.dumps(facts, indent=2) + "\n"
+
+    def markdown(self) -> str:
+        """Return the report as Markdown that can be read as it is."""
+        lines = [self.machine.line(), "", self._sentence(), "", *self._times(), ""]
+        if any(cell.ratio is not None for _, cell in self._cells()):
+            lines += ["Over the raw loop, as multiples of a bare tvm-ffi call:", "", *self._ratios(), ""]
+        lines += [f"- {verdict.line()}" for verdict in self.verdicts]
+        return "\n".join([*lines, "", *self._notes()]) + "\n"
+
+    def _sentence(self) -> str:
+        quiet = [found.quiet for found in self.table.values()]
+        return (
+            "Host time of one call in µs: the median and, in brackets, half of the distance between the quartiles; "
+            f"{self.plan.rounds} rounds of {self.plan.launches} launches each, every round in another order, of which "
+            f"{min(quiet)} to {max(quiet)} count: those in which the machine was at full speed, by the bare tvm-ffi "
+            "call. Columns: tensors, and how many of them travel as tensor maps; always one int32 scalar too."
+        )
+
+    def _times(self) -> list[str]:
+        return self._rows(lambda cell: _spread(cell.call) if cell.call else _why(cell.absent))
+
+    def _ratios(self) -> list[str]:
+        measured = {cell.subject for _, cell in self._cells() if cell.ratio is not None}
+        return self._rows(lambda cell: "-" if cell.ratio is None else f"{cell.ratio:.2f}", measured)
+
+    def _rows(self, show: Callable[[Cell], str], only: set[str] | None = None) -> list[str]:
+        head = ["", *(case.label for case in self.table)]
+        rows = [
+            [cell.subject, *(show(found.cells[index]) for found in self.table.values())]
+            for index, cell in enumerate(next(iter(self.table.values())).cells)
+            if only is None or cell.subject in only
+        ]
+        return _aligned([head, *rows])
+
+    def _notes(self) -> list[str]:
+        """Say what each does not do, and why a row is empty."""
+        lines = ["What each leaves out:", ""]
+        lines += [f"- {subject.name}: {subject.omits}." for subject in self.subjects]
+        reasons = {f"- {cell.subject}: {cell.absent}" for _, cell in self._cells() if cell.absent}
+        return [*lines, "", "Not measured:", "", *sorted(reasons)] if reasons else lines
+
+
+def _spread(summary: Summary) -> str:
+    return f"{summary.median:.2f} ({(summary.high - summary.low) / 2:.2f})"
+
+
+def _why(reason: str) -> str:
+    return reason if reason == "not installed" else "FAILED" if reason.startswith(_FAILED) else "-"
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
+    lines = [
+        "| " + " | ".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)) + " |"
+        for row in rows
+    ]
+    rule = "|-" + "-|-".join("-" * width for width in widths) + "-|"
+    return [lines[0], rule, *lines[1:]]

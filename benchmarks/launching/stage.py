@@ -1,0 +1,150 @@
+"""`Stage`: the tensors of a case on a device, and whether a launch reached them."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+import trunnion
+from launching.case import KERNEL, LANDED, MEBIBYTE_SHIFT, Case
+from trunnion import sim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from launching.trial import Trial
+    from trunnion.sim import KernelCall, Simulator
+
+__all__ = ["Device", "Stage", "enter_device"]
+
+_WORD = 7
+_POINTER_BYTES = 8
+_MEBIBYTE = 1 << MEBIBYTE_SHIFT
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Where everything is launched: device 0."""
+
+    name: str
+    """The GPU's name; without a GPU it says that it is simulated."""
+
+    simulator: Simulator | None = None
+    """The simulated driver; None on a GPU."""
+
+    def synchronize(self) -> None:
+        """Wait for the device."""
+        if self.simulator is None:
+            torch.cuda.synchronize()
+        else:
+            self.simulator.clear_trace()
+
+
+@contextlib.contextmanager
+def enter_device(*, simulate: bool) -> Iterator[Device | None]:
+    """Enter the device to measure on; None without a GPU, unless it is simulated."""
+    if simulate:
+        simulator = sim.active() or sim.start()
+        simulator.register_body(KERNEL, _body)
+        with simulator.torch_mode():
+            yield Device("simulated: the times say nothing about a GPU", simulator)
+    elif torch.cuda.is_available():
+        yield Device(torch.cuda.get_device_name(0))
+    else:
+        yield None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What every way to launch a case is given."""
+
+    case: Case
+    """The case."""
+
+    device: Device
+    """The device."""
+
+    tensors: tuple[Any, ...] = field(init=False)
+    """The tensors, the one that is written last."""
+
+    def __post_init__(self) -> None:
+        shape = self.case.shape
+        values = [torch.randn(shape).to("cuda:0") for _ in range(self.case.tensors)]
+        object.__setattr__(self, "tensors", tuple(values))
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """The tensors by name."""
+        return dict(zip(self.case.names, self.tensors, strict=True))
+
+    @cached_property
+    def cubin(self) -> bytes:
+        """The kernel, compiled by NVRTC for the device."""
+        return trunnion.compile(self.case.program(allocating=False), "nvrtc").image("cubin")
+
+    @cached_property
+    def kernel(self) -> Any:
+        """The kernel's ``CUkernel``, loaded once and never unloaded."""
+        from cuda.bindings import driver  # noqa: PLC0415 - a machine without a GPU need not have it
+
+        status, library = driver.cuLibraryLoadData(self.cubin, [], [], 0, [], [], 0)
+        found, kernel = driver.cuLibraryGetKernel(library, KERNEL.encode())
+        if status or found:
+            raise RuntimeError(f"the kernel could not be loaded: {status or found}")
+        return kernel
+
+    def received(self, trial: Trial, *, adds_scalar: bool = True) -> bool:
+        """Launch once and say whether the kernel got all that was passed.
+
+        Parameters
+        ----------
+        trial
+            Any way to launch the case.
+        adds_scalar
+            Whether the scalar is part of the sum; a kernel of others may take none.
+        """
+        if not self.case.tensors:
+            return self._landed(trial)
+        *inputs, last = self.tensors
+        last.fill_(float("nan"))
+        result = trial.once(_WORD)
+        self.device.synchronize()
+        written = result if isinstance(result, torch.Tensor) else last
+        expected = sum((value.cpu() for value in inputs), torch.zeros(self.case.shape)) + adds_scalar * _WORD
+        return bool(torch.allclose(written.cpu(), expected, rtol=1e-5, atol=1e-4))
+
+    def _landed(self, trial: Trial) -> bool:
+        """Pass an address as the scalar."""
+        room = torch.zeros(2 * _MEBIBYTE // 4, dtype=torch.int32).to("cuda:0")
+        word = -(-room.data_ptr() // _MEBIBYTE)
+        trial.once(word)
+        self.device.synchronize()
+        return int(room.cpu()[(word * _MEBIBYTE - room.data_ptr()) // 4]) == LANDED
+
+
+def _body(call: KernelCall) -> None:
+    """Do in Python what the kernel does."""
+    word = int(call.scalar(len(call.parameters) - 1, "int32"))
+    if not word:
+        return
+    mapped = [len(data) > _POINTER_BYTES for data in call.parameters[:-1]]
+    if not mapped:
+        call.memory.view(word << MEBIBYTE_SHIFT, "int32", (1,)).fill_(LANDED)
+        return
+    shape = Case(len(mapped), sum(mapped)).shape
+    views = [
+        None if by_map else call.memory.view(call.pointer(index), "float32", shape)
+        for index, by_map in enumerate(mapped)
+    ]
+    *inputs, last = (
+        call.tensor_map(i).load((0, 0)) if view is None else view for i, view in enumerate(views)
+    )
+    total = sum(inputs, torch.zeros(shape)) + word
+    if mapped[-1]:
+        call.tensor_map(len(mapped) - 1).store((0, 0), total)
+    else:
+        last.copy_(total)
