@@ -9,7 +9,7 @@ author = "the trunnion authors"
 release = version = importlib.metadata.version("trunnion")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "results"]  # results: included by the page of the benchmarks
 html_theme = "furo"
 html_title = f"trunnion {release}"
 
@@ -19,6 +19,7 @@ myst_heading_anchors = 3
 default_role = "py:obj"  # `Name` in a docstring is a link, where there is something of that name
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_default_options = {"members": True, "show-inheritance": True}
+# No "members" here: a default of it would win over what a directive names.
+autodoc_default_options = {"show-inheritance": True}
 napoleon_google_docstring = False
 napoleon_use_rtype = False
