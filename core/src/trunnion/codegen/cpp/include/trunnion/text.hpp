@@ -1,0 +1,140 @@
+// Text that grows, for messages: no standard library behind it, and an allocation that fails only cuts it short.
+#pragma once
+
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace trunnion {
+
+// A name that a user chose, as UTF-8; the only form in which one enters a launcher.
+struct Name {
+  const char* text;
+  uint32_t size;
+};
+
+class Text {
+ public:
+  Text() = default;
+  ~Text() { std::free(data_); }
+  Text(const Text&) = delete;
+  Text& operator=(const Text&) = delete;
+
+  const char* data() const { return data_ != nullptr ? data_ : ""; }
+  size_t size() const { return size_; }
+
+  Text& append(const char* bytes, size_t count) {
+    if (count == 0 || !reserve(size_ + count)) return *this;
+    std::memcpy(data_ + size_, bytes, count);
+    size_ += count;
+    return *this;
+  }
+
+  Text& operator<<(const char* text) { return append(text, std::strlen(text)); }
+  Text& operator<<(const Text& other) { return append(other.data(), other.size()); }
+
+  Text& operator<<(int value) { return *this << static_cast<int64_t>(value); }
+  Text& operator<<(uint32_t value) { return *this << static_cast<uint64_t>(value); }
+
+  Text& operator<<(int64_t value) {
+    char digits[24];
+    return append(digits, static_cast<size_t>(std::snprintf(digits, sizeof digits, "%" PRId64, value)));
+  }
+
+  Text& operator<<(uint64_t value) {
+    char digits[24];
+    return append(digits, static_cast<size_t>(std::snprintf(digits, sizeof digits, "%" PRIu64, value)));
+  }
+
+  // The shortest decimal number that reads back as the same double.
+  Text& operator<<(double value) {
+    char digits[40];
+    int length = 0;
+    for (int precision = 1; precision <= 17; ++precision) {
+      length = std::snprintf(digits, sizeof digits, "%.*g", precision, value);
+      if (std::strtod(digits, nullptr) == value) break;
+    }
+    append(digits, static_cast<size_t>(length));
+    const bool plain = std::strpbrk(digits, ".enai") == nullptr;
+    return plain ? *this << ".0" : *this;
+  }
+
+  Text& hexadecimal(uint64_t value) {
+    char digits[24];
+    return append(digits, static_cast<size_t>(std::snprintf(digits, sizeof digits, "0x%" PRIx64, value)));
+  }
+
+  // Quoted and escaped; a very long name is cut in the middle.
+  Text& operator<<(const Name& name) {
+    const uint32_t points = count_points(name, name.size);
+    const char quote = must_double(name) ? '"' : '\'';
+    append(&quote, 1);
+    uint32_t index = 0;
+    for (uint32_t at = 0; at < name.size; ++index) {
+      const bool shown = points <= kShown || index < kShown / 2 || index >= points - kShown / 2;
+      if (points > kShown && index == kShown / 2) *this << "...";
+      at += point(name, at, quote, shown);
+    }
+    append(&quote, 1);
+    if (points > kShown) *this << " (" << points << " characters)";
+    return *this;
+  }
+
+ private:
+  static constexpr uint32_t kShown = 80;
+
+  static uint32_t count_points(const Name& name, uint32_t size) {
+    uint32_t points = 0;
+    for (uint32_t at = 0; at < size; ++at) points += (name.text[at] & 0xC0) != 0x80;
+    return points;
+  }
+
+  static bool must_double(const Name& name) {
+    return std::memchr(name.text, '\'', name.size) != nullptr && std::memchr(name.text, '"', name.size) == nullptr;
+  }
+
+  // Append one character as ASCII, if it is shown; return the bytes that it takes in UTF-8.
+  uint32_t point(const Name& name, uint32_t at, char quote, bool shown) {
+    const unsigned char first = static_cast<unsigned char>(name.text[at]);
+    uint32_t length = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    if (length > name.size - at) length = name.size - at;
+    uint32_t code = first < 0x80 ? first : first & (0x7FU >> length);
+    for (uint32_t next = 1; next < length; ++next) code = code << 6 | (name.text[at + next] & 0x3F);
+    if (shown) escape(code, quote);
+    return length;
+  }
+
+  void escape(uint32_t code, char quote) {
+    char shown[16];
+    const char plain = static_cast<char>(code);
+    if (code == '\n' || code == '\r' || code == '\t') {
+      *this << (code == '\n' ? "\\n" : code == '\r' ? "\\r" : "\\t");
+    } else if (code == '\\' || code == static_cast<unsigned char>(quote)) {
+      append("\\", 1).append(&plain, 1);
+    } else if (code >= 0x20 && code < 0x7F) {
+      append(&plain, 1);
+    } else {
+      const char* format = code < 0x100 ? "\\x%02x" : code < 0x10000 ? "\\u%04x" : "\\U%08x";
+      std::snprintf(shown, sizeof shown, format, code);
+      *this << shown;
+    }
+  }
+
+  bool reserve(size_t wanted) {
+    if (wanted <= room_) return true;
+    const size_t room = wanted * 2 + 64;
+    char* grown = static_cast<char*>(std::realloc(data_, room));
+    if (grown == nullptr) return false;
+    data_ = grown;
+    room_ = room;
+    return true;
+  }
+
+  char* data_ = nullptr;
+  size_t size_ = 0;
+  size_t room_ = 0;
+};
+
+}  // namespace trunnion
