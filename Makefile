@@ -2,8 +2,8 @@
 #
 #   make demo    compile the examples with every usable backend and run them (on a GPU if there is one, else simulated)
 #   make test    every test; needs no GPU
-#   make lint    ruff, ruff format --check, mypy --strict
-#   make format  apply the formatter and the safe fixes
+#   make lint    ruff, ruff format --check, mypy --strict, clang-format
+#   make format  apply the formatters and the safe fixes
 #   make docs    build the documentation, warnings are errors
 #   make bench   run the benchmarks; those that need a GPU say so where there is none
 #   make clean   remove what the other targets made
@@ -25,6 +25,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.trunnion-ready
 MANIFESTS := constraints.txt pyproject.toml core/pyproject.toml $(wildcard plugins/*/pyproject.toml)
 
+# Our own C++ for the host: the launchers' headers, plugins and benchmarks.
+HOST_CPP := find core/src plugins benchmarks -type f '(' -name '*.h' -o -name '*.hpp' -o -name '*.cc' ')'
+
 # Pinned, quiet, and never asking a question.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --no-input
 INSTALL := $(PIP) install --constraint constraints.txt
@@ -39,7 +42,9 @@ $(STAMP): $(MANIFESTS)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) --upgrade pip
 	$(INSTALL) --group build
-	$(INSTALL) --no-build-isolation --group dev --editable 'core[cli,conformance,cpp]' --editable 'plugins/nvrtc[compiler]'
+	$(INSTALL) --no-build-isolation --group dev \
+	    --editable 'core[cli,conformance,cpp]' --editable 'plugins/nvrtc[compiler]' \
+	    --editable 'plugins/tvm_ffi[headers]'
 	touch $@
 
 demo: $(STAMP)
@@ -52,10 +57,12 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(HOST_CPP) -exec $(BIN)/clang-format --dry-run --Werror {} +
 
 format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(HOST_CPP) -exec $(BIN)/clang-format -i {} +
 
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -59,9 +59,10 @@ CUresult encode(const Driver& driver, const Loop& loop, CUtensorMap* maps) {
     const cuuint64_t strides[1] = {loop.columns * 4};
     const cuuint32_t box[2] = {static_cast<cuuint32_t>(loop.columns), static_cast<cuuint32_t>(loop.rows)};
     const cuuint32_t steps[2] = {1, 1};
-    CUresult status = driver.encode(&maps[i], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, loop.pointers[i], dims, strides,
-                                    box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-                                    CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    CUresult status =
+        driver.encode(&maps[i], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, loop.pointers[i], dims, strides, box,
+                      steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                      CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (status != CUDA_SUCCESS) return status;
   }
   return CUDA_SUCCESS;
@@ -91,7 +92,8 @@ CUresult run(const Driver& driver, Loop& loop) {
 double seconds_since(const timespec& start) {
   timespec end;
   clock_gettime(CLOCK_MONOTONIC, &end);
-  return static_cast<double>(end.tv_sec - start.tv_sec) + 1e-9 * static_cast<double>(end.tv_nsec - start.tv_nsec);
+  return static_cast<double>(end.tv_sec - start.tv_sec) +
+         1e-9 * static_cast<double>(end.tv_nsec - start.tv_nsec);
 }
 
 }  // namespace
@@ -111,7 +113,8 @@ EXPORT int __tvm_ffi_seen(void*, const TVMFFIAny*, int32_t, TVMFFIAny* result) {
 
 EXPORT int __tvm_ffi_raw(void*, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
   static const Driver driver;
-  if (driver.launch == nullptr || driver.encode == nullptr) return fail("there is no CUDA driver (libcuda.so.1)");
+  if (driver.launch == nullptr || driver.encode == nullptr)
+    return fail("there is no CUDA driver (libcuda.so.1)");
   const int tensors = count - kLeadingArguments;
   if (tensors < 0 || tensors > kMostTensors || args[4].v_int64 > kMostMaps) return fail("too many arguments");
   Loop loop;
@@ -126,7 +129,8 @@ EXPORT int __tvm_ffi_raw(void*, const TVMFFIAny* args, int32_t count, TVMFFIAny*
   loop.rows = static_cast<cuuint64_t>(args[8].v_int64);
   loop.columns = static_cast<cuuint64_t>(args[9].v_int64);
   loop.tensors = tensors;
-  for (int i = 0; i < tensors; i++) loop.pointers[i] = reinterpret_cast<void*>(args[kLeadingArguments + i].v_int64);
+  for (int i = 0; i < tensors; i++)
+    loop.pointers[i] = reinterpret_cast<void*>(args[kLeadingArguments + i].v_int64);
   timespec start;
   clock_gettime(CLOCK_MONOTONIC, &start);
   const CUresult status = run(driver, loop);

@@ -34,7 +34,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = trunnion.nonesuch
 
 
-HEAVY = ("torch", "cuda", "tvm_ffi", "cutlass", "numpy", "trunnion_nvrtc")
+HEAVY = ("torch", "cuda", "tvm_ffi", "cutlass", "numpy", "trunnion_nvrtc", "trunnion_tvm_ffi")
 
 
 @pytest.mark.parametrize(

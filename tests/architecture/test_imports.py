@@ -95,7 +95,7 @@ FOR_PLUGINS = frozenset(
 )
 """The parts of core that plugins build on; the rest is for users, or for tests."""
 
-TOOLCHAINS = {"nvrtc": frozenset({"cuda"})}
+TOOLCHAINS = {"nvrtc": frozenset({"cuda"}), "tvm_ffi": frozenset({"tvm_ffi"})}
 """The packages that each plugin wraps."""
 
 EDGES = frozenset(

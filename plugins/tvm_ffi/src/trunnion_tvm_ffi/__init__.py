@@ -1,0 +1,1 @@
+"""The TVM-FFI backend of trunnion."""
