@@ -1,7 +1,7 @@
 # Everything that a developer does, each target from a fresh clone: the environment makes itself.
 #
 #   make demo    compile the examples with every usable backend and run them (on a GPU if there is one, else simulated)
-#   make test    every test; needs no GPU
+#   make test    every test, those marked tvm_ffi_abi with the oldest apache-tvm-ffi too; needs no GPU
 #   make lint    ruff, ruff format --check, mypy --strict, clang-format
 #   make format  apply the formatters and the safe fixes
 #   make docs    build the documentation, warnings are errors
@@ -9,7 +9,8 @@
 #   make clean   remove what the other targets made
 #
 # VENV=path uses, or makes, another environment; PYTHON=python3.12 chooses the interpreter for a new one.
-# ARGS='...' is handed to pytest by `make test` and to the command by `make demo`.
+# ARGS='...' is handed to pytest by `make test`, which then leaves the oldest apache-tvm-ffi out, and to the command by
+# `make demo`.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -32,7 +33,12 @@ HOST_CPP := find core/src plugins benchmarks -type f '(' -name '*.h' -o -name '*
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --no-input
 INSTALL := $(PIP) install --constraint constraints.txt
 
-.PHONY: venv demo test lint format docs bench clean
+# The oldest apache-tvm-ffi that core allows. The environment has the newest; this one lies in a folder of its own, and
+# comes first for whoever is given that folder.
+OLDEST_TVM_FFI := $(shell sed -n 's/^cpp = \["apache-tvm-ffi>=\(.*\)"\]$$/\1/p' core/pyproject.toml)
+OLDEST := $(VENV)/oldest-tvm-ffi
+
+.PHONY: venv demo test test-oldest lint format docs bench clean
 
 venv: $(STAMP)
 
@@ -50,8 +56,20 @@ $(STAMP): $(MANIFESTS)
 demo: $(STAMP)
 	$(BIN)/trunnion demo $(ARGS)
 
-test: $(STAMP)
+test: $(STAMP) $(if $(ARGS),,test-oldest)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'not gpu' $(ARGS)
+
+# Only the folders that have such tests: collecting all of them takes longer than running these.
+test-oldest: $(OLDEST)/.ready
+	PYTHONPATH=$(abspath $(OLDEST))$${PYTHONPATH:+:$$PYTHONPATH} TRUNNION_TVM_FFI=$(OLDEST_TVM_FFI) \
+	    $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'tvm_ffi_abi and not gpu' \
+	    $(wildcard core/tests/codegen/cpp plugins/tvm_ffi/tests tests/versions)
+
+# Without its dependencies, which the environment has, and without the constraints, which name the newest.
+$(OLDEST)/.ready: $(STAMP)
+	rm -rf $(OLDEST)
+	$(PIP) install --no-deps --target $(OLDEST) apache-tvm-ffi==$(OLDEST_TVM_FFI)
+	touch $@
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
