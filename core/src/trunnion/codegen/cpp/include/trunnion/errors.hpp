@@ -48,8 +48,8 @@ class Raising {
   Text fields_;
 };
 
-TRUNNION_COLD inline bool raise_argument(const char* kind, const char* type, const Name& argument, const Text& got,
-                                         const Text& expected) {
+TRUNNION_COLD inline bool raise_argument(const char* kind, const char* type, const Name& argument,
+                                         const Text& got, const Text& expected) {
   Text message;
   if (argument.size != 0) message << "argument " << argument << ": ";
   message << "got " << got << ", expected " << expected;
@@ -69,7 +69,9 @@ TRUNNION_COLD inline bool raise_plain(const char* kind, const char* type, const 
   return Raising(kind, type).field(message).with(message);
 }
 
-TRUNNION_COLD inline bool raise_expr(const Text& message) { return raise_plain("ValueError", "ExprError", message); }
+TRUNNION_COLD inline bool raise_expr(const Text& message) {
+  return raise_plain("ValueError", "ExprError", message);
+}
 
 TRUNNION_COLD inline bool raise_capture(const Text& message) {
   return raise_plain("RuntimeError", "CaptureError", message);
@@ -85,14 +87,19 @@ TRUNNION_COLD inline bool raise_requirement(const Text& requirement, const Text&
   Text message;
   message << "needs " << requirement << ", got " << got;
   if (*hint != '\0') message << "; " << hint;
-  return Raising("RuntimeError", "DeviceRequirementError").field(requirement).field(got).field(hint).with(message);
+  return Raising("RuntimeError", "DeviceRequirementError")
+      .field(requirement)
+      .field(got)
+      .field(hint)
+      .with(message);
 }
 
 // A symbol that no argument of the call gives a value: the places where it stands in vain, as one text each.
 TRUNNION_COLD inline bool raise_unbound(const Name& symbol, const Name* places, uint32_t count) {
   constexpr uint32_t kMost = 12;
   Text message;
-  message << "symbol " << symbol << " has no value: no input has it as a bare dimension, stride or scalar (it stands here: ";
+  message << "symbol " << symbol
+          << " has no value: no input has it as a bare dimension, stride or scalar (it stands here: ";
   Raising raising("ValueError", "UnboundSymbolError");
   raising.field(symbol.text, symbol.size);
   for (uint32_t index = 0; index < count; ++index) {

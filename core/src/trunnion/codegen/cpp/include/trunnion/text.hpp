@@ -92,7 +92,8 @@ class Text {
   }
 
   static bool must_double(const Name& name) {
-    return std::memchr(name.text, '\'', name.size) != nullptr && std::memchr(name.text, '"', name.size) == nullptr;
+    return std::memchr(name.text, '\'', name.size) != nullptr &&
+           std::memchr(name.text, '"', name.size) == nullptr;
   }
 
   // Append one character as ASCII, if it is shown; return the bytes that it takes in UTF-8.
