@@ -9,11 +9,12 @@ from trunnion.contract.spec import Availability, BackendSpec, CompilerSpec
 from trunnion.errors import (
     ArgumentTypeError,
     BackendUnavailableError,
+    ProgramError,
     UnknownBackendError,
     UnsupportedFeatureError,
 )
 from trunnion.registry import Registry
-from trunnion.selection import choose_backend, choose_compiler, load_part
+from trunnion.selection import choose_backend, choose_compiler, load_part, named_target, target_kinds
 
 
 def never():
@@ -53,9 +54,9 @@ def registry(*specs):
     return made
 
 
-def program(*, cluster=None, pdl=False, language="cuda"):
+def program(*, cluster=None, pdl=False, language="cuda", target=""):
     (n,) = symbols("n")
-    p = ProgramBuilder("p", DeviceCode(language, "text"))
+    p = ProgramBuilder("p", DeviceCode(language, "text", target=target))
     x = p.input("x", "float32", (n,))
     p.launch("k", args=(x,), grid=2, block=1, cluster=cluster, pdl=pdl)
     return p.build()
@@ -112,6 +113,95 @@ def test_capabilities_of_two_kinds_of_target_are_not_added_up():
     )
     with pytest.raises(UnsupportedFeatureError):
         choose(program(cluster=2), registry(spec, compiler()))
+
+
+EVERYTHING = frozenset(Capability)
+
+
+def both(name="both", *, cuda=EVERYTHING, cpu=frozenset(DYNAMIC), rank=0):
+    spec = backend(name, accepts=("cubin", "object"), rank=rank)
+    return replace(spec, targets={"cuda": cuda, "cpu": cpu})
+
+
+def host_compiler(name="hostcc", languages=("c++",), **fields):
+    return compiler(name, languages, produces=("object",), targets=("cpu",), **fields)
+
+
+def test_what_a_backend_can_do_on_gpus_is_of_no_use_to_a_program_for_the_cpu():
+    """A compiler makes the link between a program's language and a kind of device."""
+    plugins = registry(both(rank=9), backend("gpu", EVERYTHING), compiler(), host_compiler())
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        choose(program(cluster=2, language="c++"), plugins)
+    assert "both: does not support cluster" in caught.value.hint
+    assert "gpu: no installed device compiler makes of c++" in caught.value.hint
+    assert choose(program(language="c++"), plugins) == "both"
+    assert choose(program(cluster=2), plugins) == "both"
+
+
+def test_what_a_backend_can_do_on_the_cpu_is_of_no_use_to_a_program_in_cuda():
+    limited = both(cuda=frozenset(), cpu=EVERYTHING, rank=9)
+    plugins = registry(limited, backend("gpu", DYNAMIC), compiler(), host_compiler())
+    assert choose(program(), plugins) == "gpu"
+    reasons = {choice.backend: choice.reason for choice in explain(program(), registry=plugins)}
+    assert reasons == {"both": "does not support dynamic_shapes", "gpu": "chosen"}
+    assert target_kinds(program(), limited, plugins) == ("cuda",)
+    assert target_kinds(program(language="c++"), limited, plugins) == ("cpu",)
+
+
+def test_a_named_kind_of_target_decides():
+    """A language that can be compiled for both goes where the caller says."""
+    either = compiler("either", ("either",), produces=("cubin", "object"), targets=("cuda", "cpu"))
+    plugins = registry(both(), backend("gpu", DYNAMIC, rank=5), either)
+    subject = program(language="either")
+    plan = subject.plan()
+    assert choose_backend(subject, "auto", plan, plugins).name == "gpu"
+    assert choose_backend(subject, "auto", plan, plugins, "cuda").name == "gpu"
+    assert choose_backend(subject, "auto", plan, plugins, "cpu").name == "both"
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        choose_backend(subject, "auto", plan, plugins, "rocm")
+    assert "gpu: does not launch on 'rocm', only on cuda" in caught.value.hint
+    assert "both: does not launch on 'rocm', only on cpu, cuda" in caught.value.hint
+    assert target_kinds(subject, both(), plugins) == ("cpu", "cuda")
+    assert target_kinds(subject, both(), plugins, "cuda") == ("cuda",)
+    assert target_kinds(program(cluster=2, language="either"), both(), plugins) == ("cuda",)
+
+
+def test_explaining_reads_the_target_that_the_code_names():
+    either = compiler("either", ("either",), produces=("cubin", "object"), targets=("cuda", "cpu"))
+    plugins = registry(both(), backend("gpu", DYNAMIC, rank=5), either)
+    choices = explain(program(language="either", target="cpu"), registry=plugins)
+    assert {choice.backend: choice.chosen for choice in choices} == {"gpu": False, "both": True}
+
+
+def test_the_compiler_serves_the_kind_that_is_wanted():
+    plugins = registry(
+        compiler("gpu", ("either",), rank=9), host_compiler("host", ("either",)), compiler("cc", ("cuda",))
+    )
+    subject = program(language="either")
+    assert choose_compiler(subject, None, both(), plugins).name == "gpu"
+    assert choose_compiler(subject, None, both(), plugins, "cpu").name == "host"
+    assert choose_compiler(subject, "gpu", both(), plugins, "cuda").name == "gpu"
+    needy = program(language="either", cluster=2)
+    assert choose_compiler(needy, None, both(cuda=frozenset(), cpu=EVERYTHING), plugins).name == "host"
+    for name, kind, feature in (
+        ("gpu", "cpu", "either for both on cpu"),
+        (None, "rocm", "target 'rocm'"),
+    ):
+        with pytest.raises(UnsupportedFeatureError) as caught:
+            choose_compiler(subject, name, both(), plugins, kind)
+        assert caught.value.features == (feature,)
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        choose_compiler(program(), None, both(), plugins, "cpu")
+    assert caught.value.features == ("cuda on cpu",)
+
+
+def test_parts_that_name_different_targets_are_refused():
+    one = program(language="c++", target="cpu")
+    assert str(named_target(one)) == "cpu"
+    assert named_target(program()) is None
+    two = replace(one, code=(*one.code, DeviceCode("c++", "more", target="sm_90a")))
+    with pytest.raises(ProgramError, match="cpu, sm_90a"):
+        named_target(two)
 
 
 def test_a_backend_that_no_compiler_serves_is_passed_over():

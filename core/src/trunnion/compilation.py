@@ -21,7 +21,7 @@ from trunnion.contract.spec import Target
 from trunnion.errors import ArtifactError, DeviceRequirementError, ProgramError, shorten
 from trunnion.model.program import KernelProgram
 from trunnion.registry import Registry, default_registry
-from trunnion.selection import choose_backend, choose_compiler, load_part
+from trunnion.selection import choose_backend, choose_compiler, load_part, named_target
 
 if TYPE_CHECKING:
     from trunnion.contract.adapter import KernelAdapter
@@ -52,7 +52,8 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
     backend
         The backend's name; ``"auto"``: the usable one with the highest rank that can do what the program needs.
     target
-        What to compile for, for example ``"sm_90a"``; None: what the device code names, else the first device.
+        What to compile for, for example ``"sm_90a"`` or ``"cpu"``; None: what the device code names, else what its
+        compiler takes by itself: the first GPU for CUDA C++, the CPU for C++.
     compiler
         The device compiler's name; None: the usable one with the highest rank that fits language and backend.
     options
@@ -81,11 +82,12 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
     expect(compiler, (str, NoneType), "compiler", "a device compiler's name, or None")
     plugins = default_registry() if registry is None else expect(registry, Registry, "registry", "a Registry")
     store = None if cache is None else _store(cache)
-    job = _job(program, backend, compiler, plugins)
+    named = named_target(program) if target is None else Target.parse(target)
+    job = _job(program, backend, compiler, (plugins, None if named is None else named.kind))
     request = CompileRequest(
         code=program.code,
         kernels=job.plan.kernels,
-        target=_target(program, target, job.device_compiler),
+        target=_default_target(job.device_compiler) if named is None else named,
         options=_options(options, job.compiler.name),
         accepts=job.backend.accepts,
     )
@@ -176,10 +178,13 @@ class _Build:
         }
 
 
-def _job(program: KernelProgram, backend: str, compiler: str | None, registry: Registry) -> _Job:
+def _job(
+    program: KernelProgram, backend: str, compiler: str | None, among: tuple[Registry, str | None]
+) -> _Job:
+    registry, kind = among
     plan = program.plan()
-    chosen = choose_backend(program, backend, plan, registry)
-    spec = choose_compiler(program, compiler, chosen, registry)
+    chosen = choose_backend(program, backend, plan, registry, kind)
+    spec = choose_compiler(program, compiler, chosen, registry, kind)
     return _Job(program, plan, chosen, spec, load_part(spec, spec.load_compiler)())
 
 
@@ -236,14 +241,14 @@ def _options(given: Mapping[str, Mapping[str, Any]] | None, compiler: str) -> Ma
     return own
 
 
-def _target(program: KernelProgram, given: str | Target | None, compiler: DeviceCompiler) -> Target:
-    if given is not None:
-        return Target.parse(given)
-    named = {part.target for part in program.code if part.target}
-    if len(named) > 1:
-        raise ProgramError(f"the parts name different targets: {', '.join(sorted(named))}", field="code")
-    if named:
-        return Target.parse(named.pop())
+def _default_target(compiler: DeviceCompiler) -> Target:
+    """Return the target that a compiler takes if none is named.
+
+    Raises
+    ------
+    DeviceRequirementError
+        If there is no device.
+    """
     found = compiler.default_target()
     if found is None:
         raise DeviceRequirementError(

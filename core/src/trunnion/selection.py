@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from trunnion.errors import ArgumentTypeError, BackendUnavailableError, UnsupportedFeatureError
+from trunnion.contract.spec import Target
+from trunnion.errors import (
+    ArgumentTypeError,
+    BackendUnavailableError,
+    ProgramError,
+    UnsupportedFeatureError,
+)
 from trunnion.registry import Failure, attempt, default_registry, probe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from trunnion.contract.spec import BackendSpec, Capability, CompilerSpec
     from trunnion.model.plan import LaunchPlan
@@ -18,7 +24,15 @@ if TYPE_CHECKING:
 
 _Part = TypeVar("_Part")
 
-__all__ = ["Choice", "choose_backend", "choose_compiler", "explain", "load_part"]
+__all__ = [
+    "Choice",
+    "choose_backend",
+    "choose_compiler",
+    "explain",
+    "load_part",
+    "named_target",
+    "target_kinds",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,65 +55,155 @@ def explain(program: KernelProgram, *, registry: Registry | None = None) -> tupl
     Parameters
     ----------
     program
-        The program.
+        The program; if its device code names a target, only what launches on that kind of device counts.
     registry
         The plugins to choose from; None: those that are installed.
     """
     plugins = registry or default_registry()
     plan = program.plan()
+    named = named_target(program)
+    kind = None if named is None else named.kind
     choices, taken = [], False
     for spec in _by_rank(plugins.backends()):
-        reason = _refusal(spec, plan, program, plugins)
-        chosen = not reason and not taken
+        refusal = _refusal(spec, plan, program, plugins, kind)
+        chosen = refusal is None and not taken
         taken = taken or chosen
-        choices.append(
-            Choice(spec.name, chosen, reason or ("chosen" if chosen else "usable, but of lower rank"))
-        )
+        reason = "chosen" if chosen else "usable, but of lower rank"
+        choices.append(Choice(spec.name, chosen, reason if refusal is None else refusal.reason))
     choices += [
         Choice(missing.name, chosen=False, reason=missing.reason) for missing in plugins.unavailable()
     ]
     return tuple(choices)
 
 
+def named_target(program: KernelProgram) -> Target | None:
+    """Return the target that a program's device code names; None if it names none.
+
+    Raises
+    ------
+    ProgramError
+        If its parts name different ones.
+    """
+    named = {part.target for part in program.code if part.target}
+    if len(named) > 1:
+        raise ProgramError(f"the parts name different targets: {', '.join(sorted(named))}", field="code")
+    return Target.parse(named.pop()) if named else None
+
+
+def target_kinds(
+    program: KernelProgram, backend: BackendSpec, registry: Registry, kind: str | None = None
+) -> tuple[str, ...]:
+    """Return the kinds of device on which a backend can launch a program.
+
+    Parameters
+    ----------
+    program
+        The program.
+    backend
+        The backend.
+    registry
+        The plugins whose device compilers count.
+    kind
+        The only kind that is wanted; None: any.
+
+    Returns
+    -------
+    tuple[str, ...]
+        The kinds for which a device compiler makes an image that the backend loads, and for which the backend declares
+        what the program needs: of those that can be told apart by that. Sorted; empty if no compiler serves it.
+    """
+    reached = _reached(program, backend, registry, kind)
+    if len(reached) > 1:  # planning takes time
+        needs = program.plan().requires
+        reached = frozenset(one for one in reached if needs <= backend.targets[one]) or reached
+    return tuple(sorted(reached))
+
+
+def _reached(
+    program: KernelProgram, backend: BackendSpec, registry: Registry, kind: str | None
+) -> frozenset[str]:
+    """Return the kinds of device for which some compiler makes an image of a program that a backend loads."""
+    return frozenset(
+        one for compiler in registry.compilers() for one in _fits(compiler, backend, program, kind)
+    )
+
+
 def _by_rank(specs: tuple[BackendSpec, ...]) -> list[BackendSpec]:
     return sorted(specs, key=lambda spec: (-spec.auto_rank, spec.name))
 
 
-def _missing(spec: BackendSpec, plan: LaunchPlan) -> frozenset[Capability]:
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why a backend cannot take a program."""
+
+    backend: str
+    reason: str
+    missing: frozenset[Capability] = frozenset()
+    unusable: bool = False
+
+
+def _missing(spec: BackendSpec, plan: LaunchPlan, kinds: Iterable[str]) -> frozenset[Capability]:
     """Return what a program needs and a backend does not declare, for the kind of target that comes nearest."""
-    lacking = [plan.requires - declared for declared in spec.targets.values()]
+    lacking = [plan.requires - spec.targets[kind] for kind in kinds]
     return min(lacking, key=lambda lack: (len(lack), sorted(lack)), default=plan.requires)
 
 
-def _refusal(spec: BackendSpec, plan: LaunchPlan, program: KernelProgram, registry: Registry) -> str:
-    """Why a backend cannot take a program; empty if it can."""
-    missing = _missing(spec, plan)
+def _refusal(
+    spec: BackendSpec, plan: LaunchPlan, program: KernelProgram, registry: Registry, kind: str | None
+) -> _Refusal | None:
+    """Why a backend cannot take a program; None if it can.
+
+    What it can do counts for those kinds of device only for which a compiler makes an image of this program: what it
+    declares for CUDA is of no use to a program in C++.
+    """
+    if kind is not None and kind not in spec.targets:
+        return _Refusal(spec.name, f"does not launch on {kind!r}, only on {', '.join(sorted(spec.targets))}")
+    reached = _reached(program, spec, registry, kind)
+    missing = _missing(spec, plan, reached or ({kind} if kind is not None else spec.targets))
     if missing:
-        return f"does not support {', '.join(sorted(missing))}"
+        return _Refusal(spec.name, f"does not support {', '.join(sorted(missing))}", missing)
     found = probe(spec)
     if not found.usable:
-        return found.detail
-    if not any(_fits(compiler, spec, program) for compiler in registry.compilers()):
+        return _Refusal(spec.name, found.detail, unusable=True)
+    if not reached:
         languages = ", ".join(sorted({part.language for part in program.code}))
         known = sorted({language for compiler in registry.compilers() for language in compiler.languages})
-        return (
+        return _Refusal(
+            spec.name,
             f"no installed device compiler makes of {languages} what it launches ({', '.join(spec.accepts)}); "
-            f"they read {', '.join(known) or 'nothing'}"
+            f"they read {', '.join(known) or 'nothing'}",
         )
-    return ""
+    return None
 
 
-def _fits(compiler: CompilerSpec, backend: BackendSpec, program: KernelProgram) -> bool:
+def _fits(
+    compiler: CompilerSpec, backend: BackendSpec, program: KernelProgram, kind: str | None = None
+) -> frozenset[str]:
+    """Return the kinds of device for which a compiler makes an image of a program that a backend loads."""
     speaks = all(part.language in compiler.languages for part in program.code)
-    return (
-        speaks
-        and bool(set(compiler.produces) & set(backend.accepts))
-        and bool(set(compiler.targets) & set(backend.targets))
-    )
+    if not speaks or not set(compiler.produces) & set(backend.accepts):
+        return frozenset()
+    shared = frozenset(compiler.targets) & frozenset(backend.targets)
+    return shared if kind is None else shared & {kind}
 
 
-def choose_backend(program: KernelProgram, name: str, plan: LaunchPlan, registry: Registry) -> BackendSpec:
+def choose_backend(
+    program: KernelProgram, name: str, plan: LaunchPlan, registry: Registry, kind: str | None = None
+) -> BackendSpec:
     """Return the backend of that name; under ``"auto"`` the usable one of the highest rank that can take the program.
+
+    Parameters
+    ----------
+    program
+        The program.
+    name
+        The backend's name, or ``"auto"``.
+    plan
+        The program's plan.
+    registry
+        The plugins.
+    kind
+        The kind of device that is wanted, as a `Target` names it; None: any for which there is a compiler.
 
     Raises
     ------
@@ -114,23 +218,42 @@ def choose_backend(program: KernelProgram, name: str, plan: LaunchPlan, registry
         return registry.backend(name)
     refusals = []
     for spec in _by_rank(registry.backends()):
-        reason = _refusal(spec, plan, program, registry)
-        if not reason:
+        refusal = _refusal(spec, plan, program, registry, kind)
+        if refusal is None:
             return spec
-        refusals.append((spec, reason))
+        refusals.append(refusal)
     if not refusals:
         return registry.backend(name)  # says that none is installed
-    text = "; ".join(f"{spec.name}: {reason}" for spec, reason in refusals)
-    if len(refusals) == 1 and not _missing(refusals[0][0], plan) and not probe(refusals[0][0]).usable:
-        raise BackendUnavailableError(refusals[0][0].name, "its plugin", refusals[0][1])
-    nowhere = frozenset.intersection(*(_missing(spec, plan) for spec, _ in refusals))
+    first, *others = refusals
+    if not others and first.unusable:
+        raise BackendUnavailableError(first.backend, "its plugin", first.reason)
+    text = "; ".join(f"{refusal.backend}: {refusal.reason}" for refusal in refusals)
+    nowhere = frozenset.intersection(*(refusal.missing for refusal in refusals))
     raise UnsupportedFeatureError("every installed backend", sorted(nowhere) or ["this program"], text)
 
 
 def choose_compiler(
-    program: KernelProgram, name: str | None, backend: BackendSpec, registry: Registry
+    program: KernelProgram,
+    name: str | None,
+    backend: BackendSpec,
+    registry: Registry,
+    kind: str | None = None,
 ) -> CompilerSpec:
     """Return the device compiler of that name; without one, the usable one of the highest rank that fits.
+
+    Parameters
+    ----------
+    program
+        The program.
+    name
+        The compiler's name; None: any.
+    backend
+        The backend that launches what it makes.
+    registry
+        The plugins.
+    kind
+        The kind of device that is wanted, as a `Target` names it; None: one on which the backend can do what the
+        program needs, if there is a choice.
 
     Raises
     ------
@@ -139,18 +262,25 @@ def choose_compiler(
     UnsupportedFeatureError
         If no compiler makes what the backend launches of the program's languages.
     """
+    if kind is not None and kind not in backend.targets:
+        known = ", ".join(sorted(backend.targets))
+        raise UnsupportedFeatureError(backend.name, [f"target {kind!r}"], f"it launches on: {known}")
+    wanted = "" if kind is None else f" on {kind}"
+    languages = sorted({part.language for part in program.code})
     if name is not None:
         spec = registry.compiler(name)
-        if not _fits(spec, backend, program):
-            languages = ", ".join(sorted({part.language for part in program.code}))
+        if not _fits(spec, backend, program, kind):
             hint = f"it compiles {', '.join(spec.languages)} to {', '.join(spec.produces)}"
-            raise UnsupportedFeatureError(spec.name, [f"{languages} for {backend.name}"], hint)
+            raise UnsupportedFeatureError(
+                spec.name, [f"{', '.join(languages)} for {backend.name}{wanted}"], hint
+            )
         return spec
-    fitting = [spec for spec in registry.compilers() if _fits(spec, backend, program)]
+    kinds = frozenset(target_kinds(program, backend, registry, kind))
+    fitting = [spec for spec in registry.compilers() if _fits(spec, backend, program, kind) & kinds]
     if not fitting:
-        spoken = sorted({part.language for part in program.code})
         hint = f"install a device compiler for it; see: trunnion backends ({backend.name} loads {backend.accepts})"
-        raise UnsupportedFeatureError("every installed device compiler", spoken, hint)
+        features = [f"{language}{wanted}" for language in languages]
+        raise UnsupportedFeatureError("every installed device compiler", features, hint)
     usable = [spec for spec in fitting if probe(spec).usable]
     return min(usable or fitting, key=lambda spec: (-spec.auto_rank, spec.name))
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,3 +55,15 @@ def test_a_kind_of_target_that_is_not_declared_is_refused() -> None:
     with pytest.raises(UnsupportedFeatureError, match="launches on: cpu, cuda") as caught:
         wrapper().wrap(load("vector_add").program.plan(), "rocm")
     assert caught.value.features == ("target 'rocm'",)
+
+
+def test_the_kind_of_target_reaches_a_wrapper_that_asks_for_it() -> None:
+    class ByKind(Wrapper):
+        def emit_for(self, plan: LaunchPlan, target_kind: str) -> GeneratedSource:
+            return replace(self.emit(plan), text=f"{target_kind}\n")
+
+    spec = replace(wrapper().spec, targets={"cuda": frozenset(Capability), "cpu": frozenset(Capability)})
+    plan = load("vector_add").program.plan()
+    assert [ByKind(spec).wrap(plan, kind).text for kind in ("cuda", "cpu")] == ["cuda\n", "cpu\n"]
+    assert ByKind(spec).wrap(plan).text == "cuda\n"
+    assert Wrapper(spec).wrap(plan, "cpu") == Wrapper(spec).emit(plan)

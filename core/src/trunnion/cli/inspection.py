@@ -13,7 +13,7 @@ from trunnion.contract.spec import Target
 from trunnion.image.cubin import read_cubin
 from trunnion.image.elf import read_elf
 from trunnion.image.ptx import read_ptx
-from trunnion.selection import choose_backend, load_part
+from trunnion.selection import choose_backend, load_part, named_target, target_kinds
 
 if TYPE_CHECKING:
     from trunnion.artifacts.artifact import Artifact
@@ -70,7 +70,7 @@ def launcher_of(program: KernelProgram, backend: str, target: str) -> dict[str, 
     backend
         The backend's name, or ``"auto"``.
     target
-        What for; empty: the backend's own kind of device.
+        What for; empty: what the device code names, else a kind of device that its compiler makes code for.
 
     Raises
     ------
@@ -80,8 +80,12 @@ def launcher_of(program: KernelProgram, backend: str, target: str) -> dict[str, 
         If it does not declare what the program needs.
     """
     plan = program.plan()
-    spec = choose_backend(program, backend, plan, trunnion.default_registry())
-    kind = Target.parse(target).kind if target else min(spec.targets)
+    registry = trunnion.default_registry()
+    named = Target.parse(target) if target else named_target(program)
+    kind = None if named is None else named.kind
+    spec = choose_backend(program, backend, plan, registry, kind)
+    # Without a compiler for the program there is still text to be read.
+    kind = kind or next(iter(target_kinds(program, spec, registry)), min(spec.targets))
     source = load_part(spec, spec.load_wrapper)(spec).wrap(plan, kind)
     return {"name": source.filename, "language": source.language, "text": source.text}
 

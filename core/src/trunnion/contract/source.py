@@ -82,6 +82,22 @@ class SourceWrapper(ABC):
             raise UnsupportedFeatureError(
                 self.spec.name, missing, "choose another backend, see trunnion.explain()"
             )
+        return self.emit_for(plan, target_kind)
+
+    def emit_for(self, plan: LaunchPlan, target_kind: str) -> GeneratedSource:
+        """Return the source for one kind of device, of a plan that needs only what the backend declares for it.
+
+        This implementation calls `emit`: to a backend of one kind of target, or whose text is the same for all, the
+        kind says nothing. A backend whose text differs by kind overrides it.
+
+        Parameters
+        ----------
+        plan
+            What to launch.
+        target_kind
+            The kind of device that it is for: a key of `BackendSpec.targets`.
+        """
+        del target_kind
         return self.emit(plan)
 
     @abstractmethod
