@@ -28,7 +28,7 @@ LAYERS = {
     "model": frozenset({"errors"}),
     "contract": _VALUES,
     "hookspecs": frozenset[str](),
-    "codegen": _CONTRACT,
+    "codegen": _CONTRACT | {"toolchain"},
     "image": _CONTRACT,
     "artifacts": _CONTRACT,
     "registry": _CONTRACT | {"hookspecs"},

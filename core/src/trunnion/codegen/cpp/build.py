@@ -1,0 +1,165 @@
+"""From a launcher's text and its image to one shared library."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trunnion.codegen.cpp.image import emit_image
+from trunnion.toolchain.host import find_host_toolchain
+from trunnion.toolchain.host_compilation import HostCompilation, compile_host
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trunnion.contract.compiler import DeviceImage
+    from trunnion.toolchain.host import HostToolchain
+
+__all__ = ["LAUNCHER", "build_launcher", "launcher_fingerprint", "launcher_options", "runtime_folder"]
+
+LAUNCHER = "launcher.so"
+"""The file name of a built launcher."""
+
+HOST_OBJECT = "host-object"
+"""The kind of image that is linked, not embedded."""
+
+_SOURCE, _ASSEMBLY, _EMBEDDED, _OBJECT = "launcher.cc", "image.s", "image.bin", "image.o"
+_COMPILING = (
+    "-std=c++17",
+    "-O2",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fvisibility-inlines-hidden",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-threadsafe-statics",
+    "-fno-plt",
+    "-frandom-seed=trunnion",
+)
+# A unique symbol is shared by every library that has it: two launchers would share the state of the headers.
+_FAMILY = {"g++": ("-fno-gnu-unique", "-fno-use-linker-plugin"), "clang++": ()}
+_LINKING = (
+    "-shared",
+    "-Wl,--as-needed",
+    "-Wl,-z,defs",
+    "-Wl,-z,relro,-z,now",
+    "-Wl,--build-id=none",
+)
+# Without the standard libraries of C++, so that a use of them is an error here, and not a dependency there.
+_WITHOUT_CPP = ("-nodefaultlibs", "-lc", "-lm", "-ldl", "-lpthread", "-lgcc")
+
+
+def build_launcher(
+    text: str,
+    image: DeviceImage,
+    symbols: Sequence[str],
+    staging: Path,
+    *,
+    plugin: str,
+    options: Sequence[str] = (),
+) -> bytes:
+    """Return the shared library of a launcher, in one run of the compiler.
+
+    Equal text, image, symbols and toolchain give equal bytes, wherever they are built. The library asks for
+    ``libtvm_ffi.so`` by that name and brings no path to it: whoever loads a launcher has loaded that before.
+
+    Parameters
+    ----------
+    text
+        The launcher's C++.
+    image
+        The device image. One of kind ``"host-object"`` is linked; any other is embedded as it is.
+    symbols
+        The exact names of the kernels, in the plan's order.
+    staging
+        An existing folder that belongs to this build alone.
+    plugin
+        Who builds; named in errors.
+    options
+        More arguments for the compiler, behind all others: for developers, such as sanitizers.
+
+    Raises
+    ------
+    CompileError
+        If the compiler refuses the text.
+    BackendUnavailableError
+        If a part of the toolchain is missing.
+    DeviceRequirementError
+        If the folder cannot be written to, or its disk is full.
+    ProgramError
+        If a kernel's name cannot be embedded.
+    """
+    linked = image.kind == HOST_OBJECT
+    toolchain = find_host_toolchain(plugin, cuda=not linked)
+    if linked:
+        inputs, names = {_OBJECT: image.data}, (_SOURCE, _OBJECT)
+    else:
+        assembly = emit_image(symbols, _EMBEDDED).encode()
+        inputs, names = {_ASSEMBLY: assembly, _EMBEDDED: image.data}, (_SOURCE, _ASSEMBLY)
+    paths = tuple(
+        f"-ffile-prefix-map={folder}=." for folder in (os.fspath(staging), *_include_folders(toolchain))
+    )
+    wanted = HostCompilation(
+        source=_SOURCE,
+        text=text,
+        output=LAUNCHER,
+        options=(*_options(toolchain, names, linked=linked), *paths, *options),
+        inputs=inputs,
+    )
+    return compile_host(toolchain.compiler, wanted, staging, plugin)
+
+
+def launcher_options(family: str) -> tuple[str, ...]:
+    """Return the options that every launcher is compiled with.
+
+    Parameters
+    ----------
+    family
+        The compiler's: ``"g++"`` or ``"clang++"``.
+    """
+    return (*_COMPILING, *_FAMILY[family])
+
+
+def launcher_fingerprint(plugin: str, *, cuda: bool = True) -> str:
+    """Return what identifies all that a launcher is built with besides its text and image: part of an artifact's key.
+
+    Parameters
+    ----------
+    plugin
+        Who builds; named in errors.
+    cuda
+        Whether launchers call the CUDA driver.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If a part of the toolchain is missing.
+    """
+    toolchain = find_host_toolchain(plugin, cuda=cuda)
+    digest = hashlib.sha256()
+    for path in sorted(runtime_folder().rglob("*")):
+        if path.is_file():
+            data = path.read_bytes()
+            digest.update(f"{path.relative_to(runtime_folder()).as_posix()}\0{len(data)}\0".encode() + data)
+    options = " ".join((*launcher_options(toolchain.compiler.family), *_LINKING))
+    return f"{toolchain.fingerprint()}; options: {options}; headers: {digest.hexdigest()}"
+
+
+def runtime_folder() -> Path:
+    """Return the folder that the headers of launchers are included from."""
+    return Path(str(resources.files("trunnion.codegen.cpp").joinpath("include")))
+
+
+def _include_folders(toolchain: HostToolchain) -> tuple[str, ...]:
+    return (os.fspath(runtime_folder()), *toolchain.include_folders)
+
+
+def _options(toolchain: HostToolchain, inputs: tuple[str, ...], *, linked: bool) -> tuple[str, ...]:
+    """Return the arguments that a build has whatever its text: options, files and libraries, in the linker's order."""
+    include = tuple(f"-I{folder}" for folder in _include_folders(toolchain))
+    # A linked object is the user's own C++ and may need its libraries.
+    libraries = (toolchain.ffi.library, *(() if linked else _WITHOUT_CPP))
+    return (*launcher_options(toolchain.compiler.family), *_LINKING, *include, *inputs, *libraries)

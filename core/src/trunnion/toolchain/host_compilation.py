@@ -1,0 +1,177 @@
+"""One run of the C++ compiler: what it is given, how long it may take, and what becomes of its failures."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from trunnion.errors import BackendUnavailableError, CompileError, DeviceRequirementError
+from trunnion.toolchain.host_compiler import INSTALL_COMPILER, compiler_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from trunnion.toolchain.host_compiler import HostCompiler
+
+__all__ = ["HostCompilation", "compile_host"]
+
+_SECONDS = 300.0
+_PROBE_BYTES = 1 << 16
+_NO_FRONT_END = re.compile(r"(?:cannot execute|error trying to exec) .?cc1plus", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostCompilation:
+    """What a compiler is asked for."""
+
+    source: str
+    """The plain name of the file that is compiled. Its errors are counted in lines of `text`."""
+
+    text: str
+    """What is in it."""
+
+    output: str
+    """The plain name of the file that is made."""
+
+    options: tuple[str, ...]
+    """The arguments, among them the names of `source` and of other inputs; ``-o`` is added."""
+
+    inputs: Mapping[str, bytes] = field(default_factory=dict)
+    """Other files, by plain name."""
+
+    seconds: float = _SECONDS
+    """How long it may take."""
+
+
+def compile_host(compiler: HostCompiler, wanted: HostCompilation, folder: Path, plugin: str) -> bytes:
+    """Run the compiler once and return the bytes of what it made.
+
+    It runs in ``folder`` and is told plain names, so that nothing that it writes depends on where that is. There is no
+    shell: names with spaces and other odd characters are passed as they are.
+
+    Parameters
+    ----------
+    compiler
+        The compiler.
+    wanted
+        What to compile.
+    folder
+        An existing folder that belongs to this build alone.
+    plugin
+        Who asks; named in the error if the compiler cannot be run.
+
+    Raises
+    ------
+    CompileError
+        If the compiler refuses the source, is killed, does not end in time, or makes nothing.
+    BackendUnavailableError
+        If the compiler cannot be run, or has no part for C++.
+    DeviceRequirementError
+        If the folder cannot be written to, or its disk is full.
+    """
+    try:
+        for name, data in {
+            wanted.source: wanted.text.encode("utf-8", "surrogatepass"),
+            **wanted.inputs,
+        }.items():
+            (folder / name).write_bytes(data)
+    except OSError as error:
+        raise _no_folder(folder, error) from error
+    options = (*wanted.options, "-o", wanted.output)
+    status, log = _run(compiler, options, folder, wanted.seconds, plugin)
+    made = folder / wanted.output
+    if status == 0 and made.is_file():
+        try:
+            return made.read_bytes()
+        except OSError as error:
+            raise _no_folder(folder, error) from error
+    _check_folder(folder)
+    if _NO_FRONT_END.search(log):
+        reason = (
+            f"{compiler.command[0]} compiles C, and cannot compile C++ ({log.strip()}); {INSTALL_COMPILER}"
+        )
+        raise BackendUnavailableError(plugin, "its toolchain", reason)
+    log += _ending(status)
+    line = _first_complaint(log, wanted.source)
+    raise CompileError(compiler.name, log, wanted.text, options, compiler.machine, line)
+
+
+def _run(
+    compiler: HostCompiler, options: tuple[str, ...], folder: Path, seconds: float, plugin: str
+) -> tuple[int | None, str]:
+    """Return the status, None if it took too long, and all that was printed."""
+    try:
+        process = subprocess.Popen(
+            [*compiler.command, *options],
+            cwd=folder,
+            env=compiler_environment(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            process_group=0,  # its parts are processes of their own, and end with it
+        )
+    except OSError as error:
+        reason = f"{compiler.command[0]} cannot be run ({error}); {INSTALL_COMPILER}"
+        raise BackendUnavailableError(plugin, "its toolchain", reason) from error
+    with process:
+        try:
+            printed, _ = process.communicate(timeout=seconds)
+            status: int | None = process.returncode
+        except subprocess.TimeoutExpired as error:
+            printed, status = error.stdout or b"", None
+            printed += f"\nit did not end within {seconds:g} s, and was ended".encode()
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    return status, printed.decode("utf-8", "backslashreplace")
+
+
+def _ending(status: int | None) -> str:
+    """Return what the log does not say of how the compiler ended."""
+    if status is None:
+        return ""
+    if status == 0:
+        return "\nit reported success, and made nothing"
+    if status > 0:
+        return ""
+    name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
+    return f"\nit was ended by {name}; if that was SIGKILL, memory may have run out"
+
+
+def _first_complaint(log: str, source: str) -> int:
+    """Return the first line of the source that an error, or the way to an error in a header, names; 0 if none does."""
+    name = re.escape(source)
+    for pattern in (
+        rf"^{name}:(\d+):(?:\d+:)? (?:fatal )?error\b",
+        rf"\bfrom {name}:(\d+)",
+        rf"^{name}:(\d+):",
+    ):
+        found = re.search(pattern, log, re.MULTILINE)
+        if found:
+            return int(found[1])
+    return 0
+
+
+def _check_folder(folder: Path) -> None:
+    """Find out whether the folder is what is wrong: a compiler tells a full disk in words of its own."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(_PROBE_BYTES))
+            probe.flush()
+            os.fsync(probe.fileno())
+    except OSError as error:
+        raise _no_folder(folder, error) from error
+
+
+def _no_folder(folder: Path, error: OSError) -> DeviceRequirementError:
+    return DeviceRequirementError(
+        "a folder that C++ can be compiled in",
+        str(error),
+        f"make room in {folder}, or set TMPDIR to a folder of yours",
+    )

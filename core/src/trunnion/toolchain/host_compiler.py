@@ -1,0 +1,230 @@
+"""The C++ compiler of this machine: which one it is, and why another one is not taken."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trunnion.errors import BackendUnavailableError
+from trunnion.toolchain.search import path_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = [
+    "INSTALL_COMPILER",
+    "CompilerTrial",
+    "HostCompiler",
+    "compiler_environment",
+    "host_compiler",
+    "try_compilers",
+]
+
+INSTALL_COMPILER = (
+    "install one (Debian, Ubuntu: apt-get install g++; Fedora, RHEL: dnf install gcc-c++), or name one in CXX"
+)
+"""What to do where there is no compiler."""
+
+_VARIABLE = "CXX"
+_NAMES = ("g++", "c++", "clang++")
+_SECONDS = 10.0
+_FAMILIES = {"gcc": "g++", "clang": "clang++"}
+_LEAST = {
+    "g++": 8,
+    "clang++": 10,
+}  # the first with C++17 that can map the paths of a build (-ffile-prefix-map)
+_IDENTITY = re.compile(r"^.*?\b(gcc|clang) version (\d+(?:\.\d+)*).*$", re.MULTILINE)
+_TARGET = re.compile(r"^Target: (\S+)$", re.MULTILINE)
+_MACHINES = {
+    "amd64": "x86_64",
+    "arm64": "aarch64",
+}  # two names of one machine: that of a target, that of `uname`
+
+# What would make a compiler write files besides its output, or write something of this environment into it.
+_UNWANTED = ("DEPENDENCIES_OUTPUT", "GCC_COLORS", "LD_RUN_PATH", "SUNPRO_DEPENDENCIES")
+
+
+@dataclass(frozen=True, slots=True)
+class HostCompiler:
+    """A C++ compiler that works."""
+
+    command: tuple[str, ...]
+    """The absolute path of the executable, and the arguments that always come first."""
+
+    family: str
+    """Whose options it takes: ``"g++"`` or ``"clang++"``."""
+
+    version: str
+    """Its version: ``"12.2.0"``."""
+
+    identity: str
+    """The line in which it names itself, with all that tells its builds apart."""
+
+    target: str
+    """What it compiles for: ``"x86_64-linux-gnu"``."""
+
+    @property
+    def name(self) -> str:
+        """What errors call it: ``"g++ 12.2.0"``."""
+        return f"{self.family} {self.version}"
+
+    @property
+    def machine(self) -> str:
+        """The architecture that it compiles for: ``"x86_64"``."""
+        return self.target.partition("-")[0]
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells it apart from every other compiler; where it lies does not count."""
+        return "; ".join([self.identity, self.target, *map(repr, self.command[1:])])
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerTrial:
+    """What became of one name under which a compiler was looked for."""
+
+    origin: str
+    """Who names it: ``"CXX"``, or ``"PATH"``."""
+
+    named: str
+    """The name, or for ``CXX`` the whole value; empty if that is not set."""
+
+    path: str
+    """The executable; empty if there is none."""
+
+    compiler: HostCompiler | None
+    """The compiler; None if it cannot be used."""
+
+    problem: str = ""
+    """Why it cannot be used; empty if it can."""
+
+    @property
+    def text(self) -> str:
+        """The trial in one phrase, for an error message."""
+        named = f"{self.origin}={self.named!a}" if self.origin == _VARIABLE and self.named else self.named
+        return f"{named or self.origin}: {self.problem or 'it can be used'}"
+
+
+def host_compiler(plugin: str) -> HostCompiler:
+    """Return the compiler that ``CXX`` names, else the first of g++, c++ and clang++ on ``PATH`` that works.
+
+    Where ``CXX`` is set, that one is used or none: whoever names a compiler wants no other. What a compiler says of
+    itself is asked for once in a process, in about 3 ms, as long as its file does not change.
+
+    Parameters
+    ----------
+    plugin
+        Who needs it; named in the error.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If there is none. It says what was tried, why that cannot be used, and what to install.
+    """
+    failed = []
+    for trial in try_compilers():
+        if trial.compiler is not None:
+            return trial.compiler
+        failed.append(trial)
+        if trial.origin == _VARIABLE and trial.named:
+            break
+    named = failed[0].named
+    advice = f"mend CXX, or unset it; or {INSTALL_COMPILER}" if named else INSTALL_COMPILER
+    tried = "; ".join(trial.text for trial in failed)
+    raise BackendUnavailableError(plugin, "its toolchain", f"no C++ compiler can be used ({tried}); {advice}")
+
+
+def try_compilers() -> Iterator[CompilerTrial]:
+    """Yield what becomes of each name, in the order of the search; each is tried when it is its turn."""
+    named = os.environ.get(_VARIABLE, "").strip()
+    if named:
+        try:
+            words = shlex.split(named)
+        except ValueError as error:
+            problem = f"it cannot be split into words ({str(error).lower()})"
+            yield CompilerTrial(_VARIABLE, named, "", None, problem)
+        else:
+            yield _try(_VARIABLE, named, words)
+    else:
+        yield CompilerTrial(_VARIABLE, "", "", None, "it is not set")
+    for name in _NAMES:
+        yield _try("PATH", name, [name])
+
+
+def compiler_environment(folder: Path) -> Mapping[str, str]:
+    """Return the environment that a compiler runs in: messages in English, and temporary files in ``folder``."""
+    kept = {name: value for name, value in os.environ.items() if name not in _UNWANTED}
+    return {**kept, "LC_ALL": "C", "TMPDIR": os.fspath(folder)}
+
+
+def _try(origin: str, named: str, words: list[str]) -> CompilerTrial:
+    found = shutil.which(words[0])
+    if found is None:
+        return CompilerTrial(origin, named, "", None, _absence(words[0]))
+    # Not resolved: some compilers are links to one program that looks at the name by which it is called.
+    path = os.path.abspath(found)  # noqa: PTH100 - Path.absolute() keeps "..", which is harmless, and "." too
+    try:
+        details = Path(path).stat()
+        stamp = (details.st_mtime_ns, details.st_size, details.st_ino)
+        compiler = _identify((path, *words[1:]), stamp, os.environ.get("PATH", ""))
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        problem = f"it did not answer within {_SECONDS:g} s"
+        if not isinstance(error, subprocess.TimeoutExpired):
+            problem = str(error)
+        return CompilerTrial(origin, named, path_text(path), None, problem)
+    return CompilerTrial(origin, named, path_text(path), compiler)
+
+
+def _absence(word: str) -> str:
+    if os.sep not in word:
+        return "it is not on PATH"
+    path = Path(word)
+    if path.is_dir():
+        return "it is a folder"
+    return "it is not executable" if path.exists() else "it does not exist"
+
+
+@functools.cache
+def _identify(command: tuple[str, ...], _stamp: tuple[int, ...], _search_path: str) -> HostCompiler:
+    """Return what an executable says that it is. Failures are not remembered: they may pass.
+
+    Parameters
+    ----------
+    command
+        The executable, and its arguments.
+    _stamp
+        What changes if another one is installed under its name.
+    _search_path
+        The value of ``PATH``: a wrapper finds the compiler behind it there.
+    """
+    done = subprocess.run(
+        [*command, "-v"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "LC_ALL": "C"},
+        timeout=_SECONDS,
+        check=False,
+    )
+    said = done.stdout.decode("utf-8", "replace")
+    identity, target = _IDENTITY.search(said), _TARGET.search(said)
+    if done.returncode != 0 or identity is None or target is None:
+        raise ValueError("it does not say that it is GCC or Clang")
+    compiler = HostCompiler(command, _FAMILIES[identity[1]], identity[2], identity[0].strip(), target[1])
+    least = _LEAST[compiler.family]
+    if int(compiler.version.partition(".")[0]) < least:
+        raise ValueError(f"it is {compiler.name}; {least} or newer is needed")
+    machine = _MACHINES.get(compiler.machine, compiler.machine)
+    if machine != platform.machine() or "linux" not in compiler.target:
+        raise ValueError(
+            f"it compiles for {compiler.target}, this machine is {platform.machine()} with Linux"
+        )
+    return compiler

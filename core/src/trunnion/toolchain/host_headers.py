@@ -1,0 +1,214 @@
+"""The headers that a C++ launcher includes, and the library that it is linked with: where they lie, and their versions.
+
+Nothing is imported or loaded: versions are read from the text of the headers.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trunnion.errors import BackendUnavailableError
+from trunnion.toolchain.search import Place, root_places, wheel_places
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "FFI_DISTRIBUTION", "INSTALL_CUDA", "INSTALL_FFI", "LEAST_CUDA", "LEAST_FFI", "CudaHeaders", "FfiFiles",
+    "cuda_headers", "cuda_places", "ffi_files", "find_ffi",
+]  # fmt: skip
+
+LEAST_CUDA = (12, 8)
+"""The least version of ``cuda.h``. What a launcher calls is of CUDA 12.0; the youngest launch attribute (preferred
+clusters), swizzles and element types of tensor maps are of 12.8. It bounds the headers, not the driver."""
+
+LEAST_FFI = (0, 1, 11)
+"""The least version of TVM-FFI's C interface."""
+
+FFI_DISTRIBUTION = "apache-tvm-ffi"
+"""The distribution that brings TVM-FFI's headers and library."""
+
+INSTALL_CUDA = "pip install nvidia-cuda-runtime (or set CUDA_HOME to a toolkit)"
+"""What to do where there is no ``cuda.h``."""
+
+INSTALL_FFI = f"pip install '{FFI_DISTRIBUTION}>={'.'.join(map(str, LEAST_FFI))}'"
+"""What to do where there is no TVM-FFI."""
+
+_CUDA_LANDMARK = "cuda.h"
+_CUDA_VERSION = re.compile(rb"^\s*#\s*define\s+CUDA_VERSION\s+(\d+)", re.MULTILINE)
+_FFI_VERSION = re.compile(rb"^\s*#\s*define\s+\w+_VERSION_(MAJOR|MINOR|PATCH)\s+(\d+)", re.MULTILINE)
+_FFI_HEADER = ("tvm", "ffi", "c_api.h")
+_DLPACK_HEADER = ("include", "dlpack", "dlpack.h")
+_FFI_LIBRARY = "libtvm_ffi.so"
+_WHEELS = ("nvidia/cu13/include", "nvidia/cuda_runtime/include")
+_TARGETS = {"x86_64": ("x86_64-linux",), "aarch64": ("sbsa-linux", "aarch64-linux")}
+
+
+@dataclass(frozen=True, slots=True)
+class CudaHeaders:
+    """The headers of the CUDA driver's interface."""
+
+    folder: str
+    """The folder that holds ``cuda.h``."""
+
+    version: tuple[int, int]
+    """Their version: ``(13, 0)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class FfiFiles:
+    """The C interface of TVM-FFI."""
+
+    folders: tuple[str, ...]
+    """The folders that ``tvm/ffi/c_api.h`` and ``dlpack/dlpack.h`` are found in."""
+
+    library: str
+    """The library, to link with. Its soname is what a launcher asks for; its path is not."""
+
+    version: tuple[int, int, int]
+    """What the header says: the version of the interface, which may be ahead of the distribution's."""
+
+    distribution: str
+    """The version of the distribution."""
+
+
+def cuda_headers(plugin: str) -> CudaHeaders:
+    """Return the first headers of CUDA that are new enough.
+
+    Parameters
+    ----------
+    plugin
+        Who needs them; named in the error.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If there are none; it says which were too old, and what to install.
+    """
+    passed_over = []
+    for place in cuda_places():
+        version = _cuda_version(Path(place.path)) if place.path and not place.note else None
+        if version is not None:
+            return CudaHeaders(place.path, version)
+        if place.note and place.path and Path(place.path, _CUDA_LANDMARK).is_file():
+            passed_over.append(f"{place.path}: {place.note}")
+    seen = f" ({'; '.join(passed_over)})" if passed_over else ""
+    raise BackendUnavailableError(
+        plugin,
+        "its toolchain",
+        f"there is no cuda.h of CUDA {_text(LEAST_CUDA)} or newer{seen}; run: {INSTALL_CUDA}",
+    )
+
+
+def cuda_places() -> Iterator[Place]:
+    """Yield where CUDA's headers may lie: wheels, conda, ``CUDA_PATH``, ``CUDA_HOME``, nvcc, the usual folders.
+
+    The order is that of ``cuda.pathfinder``. A place whose headers cannot be used has a note that says why.
+    """
+    targets = _TARGETS.get(platform.machine(), ())
+    places = [*wheel_places(_WHEELS)]
+    places += root_places(("CONDA_PREFIX",), (f"targets/{target}/include" for target in targets))
+    places += root_places(("CUDA_PATH", "CUDA_HOME"), ("include",))
+    nvcc = shutil.which("nvcc")
+    beside = os.fspath(Path(nvcc).resolve().parent.parent / "include") if nvcc else ""
+    places.append(Place("nvcc", beside, "" if nvcc else "it is not on PATH"))
+    places += [Place("the usual folder", folder) for folder in ("/usr/local/cuda/include", "/usr/include")]
+    for place in places:
+        yield Place(place.origin, place.path, _cuda_problem(Path(place.path))) if place.path else place
+
+
+def ffi_files(plugin: str) -> FfiFiles:
+    """Return the headers and the library of TVM-FFI, from its distribution.
+
+    Parameters
+    ----------
+    plugin
+        Who needs them; named in the error.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If it is not installed, or too old; the error says what to install.
+    """
+    found = find_ffi()
+    if isinstance(found, str):
+        raise BackendUnavailableError(plugin, "its toolchain", f"{found}; run: {INSTALL_FFI}")
+    return found
+
+
+def find_ffi() -> FfiFiles | str:
+    """Return TVM-FFI's files; if they cannot be used, what is wrong with them."""
+    try:
+        return _read_ffi(tuple(sys.path))
+    except metadata.PackageNotFoundError:
+        return f"{FFI_DISTRIBUTION} is not installed"
+    except (OSError, ValueError) as error:
+        return str(error)
+
+
+@functools.cache
+def _read_ffi(_search_path: tuple[str, ...]) -> FfiFiles:
+    """Read the distribution's list of files, in about 5 ms. Failures are not remembered."""
+    found = metadata.distribution(FFI_DISTRIBUTION)
+    files = [Path(str(found.locate_file(file))) for file in found.files or ()]
+    header = _ending(files, *_FFI_HEADER)
+    dlpack = _ending(files, *_DLPACK_HEADER)
+    library = _ending(files, _FFI_LIBRARY)
+    numbers = {part: int(number) for part, number in _FFI_VERSION.findall(header.read_bytes())}
+    major, minor, patch = (numbers.get(part, -1) for part in (b"MAJOR", b"MINOR", b"PATCH"))
+    if (major, minor, patch) < LEAST_FFI:
+        said = "of no known version" if major < 0 else f"of version {major}.{minor}.{patch}"
+        raise ValueError(f"{header} is {said}; {_text(LEAST_FFI)} or newer is needed")
+    folders = dict.fromkeys((str(header.parents[2]), str(dlpack.parents[1])))
+    return FfiFiles(tuple(folders), str(library), (major, minor, patch), found.version)
+
+
+def _ending(files: list[Path], *parts: str) -> Path:
+    found = [file for file in files if file.parts[-len(parts) :] == parts and file.is_file()]
+    if not found:
+        raise ValueError(f"{FFI_DISTRIBUTION} is installed without {'/'.join(parts)}")
+    return min(found, key=lambda file: len(file.parts))  # a copy for builds of the library itself lies deeper
+
+
+def _cuda_problem(folder: Path) -> str:
+    """Return why the headers in a folder cannot be used; empty if they can, or if there is no such folder."""
+    if not folder.is_dir():
+        return ""
+    version = _cuda_version(folder)
+    if version is None:
+        landmark = (folder / _CUDA_LANDMARK).is_file()
+        return (
+            f"its {_CUDA_LANDMARK} does not say its version" if landmark else f"it holds no {_CUDA_LANDMARK}"
+        )
+    if version < LEAST_CUDA:
+        return f"it is of CUDA {_text(version)}; {_text(LEAST_CUDA)} or newer is needed"
+    return ""
+
+
+def _cuda_version(folder: Path) -> tuple[int, int] | None:
+    path = folder / _CUDA_LANDMARK
+    try:
+        details = path.stat()
+        number = _cuda_number(path, (details.st_mtime_ns, details.st_size, details.st_ino))
+    except OSError:
+        return None
+    return (number // 1000, number % 1000 // 10) if number else None
+
+
+@functools.cache
+def _cuda_number(path: Path, _stamp: tuple[int, ...]) -> int:
+    found = _CUDA_VERSION.search(path.read_bytes())
+    return int(found[1]) if found else 0
+
+
+def _text(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))

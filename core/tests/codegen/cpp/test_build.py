@@ -1,0 +1,162 @@
+"""A launcher's text and an image become one library that depends on nothing it need not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trunnion.codegen.cpp.build import LAUNCHER, build_launcher, launcher_fingerprint, runtime_folder
+from trunnion.contract.compiler import DeviceImage
+from trunnion.contract.spec import Target
+from trunnion.errors import CompileError
+
+_ASK = """
+import sys, tvm_ffi
+module = tvm_ffi.load_module(sys.argv[1])
+print(bytes(module["image"]()).hex(), bytes(module["names"]()).hex(), module["placed"]())
+"""
+
+
+def tool(*words: str) -> str:
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+
+def needed(library) -> set[str]:
+    lines = tool("readelf", "-dW", str(library)).splitlines()
+    return {line.partition("[")[2].rstrip("]") for line in lines if "(NEEDED)" in line}
+
+
+@pytest.fixture
+def build(cxx, tmp_path, stand_in, embedded):
+    """Build the stand-in, or another text, in a folder of its own."""
+
+    def make(
+        text: str = stand_in, name: str = "staging", *, data: bytes = b"image", symbols=("k",), options=()
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        return build_launcher(text, embedded(data), symbols, folder, plugin="acme", options=options)
+
+    return make
+
+
+def test_plain_tvm_ffi_loads_it(build, tmp_path) -> None:
+    data, symbols = bytes(range(256)) * 5, ['a"b\\', "\u540d\n", "_Z5scaleILi3EEvPfi"]
+    (tmp_path / "some.so").write_bytes(build(data=data, symbols=symbols))
+    said = tool(sys.executable, "-c", _ASK, str(tmp_path / "some.so")).split()
+    assert bytes.fromhex(said[0]) == data
+    assert bytes.fromhex(said[1]) == b"".join(symbol.encode() + b"\0" for symbol in symbols)
+    assert said[2] == "0"
+
+
+def test_equal_inputs_give_equal_bytes_wherever_they_are_built(build, tmp_path) -> None:
+    text = "static const char* here = __FILE__;\n#include <cuda.h>\n"
+    text += 'extern "C" __attribute__((visibility("default"))) const char* f() { return here; }\n'
+    text += "namespace { int hidden() { static int count; return ++count; } }\n"
+    text += 'extern "C" __attribute__((visibility("default"))) int g() { return hidden(); }\n'
+    one = build(text)
+    assert one == build(text, "another folder, with spaces = and 'quotes'")
+    assert one == build(text, "a-folder-with-a-longer-name" * 5)
+    assert one != build(text, "other image", data=b"other")
+    assert one != build(text, "other names", symbols=("other",))
+    assert b"launcher.cc" in one, "the text is found by its own name"
+
+
+def test_no_path_of_the_build_is_in_it(build, tmp_path) -> None:
+    library = build()
+    for path in (tmp_path, runtime_folder(), sys.prefix, Path.cwd()):
+        assert os.fsencode(path) not in library
+    debug = build(name="debug", options=("-g",))
+    assert b".debug_info" in debug
+    assert os.fsencode(tmp_path) not in debug
+    assert os.fsencode(runtime_folder()) not in debug
+
+
+def test_it_depends_on_no_library_of_cpp(build, tmp_path) -> None:
+    (tmp_path / LAUNCHER).write_bytes(build())
+    assert "libtvm_ffi.so" in needed(tmp_path / LAUNCHER)
+    assert needed(tmp_path / LAUNCHER) <= {"libtvm_ffi.so", "libc.so.6", "libm.so.6", "libdl.so.2"}
+    assert "PATH)" not in tool("readelf", "-dW", str(tmp_path / LAUNCHER)), "neither rpath nor runpath"
+
+
+def test_it_shows_what_it_exports_and_nothing_else(build, tmp_path) -> None:
+    (tmp_path / LAUNCHER).write_bytes(build())
+    lines = tool("nm", "-D", "--defined-only", str(tmp_path / LAUNCHER)).splitlines()
+    assert {line.split()[-1] for line in lines} == {"__tvm_ffi_image", "__tvm_ffi_names", "__tvm_ffi_placed"}
+
+
+def test_the_stack_is_not_executable(build, tmp_path) -> None:
+    (tmp_path / LAUNCHER).write_bytes(build())
+    (line,) = (
+        line for line in tool("readelf", "-lW", str(tmp_path / LAUNCHER)).splitlines() if "GNU_STACK" in line
+    )
+    assert " RW " in line
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["#include <string>\nextern std::string a; std::string a(99, 'x');", "int* f() { return new int[3]; }"],
+)
+def test_a_use_of_the_library_of_cpp_is_refused(build, text) -> None:
+    with pytest.raises(CompileError, match="undefined"):
+        build(text)
+
+
+def test_an_undefined_name_is_refused(build) -> None:
+    with pytest.raises(CompileError, match="cuInit"):
+        build("#include <cuda.h>\nint f() { return cuInit(0); }")
+
+
+def test_the_first_line_that_is_wrong_is_named(build) -> None:
+    with pytest.raises(CompileError) as caught:
+        build("int one;\nint two = nonsense;\nint three = worse;\n")
+    assert caught.value.line == 2
+    assert "> 2 | int two = nonsense;" in str(caught.value)
+
+
+def test_the_fingerprint_tells_all_that_counts(cxx, monkeypatch, tmp_path) -> None:
+    first = launcher_fingerprint("acme")
+    assert first == launcher_fingerprint("another")
+    for part in ("cuda.h: ", "tvm-ffi: ", "-std=c++17", "headers: "):
+        assert part in first
+    assert "cuda.h" not in launcher_fingerprint("acme", cuda=False)
+    monkeypatch.setenv("CXX", f"{cxx} -O3")
+    assert launcher_fingerprint("acme") != first
+
+
+def test_the_fingerprint_changes_with_the_headers_of_launchers(cxx, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr("trunnion.codegen.cpp.build.runtime_folder", lambda: tmp_path)
+    (tmp_path / "a.hpp").write_text("int a;")
+    first = launcher_fingerprint("acme")
+    (tmp_path / "a.hpp").write_text("int b;")
+    second = launcher_fingerprint("acme")
+    (tmp_path / "a.hpp").rename(tmp_path / "b.hpp")
+    assert len({first, second, launcher_fingerprint("acme")}) == 3
+
+
+def test_an_object_is_linked_and_may_use_the_library_of_cpp(cxx, tmp_path) -> None:
+    (tmp_path / "o.cc").write_text(
+        '#include <string>\nextern "C" __attribute__((visibility("hidden"))) int kernel(int n) '
+        "{ return std::string(n, 'x').size(); }"
+    )
+    tool(cxx, "-fPIC", "-c", "-o", str(tmp_path / "o.o"), str(tmp_path / "o.cc"))
+    image = DeviceImage(
+        kind="host-object", data=(tmp_path / "o.o").read_bytes(), target=Target("cpu", "x86_64"), kernels=()
+    )
+    text = (
+        '#include <tvm/ffi/c_api.h>\nextern "C" {\n__attribute__((visibility("hidden"))) int kernel(int);\n'
+    )
+    text += (
+        '__attribute__((visibility("default"))) int32_t __tvm_ffi_main(void*, const TVMFFIAny*, int32_t n,'
+    )
+    text += " TVMFFIAny* r) {\n  r->type_index = kTVMFFIInt;\n  r->zero_padding = 0;\n"
+    text += "  r->v_int64 = kernel(41 + n);\n  return 0;\n}\n}\n"
+    (tmp_path / "staging").mkdir()
+    library = build_launcher(text, image, (), tmp_path / "staging", plugin="acme")
+    (tmp_path / "cpu.so").write_bytes(library)
+    ask = "import sys, tvm_ffi; print(tvm_ffi.load_module(sys.argv[1])['main'](1))"
+    assert tool(sys.executable, "-c", ask, str(tmp_path / "cpu.so")).strip() == "42"
