@@ -34,7 +34,7 @@ LAYERS = {
     "registry": _CONTRACT | {"hookspecs"},
     "toolchain": _CONTRACT,
     "torch_runtime": _CONTRACT | {"sim"},
-    "compiled": _MAKING | {"selection", "torch_runtime"},
+    "compiled": _MAKING | {"registry", "selection", "torch_runtime"},
     "selection": _CONTRACT | {"registry"},
     "compilation": _FRONT | {"selection"},
     "sim": _VALUES | {"image"},

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from os import PathLike, fspath
+from pathlib import Path
 from typing import Any, TypeVar
 
-from trunnion.errors import ArgumentTypeError, ArgumentValueError
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, ArtifactError, shorten
 
-__all__ = ["expect", "spanned_bytes", "unallocatable"]
+__all__ = ["device_ordinal", "expect", "file_path", "spanned_bytes", "stream_handle", "unallocatable"]
 
 _T = TypeVar("_T")
+_ADDRESSES = 1 << 64
+_STREAM_ANSWER = 2  # version and handle
 
 
 def expect(value: _T, kinds: type | tuple[type, ...], name: str, words: str) -> _T:
@@ -35,6 +40,20 @@ def expect(value: _T, kinds: type | tuple[type, ...], name: str, words: str) -> 
     raise ArgumentTypeError(name, type(value).__name__, words)
 
 
+def file_path(given: str | PathLike[str]) -> Path:
+    """Return a path that an operating system could know.
+
+    Raises
+    ------
+    ArtifactError
+        If it is empty, or holds what no path can.
+    """
+    text = fspath(given)
+    if not text or "\0" in str(text):
+        raise ArtifactError(f"got {shorten(str(text))}, expected the path of a file or folder")
+    return Path(text)
+
+
 def spanned_bytes(tensor: Any) -> int:
     """Return the bytes from a tensor's first element to behind its last one; 0 if it has none."""
     elements: int = tensor.numel()
@@ -49,3 +68,59 @@ def unallocatable(shape: tuple[int, ...]) -> ArgumentValueError:
     return ArgumentValueError(
         "", f"arguments that ask for an output of shape {shape}", "an output below 2**63 bytes"
     )
+
+
+def stream_handle(stream: Any) -> int | None:
+    """Return the driver's handle of what a caller passes for ``stream=``; None stays None.
+
+    Parameters
+    ----------
+    stream
+        None, an int, or an object with ``__cuda_stream__`` or ``cuda_stream``.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is anything else.
+    ArgumentValueError
+        If it is no handle that a driver could have.
+    """
+    if stream is None:
+        return None
+    handle: Any = stream
+    if hasattr(stream, "__cuda_stream__"):
+        answer = None if isinstance(stream, type) else stream.__cuda_stream__
+        answer = answer() if callable(answer) else None
+        handle = answer[1] if isinstance(answer, tuple) and len(answer) == _STREAM_ANSWER else None
+    elif hasattr(stream, "cuda_stream"):
+        handle = stream.cuda_stream
+    if type(handle) is not int:
+        expected = "None, an int, or an object whose __cuda_stream__() gives (version, handle)"
+        raise ArgumentTypeError("stream", type(stream).__name__, expected)
+    if not 0 <= handle < _ADDRESSES:
+        raise ArgumentValueError("stream", shorten(hex(handle)), "a handle of the driver: 0 to 2**64 - 1")
+    return handle
+
+
+def device_ordinal(device: Any) -> int | None:
+    """Return the ordinal of the CUDA device that a caller passes for ``device=``; None stays None.
+
+    Parameters
+    ----------
+    device
+        None, an ordinal, or an object or text that names a CUDA device with its index.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is anything else.
+    """
+    if device is None or type(device) is int:
+        return device
+    kind, _, index = str(device).partition(":")
+    if kind != "cuda" or not re.fullmatch("[0-9]{1,9}", index):
+        # Not "cuda" alone: for torch that is the current device, which differs by thread.
+        raise ArgumentTypeError(
+            "device", shorten(str(device)), "None, an ordinal, or a device such as 'cuda:0'"
+        )
+    return int(index)

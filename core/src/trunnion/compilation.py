@@ -6,13 +6,12 @@ import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from trunnion.arguments import expect
-from trunnion.artifacts.artifact import Artifact
+from trunnion.arguments import expect, file_path
 from trunnion.artifacts.manifest import artifact_key
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.compiled import LOG_FILE, PROGRAM_FILE, CompiledProgram, KnownProgram
@@ -24,6 +23,7 @@ from trunnion.registry import Registry, default_registry
 from trunnion.selection import choose_backend, choose_compiler, load_part, named_target
 
 if TYPE_CHECKING:
+    from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import KernelAdapter
     from trunnion.contract.compiler import DeviceCompiler
     from trunnion.contract.source import GeneratedSource
@@ -117,10 +117,7 @@ def load(artifact: Artifact | str | PathLike[str], *, registry: Registry | None 
     UnknownBackendError, BackendUnavailableError
         If the backend that built it is not installed, or cannot work here.
     """
-    expect(artifact, (Artifact, str, PathLike), "artifact", "an Artifact, or the folder of one")
-    plugins = default_registry() if registry is None else expect(registry, Registry, "registry", "a Registry")
-    whole = artifact if isinstance(artifact, Artifact) else Artifact.open(_path(artifact))
-    return CompiledProgram(whole, plugins.backend(whole.manifest.backend))
+    return CompiledProgram.from_artifact(artifact, registry=registry)
 
 
 # Building -----------------------------------------------------------------------------------------------------------
@@ -188,20 +185,6 @@ def _job(
     return _Job(program, plan, chosen, spec, load_part(spec, spec.load_compiler)())
 
 
-def _path(given: str | PathLike[str]) -> Path:
-    """Return a path that an operating system could know.
-
-    Raises
-    ------
-    ArtifactError
-        If it is empty, or holds what no path can.
-    """
-    text = fspath(given)
-    if not text or "\0" in str(text):
-        raise ArtifactError(f"got {shorten(str(text))}, expected the path of a folder")
-    return Path(text)
-
-
 def _store(given: ArtifactStore | str | PathLike[str]) -> ArtifactStore:
     """Return the store that is meant.
 
@@ -213,7 +196,7 @@ def _store(given: ArtifactStore | str | PathLike[str]) -> ArtifactStore:
     expect(given, (ArtifactStore, str, PathLike), "cache", "an ArtifactStore, the folder of one, or None")
     if isinstance(given, ArtifactStore):
         return given
-    path = _path(given)
+    path = file_path(given)
     try:
         return ArtifactStore(path)
     except OSError as error:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from dataclasses import dataclass
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from trunnion.arguments import device_ordinal, expect, file_path, stream_handle
+from trunnion.artifacts.artifact import Artifact
 from trunnion.contract.adapter import BoundLaunch
 from trunnion.contract.spec import CONTRACT_VERSION, Target
 from trunnion.errors import (
@@ -19,6 +21,7 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.model.program import KernelProgram
+from trunnion.registry import Registry, default_registry
 from trunnion.selection import load_part
 from trunnion.torch_runtime import default_runtime
 
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.contract.runtime import Runtime
     from trunnion.contract.source import GeneratedSource
@@ -60,7 +62,7 @@ class KnownProgram:
 class CompiledProgram:
     """A program, compiled and bound to a backend; it loads itself at its first call.
 
-    Made by `trunnion.compile` and `trunnion.load`.
+    Made by `trunnion.compile`, and from what was built before by `from_artifact`.
 
     Parameters
     ----------
@@ -102,6 +104,32 @@ class CompiledProgram:
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
         self._closed = False
+
+    @classmethod
+    def from_artifact(
+        cls, artifact: Artifact | str | PathLike[str], *, registry: Registry | None = None
+    ) -> Self:
+        """Take up a built program; no compiler is asked. At its first call it runs native code: load what you trust.
+
+        Parameters
+        ----------
+        artifact
+            An artifact, or the folder that `Artifact.save` wrote; every byte of it is verified.
+        registry
+            The plugins to choose from; None: those that are installed.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If the artifact is not whole.
+        UnknownBackendError, BackendUnavailableError
+            If the backend that built it is not installed, or cannot work here.
+        """
+        expect(artifact, (Artifact, str, PathLike), "artifact", "an Artifact, or the folder of one")
+        plugins = default_registry() if registry is None else registry
+        expect(plugins, Registry, "registry", "a Registry")
+        whole = artifact if isinstance(artifact, Artifact) else Artifact.open(file_path(artifact))
+        return cls(whole, plugins.backend(whole.manifest.backend))
 
     # What it is ------------------------------------------------------------------------------------------------
 
@@ -199,7 +227,7 @@ class CompiledProgram:
             If the program was closed, or the process forked after its first call.
         """
         return self._load().call(
-            args, out=self._outputs(out), stream=_stream_handle(stream), device=_device_ordinal(device)
+            args, out=self._outputs(out), stream=stream_handle(stream), device=device_ordinal(device)
         )
 
     def bind(self, *args: Any, out: Any = None, stream: Any = None, device: Any = None) -> BoundLaunch:
@@ -216,7 +244,7 @@ class CompiledProgram:
         """
         loaded = self._load()
         bound = loaded.bind(
-            args, out=self._outputs(out), stream=_stream_handle(stream), device=_device_ordinal(device)
+            args, out=self._outputs(out), stream=stream_handle(stream), device=device_ordinal(device)
         )
         return BoundLaunch(
             loaded.runtime.guarded(bound.entry),
@@ -303,10 +331,6 @@ class _Loaded:
     bind: Callable[..., BoundLaunch]
 
 
-_ADDRESSES = 1 << 64
-_STREAM_ANSWER = 2  # version and handle
-
-
 def _target_of(artifact: Artifact) -> Target:
     try:
         return Target.parse(artifact.manifest.target)
@@ -322,33 +346,3 @@ def _program_of(artifact: Artifact) -> KernelProgram:
         return KernelProgram.from_json(text.decode())
     except ValueError as error:
         raise CorruptArtifactError(PROGRAM_FILE, f"is not a program: {error}") from error
-
-
-def _stream_handle(stream: Any) -> int | None:
-    if stream is None:
-        return None
-    handle: Any = stream
-    if hasattr(stream, "__cuda_stream__"):
-        answer = None if isinstance(stream, type) else stream.__cuda_stream__
-        answer = answer() if callable(answer) else None
-        handle = answer[1] if isinstance(answer, tuple) and len(answer) == _STREAM_ANSWER else None
-    elif hasattr(stream, "cuda_stream"):
-        handle = stream.cuda_stream
-    if type(handle) is not int:
-        expected = "None, an int, or an object whose __cuda_stream__() gives (version, handle)"
-        raise ArgumentTypeError("stream", type(stream).__name__, expected)
-    if not 0 <= handle < _ADDRESSES:
-        raise ArgumentValueError("stream", shorten(hex(handle)), "a handle of the driver: 0 to 2**64 - 1")
-    return handle
-
-
-def _device_ordinal(device: Any) -> int | None:
-    if device is None or type(device) is int:
-        return device
-    kind, _, index = str(device).partition(":")
-    if kind != "cuda" or not re.fullmatch("[0-9]{1,9}", index):
-        # Not "cuda" alone: for torch that is the current device, which differs by thread.
-        raise ArgumentTypeError(
-            "device", shorten(str(device)), "None, an ordinal, or a device such as 'cuda:0'"
-        )
-    return int(index)

@@ -163,6 +163,23 @@ def test_an_artifact_with_another_program_is_refused(add):
         trunnion.load(add.artifact.including("program.json", b"{}"))
 
 
+@pytest.mark.parametrize("form", ["artifact", "folder", "text"])
+def test_an_artifact_is_taken_up_without_any_compiler(add, form, tmp_path, monkeypatch):
+    def compile_again(self, request):
+        raise AssertionError("a built program needs no compiler")
+
+    monkeypatch.setattr("trunnion_nvrtc.compiler.NvrtcCompiler.compile", compile_again)
+    add.artifact.save(tmp_path / "built")
+    given = {"artifact": add.artifact, "folder": tmp_path / "built", "text": str(tmp_path / "built")}[form]
+    with trunnion.CompiledProgram.from_artifact(given) as again:
+        assert type(again) is trunnion.CompiledProgram
+        assert again.artifact.digest == add.artifact.digest
+        assert torch.equal(again(vector(), vector()).cpu(), 2 * vector(device="cpu"))
+    with pytest.raises(errors.ArgumentTypeError) as caught:
+        trunnion.CompiledProgram.from_artifact(given, registry="nvrtc")
+    assert caught.value.argument == "registry"
+
+
 def test_an_artifact_of_an_unknown_backend_is_refused(add):
     stranger = type(add.artifact)(replace(add.artifact.manifest, backend="acme"), add.artifact.files)
     with pytest.raises(errors.UnknownBackendError) as caught:
