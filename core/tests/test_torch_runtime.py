@@ -12,9 +12,9 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from trunnion import sim
-from trunnion.errors import ArgumentTypeError, CaptureError, DeviceRequirementError
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, CaptureError, DeviceRequirementError
 from trunnion.model.dtypes import dtype
-from trunnion.torch_runtime import TorchRuntime, default_runtime
+from trunnion.torch_runtime import HostRuntime, TorchRuntime, default_runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,6 +70,7 @@ class RecordingTorch:
         self.current = 0
         self.cuda = SimpleNamespace(
             stream=self.stream,
+            device=lambda ordinal: self.stream(("device", ordinal)),
             ExternalStream=self.external,
             default_stream=lambda device: ("default", str(device)),
             device_count=lambda: self.devices,
@@ -161,6 +162,56 @@ def test_what_torch_did_not_really_allocate_is_refused(stream: int) -> None:
         runtime.allocate((3,), "float32", 1, stream)
     recorder.made_of = lambda: Made(0, None)
     assert runtime.allocate((0,), "float32", 1, stream).elements == 0
+
+
+@pytest.mark.parametrize(
+    ("device", "stream", "entered"),
+    [
+        (0, 7, ()),  # it is so already
+        (1, 7, (("device", 1),)),
+        (1, 0, (("default", "1"),)),
+        (1, 9, ((9, "1"),)),
+        (0, 9, ((9, "0"),)),
+    ],
+)
+def test_others_may_be_called_on_a_stream(device: int, stream: int, entered: tuple[object, ...]) -> None:
+    runtime, recorder = TorchRuntime(), RecordingTorch()
+    runtime._torch, runtime._raw_stream = recorder, lambda _: 7
+    with runtime.on_stream(device, stream):
+        assert tuple(recorder.entered) == entered
+    assert recorder.entered == []
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_what_torch_cannot_make_current_is_refused(stream: int) -> None:
+    runtime = TorchRuntime()
+    runtime._torch, runtime._raw_stream = RecordingTorch(), lambda _: 7
+    with pytest.raises(ArgumentValueError) as caught:
+        runtime.on_stream(0, stream)
+    assert (caught.value.argument, caught.value.got) == ("stream", str(stream))
+
+
+def test_the_host_is_one_device_without_streams() -> None:
+    runtime = HostRuntime()
+    tensor = torch.ones(3)
+    assert runtime.presents_device(tensor)
+    assert not runtime.presents_device(torch.empty(3, device="meta"))
+    assert runtime.current_stream(0) == runtime.current_stream_getter()(0) == 0
+    assert runtime.has_storage(tensor)
+    assert runtime.room(tensor[1:]) == 8
+    with runtime.on_stream(0, 0):
+        made = runtime.allocate((2, 0, 3), runtime.dtype(dtype("bfloat16")), 0, 0)
+    assert (made.shape, made.dtype, made.device.type) == ((2, 0, 3), torch.bfloat16, "cpu")
+
+
+def test_the_host_allocates_memory_or_nothing() -> None:
+    runtime = HostRuntime()
+    with pytest.raises(ArgumentValueError, match=r"2\*\*63"):
+        runtime.allocate((1 << 40, 1 << 40), torch.float32, 0, 0)
+    with FakeTensorMode(), pytest.raises(ArgumentTypeError, match="without memory"):
+        runtime.allocate((3,), torch.float32, 0, 0)
+    with pytest.raises(RuntimeError, match="negative"):
+        runtime.allocate((-1,), torch.float32, 0, 0)
 
 
 @pytest.mark.parametrize(("devices", "current", "quick"), [(1, 0, True), (2, 0, False), (2, 1, True)])

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import unallocatable
-from trunnion.errors import ArgumentTypeError, BackendUnavailableError, CaptureError
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, BackendUnavailableError, CaptureError
 from trunnion.model.interval import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from trunnion.contract.runtime import Runtime
     from trunnion.model.dtypes import DType
 
-__all__ = ["TorchRuntime", "default_runtime"]
+__all__ = ["HostRuntime", "TorchRuntime", "default_runtime"]
 
-_PER_THREAD = 2  # CU_STREAM_PER_THREAD; 1 is CU_STREAM_LEGACY, and so is 0
+_LEGACY, _PER_THREAD = 1, 2  # CU_STREAM_LEGACY, which 0 is too, and CU_STREAM_PER_THREAD
 
 
 class TorchRuntime:
@@ -111,9 +113,19 @@ class TorchRuntime:
         ArgumentTypeError
             If it did.
         """
-        made = self._torch.empty(shape, dtype=dtype, device=self._torch.device("cuda", device))
+        return self._real(self._torch.empty(shape, dtype=dtype, device=self._torch.device("cuda", device)))
+
+    def _real(self, made: Any) -> Any:
+        """Return what torch allocated, if it did.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If it has no memory of its own.
+        """
         try:
-            real = type(made) is self.tensor_type and (made.numel() == 0 or made.data_ptr() != 0)
+            kind: type = type(made)
+            real = kind is self.tensor_type and (made.numel() == 0 or made.data_ptr() != 0)
         except RuntimeError:  # a tensor that will not say where it lies
             real = False
         if not real:
@@ -134,6 +146,30 @@ class TorchRuntime:
                 f"torch cannot allocate {shape} while the stream is being captured: "
                 "capture inside of torch.cuda.graph, or pass out="
             ) from error
+
+    def on_stream(self, device: int, stream: int) -> AbstractContextManager[None]:
+        """Return a context in which a device, and that stream of it, are torch's current ones.
+
+        Raises
+        ------
+        ArgumentValueError
+            If the stream is the driver's 1 or 2: to torch these are no streams that could be current.
+        """
+        cuda: Any = self._torch.cuda  # without annotations
+        entered: AbstractContextManager[None] = nullcontext()
+        if stream == self._raw_stream(device):
+            if cuda.current_device() != device:
+                entered = cuda.device(device)
+        elif stream in (_LEGACY, _PER_THREAD):
+            expected = (
+                "None, 0 or a stream's own handle: torch cannot make the driver's 1 and 2 its current stream"
+            )
+            raise ArgumentValueError("stream", str(stream), expected)
+        else:
+            entered = cuda.stream(
+                cuda.ExternalStream(stream, device=device) if stream else cuda.default_stream(device)
+            )
+        return entered
 
     def guard(self, tensors: tuple[Any, ...]) -> Callable[..., bool] | None:
         """Return a guard of torch's own (`torch._dynamo` compiles with them); see `Runtime.guard`.
@@ -168,6 +204,50 @@ class TorchRuntime:
     def room(self, tensor: Any) -> int:
         """Return the bytes from a tensor's first element to the end of its storage."""
         return int(tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.element_size())
+
+
+class HostRuntime(TorchRuntime):
+    """torch, on the host: one device, ordinal 0, with no streams.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If torch is not installed.
+    """
+
+    def current_stream(self, device: int) -> int:  # noqa: ARG002 - there is one
+        """Return 0: the host has no streams."""
+        return 0
+
+    def current_stream_getter(self) -> Callable[[int], int]:
+        """Return `current_stream`."""
+        return self.current_stream
+
+    def allocate(self, shape: tuple[int, ...], dtype: Any, device: int, stream: int) -> Any:  # noqa: ARG002 - as above
+        """Return an uninitialised tensor in the host's memory; see `Runtime.allocate`.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If torch is in a mode in which it allocates no memory.
+        ArgumentValueError
+            If no memory is that large.
+        """
+        try:
+            made = self._torch.empty(shape, dtype=dtype, device="cpu")
+        except (RuntimeError, OverflowError, TypeError) as error:
+            if math.prod(shape) * dtype.itemsize > INT64_MAX:
+                raise unallocatable(shape) from error
+            raise
+        return self._real(made)
+
+    def on_stream(self, device: int, stream: int) -> AbstractContextManager[None]:  # noqa: ARG002 - as above
+        """Return a context that changes nothing."""
+        return nullcontext()
+
+    def presents_device(self, tensor: Any) -> bool:
+        """Whether a tensor lies in the host's memory."""
+        return bool(tensor.device.type == "cpu")
 
 
 def _tensor_guards(torch: Any) -> Any:

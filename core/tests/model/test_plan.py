@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from trunnion.model.expr import Slot
+from trunnion.errors import UnboundSymbolError
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
+from trunnion.model.expr import Slot, symbols
+from trunnion.model.params import Signature, TensorParam
+from trunnion.model.planning import plan_signature
 
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan
@@ -93,3 +98,31 @@ def test_the_hash_differs_wherever_plans_differ(program: KernelProgram) -> None:
     hashes = {each.hash for each in changed}
     assert plan.hash not in hashes
     assert len(hashes) == len(set(changed))
+
+
+def test_the_symbol_map_says_where_symbols_are_read() -> None:
+    n, m, k, j = symbols("n m k j")
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    p.scalar("s", "int64", k)
+    p.input("a", "int8", (n + 1, 3, j), strides=(m, m, 1), nullable=True)
+    p.pointer("where")
+    p.input("b", "int8", (2, n))
+    p.output("c", "int8", (k, j))
+    p.launch("kernel", (), 1, 1)
+    assert p.build().plan().symbol_map == {"j": (0, 1, 2), "n": (0, 3, 1), "m": (1, 1, 0), "k": (2, 0, 0)}
+
+
+def test_a_signature_alone_is_planned_as_in_a_program(program: KernelProgram) -> None:
+    whole, alone = program.plan(), plan_signature(program.name, program.signature)
+    for field in ("name", "signature", "tensors", "scalars", "pointers", "structs", "bindings", "checks"):
+        assert getattr(alone, field) == getattr(whole, field)
+    assert (alone.allocations, alone.results) == (whole.allocations, whole.results)
+    assert (alone.launches, alone.kernels, alone.encodes, alone.workspaces) == ((), (), (), ())
+    assert alone.requires < whole.requires
+
+
+def test_a_signature_alone_needs_its_symbols_bound() -> None:
+    (n,) = symbols("n")
+    with pytest.raises(UnboundSymbolError) as caught:
+        plan_signature("f", Signature(outputs=(TensorParam("y", "int8", (n,)),)))
+    assert caught.value.symbol == "n"

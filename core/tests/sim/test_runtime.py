@@ -57,6 +57,16 @@ def test_current_streams_are_of_a_thread_and_a_device(runtime, simulator):
         pass
 
 
+def test_others_may_be_called_on_a_device_and_a_stream(runtime, simulator):
+    stream = simulator.new_stream(1)
+    depth = len(simulator.state.stack())
+    with runtime.on_stream(1, stream):
+        assert runtime.current_stream(1) == stream
+        assert simulator.state.current().device.ordinal == 1
+    assert runtime.current_stream(1) == 0
+    assert len(simulator.state.stack()) == depth
+
+
 def test_storage_and_device(runtime, simulator):
     from torch._subclasses.fake_tensor import FakeTensorMode
 

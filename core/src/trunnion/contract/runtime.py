@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from trunnion.model.dtypes import DType
 
@@ -55,6 +56,24 @@ class Runtime(Protocol):
         stream
             The handle of the stream that will use it first. An allocator that recycles memory must know it: memory
             recycled on another stream may still be in use there.
+        """
+
+    def on_stream(self, device: int, stream: int) -> AbstractContextManager[None]:
+        """Return a context in which a device, and that stream of it, are the tensor library's current ones.
+
+        So is code called that asks the library where to run and where to allocate, instead of being told.
+
+        Parameters
+        ----------
+        device
+            The device's ordinal.
+        stream
+            The stream's handle.
+
+        Raises
+        ------
+        ArgumentValueError
+            If the stream cannot be the library's current one.
         """
 
     def guard(self, tensors: tuple[Any, ...]) -> Callable[..., bool] | None:

@@ -70,6 +70,8 @@ TENSOR_MAP_BYTES = 128
 TENSOR_MAP_ALIGNMENT = 64
 """``alignof(CUtensorMap)``."""
 
+_SOURCE_KINDS = ("shape", "stride", "scalar")
+
 
 @dataclass(frozen=True, slots=True)
 class PointerArgument:
@@ -291,6 +293,19 @@ class LaunchPlan:
 
     requires: frozenset[Capability]
     """What a backend must declare."""
+
+    @property
+    def symbol_map(self) -> dict[str, tuple[int, int, int]]:
+        """Where each symbol gets its value: ``{name: (kind, position, axis)}``, in the order of `bindings`.
+
+        The kind is 0 for an extent, 1 for a stride and 2 for a scalar's value, the position that of the argument in a
+        call, and the axis the dimension, 0 for a scalar. Of several places where a symbol may be read it is the first.
+        """
+        return {binding.symbol: self._place(binding.source) for binding in self.bindings}
+
+    def _place(self, source: Source) -> tuple[int, int, int]:
+        slots = self.scalars if source.kind == "scalar" else self.tensors
+        return _SOURCE_KINDS.index(source.kind), slots[source.slot].position, source.axis
 
     @property
     def hash(self) -> str:

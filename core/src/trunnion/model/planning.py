@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, UnboundSymbolError, shorten
@@ -49,11 +50,12 @@ from trunnion.model.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from trunnion.model.code import DeviceCode
     from trunnion.model.launch import Argument, Dims, KernelLaunch
     from trunnion.model.params import Signature
     from trunnion.model.program import KernelProgram
 
-__all__ = ["plan_program"]
+__all__ = ["plan_program", "plan_signature"]
 
 _INT64 = dtype("int64")
 _POINTER_BYTES = 8
@@ -73,10 +75,34 @@ def plan_program(program: KernelProgram) -> LaunchPlan:
     return _Planner(program).plan()
 
 
+def plan_signature(name: str, signature: Signature) -> LaunchPlan:
+    """Return the plan of a call that launches nothing: what it is given, and what follows from that.
+
+    So is a function called that somebody else wrote and that launches by itself.
+
+    Raises
+    ------
+    UnboundSymbolError
+        If no input has a symbol as a bare dimension, stride or scalar.
+    """
+    return _Planner(_Interface(name, signature)).plan()
+
+
+@dataclass(frozen=True, slots=True)
+class _Interface:
+    """A program as far as its caller sees it."""
+
+    name: str
+    signature: Signature
+    code: tuple[DeviceCode, ...] = ()
+    launches: tuple[KernelLaunch, ...] = ()
+    workspaces: tuple[Workspace, ...] = ()
+
+
 class _Planner:
     """Everything known while one program is planned."""
 
-    def __init__(self, program: KernelProgram) -> None:
+    def __init__(self, program: KernelProgram | _Interface) -> None:
         self.program = program
         signature = program.signature
         tensors = (*signature.tensors, *signature.outputs)
@@ -110,7 +136,7 @@ class _Planner:
             launches=launches,
             results=outputs,
             kernels=self._kernels(launches),
-            requires=requirements(self.program),
+            requires=requirements(self.program.signature, self.program.workspaces, self.program.launches),
         )
 
     def _memory(self, memory: Memory) -> MemoryRef:

@@ -11,15 +11,19 @@ from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
 if TYPE_CHECKING:
     from trunnion.model.launch import KernelLaunch
     from trunnion.model.params import Signature
-    from trunnion.model.program import KernelProgram
+    from trunnion.model.workspace import Workspace
 
 __all__ = ["requirements"]
 
 
-def requirements(program: KernelProgram) -> frozenset[Capability]:
-    """Return the capabilities that a backend must declare to launch ``program``."""
-    needed = _of_signature(program.signature) | _of_program(program)
-    for launch in program.launches:
+def requirements(
+    signature: Signature, workspaces: tuple[Workspace, ...], launches: tuple[KernelLaunch, ...]
+) -> frozenset[Capability]:
+    """Return the capabilities that a backend must declare to launch a program of these."""
+    needed = _of_signature(signature) | _those(
+        {Capability.WORKSPACE: bool(workspaces), Capability.MULTI_LAUNCH: len(launches) > 1}
+    )
+    for launch in launches:
         needed |= _of_launch(launch)
     return frozenset(needed)
 
@@ -37,15 +41,6 @@ def _of_signature(signature: Signature) -> set[Capability]:
             Capability.POINTER_PARAMS: bool(signature.pointers),
             Capability.STRUCT_PARAMS: bool(signature.structs),
             Capability.OUTPUT_FILL: any(output.fill is not None for output in signature.outputs),
-        }
-    )
-
-
-def _of_program(program: KernelProgram) -> set[Capability]:
-    return _those(
-        {
-            Capability.WORKSPACE: bool(program.workspaces),
-            Capability.MULTI_LAUNCH: len(program.launches) > 1,
         }
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,7 +15,7 @@ from trunnion.sim.allocation import allocate
 from trunnion.sim.tensor import SimTensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from trunnion.model.dtypes import DType
     from trunnion.sim.simulator import Simulator
@@ -75,6 +76,18 @@ class SimRuntime:
         if math.prod(shape) * dtype.itemsize > INT64_MAX:
             raise unallocatable(shape)
         return allocate(self._simulator, shape, dtype, device, stream)
+
+    @contextmanager
+    def on_stream(self, device: int, stream: int) -> Iterator[None]:
+        """Make a device and a stream the calling thread's current ones; see `Runtime.on_stream`.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there is no such device.
+        """
+        with self._simulator.current(device), self._simulator.stream(stream, device):
+            yield
 
     def guard(self, tensors: tuple[Any, ...]) -> Callable[..., bool] | None:
         """Return a function that compares every fact a launcher checks; see `Runtime.guard`."""
