@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["python_string", "python_tuple"]
+__all__ = ["cpp_name", "cpp_string", "python_string", "python_tuple"]
 
 
 def python_string(text: str) -> str:
@@ -13,3 +13,23 @@ def python_string(text: str) -> str:
 def python_tuple(items: tuple[str, ...] | list[str]) -> str:
     """Return the display of a Python tuple of the given expressions; one item keeps its comma."""
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+
+
+def cpp_string(text: str) -> str:
+    """Return a C++ string literal in ASCII: the text in UTF-8, a lone surrogate as the three bytes of its number."""
+    return f'"{"".join(map(_cpp_character, _utf8(text)))}"'
+
+
+def cpp_name(text: str) -> str:
+    """Return a text with its length in bytes, as an aggregate: ``{"a", 1}``. It may hold null characters."""
+    return f"{{{cpp_string(text)}, {len(_utf8(text))}}}"
+
+
+def _utf8(text: str) -> bytes:
+    return str.__str__(text).encode("utf-8", "surrogatepass")
+
+
+def _cpp_character(byte: int) -> str:
+    """Return one byte inside of a literal; three octal digits end by themselves, and a ? may begin a trigraph."""
+    character = chr(byte)
+    return character if " " <= character <= "~" and character not in '"\\?' else f"\\{byte:03o}"

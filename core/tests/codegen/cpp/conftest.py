@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,17 @@ from trunnion.contract.compiler import DeviceImage
 from trunnion.contract.spec import Target
 
 COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
+
+NATIVE = Path(__file__).parent / "native"
+HEADERS = [
+    Path(importlib.util.find_spec(name).submodule_search_locations[0]) / "include"
+    for name in ("trunnion.codegen.cpp", "tvm_ffi")
+]
+NATIVE_FLAGS = (
+    *("-O1", "-fno-exceptions", "-fno-rtti", "-Wall", "-Wextra", "-Wpedantic", "-Werror"),
+    "-Wno-tautological-compare",  # a drawn expression may compare a value with itself
+    *("-fsanitize=undefined", "-fno-sanitize-recover=all"),
+)
 
 STAND_IN = """
 #include <cuda.h>
@@ -72,3 +86,34 @@ def embedded():
         return DeviceImage(kind=kind, data=data, target=Target("cuda", "sm_90a"), kernels=())
 
     return make
+
+
+@pytest.fixture(scope="session", params=COMPILERS or ["g++"])
+def native(request, tmp_path_factory):
+    """Compile a program of ``native`` over a table; what is returned runs it, from its input to its output."""
+
+    def build(program: str, table: str = "", std: str = "c++17"):
+        folder = tmp_path_factory.mktemp(program)
+        (folder / "table.inc").write_text(table, "ascii")
+        binary = folder / program
+        roots = [f"-I{place}" for place in (folder, NATIVE, *HEADERS)]
+        command = [
+            request.param,
+            *NATIVE_FLAGS,
+            f"-std={std}",
+            *roots,
+            NATIVE / f"{program}.cc",
+            "-o",
+            binary,
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+        def run(given: bytes) -> bytes:
+            ran = subprocess.run([binary], input=given, capture_output=True, check=False)
+            assert ran.returncode == 0, ran.stderr.decode(errors="replace")
+            return ran.stdout
+
+        return run
+
+    return build
