@@ -7,6 +7,7 @@ checked operation; the rest is plain arithmetic.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Slot
@@ -15,7 +16,7 @@ from trunnion.model.op import Op
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trunnion.model.dtypes import DType
+    from trunnion.model.interval import Interval
 
 __all__ = ["PYTHON", "ExprLanguage", "ExprPrinter"]
 
@@ -27,21 +28,33 @@ class ExprLanguage:
     operations: Mapping[Op, str]
     """A format of ``{a}`` and ``{b}`` for each operation, with floor semantics."""
 
-    fits: str
-    """A format of ``{a}``: the value if it fits 64 signed bits, else an error."""
+    ordered: Mapping[Op, str]
+    """The same for operands both of which may be an error: the left one is computed first."""
+
+    checked: Mapping[Op, str]
+    """A format of ``{a}``, ``{b}`` and ``{fallback}`` for each operation: the value if it fits 64 signed bits, else an
+    error; the left operand is computed first."""
 
     divisor: str
-    """A format of ``{a}``: the value if it is not 0, else an error."""
+    """A format of ``{a}`` and ``{fallback}``: the value if it is not 0, else an error."""
 
     select: str
     """A format of ``{c}``, ``{a}`` and ``{b}``; the one not chosen is not computed."""
 
     cast: str
-    """A format of ``{a}``, ``{low}``, ``{high}`` and ``{name}``: the value if it is in range, else an error."""
+    """A format of ``{a}``, ``{low}``, ``{high}``, ``{name}`` and ``{fallback}``: the value if it is in range, else an
+    error."""
+
+    literal: Callable[[int], str]
+    """Spells a 64-bit number as an operand."""
 
 
-PYTHON = ExprLanguage(
-    operations={
+def _python_literal(value: int) -> str:
+    return str(value) if value >= 0 else f"({value})"
+
+
+_PYTHON_OPERATIONS: Mapping[Op, str] = MappingProxyType(
+    {
         Op.ADD: "({a} + {b})",
         Op.SUB: "({a} - {b})",
         Op.MUL: "({a} * {b})",
@@ -56,11 +69,17 @@ PYTHON = ExprLanguage(
         Op.LE: "(+({a} <= {b}))",
         Op.GT: "(+({a} > {b}))",
         Op.GE: "(+({a} >= {b}))",
-    },
-    fits="fits({a})",
+    }
+)
+
+PYTHON = ExprLanguage(
+    operations=_PYTHON_OPERATIONS,
+    ordered=_PYTHON_OPERATIONS,
+    checked={op: f"fits({text})" for op, text in _PYTHON_OPERATIONS.items()},
     divisor="divisor({a})",
     select="({a} if {c} else {b})",
     cast='in_range({a}, {low}, {high}, "{name}")',
+    literal=_python_literal,
 )
 """Python, with the checked operations of `trunnion.codegen.python.support`.
 
@@ -68,8 +87,19 @@ A comparison gives a bool, which tensor libraries refuse for an extent; its plus
 """
 
 
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """The text of an operand."""
+
+    text: str
+    fails: bool  # whether it can be an error
+
+
 class ExprPrinter:
     """Print expressions of one plan.
+
+    A checked operation of a language without exceptions goes on after an error: with its fallback, a value within the
+    bounds that the rest was proven for.
 
     Parameters
     ----------
@@ -85,27 +115,57 @@ class ExprPrinter:
 
     def text(self, expr: Expr) -> str:
         """Return the text of an expression over slots."""
+        return self._print(expr).text
+
+    def may_fail(self, expr: Expr) -> bool:
+        """Whether the text of an expression holds a checked operation."""
+        return self._print(expr).fails
+
+    def _print(self, expr: Expr) -> _Operand:
         match expr:
             case Const(value):
-                return str(value) if value >= 0 else f"({value})"
+                return _Operand(self._language.literal(value), fails=False)
             case Slot(index):
-                return self._slot(index)
+                return _Operand(self._slot(index), fails=False)
             case Binary():
                 return self._binary(expr)
-            case Select(condition, then, otherwise):
-                parts = {"c": self.text(condition), "a": self.text(then), "b": self.text(otherwise)}
-                return self._language.select.format(**parts)
-            case Cast(operand, to):
-                return self._cast(self.text(operand), to) if expr.may_be_out_of_range else self.text(operand)
+            case Select():
+                return self._select(expr)
+            case Cast():
+                return self._cast(expr)
         raise TypeError(f"a plan's expression holds a {type(expr).__name__}")
 
-    def _binary(self, expr: Binary) -> str:
-        right = self.text(expr.right)
+    def _binary(self, expr: Binary) -> _Operand:
+        left, right = self._print(expr.left), self._print(expr.right)
         if expr.may_divide_by_zero:
-            right = self._language.divisor.format(a=right)
-        text = self._language.operations[expr.op].format(a=self.text(expr.left), b=right)
-        return self._language.fits.format(a=text) if expr.may_overflow else text
+            right = self._divisor(right, expr.right.bounds)
+        if expr.may_overflow:
+            form = self._language.checked[expr.op]
+        elif left.fails and right.fails:
+            form = self._language.ordered[expr.op]
+        else:
+            form = self._language.operations[expr.op]
+        text = form.format(a=left.text, b=right.text, fallback=self._fallback(expr))
+        return _Operand(text, fails=expr.may_overflow or left.fails or right.fails)
 
-    def _cast(self, operand: str, to: DType) -> str:
-        low, high = to.integer_range
-        return self._language.cast.format(a=operand, low=low, high=high, name=to.name)
+    def _divisor(self, operand: _Operand, bounds: Interval) -> _Operand:
+        fallback = self._language.literal(1 if 1 in bounds else -1)
+        return _Operand(self._language.divisor.format(a=operand.text, fallback=fallback), fails=True)
+
+    def _select(self, expr: Select) -> _Operand:
+        condition, then, otherwise = map(self._print, (expr.condition, expr.then, expr.otherwise))
+        text = self._language.select.format(c=condition.text, a=then.text, b=otherwise.text)
+        return _Operand(text, fails=condition.fails or then.fails or otherwise.fails)
+
+    def _cast(self, expr: Cast) -> _Operand:
+        operand = self._print(expr.operand)
+        if not expr.may_be_out_of_range:
+            return operand
+        low, high = expr.to.integer_range
+        text = self._language.cast.format(
+            a=operand.text, low=low, high=high, name=expr.to.name, fallback=self._fallback(expr)
+        )
+        return _Operand(text, fails=True)
+
+    def _fallback(self, expr: Expr) -> str:
+        return self._language.literal(expr.bounds.low)

@@ -1,0 +1,271 @@
+// The arithmetic of a plan's expressions, checked where no proof was found, and numbers as bits of their type.
+//
+// Division rounds down, as in Python. What a checked operation refuses is raised at once, and `failed` says so.
+// What it then returns, the fallback, lies within the operation's bounds: so what follows cannot overflow or
+// divide by zero. The statement ends with `if (failed) return -1;`. Only the first refusal is raised.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <trunnion/errors.hpp>
+
+namespace trunnion {
+
+__extension__ typedef __int128 Wide;  // every result of one operation on two 64-bit values fits
+
+// Errors ----------------------------------------------------------------------------------------------------
+
+// Write a value in decimal, without a null at its end, and return the number of characters: at most 40.
+inline uint32_t write_decimal(Wide value, char* out) {
+  __extension__ typedef unsigned __int128 Magnitude;
+  Magnitude rest = value < 0 ? -static_cast<Magnitude>(value) : static_cast<Magnitude>(value);
+  char reversed[40];
+  uint32_t digits = 0;
+  do {
+    reversed[digits++] = static_cast<char>('0' + static_cast<int>(rest % 10));
+    rest /= 10;
+  } while (rest != 0);
+  uint32_t length = 0;
+  if (value < 0) out[length++] = '-';
+  while (digits != 0) out[length++] = reversed[--digits];
+  return length;
+}
+
+inline Text& append_decimal(Text& text, Wide value) {
+  char digits[40];
+  return text.append(digits, write_decimal(value, digits));
+}
+
+TRUNNION_COLD inline void refuse_unfit(bool& failed, Wide value) {
+  Text message;
+  message << "the value ";
+  append_decimal(message, value) << " does not fit 64 signed bits";
+  if (!failed) raise_expr(message);
+  failed = true;
+}
+
+TRUNNION_COLD inline void refuse_zero(bool& failed) {
+  Text message;
+  message << "division by zero";
+  if (!failed) raise_expr(message);
+  failed = true;
+}
+
+TRUNNION_COLD inline void refuse_range(bool& failed, int64_t value, int64_t low, uint64_t high,
+                                       const char* type) {
+  Text message;
+  message << "the value " << value << " does not fit " << type << " (" << low << " to " << high << ")";
+  if (!failed) raise_expr(message);
+  failed = true;
+}
+
+// Checks ----------------------------------------------------------------------------------------------------
+
+// The value, if it fits 64 signed bits.
+inline int64_t fits(bool& failed, Wide value, int64_t fallback = 0) {
+  const int64_t narrow = static_cast<int64_t>(value);
+  if (TRUNNION_UNLIKELY(narrow != value)) {
+    refuse_unfit(failed, value);
+    return fallback;
+  }
+  return narrow;
+}
+
+// The value, if it is not 0.
+inline int64_t divisor(bool& failed, int64_t value, int64_t fallback = 1) {
+  if (TRUNNION_UNLIKELY(value == 0)) {
+    refuse_zero(failed);
+    return fallback;
+  }
+  return value;
+}
+
+// The value, if an integer type can hold it; `high` is unsigned because that of uint64 is beyond every int64_t.
+inline int64_t in_range(bool& failed, int64_t value, int64_t low, uint64_t high, const char* type,
+                        int64_t fallback = 0) {
+  if (TRUNNION_UNLIKELY(value < low || (value > 0 && static_cast<uint64_t>(value) > high))) {
+    refuse_range(failed, value, low, high, type);
+    return fallback;
+  }
+  return value;
+}
+
+// Operations ------------------------------------------------------------------------------------------------
+
+constexpr int64_t minimum(int64_t a, int64_t b) { return b < a ? b : a; }
+constexpr int64_t maximum(int64_t a, int64_t b) { return b > a ? b : a; }
+
+// The quotient rounded down; neither b == 0 nor INT64_MIN / -1.
+constexpr int64_t floor_div(int64_t a, int64_t b) {
+  return a / b - static_cast<int64_t>(a % b != 0 && (a < 0) != (b < 0));
+}
+
+// The quotient rounded up; neither b == 0 nor INT64_MIN / -1.
+constexpr int64_t ceil_div(int64_t a, int64_t b) {
+  return a / b + static_cast<int64_t>(a % b != 0 && (a < 0) == (b < 0));
+}
+
+// What floor_div leaves, with the sign of b; not b == 0. The processor traps on INT64_MIN % -1.
+constexpr int64_t floor_mod(int64_t a, int64_t b) {
+  if (b == -1) return 0;
+  const int64_t rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+// One operation each, exactly.
+struct Add {
+  static constexpr Wide of(int64_t a, int64_t b) { return static_cast<Wide>(a) + b; }
+};
+struct Sub {
+  static constexpr Wide of(int64_t a, int64_t b) { return static_cast<Wide>(a) - b; }
+};
+struct Mul {
+  static constexpr Wide of(int64_t a, int64_t b) { return static_cast<Wide>(a) * b; }
+};
+struct FloorDiv {
+  static constexpr Wide of(int64_t a, int64_t b) { return b == -1 ? -static_cast<Wide>(a) : floor_div(a, b); }
+};
+struct CeilDiv {
+  static constexpr Wide of(int64_t a, int64_t b) { return b == -1 ? -static_cast<Wide>(a) : ceil_div(a, b); }
+};
+struct Mod {
+  static constexpr Wide of(int64_t a, int64_t b) { return floor_mod(a, b); }
+};
+struct Min {
+  static constexpr Wide of(int64_t a, int64_t b) { return minimum(a, b); }
+};
+struct Max {
+  static constexpr Wide of(int64_t a, int64_t b) { return maximum(a, b); }
+};
+struct Eq {
+  static constexpr Wide of(int64_t a, int64_t b) { return a == b; }
+};
+struct Ne {
+  static constexpr Wide of(int64_t a, int64_t b) { return a != b; }
+};
+struct Lt {
+  static constexpr Wide of(int64_t a, int64_t b) { return a < b; }
+};
+struct Le {
+  static constexpr Wide of(int64_t a, int64_t b) { return a <= b; }
+};
+struct Gt {
+  static constexpr Wide of(int64_t a, int64_t b) { return a > b; }
+};
+struct Ge {
+  static constexpr Wide of(int64_t a, int64_t b) { return a >= b; }
+};
+
+// An operation whose operands are computed from left to right, so that the error that is raised is the first.
+// The language promises that order within braces only: of `a + b` and `f(a, b)` the compiler chooses.
+template <class Operation>
+struct Ordered {
+  constexpr Ordered(int64_t a, int64_t b) : value(static_cast<int64_t>(Operation::of(a, b))) {}
+  int64_t value;
+};
+
+// The same, where the value may leave 64 bits.
+template <class Operation>
+struct Checked {
+  Checked(bool& failed, int64_t a, int64_t b, int64_t fallback)
+      : value(fits(failed, Operation::of(a, b), fallback)) {}
+  int64_t value;
+};
+
+// Floats ----------------------------------------------------------------------------------------------------
+
+// A binary floating-point format of at most 32 bits; the fields of the model's FloatFormat.
+struct FloatFormat {
+  uint32_t exponent_bits;
+  uint32_t mantissa_bits;
+  int32_t bias;
+  uint32_t greatest;  // the bits of the greatest finite value
+  uint32_t nan;
+  uint32_t infinity;  // 0: there is none
+  bool has_sign;      // without one there is no zero either
+  bool negative_zero;
+};
+
+constexpr FloatFormat ieee_format(uint32_t exponent_bits, uint32_t mantissa_bits) {
+  const uint32_t infinity = ((1U << exponent_bits) - 1) << mantissa_bits;
+  const int32_t bias = (1 << (exponent_bits - 1)) - 1;
+  return {exponent_bits, mantissa_bits, bias, infinity - 1, infinity | 1U << (mantissa_bits - 1),
+          infinity,      true,          true};
+}
+
+constexpr FloatFormat fnuz_format(uint32_t exponent_bits, uint32_t mantissa_bits) {
+  return {exponent_bits, mantissa_bits, 1 << (exponent_bits - 1), 0x7F, 0x80, 0, true, false};
+}
+
+namespace formats {  // each under the name of its element type
+
+inline constexpr FloatFormat float16 = ieee_format(5, 10);
+inline constexpr FloatFormat bfloat16 = ieee_format(8, 7);
+inline constexpr FloatFormat float32 = ieee_format(8, 23);
+inline constexpr FloatFormat float8_e4m3fn{4, 3, 7, 0x7E, 0x7F, 0, true, true};
+inline constexpr FloatFormat float8_e4m3fnuz = fnuz_format(4, 3);
+inline constexpr FloatFormat float8_e5m2 = ieee_format(5, 2);
+inline constexpr FloatFormat float8_e5m2fnuz = fnuz_format(5, 2);
+inline constexpr FloatFormat float8_e8m0fnu{8, 0, 127, 0xFE, 0xFF, 0, false, true};
+
+}  // namespace formats
+
+// The bits of the positive value nearest to `significand` * 2^(exponent - 52), ties to even; false: none is.
+constexpr bool encode_magnitude(uint64_t significand, int32_t exponent, const FloatFormat& format,
+                                uint32_t& bits) {
+  const int32_t least = format.has_sign ? 1 - format.bias : -format.bias;
+  const int32_t scale = exponent > least ? exponent : least;
+  const int32_t shift = 52 - static_cast<int32_t>(format.mantissa_bits) + scale - exponent;
+  uint64_t rounded = 0;  // beyond 54 bits, what is shifted out is less than half a unit
+  if (shift <= 54) {
+    const uint64_t half = uint64_t{1} << (shift - 1);
+    const uint64_t odd = significand >> shift & 1;
+    rounded = (significand + (half - 1) + odd) >> shift;
+  }
+  const uint64_t hidden = uint64_t{1} << format.mantissa_bits;
+  if (rounded < hidden) {
+    bits = static_cast<uint32_t>(rounded);
+    return format.has_sign;
+  }
+  // A carry out of the significand raises the exponent by itself, because the fraction is 0 then.
+  const uint64_t biased = static_cast<uint64_t>(scale - least) + (format.has_sign ? 1 : 0);
+  const uint64_t whole = (biased << format.mantissa_bits) + (rounded - hidden);
+  bits = static_cast<uint32_t>(whole);
+  return whole <= format.greatest;
+}
+
+// The bits of the nearest value, rounded once, ties to even. False: the format cannot hold it. It is finite and
+// rounds beyond the greatest value, is an infinity and there is none, or is not positive and there is no sign.
+inline bool encode_float(double value, const FloatFormat& format, uint32_t& bits) {
+  uint64_t given;
+  std::memcpy(&given, &value, sizeof given);
+  const bool negative = given >> 63 != 0;
+  const uint32_t exponent = given >> 52 & 0x7FF;
+  const uint64_t fraction = given & ((uint64_t{1} << 52) - 1);
+  if (exponent == 0x7FF && fraction != 0) {
+    bits = format.nan;
+    return true;
+  }
+  if (!format.has_sign && negative) return false;
+  if (exponent == 0x7FF) {
+    bits = format.infinity;
+    if (format.infinity == 0) return false;
+  } else {
+    const uint64_t significand = exponent != 0 ? fraction | uint64_t{1} << 52 : fraction;
+    const int32_t power = exponent != 0 ? static_cast<int32_t>(exponent) - 1023 : -1022;
+    if (!encode_magnitude(significand, power, format, bits)) return false;
+  }
+  if (negative && (bits != 0 || format.negative_zero))
+    bits |= 1U << (format.exponent_bits + format.mantissa_bits);
+  return true;
+}
+
+// The nearest float; false: finite, and half a unit or more beyond the greatest one. A NaN keeps its sign.
+inline bool narrow_float(double value, float& single) {
+  constexpr double kLimit = 0x1.ffffffp+127;
+  const bool beyond = (value >= kLimit || value <= -kLimit) && value - value == 0;
+  single = beyond ? 0.0F : static_cast<float>(value);
+  return !beyond;
+}
+
+}  // namespace trunnion

@@ -1,0 +1,39 @@
+// Encodes doubles: reads records of a format's number and a double, writes four bytes each; all ones if it is refused.
+#include <trunnion/numbers.hpp>
+
+#include "raised.hpp"
+
+using namespace trunnion;
+
+static const FloatFormat* const table[] = {
+    &formats::float16,         &formats::bfloat16,    &formats::float32,         &formats::float8_e4m3fn,
+    &formats::float8_e4m3fnuz, &formats::float8_e5m2, &formats::float8_e5m2fnuz, &formats::float8_e8m0fnu,
+};
+constexpr uint64_t kNarrowed = sizeof table / sizeof *table;  // the number of narrow_float
+
+struct Record {
+  uint64_t format;
+  double value;
+};
+
+int main() {
+  static Record records[4096];
+  static uint32_t results[4096];
+  for (size_t count; (count = std::fread(records, sizeof *records, 4096, stdin)) != 0;) {
+    for (size_t index = 0; index < count; ++index) {
+      const Record& record = records[index];
+      uint32_t bits = 0;
+      bool held;
+      if (record.format == kNarrowed) {
+        float single;
+        held = narrow_float(record.value, single);
+        std::memcpy(&bits, &single, sizeof bits);
+      } else {
+        held = encode_float(record.value, *table[record.format], bits);
+      }
+      results[index] = held ? bits : 0xFFFFFFFF;
+    }
+    std::fwrite(results, sizeof *results, count, stdout);
+  }
+  return 0;
+}
