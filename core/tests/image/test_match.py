@@ -5,7 +5,7 @@ import pytest
 from trunnion.contract.compiler import DeviceImage, ImageKernel
 from trunnion.contract.spec import Target
 from trunnion.errors import ParameterMismatchError, ProgramError
-from trunnion.image.layout import pack_parameters
+from trunnion.image.layout import pack_parameters_for
 from trunnion.image.match import match_parameters
 from trunnion.model.plan import KernelParameter, KernelSignature
 
@@ -15,12 +15,15 @@ BYTE = KernelParameter(1, 1, "int8 (1 byte)")
 MAP = KernelParameter(128, 64, "a tensor map (128 bytes)")
 
 
-def image(*kernels: tuple[str, tuple[KernelParameter, ...]], arch: str = "sm_90a") -> DeviceImage:
+def image(
+    *kernels: tuple[str, tuple[KernelParameter, ...]], arch: str = "sm_90a", kind: str = "cuda"
+) -> DeviceImage:
+    target = Target(kind, arch)
     tables = (
-        ImageKernel(name, name, tuple(pack_parameters(((p.size, p.alignment) for p in parameters), arch)))
+        ImageKernel(name, name, pack_parameters_for(((p.size, p.alignment) for p in parameters), target))
         for name, parameters in kernels
     )
-    return DeviceImage(kind="cubin", data=b"", target=Target("cuda", arch), kernels=tuple(tables))
+    return DeviceImage(kind="cubin", data=b"", target=target, kernels=tuple(tables))
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100a"])
@@ -69,6 +72,18 @@ def test_a_mismatch_names_kernel_and_ordinal(
         declared,
         actual,
     )
+
+
+@pytest.mark.parametrize("arch", ["", "x86-64-v3"])
+def test_another_kind_of_target_needs_no_architecture(arch: str) -> None:
+    """Its table is laid out from zero, whatever its architecture is called."""
+    parameters = (BYTE, POINTER, INT, MAP, BYTE)
+    fitting = image(("k", parameters), arch=arch, kind="cpu")
+    assert [place.offset for place in fitting.kernels[0].parameters] == [0, 8, 16, 64, 192]
+    match_parameters([KernelSignature("k", parameters)], fitting)
+    with pytest.raises(ParameterMismatchError) as caught:
+        match_parameters([KernelSignature("k", (POINTER, POINTER))], image(("k", (POINTER, INT)), kind="cpu"))
+    assert caught.value.ordinal == 1
 
 
 def test_equal_sizes_at_other_offsets_are_a_mismatch() -> None:

@@ -1,4 +1,4 @@
-"""A bounds-checked reader for the container of a cubin: a little-endian ELF64 file.
+"""A bounds-checked reader for the container of a cubin or of a host object: a little-endian ELF64 file.
 
 Nothing here trusts a number that comes from the file: each offset and count is compared with the bytes that
 are there before it is used, and every failure is a :class:`~trunnion.errors.CorruptArtifactError`. The
@@ -17,14 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
+    "CUBIN",
     "EHDR",
     "EM_CUDA",
     "ET_EXEC",
     "ET_REL",
+    "HOST_OBJECT",
     "SHDR",
     "SHT_NOBITS",
     "SYM",
     "Elf",
+    "ElfForm",
     "Section",
     "Symbol",
     "read_elf",
@@ -52,21 +55,52 @@ SYM: Final = struct.Struct("<IBBHQQ")
 
 _MAGIC: Final = b"\x7fELF"
 _CLASS64_LITTLE: Final = b"\x02\x01"
-_WHAT: Final = "cubin"
 
 # Strings may share their tails, so names can add up to more than their table. Real tables share little;
 # without a limit, a small file whose names all overlap would cost quadratic time and memory.
 _SHARING: Final = 64
 
-# What people hand in by mistake, by its first bytes.
-_OTHER_FORMATS: Final = (
-    (b"\x50\xed\x55\xba", "a fatbin, not a cubin (extract the cubin of one architecture)"),
-    (b"\xb1\x43\x62\x46", "a fatbin wrapper, not a cubin (extract the cubin of one architecture)"),
-    (b"\xed\x43\x4e\x7f", "LTO-IR or OptiX-IR, not a cubin (link it with nvJitLink first)"),
-    (b"BC\xc0\xde", "LLVM bitcode, not a cubin"),
-    (b"!<arch>\n", "an archive, not a cubin"),
-)
 _TEXT_PREFIX: Final = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElfForm:
+    """What an ELF file must be, to be what the caller expects."""
+
+    what: str
+    """What messages call it."""
+
+    machines: tuple[tuple[str, int], ...]
+    """The machines that it may be for: a name for messages, and ``e_machine``."""
+
+    kinds: frozenset[int]
+    """The allowed ``e_type``."""
+
+    mistaken: tuple[tuple[bytes, str], ...] = ()
+    """What people hand in by mistake: its first bytes, and what to say of it."""
+
+
+CUBIN: Final = ElfForm(
+    what="cubin",
+    machines=(("CUDA", EM_CUDA),),
+    kinds=frozenset({ET_REL, ET_EXEC}),
+    mistaken=(
+        (b"\x50\xed\x55\xba", "a fatbin, not a cubin (extract the cubin of one architecture)"),
+        (b"\xb1\x43\x62\x46", "a fatbin wrapper, not a cubin (extract the cubin of one architecture)"),
+        (b"\xed\x43\x4e\x7f", "LTO-IR or OptiX-IR, not a cubin (link it with nvJitLink first)"),
+        (b"BC\xc0\xde", "LLVM bitcode, not a cubin"),
+        (b"!<arch>\n", "an archive, not a cubin"),
+    ),
+)
+"""A cubin, linked or not."""
+
+HOST_OBJECT: Final = ElfForm(
+    what="host object",
+    machines=(("x86-64", 62), ("AArch64", 183), ("RISC-V", 243)),
+    kinds=frozenset({ET_REL}),
+    mistaken=((b"BC\xc0\xde", "LLVM bitcode, not an object"), (b"!<arch>\n", "an archive, not an object")),
+)
+"""What a host's compiler makes of one source file, before it is linked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +154,12 @@ class Symbol:
     section: int
     """``st_shndx``: the index of the section that the symbol lives in."""
 
+    value: int
+    """``st_value``; in a relocatable file, bytes from the start of the section."""
+
+    size: int
+    """``st_size``, in bytes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elf:
@@ -140,6 +180,9 @@ class Elf:
     sections: tuple[Section, ...]
     """Every section, by index."""
 
+    what: str = CUBIN.what
+    """What messages call the file."""
+
     def contents(self, section: Section) -> memoryview:
         """Return the bytes of ``section``: none for a section that takes no room in the file."""
         if section.kind in {SHT_NULL, SHT_NOBITS}:
@@ -156,7 +199,7 @@ class Elf:
         """
         tables = [section for section in self.sections if section.kind == SHT_SYMTAB]
         if len(tables) != 1:
-            raise CorruptArtifactError(_WHAT, f"{len(tables)} symbol tables, where there must be one")
+            raise CorruptArtifactError(self.what, f"{len(tables)} symbol tables, where there must be one")
         return tables[0]
 
     def symbols(self) -> tuple[Symbol, ...]:
@@ -170,11 +213,20 @@ class Elf:
         contents = self.contents(self.symbol_table())
         if len(contents) % SYM.size:
             raise CorruptArtifactError(
-                _WHAT, f"the symbol table has {len(contents)} bytes, no multiple of {SYM.size}"
+                self.what, f"the symbol table has {len(contents)} bytes, no multiple of {SYM.size}"
             )
         return tuple(
-            Symbol(index=index, name=name, kind=info & 0xF, binding=info >> 4, other=other, section=section)
-            for index, (name, info, other, section, _, _) in enumerate(SYM.iter_unpack(contents))
+            Symbol(
+                index=index,
+                name=name,
+                kind=info & 0xF,
+                binding=info >> 4,
+                other=other,
+                section=section,
+                value=value,
+                size=size,
+            )
+            for index, (name, info, other, section, value, size) in enumerate(SYM.iter_unpack(contents))
         )
 
     def symbol_names(self, symbols: Iterable[Symbol]) -> tuple[str, ...]:
@@ -188,53 +240,62 @@ class Elf:
         strings = self.sections[self.symbol_table().link]
         if strings.kind != SHT_STRTAB:
             raise CorruptArtifactError(
-                _WHAT, f"the symbol table's names are in section {strings.index}, not a string table"
+                self.what, f"the symbol table's names are in section {strings.index}, not a string table"
             )
-        return _read_strings(bytes(self.contents(strings)), [symbol.name for symbol in symbols], "symbol")
+        return _read_strings(
+            bytes(self.contents(strings)), [symbol.name for symbol in symbols], "symbol", self.what
+        )
 
 
-def unpack_at(layout: struct.Struct, data: bytes | memoryview, offset: int, what: str) -> tuple[int, ...]:
+def unpack_at(
+    layout: struct.Struct, data: bytes | memoryview, offset: int, what: str, container: str = CUBIN.what
+) -> tuple[int, ...]:
     """Unpack ``layout`` at ``offset``, if it lies inside ``data``.
 
     Raises
     ------
     CorruptArtifactError
-        If it does not; the message calls it ``what``.
+        If it does not; the message calls it ``what``, in a ``container``.
     """
     if not 0 <= offset <= len(data) - layout.size:
-        raise CorruptArtifactError(_WHAT, f"{what} needs {layout.size} bytes at {offset}, of {len(data)}")
+        raise CorruptArtifactError(container, f"{what} needs {layout.size} bytes at {offset}, of {len(data)}")
     return layout.unpack_from(data, offset)
 
 
-def read_elf(data: bytes) -> Elf:
-    """Read the headers of a CUDA ELF file and check every bound.
+def read_elf(data: bytes, form: ElfForm = CUBIN) -> Elf:
+    """Read the headers of an ELF file and check every bound.
 
     Parameters
     ----------
     data
         The whole file.
+    form
+        What it must be.
 
     Raises
     ------
     CorruptArtifactError
-        If the bytes are no little-endian ELF64 file for CUDA, or a header points outside of them.
+        If the bytes are no little-endian ELF64 file of that form, or a header points outside of them.
     """
-    _check_format(data)
-    header = unpack_at(EHDR, data, 0, "the ELF header")
+    _check_format(data, form)
+    header = unpack_at(EHDR, data, 0, "the ELF header", form.what)
     kind, machine, sections_at, flags = (header[index] for index in (1, 2, 6, 7))
     entry_size, count, names_index = header[11:]
     # e_version is not checked: the older ABI keeps the toolkit's version there (128 for CUDA 12.8).
-    if machine != EM_CUDA:
-        raise CorruptArtifactError(_WHAT, f"an ELF file for machine {machine}, where CUDA is {EM_CUDA}")
-    if kind not in {ET_REL, ET_EXEC}:
-        raise CorruptArtifactError(_WHAT, f"ELF type {kind}, where {ET_REL} and {ET_EXEC} are allowed")
+    if machine not in dict(form.machines).values():
+        known = " and ".join(f"{name} is {number}" for name, number in form.machines)
+        raise CorruptArtifactError(form.what, f"an ELF file for machine {machine}, where {known}")
+    if kind not in form.kinds:
+        known = " and ".join(map(str, sorted(form.kinds)))
+        verb = "is" if len(form.kinds) == 1 else "are"
+        raise CorruptArtifactError(form.what, f"ELF type {kind}, where {known} {verb} allowed")
     if entry_size != SHDR.size or count == 0:
         raise CorruptArtifactError(
-            _WHAT, f"{count} section headers of {entry_size} bytes, where {SHDR.size} bytes are allowed"
+            form.what, f"{count} section headers of {entry_size} bytes, where {SHDR.size} bytes are allowed"
         )
     if sections_at + count * SHDR.size > len(data):
         raise CorruptArtifactError(
-            _WHAT, f"{count} section headers at {sections_at} do not fit in {len(data)} bytes"
+            form.what, f"{count} section headers at {sections_at} do not fit in {len(data)} bytes"
         )
     table = memoryview(data)[sections_at : sections_at + count * SHDR.size]
     return Elf(
@@ -242,42 +303,45 @@ def read_elf(data: bytes) -> Elf:
         kind=kind,
         abi_version=data[8],
         flags=flags,
-        sections=_read_sections(data, tuple(SHDR.iter_unpack(table)), names_index),
+        sections=_read_sections(data, tuple(SHDR.iter_unpack(table)), names_index, form.what),
+        what=form.what,
     )
 
 
-def _check_format(data: bytes) -> None:
+def _check_format(data: bytes, form: ElfForm) -> None:
     if not data:
-        raise CorruptArtifactError(_WHAT, "empty")
-    for magic, description in _OTHER_FORMATS:
+        raise CorruptArtifactError(form.what, "empty")
+    for magic, description in form.mistaken:
         if data.startswith(magic):
-            raise CorruptArtifactError(_WHAT, description)
+            raise CorruptArtifactError(form.what, description)
     if not data.startswith(_MAGIC):
         start = data[:_TEXT_PREFIX]
         if b".version" in start and b".target" in start:
-            raise CorruptArtifactError(_WHAT, "PTX text, not a cubin (assemble it for an sm_XX target first)")
-        raise CorruptArtifactError(_WHAT, f"not an ELF file: it starts with {data[:8].hex(' ')}")
+            raise CorruptArtifactError(
+                form.what, f"PTX text, not a {form.what} (assemble it for an sm_XX target first)"
+            )
+        raise CorruptArtifactError(form.what, f"not an ELF file: it starts with {data[:8].hex(' ')}")
     if data[4:6] != _CLASS64_LITTLE:
         raise CorruptArtifactError(
-            _WHAT, f"ELF class and byte order are {data[4:6].hex(' ')}, where 02 01 is allowed"
+            form.what, f"ELF class and byte order are {data[4:6].hex(' ')}, where 02 01 is allowed"
         )
 
 
 def _read_sections(
-    data: bytes, headers: tuple[tuple[int, ...], ...], names_index: int
+    data: bytes, headers: tuple[tuple[int, ...], ...], names_index: int, what: str
 ) -> tuple[Section, ...]:
     """Check each header against the file, then read all names."""
     for index, (_, kind, _, _, offset, size, link, *_) in enumerate(headers):
         if kind not in {SHT_NULL, SHT_NOBITS} and offset + size > len(data):
-            raise CorruptArtifactError(_WHAT, f"section {index} has {size} bytes at {offset}, of {len(data)}")
+            raise CorruptArtifactError(what, f"section {index} has {size} bytes at {offset}, of {len(data)}")
         if link >= len(headers):
-            raise CorruptArtifactError(_WHAT, f"section {index} links to section {link}, of {len(headers)}")
+            raise CorruptArtifactError(what, f"section {index} links to section {link}, of {len(headers)}")
     if names_index >= len(headers) or headers[names_index][1] != SHT_STRTAB:
         raise CorruptArtifactError(
-            _WHAT, f"the section names are in section {names_index}, not a string table"
+            what, f"the section names are in section {names_index}, not a string table"
         )
     offset, size = headers[names_index][4:6]
-    names = _read_strings(data[offset : offset + size], [header[0] for header in headers], "section")
+    names = _read_strings(data[offset : offset + size], [header[0] for header in headers], "section", what)
     return tuple(
         Section(index=index, name=name, kind=kind, flags=flags, offset=at, size=length, link=link, info=info)
         for index, (name, (_, kind, flags, _, at, length, link, info, _, _)) in enumerate(
@@ -286,7 +350,7 @@ def _read_sections(
     )
 
 
-def _read_strings(table: bytes, offsets: list[int], what: str) -> tuple[str, ...]:
+def _read_strings(table: bytes, offsets: list[int], entry: str, what: str) -> tuple[str, ...]:
     """Return the zero-terminated UTF-8 string at each offset of a string table."""
     budget = _SHARING * len(table)
     strings = []
@@ -294,15 +358,15 @@ def _read_strings(table: bytes, offsets: list[int], what: str) -> tuple[str, ...
         end = table.find(b"\0", offset) if offset < len(table) else -1
         if end < 0:
             raise CorruptArtifactError(
-                _WHAT, f"the name of {what} {index} at {offset} does not end within {len(table)} bytes"
+                what, f"the name of {entry} {index} at {offset} does not end within {len(table)} bytes"
             )
         budget -= end - offset
         if budget < 0:
-            raise CorruptArtifactError(_WHAT, f"the {what} names overlap more than {_SHARING} times")
+            raise CorruptArtifactError(what, f"the {entry} names overlap more than {_SHARING} times")
         try:
             strings.append(table[offset:end].decode())
         except UnicodeDecodeError as error:
             raise CorruptArtifactError(
-                _WHAT, f"the name of {what} {index} is not UTF-8 ({error.reason})"
+                what, f"the name of {entry} {index} is not UTF-8 ({error.reason})"
             ) from error
     return tuple(strings)

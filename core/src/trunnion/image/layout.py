@@ -16,11 +16,14 @@ from trunnion.image.nvinfo import WIDE_THRESHOLD
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from trunnion.contract.spec import Target
+
 __all__ = [
     "BLACKWELL",
     "ParameterLayout",
     "arch_number",
     "pack_parameters",
+    "pack_parameters_for",
     "parameter_base",
     "place_parameters",
 ]
@@ -90,6 +93,29 @@ def pack_parameters(layouts: Iterable[tuple[int, int]], arch: str = "sm_90a") ->
     return place_parameters(layouts, arch).parameters
 
 
+def pack_parameters_for(layouts: Iterable[tuple[int, int]], target: Target) -> tuple[ImageParameter, ...]:
+    """Return where the parameters of a kernel for some target are said to lie.
+
+    On a CPU, parameters travel in registers and on the stack; an image's table lays them out from zero, each at the
+    next place that its alignment allows, as the members of a C structure.
+
+    Parameters
+    ----------
+    layouts
+        The size and the alignment of each parameter, in bytes.
+    target
+        For CUDA with its architecture, which matters: see `place_parameters`.
+
+    Raises
+    ------
+    ProgramError
+        As `place_parameters`.
+    """
+    if target.kind == "cuda":
+        return pack_parameters(layouts, target.arch)
+    return _pack(_checked(layouts), 0)
+
+
 def place_parameters(layouts: Iterable[tuple[int, int]], arch: str = "sm_90a") -> ParameterLayout:
     """Lay out parameters in order, each at the next place that its alignment allows, as device compilers do.
 
@@ -109,6 +135,16 @@ def place_parameters(layouts: Iterable[tuple[int, int]], arch: str = "sm_90a") -
     ProgramError
         If a size is not positive, an alignment is no power of two, or ``arch`` is no architecture.
     """
+    pairs = _checked(layouts)
+    flat = _pack(pairs, 0)
+    total = flat[-1].offset + flat[-1].size if flat else 0
+    base = parameter_base(arch, total)
+    # A base that is a multiple of 128 is taken for one of every alignment.
+    placed = _pack(pairs, base) if base % _BASE_ALIGNMENT else flat
+    return ParameterLayout(base, total > WIDE_THRESHOLD, placed)
+
+
+def _checked(layouts: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     pairs = tuple(layouts)
     for ordinal, (size, alignment) in enumerate(pairs):
         if size < 1 or alignment < 1 or alignment & (alignment - 1):
@@ -116,12 +152,7 @@ def place_parameters(layouts: Iterable[tuple[int, int]], arch: str = "sm_90a") -
                 f"{size} bytes aligned to {alignment}, where a positive size and a power of two are allowed"
             )
             raise ProgramError(problem, field=f"layouts[{ordinal}]")
-    flat = _pack(pairs, 0)
-    total = flat[-1].offset + flat[-1].size if flat else 0
-    base = parameter_base(arch, total)
-    # A base that is a multiple of 128 is taken for one of every alignment.
-    placed = _pack(pairs, base) if base % _BASE_ALIGNMENT else flat
-    return ParameterLayout(base, total > WIDE_THRESHOLD, placed)
+    return pairs
 
 
 def _pack(pairs: tuple[tuple[int, int], ...], base: int) -> tuple[ImageParameter, ...]:

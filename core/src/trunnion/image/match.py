@@ -6,12 +6,13 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ParameterMismatchError
-from trunnion.image.layout import pack_parameters
+from trunnion.image.layout import pack_parameters_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from trunnion.contract.compiler import DeviceImage, ImageKernel, ImageParameter
+    from trunnion.contract.spec import Target
     from trunnion.model.plan import KernelParameter, KernelSignature
 
 __all__ = ["match_parameters"]
@@ -38,16 +39,16 @@ def match_parameters(kernels: Iterable[KernelSignature], image: DeviceImage) -> 
         # By position, where the image keeps the request's order: kernels of two parts may have one name.
         same = index < len(image.kernels) and image.kernels[index].name == kernel.name
         actual = image.kernels[index] if same else image.kernel(kernel.name)
-        _match(kernel, actual, image.target.arch)
+        _match(kernel, actual, image.target)
 
 
-def _match(kernel: KernelSignature, actual: ImageKernel, arch: str) -> None:
+def _match(kernel: KernelSignature, actual: ImageKernel, target: Target) -> None:
     declared = kernel.parameters
     if len(declared) != len(actual.parameters):
         raise ParameterMismatchError(
             kernel.name, -1, f"{len(declared)} arguments", f"{len(actual.parameters)} parameters"
         )
-    wanted = pack_parameters(((p.size, p.alignment) for p in declared), arch)
+    wanted = pack_parameters_for(((p.size, p.alignment) for p in declared), target)
     for ordinal, (said, place, real) in enumerate(zip_longest(declared, wanted, actual.parameters)):
         if said.size != real.size or place.offset != real.offset:
             raise ParameterMismatchError(kernel.name, ordinal, _said(said, place), _real(real))
