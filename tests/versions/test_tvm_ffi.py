@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 import tvm_ffi
 
+from trunnion.toolchain.host_headers import LEAST_FFI
+
 ROOT = Path(__file__).resolve().parents[2]
 _ASK = """
 import json, sys
@@ -92,6 +94,10 @@ def test_both_ends_are_covered_by_make_test() -> None:
     assert "TVM_FFI" not in second
     assert "-m 'not gpu'" in second
     assert numbers(oldest()) < numbers(newest())
+
+
+def test_the_oldest_is_the_one_that_the_toolchain_refuses_to_go_below() -> None:
+    assert numbers(oldest()) == list(LEAST_FFI)
 
 
 def test_arguments_go_to_the_whole_run_which_is_then_the_only_one() -> None:
