@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan, PointerSlot, ScalarSlot, StructSlot, TensorSlot
 
 __all__ = [
+    "FLOAT_LIMITS",
     "emit_count",
     "emit_layouts",
     "emit_numbers",
@@ -23,7 +24,7 @@ __all__ = [
     "tensor_tuple",
 ]
 
-_FLOAT_LIMITS = {
+FLOAT_LIMITS = {
     # The least magnitude that rounds to infinity: half a unit above the greatest finite value.
     "float16": 65520.0,
     "bfloat16": (2.0 - 2.0**-8) * 2.0**127,
@@ -210,17 +211,17 @@ def _emit_scalar(out: SourceWriter, scalar: ScalarSlot) -> None:
     elif kind.kind is Kind.COMPLEX:
         limit = _limit_text(_COMPLEX_PART[kind.name])
         out.line(f"{s}_re, {s}_im = complex_parts({name}, {s}, {limit}, {python_string(kind.name)})")
-    elif kind.name not in _FLOAT_LIMITS:
+    elif kind.name not in FLOAT_LIMITS:
         out.line(f"{s} = small_float({name}, {s}, {python_string(kind.name)})")
     else:
         text = _limit_text(kind.name)
-        within = f" or not -{text} < {s} < {text}" if _FLOAT_LIMITS[kind.name] != float("inf") else ""
+        within = f" or not -{text} < {s} < {text}" if FLOAT_LIMITS[kind.name] != float("inf") else ""
         with out.block(f"if type({s}) is not float{within}:"):
             out.line(f"{s} = real({name}, {s}, {text}, {python_string(kind.name)})")
 
 
 def _limit_text(name: str) -> str:
-    limit = _FLOAT_LIMITS[name]
+    limit = FLOAT_LIMITS[name]
     return 'float("inf")' if limit == float("inf") else repr(limit)
 
 

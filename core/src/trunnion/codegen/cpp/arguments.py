@@ -1,0 +1,110 @@
+"""The part of a C++ launcher that reads the arguments of a call and checks each of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.codegen.cpp.places import argument_positions
+from trunnion.model.dtypes import Kind
+
+if TYPE_CHECKING:
+    from trunnion.codegen.cpp.text import CallText
+    from trunnion.model.plan import LaunchPlan, PointerSlot, ScalarSlot, StructSlot, TensorSlot
+
+__all__ = ["emit_layouts", "emit_numbers", "emit_pointers", "emit_structure", "inputs_of", "scalar_storage"]
+
+_COMPLEX_PART = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+
+
+def inputs_of(plan: LaunchPlan) -> list[TensorSlot]:
+    """Return the tensors that the caller passes."""
+    return [tensor for tensor in plan.tensors if not tensor.output]
+
+
+# Tensors -------------------------------------------------------------------------------------------------------------
+
+
+def emit_structure(text: CallText, plan: LaunchPlan) -> None:
+    """Write what is asked of each tensor alone, and the device of all of them."""
+    inputs, positions = inputs_of(plan), argument_positions(plan)
+    for tensor in inputs:
+        name = text.member("const DLTensor*", f"t{tensor.index}")
+        text.require(f"read_tensor(given[{positions[name]}], kTensor{tensor.index}, {name})")
+    for tensor in inputs:
+        text.require(f"check_place(t{tensor.index}, kTensor{tensor.index}, place)")
+    text.require("settle_device(given, place, program.device_count())")
+    for tensor in inputs:
+        with text.when(f"t{tensor.index} != nullptr" if tensor.nullable else "true"):
+            _emit_numbers_of(text, tensor)
+
+
+def _emit_numbers_of(text: CallText, tensor: TensorSlot) -> None:
+    index = tensor.index
+    for axis in range(len(tensor.shape)):
+        text.line(f"{text.member('int64_t', f'd{index}_{axis}')} = t{index}->shape[{axis}];")
+        if tensor.strides is not None:
+            text.line(f"{text.member('int64_t', f'r{index}_{axis}')} = stride_of(*t{index}, {axis});")
+
+
+def emit_layouts(text: CallText, plan: LaunchPlan) -> None:
+    """Write the checks that tensors are contiguous which do not name their strides."""
+    for tensor in inputs_of(plan):
+        if tensor.strides is None:
+            text.require(f"check_layout(t{tensor.index}, kTensor{tensor.index})")
+
+
+def emit_pointers(text: CallText, plan: LaunchPlan) -> None:
+    """Write the lines that take the tensors' addresses, and check them."""
+    for tensor in inputs_of(plan):
+        name = text.member("uint64_t", f"p{tensor.index}")
+        text.require(f"read_address(t{tensor.index}, kTensor{tensor.index}, {name})")
+
+
+# Numbers -------------------------------------------------------------------------------------------------------------
+
+
+def emit_numbers(text: CallText, plan: LaunchPlan) -> None:
+    """Write the lines that read scalars, addresses and structs."""
+    positions = argument_positions(plan)
+    for scalar in plan.scalars:
+        _emit_scalar(text, scalar, positions[f"s{scalar.index}"])
+    for pointer in plan.pointers:
+        _emit_address(text, pointer, positions[f"a{pointer.index}"])
+    for struct in plan.structs:
+        _emit_struct(text, struct, positions[f"u{struct.index}"])
+
+
+def scalar_storage(scalar: ScalarSlot) -> str:
+    """Return the member whose bytes a kernel is given for a scalar."""
+    return f"s{scalar.index}" if scalar.dtype.is_integer and scalar.dtype.dlpack[1] == 64 else f"s{scalar.index}_bits"
+
+
+def _emit_scalar(text: CallText, scalar: ScalarSlot, position: int) -> None:
+    s, kind = f"s{scalar.index}", scalar.dtype
+    place = f"given[{position}], kArguments[{position}]"
+    if not kind.is_integer:
+        stored = text.member(f"Scalar<{_rule(scalar)}>::Bits", scalar_storage(scalar))
+        text.require(f"Scalar<{_rule(scalar)}>::read({place}, {stored})")
+        return
+    text.member("int64_t", s)
+    text.require(f"Scalar<{_rule(scalar)}>::read({place}, {s})")
+    stored = scalar_storage(scalar)
+    if stored != s:
+        text.line(f"{text.member(kind.cpp, stored)} = static_cast<{kind.cpp}>({s});")
+
+
+def _rule(scalar: ScalarSlot) -> str:
+    return f"scalar::{scalar.dtype.name}"
+
+
+def _emit_address(text: CallText, pointer: PointerSlot, position: int) -> None:
+    name = text.member("uint64_t", f"a{pointer.index}")
+    nullable = "true" if pointer.nullable else "false"
+    place = f"given[{position}], kArguments[{position}]"
+    text.require(f"read_pointer({place}, {pointer.alignment}, {nullable}, {name})")
+
+
+def _emit_struct(text: CallText, struct: StructSlot, position: int) -> None:
+    name = f"u{struct.index}"
+    text.members[f"{name}[{struct.nbytes}]"] = "alignas(16) unsigned char"
+    text.require(f"read_struct(given[{position}], kArguments[{position}], {struct.nbytes}, {name})")

@@ -1,0 +1,109 @@
+"""The part of a C++ launcher that reads symbols from a call, and compares every other place with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.codegen.cpp.places import author_text, place_of
+from trunnion.codegen.literals import cpp_name, cpp_string
+from trunnion.model.interval import INT64_MAX
+from trunnion.model.plan import ConditionCheck
+
+if TYPE_CHECKING:
+    from trunnion.codegen.cpp.places import Place
+    from trunnion.codegen.cpp.text import CallText
+    from trunnion.model.plan import Binding, LaunchPlan, Source, ValueCheck
+
+__all__ = ["emit_binding", "emit_check"]
+
+
+def emit_binding(text: CallText, plan: LaunchPlan, binding: Binding) -> None:
+    """Write the lines that give one symbol its value, and check its bounds."""
+    place = place_of(plan, binding.source)
+    if not binding.candidates:
+        _emit_bounds(text, plan, binding, (place.variable, place.argument, place.words))
+        return
+    variable = text.member("int64_t", f"v{binding.slot}")
+    with text.out.block("{", "}"):
+        text.line("const Name* blamed = nullptr;")
+        text.line('const char* words = "";')
+        _emit_choice(text, plan, binding)
+        _emit_bounds(text, plan, binding, (variable, "*blamed", "words"))
+
+
+def _emit_choice(text: CallText, plan: LaunchPlan, binding: Binding) -> None:
+    """Write the choice of the first live candidate, else of the first that is there, else the error."""
+    places = [place_of(plan, source) for source in binding.candidates]
+    branches = [(_both(place.there, place.live), place) for place in places]
+    branches += [(place.there, place) for place in places]
+    for index, (condition, place) in enumerate(branches):
+        always = condition == "true"
+        opener = "{" if always else f"if ({condition}) {{"
+        with text.out.block(opener if index == 0 else f"}} else {opener}"):
+            text.line(f"v{binding.slot} = {place.variable};")
+            text.line(f"blamed = &{place.argument};")
+            text.line(f"words = {place.words};")
+        if always:
+            text.line("}")
+            return
+    with text.out.block("} else {", "}"):
+        mentions = [cpp_name(_mention(plan, source)) for source in binding.candidates]
+        text.line(f"static constexpr Name kPlaces[] = {{{', '.join(mentions)}}};")
+        text.line(f"return raise_unbound(Name{cpp_name(binding.symbol)}, kPlaces, {len(mentions)});")
+
+
+def _both(one: str, other: str) -> str:
+    return " && ".join(condition for condition in (one, other) if condition != "true") or "true"
+
+
+def _mention(plan: LaunchPlan, source: Source) -> str:
+    word = "dimension" if source.kind == "shape" else "stride"
+    return f"{word} {source.axis} of {plan.tensors[source.slot].name!a}, which is None in this call"
+
+
+def _emit_bounds(text: CallText, plan: LaunchPlan, binding: Binding, value: tuple[str, str, str]) -> None:
+    variable, argument, words = value
+    least, most = 0, INT64_MAX
+    if binding.source.kind == "scalar":
+        least, most = plan.scalars[binding.source.slot].dtype.integer_range
+    wrong, allowed = [], []
+    if binding.min > least or binding.max < most:
+        wrong += [f"{variable} < {binding.min}", f"{variable} > {binding.max}"]
+        allowed.append(_bounds(binding.min, binding.max, least, most))
+    if binding.multiple_of > 1:
+        wrong.append(f"{variable} % {binding.multiple_of} != 0")
+        allowed.append(f"a multiple of {binding.multiple_of}")
+    if wrong:
+        raised = f"raise_symbol({argument}, {words}, {variable}, {cpp_string(', '.join(allowed))})"
+        text.refuse(" || ".join(wrong), raised)
+
+
+def _bounds(low: int, high: int, least: int, most: int) -> str:
+    """Return what a symbol may be, without a bound that its place has anyway."""
+    if high >= most:
+        return f"at least {low}"
+    return f"at most {high}" if low < least else f"{low} to {high}"
+
+
+def emit_check(text: CallText, plan: LaunchPlan, check: ValueCheck | ConditionCheck) -> None:
+    """Write the lines of one check."""
+    with text.out.block("{", "}"):
+        if isinstance(check, ConditionCheck):
+            text.line(f"const int64_t holds = {text.expr(check.condition)};")
+            text.refuse("holds == 0", f"raise_condition(Name{cpp_name(check.message)})")
+            return
+        place = place_of(plan, check.source)
+        with text.when(place.there):
+            _emit_value_check(text, plan, check, place)
+
+
+def _emit_value_check(text: CallText, plan: LaunchPlan, check: ValueCheck, place: Place) -> None:
+    text.line(f"const int64_t want = {text.expr(check.expected)};")
+    author = f"Name{cpp_name(author_text(plan, check))}"
+    values = f"{place.variable}, want, {author}"
+    if check.source.kind == "scalar":
+        raised = f"raise_value({place.argument}, {values})"
+    else:
+        word = "extent" if check.source.kind == "shape" else "stride"
+        raised = f'raise_unequal({place.argument}, "{word}", {check.source.axis}, {values})'
+    text.refuse(_both(f"{place.variable} != want", place.live), raised)

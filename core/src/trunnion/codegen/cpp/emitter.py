@@ -1,0 +1,187 @@
+"""Write a C++ launcher for a plan, over TVM-FFI's C ABI and the CUDA driver.
+
+The text is one file: constants, a structure ``Call`` with all that one call computes, and the exported functions. What
+does not depend on the plan is in ``include/trunnion/launch_runtime.hpp``.
+
+Identifiers come from slots alone: ``t0`` a tensor, ``d0_1`` its extent along dimension 1, ``r0_1`` its stride there,
+``p0`` its address, ``s0`` a scalar (``s0_bits`` as a kernel takes it), ``a0`` an address, ``u0`` a struct, ``v0`` a
+symbol that may be read in several places, ``y2`` the shape of an output, ``z0`` of a workspace and ``w0`` its address,
+``m0`` a tensor map, ``c0`` a launch's condition, ``g0_x`` its grid, ``b0_x`` its block, ``e0_3`` a computed argument. A
+user's name stands only inside a string literal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.codegen.cpp.arguments import emit_layouts, emit_numbers, emit_pointers, emit_structure
+from trunnion.codegen.cpp.bindings import emit_binding, emit_check
+from trunnion.codegen.cpp.conditions import launch_condition
+from trunnion.codegen.cpp.launches import emit_arguments, emit_geometry, extents, parameters
+from trunnion.codegen.cpp.memory import (
+    emit_allocations,
+    emit_fill_table,
+    emit_fills,
+    emit_given_outputs,
+    emit_shapes,
+    emit_sizes,
+    outputs_of,
+)
+from trunnion.codegen.cpp.places import slot_name
+from trunnion.codegen.cpp.tables import emit_names, emit_program_rule, emit_tensor_rules
+from trunnion.codegen.cpp.text import CallText
+from trunnion.codegen.python.bindings import fixed_slots, is_fixed_check
+from trunnion.codegen.writer import SourceWriter
+from trunnion.model.expr import Const
+
+if TYPE_CHECKING:
+    from trunnion.model.plan import LaunchPlan, PlannedLaunch
+
+__all__ = ["VERSION", "emit_launcher"]
+
+VERSION = "1"
+"""Changes whenever the text for some plan does."""
+
+_EXPORTS = {
+    "main": "run_call<Call>(program, given, count, false, result)",
+    "main_out": "run_call<Call>(program, given, count, true, result)",
+    "bind": "bind_call<Call>(program, given, count, result)",
+    "load": "load(program, result)",
+    "preload": "preload(program, given, count, result)",
+    "close": "close(program, result)",
+    "set_hook": "set_hook(program, given, count, result)",
+}
+"""What a launcher exports, and the function behind it."""
+
+
+def emit_launcher(plan: LaunchPlan) -> str:
+    """Return the text of the launcher of ``plan``.
+
+    Parameters
+    ----------
+    plan
+        What to launch.
+    """
+    return _Emitter(plan).module()
+
+
+class _Emitter:
+    """The text of one launcher."""
+
+    def __init__(self, plan: LaunchPlan) -> None:
+        self.plan = plan
+        self.inputs = len(plan.signature.params)
+        self.members: dict[str, str] = {}
+
+    def module(self) -> str:
+        out = SourceWriter("  ")
+        out.line(f"// Launcher of plan {self.plan.hash}; emitter {VERSION}.")
+        out.lines("#include <trunnion/launch_runtime.hpp>", "", "namespace trunnion {", "namespace {", "")
+        emit_names(out, self.plan)
+        emit_tensor_rules(out, self.plan)
+        emit_fill_table(out, self.plan)
+        emit_program_rule(out, self.plan)
+        out.line()
+        functions = self._functions()
+        self._structure(out)
+        for signature, body in functions:
+            out.line()
+            with out.block(f"bool Call::{signature} {{", "}"):
+                out.include(body.out)
+                out.line("return true;")
+        self._outputs(out)
+        out.lines("", "}  // namespace", "}  // namespace trunnion", "")
+        for name, call in _EXPORTS.items():
+            signature = f"__tvm_ffi_{name}(void*, const TVMFFIAny* given, int32_t count, TVMFFIAny* result)"
+            with out.block(f"TRUNNION_EXPORT {signature} {{", "}"):
+                out.line("using namespace trunnion;")
+                out.line("(void)given, (void)count;")
+                out.line(f"return {call};")
+        return out.text()
+
+    def _structure(self, out: SourceWriter) -> None:
+        """Declare the structure: its members are known once its functions are written."""
+        with out.block("struct Call {", "};"):
+            names = "kArguments"
+            out.line(f"static constexpr int32_t kInputs = {self.inputs}, kOutputs = {len(outputs_of(self.plan))};")
+            out.line(f"static constexpr const Name* kNames = {names};")
+            out.line(f"static constexpr bool kNeedsContext = {'true' if self._needs_context() else 'false'};")
+            out.line("bool check(const Arguments& given, bool outputs_given);")
+            out.line("bool allocate(bool outputs_given);")
+            out.lines("bool encode();", "bool fire();", "void outputs(TVMFFIAny* views);")
+            out.line("DLDevice device() const { return DLDevice{place.kind, place.device}; }")
+            out.lines("Place place{kDLCUDA};", "CUstream stream;", "bool stream_named;", "DeviceState* state;")
+            for name, kind in self.members.items():
+                out.line(f"{kind} {name};")
+
+    def _needs_context(self) -> bool:
+        plan = self.plan
+        fills = any(tensor.fill is not None for tensor in plan.tensors) or any(s.zeroed for s in plan.workspaces)
+        return fills or bool(plan.encodes) or any(launch.window is not None for launch in plan.launches)
+
+    def _functions(self) -> list[tuple[str, CallText]]:
+        text = CallText(lambda index: slot_name(self.plan, index), self.members)
+        bodies = [text.function() for _ in range(4)]
+        self._check(bodies[0])
+        bodies[1].line("(void)outputs_given;")
+        emit_allocations(bodies[1], self.plan)
+        self._encode(bodies[2])
+        self._fire(bodies[3])
+        signatures = ["check(const Arguments& given, bool outputs_given)", "allocate(bool outputs_given)"]
+        return list(zip([*signatures, "encode()", "fire()"], bodies, strict=True))
+
+    def _check(self, text: CallText) -> None:
+        plan = self.plan
+        text.out.line("[[maybe_unused]] bool failed = false;")
+        text.out.line("(void)outputs_given;")
+        fixed = fixed_slots(plan)
+        emit_structure(text, plan)
+        self._symbols(text, fixed, of_tensors=True)
+        emit_layouts(text, plan)
+        emit_numbers(text, plan)
+        self._symbols(text, fixed, of_tensors=False)
+        emit_pointers(text, plan)
+        emit_shapes(text, plan)
+        for launch in plan.launches:
+            emit_geometry(text, launch)
+        emit_sizes(text, plan)
+        for launch in plan.launches:
+            emit_arguments(text, launch)
+        emit_given_outputs(text, plan, self.inputs)
+
+    def _symbols(self, text: CallText, fixed: frozenset[int], *, of_tensors: bool) -> None:
+        """Write the symbols and checks that the tensors alone decide, or the others."""
+        for binding in self.plan.bindings:
+            if (binding.slot in fixed) is of_tensors:
+                emit_binding(text, self.plan, binding)
+        for check in self.plan.checks:
+            if is_fixed_check(check, fixed) is of_tensors:
+                emit_check(text, self.plan, check)
+
+    def _encode(self, text: CallText) -> None:
+        for launch in self.plan.launches:
+            if not isinstance(launch.dynamic_smem_bytes, Const) and launch_condition(launch) != "false":
+                with text.when(launch_condition(launch)):
+                    smem = f"static_cast<uint32_t>(b{launch.index}_smem)"
+                    text.require(f"program.allow_smem(*state, place.device, {launch.kernel}, {smem})")
+
+    def _fire(self, text: CallText) -> None:
+        emit_fills(text, self.plan)
+        for launch in self.plan.launches:
+            if launch_condition(launch) != "false":
+                with text.out.block(f"if ({launch_condition(launch)}) {{", "}"):
+                    self._launch(text, launch)
+
+    def _launch(self, text: CallText, launch: PlannedLaunch) -> None:
+        smem = launch.dynamic_smem_bytes
+        bytes_text = str(smem.value) if isinstance(smem, Const) else f"static_cast<uint32_t>(b{launch.index}_smem)"
+        given = ", ".join(parameters(self.plan, launch)) or "nullptr"
+        text.line(f"void* parameters[] = {{{given}}};")
+        text.line(f"LaunchConfig config({extents(launch, 'g')}, {extents(launch, 'b')}, {bytes_text}, stream);")
+        text.require(f"config.launch(program.driver(), program.kernel({launch.kernel}), parameters)")
+
+    def _outputs(self, out: SourceWriter) -> None:
+        out.line()
+        with out.block("void Call::outputs([[maybe_unused]] TVMFFIAny* views) {", "}"):
+            for place, tensor in enumerate(outputs_of(self.plan)):
+                out.line(f"views[{place}] = h{tensor.index}.view(kTVMFFITensor);")

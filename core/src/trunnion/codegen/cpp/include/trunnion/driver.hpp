@@ -1,0 +1,150 @@
+// The CUDA driver, found at run time: a launcher loads on a machine without one, and says then what is missing.
+#pragma once
+
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include <trunnion/errors.hpp>
+
+namespace trunnion {
+
+static_assert(CUDA_VERSION >= 12080, "cuda.h of CUDA 12.8 or later is needed");
+static_assert(sizeof(CUtensorMap) == 128 && alignof(CUtensorMap) % 64 == 0, "a tensor map is 128 bytes, aligned to 64 at least");
+static_assert(sizeof(CUlaunchConfig) == 56, "another CUlaunchConfig than the one written for");
+static_assert(sizeof(CUlaunchAttribute) == 72, "another CUlaunchAttribute than the one written for");
+static_assert(sizeof(CUaccessPolicyWindow) == 32, "another CUaccessPolicyWindow than the one written for");
+
+// The entry points, by the names under which cuda.h declares them.
+struct Driver {
+  decltype(&::cuInit) init;
+  decltype(&::cuDriverGetVersion) driver_get_version;
+  decltype(&::cuGetErrorName) get_error_name;
+  decltype(&::cuGetErrorString) get_error_string;
+  decltype(&::cuDeviceGetCount) device_get_count;
+  decltype(&::cuDeviceGet) device_get;
+  decltype(&::cuDeviceGetAttribute) device_get_attribute;
+  decltype(&::cuDevicePrimaryCtxRetain) primary_ctx_retain;
+  decltype(&::cuCtxGetDevice) ctx_get_device;
+  decltype(&::cuCtxPushCurrent) ctx_push_current;
+  decltype(&::cuCtxPopCurrent) ctx_pop_current;
+  decltype(&::cuCtxSynchronize) ctx_synchronize;
+  decltype(&::cuCtxGetLimit) ctx_get_limit;
+  decltype(&::cuCtxSetLimit) ctx_set_limit;
+  decltype(&::cuCtxResetPersistingL2Cache) ctx_reset_persisting;
+  decltype(&::cuStreamGetCtx) stream_get_ctx;
+  decltype(&::cuStreamIsCapturing) stream_is_capturing;
+  decltype(&::cuStreamSynchronize) stream_synchronize;
+  decltype(&::cuStreamSetAttribute) stream_set_attribute;
+  decltype(&::cuLibraryLoadData) library_load_data;
+  decltype(&::cuLibraryUnload) library_unload;
+  decltype(&::cuLibraryGetKernel) library_get_kernel;
+  decltype(&::cuKernelSetAttribute) kernel_set_attribute;
+  decltype(&::cuLaunchKernelEx) launch_kernel_ex;
+  decltype(&::cuMemsetD8Async) memset_d8;
+  decltype(&::cuMemsetD16Async) memset_d16;
+  decltype(&::cuMemsetD32Async) memset_d32;
+  decltype(&::cuMemsetD2D32Async) memset_2d_d32;
+  decltype(&::cuTensorMapEncodeTiled) encode_tiled;
+  decltype(&::cuTensorMapEncodeIm2col) encode_im2col;
+};
+
+// Name and least CUDA version of each entry point, in the order of `Driver`'s members.
+struct EntryPoint {
+  const char* name;
+  int cuda_version;
+};
+
+inline constexpr EntryPoint kEntryPoints[] = {
+    {"cuInit", 2000},
+    {"cuDriverGetVersion", 2020},
+    {"cuGetErrorName", 6000},
+    {"cuGetErrorString", 6000},
+    {"cuDeviceGetCount", 2000},
+    {"cuDeviceGet", 2000},
+    {"cuDeviceGetAttribute", 2000},
+    {"cuDevicePrimaryCtxRetain", 7000},
+    {"cuCtxGetDevice", 2000},
+    {"cuCtxPushCurrent", 4000},
+    {"cuCtxPopCurrent", 4000},
+    {"cuCtxSynchronize", 2000},
+    {"cuCtxGetLimit", 3010},
+    {"cuCtxSetLimit", 3010},
+    {"cuCtxResetPersistingL2Cache", 11000},
+    {"cuStreamGetCtx", 9020},
+    {"cuStreamIsCapturing", 10000},
+    {"cuStreamSynchronize", 2000},
+    {"cuStreamSetAttribute", 11000},
+    {"cuLibraryLoadData", 12000},
+    {"cuLibraryUnload", 12000},
+    {"cuLibraryGetKernel", 12000},
+    {"cuKernelSetAttribute", 12000},
+    {"cuLaunchKernelEx", 11060},
+    {"cuMemsetD8Async", 3020},
+    {"cuMemsetD16Async", 3020},
+    {"cuMemsetD32Async", 3020},
+    {"cuMemsetD2D32Async", 3020},
+    {"cuTensorMapEncodeTiled", 12000},
+    {"cuTensorMapEncodeIm2col", 12000},
+};
+
+inline constexpr size_t kEntryPointCount = sizeof kEntryPoints / sizeof *kEntryPoints;
+static_assert(sizeof(Driver) == kEntryPointCount * sizeof(void*), "a row for each member");
+
+TRUNNION_COLD inline bool raise_no_driver(const char* said) {
+  Text requirement, got;
+  requirement << "a CUDA driver (libcuda.so.1)";
+  return raise_requirement(requirement, got << "none: " << (said != nullptr ? said : "it lacks cuGetProcAddress_v2"),
+                           "install the NVIDIA driver");
+}
+
+TRUNNION_COLD inline bool raise_old_driver(const EntryPoint& entry, int version) {
+  Text requirement, got;
+  requirement << "a driver for CUDA " << entry.cuda_version / 1000 << "." << entry.cuda_version % 1000 / 10
+              << " or later, with " << entry.name;
+  got << "one for CUDA " << version / 1000 << "." << version % 1000 / 10;
+  return raise_requirement(requirement, got, "update the driver");
+}
+
+// Find every entry point. The library stays open: drivers do not survive being closed.
+inline bool find_driver(Driver& driver) {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return raise_no_driver(dlerror());
+  using GetProcAddress = CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
+  const auto find = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
+  if (find == nullptr) return raise_no_driver(nullptr);
+  void* found[kEntryPointCount] = {};
+  int version = 0;
+  for (size_t index = 0; index < kEntryPointCount; ++index) {
+    const EntryPoint& entry = kEntryPoints[index];
+    CUdriverProcAddressQueryResult state = CU_GET_PROC_ADDRESS_SUCCESS;
+    const CUresult status = find(entry.name, &found[index], 12000, CU_GET_PROC_ADDRESS_DEFAULT, &state);
+    if (status != CUDA_SUCCESS || found[index] == nullptr) return raise_old_driver(entry, version);
+    if (index == 1) reinterpret_cast<decltype(&::cuDriverGetVersion)>(found[1])(&version);
+  }
+  std::memcpy(&driver, found, sizeof driver);
+  return true;
+}
+
+// The status of a call that failed. `stream` is the one that the call was given, if it takes one.
+TRUNNION_COLD inline bool raise_driver(const Driver& driver, const char* call, CUresult code,
+                                       const CUstream* stream = nullptr) {
+  const char *name = nullptr, *explanation = nullptr;
+  driver.get_error_name(code, &name);
+  driver.get_error_string(code, &explanation);
+  Text shown_name, message, number, handle;
+  number << static_cast<int64_t>(code);
+  shown_name << (name != nullptr ? name : "status ");
+  if (name == nullptr) shown_name << number;
+  message << call << " failed with " << shown_name << " (" << number << ")";
+  if (explanation != nullptr) message << ": " << explanation;
+  if (stream != nullptr) handle << reinterpret_cast<uint64_t>(*stream);
+  return Raising("RuntimeError", "DriverError")
+      .field(call)
+      .field(number)
+      .field(shown_name)
+      .field(explanation != nullptr ? explanation : "")
+      .field(handle)
+      .with(message);
+}
+
+}  // namespace trunnion

@@ -1,0 +1,131 @@
+// Fills and launches on a stream of the driver.
+#pragma once
+
+#include <trunnion/program.hpp>
+
+namespace trunnion {
+
+// One write of a repeated number to device memory.
+struct FillStep {
+  uint32_t value;
+  uint32_t width;   // bytes of the number: 1, 2 or 4
+  uint64_t offset;  // bytes between the memory's first element and the first number
+  uint64_t pitch;   // bytes from one number to the next; `width`: they are dense
+};
+
+inline bool fill(const Driver& driver, const FillStep& step, uint64_t address, uint64_t count, CUstream stream) {
+  const CUdeviceptr at = address + step.offset;
+  const char* call = "cuMemsetD32Async";
+  CUresult status = CUDA_SUCCESS;
+  if (step.pitch != step.width) {
+    call = "cuMemsetD2D32Async";
+    status = driver.memset_2d_d32(at, step.pitch, step.value, 1, count, stream);
+  } else if (step.width == 1) {
+    call = "cuMemsetD8Async";
+    status = driver.memset_d8(at, static_cast<unsigned char>(step.value), count, stream);
+  } else if (step.width == 2) {
+    call = "cuMemsetD16Async";
+    status = driver.memset_d16(at, static_cast<unsigned short>(step.value), count, stream);
+  } else {
+    status = driver.memset_d32(at, step.value, count, stream);
+  }
+  return status == CUDA_SUCCESS ? true : raise_driver(driver, call, status, &stream);
+}
+
+// Grid and block of a launch ------------------------------------------------------------------------------------------
+
+TRUNNION_COLD inline bool raise_launch(const Name& kernel, const Text& what, const Text& expected) {
+  Text got;
+  return raise_argument_value(Name{"", 0}, got << what << " for kernel " << kernel, expected);
+}
+
+TRUNNION_COLD inline bool raise_grid(const Name& kernel, int axis, int64_t got, int64_t limit) {
+  Text what, expected;
+  what << "a grid of " << got << " blocks along " << (axis == 0 ? "x" : axis == 1 ? "y" : "z");
+  return raise_launch(kernel, what, expected << "0 to " << limit);
+}
+
+TRUNNION_COLD inline bool raise_cluster(const Name& kernel, int axis, int64_t got, int64_t cluster) {
+  Text what, expected;
+  what << "a grid of " << got << " blocks along " << (axis == 0 ? "x" : axis == 1 ? "y" : "z");
+  return raise_launch(kernel, what, expected << "a multiple of the cluster's " << cluster);
+}
+
+TRUNNION_COLD inline bool raise_block(const Name& kernel, int axis, int64_t got, int64_t limit) {
+  Text what, expected;
+  what << got << " threads along " << (axis == 0 ? "x" : axis == 1 ? "y" : "z");
+  return raise_launch(kernel, what, expected << "1 to " << limit);
+}
+
+TRUNNION_COLD inline bool raise_wide_block(const Name& kernel, int64_t got, int64_t limit) {
+  Text what, expected;
+  what << "a block of " << got << " threads";
+  return raise_launch(kernel, what, expected << "at most " << limit);
+}
+
+TRUNNION_COLD inline bool raise_smem_size(const Name& kernel, int64_t got, int64_t limit) {
+  Text what, expected;
+  what << got << " bytes of shared memory";
+  return raise_launch(kernel, what, expected << "0 to " << limit);
+}
+
+struct Extents {
+  uint32_t x, y, z;
+};
+
+// One launch, as the driver is given it.
+class LaunchConfig {
+ public:
+  LaunchConfig(Extents grid, Extents block, uint32_t dynamic_smem_bytes, CUstream stream) {
+    config_.gridDimX = grid.x, config_.gridDimY = grid.y, config_.gridDimZ = grid.z;
+    config_.blockDimX = block.x, config_.blockDimY = block.y, config_.blockDimZ = block.z;
+    config_.sharedMemBytes = dynamic_smem_bytes;
+    config_.hStream = stream;
+    config_.attrs = nullptr;
+    config_.numAttrs = 0;
+  }
+
+  void attributes(CUlaunchAttribute* list, uint32_t count) {
+    config_.attrs = list;
+    config_.numAttrs = count;
+  }
+
+  bool launch(const Driver& driver, CUkernel kernel, void** parameters) {
+    const CUresult status =
+        driver.launch_kernel_ex(&config_, reinterpret_cast<CUfunction>(kernel), parameters, nullptr);
+    return __builtin_expect(status == CUDA_SUCCESS, 1)
+               ? true
+               : raise_driver(driver, "cuLaunchKernelEx", status, &config_.hStream);
+  }
+
+ private:
+  CUlaunchConfig config_;
+};
+
+// Streams -------------------------------------------------------------------------------------------------------------
+
+inline constexpr uint64_t kFirstStream = 3;  // below: the driver's own streams, which belong to the current context
+
+inline bool is_driver_stream(CUstream stream) { return reinterpret_cast<uint64_t>(stream) < kFirstStream; }
+
+// Refuse a stream that the caller names and that belongs to another device than the tensors. Its device is that of its
+// context: cuStreamGetDevice would invalidate a capture.
+inline bool check_stream(const Program& program, CUstream stream, int32_t device) {
+  if (is_driver_stream(stream) || program.device_count() < 2) return true;
+  const Driver& driver = program.driver();
+  CUcontext context = nullptr;
+  CUdevice found = -1;
+  CUresult status = driver.stream_get_ctx(stream, &context);
+  if (status != CUDA_SUCCESS) return raise_driver(driver, "cuStreamGetCtx", status);
+  status = driver.ctx_push_current(context);
+  if (status != CUDA_SUCCESS) return raise_driver(driver, "cuCtxPushCurrent", status);
+  status = driver.ctx_get_device(&found);
+  driver.ctx_pop_current(&context);
+  if (status != CUDA_SUCCESS) return raise_driver(driver, "cuCtxGetDevice", status);
+  if (found == device) return true;
+  Text got, expected;
+  got << "a stream of device " << found;
+  return raise_argument_value(Name{"stream", 6}, got, expected << "one of device " << device << ", where the tensors lie");
+}
+
+}  // namespace trunnion

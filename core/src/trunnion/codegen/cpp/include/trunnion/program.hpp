@@ -1,0 +1,366 @@
+// One loaded program: its image, its kernels, what was done for each device, and who is launching.
+#pragma once
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <trunnion/driver.hpp>
+
+// Written into the launcher by its image.S.
+extern "C" {
+extern const unsigned char trunnion_image[] __attribute__((visibility("hidden")));
+extern const unsigned char trunnion_image_end[] __attribute__((visibility("hidden")));
+extern const char trunnion_kernel_names[] __attribute__((visibility("hidden")));
+}
+
+namespace trunnion {
+
+// A launch attribute that needs a driver of some version.
+struct AttributeNeed {
+  const char* field;
+  int cuda_version;
+};
+
+struct LaunchRule {
+  uint32_t kernel;
+  uint32_t dynamic_smem_bytes;  // 0 where only a call knows
+  bool non_portable_cluster;
+  const AttributeNeed* needs;
+  uint32_t need_count;
+};
+
+struct ProgramRule {
+  uint32_t kernel_count;
+  const LaunchRule* launches;
+  uint32_t launch_count;
+};
+
+// What was done for one device. Fields are written before it is published, but for the limits, which only grow.
+struct DeviceState {
+  CUcontext context;
+  int32_t capability_major, capability_minor;
+  int32_t most_window_bytes;
+  uint64_t set_aside;        // asked for, in bytes
+  uint32_t* dynamic_smem;    // that each kernel is allowed, in bytes
+};
+
+class Program {
+ public:
+  explicit constexpr Program(const ProgramRule& rule) : rule_(&rule) {}
+
+  const Driver& driver() const { return driver_; }
+  CUkernel kernel(uint32_t index) const { return kernels_[index]; }
+  int32_t device_count() const { return device_count_; }
+  void set_hook(TVMFFIObjectHandle hook) { hook_ = hook; }
+  TVMFFIObjectHandle hook() const { return hook_; }
+
+  // Load the image, once. Needs no context.
+  bool load() {
+    if (__atomic_load_n(&loaded_, __ATOMIC_ACQUIRE)) return true;
+    const Locked locked(mutex_);
+    return loaded_ || load_locked();
+  }
+
+  // The state of a device, made if there is none. `stream` is that of the launch that asks, if one does.
+  DeviceState* device(int32_t ordinal, const CUstream* stream) {
+    DeviceState* state = __atomic_load_n(&states_[ordinal], __ATOMIC_ACQUIRE);
+    return __builtin_expect(state != nullptr, 1) ? state : prepare(ordinal, stream);
+  }
+
+  // Allow a kernel more dynamic shared memory than any call before needed; never less.
+  bool allow_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
+    if (__builtin_expect(nbytes <= __atomic_load_n(&state.dynamic_smem[kernel], __ATOMIC_RELAXED), 1)) return true;
+    const Locked locked(mutex_);
+    return raise_smem(state, ordinal, kernel, nbytes);
+  }
+
+  // Who launches ------------------------------------------------------------------------------------------------------
+
+  bool enter_call() {
+    __atomic_add_fetch(&in_flight_, 1, __ATOMIC_SEQ_CST);
+    ++depth();
+    if (__builtin_expect(!is_gone(), 1)) return true;
+    leave_call();
+    return raise_lifecycle(is_forked() ? kForked : kClosed);
+  }
+
+  void leave_call() {
+    --depth();
+    __atomic_sub_fetch(&in_flight_, 1, __ATOMIC_SEQ_CST);
+  }
+
+  // Wait for all launches, then unload; every step is done, whatever an earlier one says, and the first error is raised.
+  bool close() {
+    if (depth() != 0) {
+      return raise_lifecycle("a program cannot be closed from within its own launch; close it after the call");
+    }
+    const Locked closing(closing_);
+    if (is_forked() || __atomic_exchange_n(&closed_, true, __ATOMIC_SEQ_CST)) return true;
+    const timespec poll{0, 500000};
+    while (__atomic_load_n(&in_flight_, __ATOMIC_SEQ_CST) != 0) nanosleep(&poll, nullptr);
+    return unload();
+  }
+
+ private:
+  static constexpr const char* kClosed = "the program was closed";
+  static constexpr const char* kForked =
+      "the process forked after the program was loaded; load it again in the child";
+
+  class Locked {
+   public:
+    explicit Locked(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
+    ~Locked() { pthread_mutex_unlock(&mutex_); }
+    Locked(const Locked&) = delete;
+    Locked& operator=(const Locked&) = delete;
+
+   private:
+    pthread_mutex_t& mutex_;
+  };
+
+  static int& depth() {
+    static thread_local int calls = 0;
+    return calls;
+  }
+
+  bool is_forked() const { return alive_ != nullptr && *alive_ == 0; }
+  bool is_gone() const { return __atomic_load_n(&closed_, __ATOMIC_SEQ_CST) || is_forked(); }
+
+  bool load_locked() {
+    if (!find_driver(driver_)) return false;
+    CUresult status = driver_.init(0);
+    if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuInit", status);
+    status = driver_.device_get_count(&device_count_);
+    if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGetCount", status);
+    if (states_ == nullptr) states_ = allocate<DeviceState*>(static_cast<size_t>(device_count_));
+    if (kernels_ == nullptr) kernels_ = allocate<CUkernel>(rule_->kernel_count);
+    if (!watch_forks() || states_ == nullptr || kernels_ == nullptr) return raise_memory();
+    status = driver_.library_load_data(&library_, trunnion_image, nullptr, nullptr, 0, nullptr, nullptr, 0);
+    if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuLibraryLoadData", status);
+    const char* name = trunnion_kernel_names;
+    for (uint32_t index = 0; index < rule_->kernel_count; ++index, name += std::strlen(name) + 1) {
+      status = driver_.library_get_kernel(&kernels_[index], library_, name);
+      if (status != CUDA_SUCCESS) {
+        driver_.library_unload(library_);
+        return raise_driver(driver_, "cuLibraryGetKernel", status);
+      }
+    }
+    __atomic_store_n(&loaded_, true, __ATOMIC_RELEASE);
+    return true;
+  }
+
+  // A page that a forked child finds zeroed: no call into a driver whose contexts did not survive.
+  bool watch_forks() {
+    if (alive_ != nullptr) return true;
+    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    void* made = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (made == MAP_FAILED) return false;
+    madvise(made, page, MADV_WIPEONFORK);
+    alive_ = static_cast<volatile unsigned char*>(made);
+    *alive_ = 1;
+    return true;
+  }
+
+  template <typename Element>
+  static Element* allocate(size_t count) {
+    return static_cast<Element*>(std::calloc(count != 0 ? count : 1, sizeof(Element)));
+  }
+
+  TRUNNION_COLD static bool raise_memory() {
+    Text message;
+    return raise_plain("MemoryError", "MemoryError", message << "the launcher's own memory could not be allocated");
+  }
+
+  // Devices -----------------------------------------------------------------------------------------------------------
+
+  [[gnu::cold]] DeviceState* prepare(int32_t ordinal, const CUstream* stream);
+  bool retain(int32_t ordinal, DeviceState& state, CUdevice& device);
+  bool prepare_launch(DeviceState& state, int32_t ordinal, CUdevice device, const LaunchRule& launch);
+  [[gnu::cold]] bool raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes);
+  [[gnu::cold]] bool unload();
+
+  const char* symbol(uint32_t kernel) const {
+    const char* name = trunnion_kernel_names;
+    while (kernel-- != 0) name += std::strlen(name) + 1;
+    return name;
+  }
+
+  const ProgramRule* rule_;
+  Driver driver_ = {};
+  CUlibrary library_ = nullptr;
+  CUkernel* kernels_ = nullptr;
+  DeviceState** states_ = nullptr;
+  int32_t device_count_ = 0;
+  int32_t in_flight_ = 0;
+  bool loaded_ = false;
+  bool closed_ = false;
+  volatile unsigned char* alive_ = nullptr;
+  TVMFFIObjectHandle hook_ = nullptr;
+  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_t closing_ = PTHREAD_MUTEX_INITIALIZER;
+};
+
+// A context of a device, made current for as long as this lives; nothing happens where one is, a green one included.
+class Entered {
+ public:
+  Entered() = default;
+  ~Entered() {
+    CUcontext popped;
+    if (driver_ != nullptr) driver_->ctx_pop_current(&popped);
+  }
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+
+  bool enter(const Driver& driver, const DeviceState& state, int32_t ordinal) {
+    CUdevice current = -1;
+    if (driver.ctx_get_device(&current) == CUDA_SUCCESS && current == ordinal) return true;
+    const CUresult status = driver.ctx_push_current(state.context);
+    if (status != CUDA_SUCCESS) return raise_driver(driver, "cuCtxPushCurrent", status);
+    driver_ = &driver;
+    return true;
+  }
+
+ private:
+  const Driver* driver_ = nullptr;
+};
+
+// A call under way: `close` waits for it.
+class Flight {
+ public:
+  explicit Flight(Program& program) : program_(program), open_(program.enter_call()) {}
+  ~Flight() {
+    if (open_) program_.leave_call();
+  }
+  Flight(const Flight&) = delete;
+  Flight& operator=(const Flight&) = delete;
+  explicit operator bool() const { return open_; }
+
+ private:
+  Program& program_;
+  bool open_;
+};
+
+// Devices, out of the way of calls --------------------------------------------------------------------------------------
+
+inline bool is_capturing(const Driver& driver, CUstream stream, bool& capturing) {
+  CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult status = driver.stream_is_capturing(stream, &found);
+  // The legacy stream, while another one is being captured: it is not.
+  const bool implicit = status == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  if (!implicit && status != CUDA_SUCCESS) return raise_driver(driver, "cuStreamIsCapturing", status);
+  capturing = !implicit && found != CU_STREAM_CAPTURE_STATUS_NONE;
+  return true;
+}
+
+inline DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
+  const Locked locked(mutex_);
+  if (states_[ordinal] != nullptr) return states_[ordinal];
+  DeviceState* state = allocate<DeviceState>(1);
+  if (state != nullptr) state->dynamic_smem = allocate<uint32_t>(rule_->kernel_count);
+  if (state == nullptr || state->dynamic_smem == nullptr) return raise_memory(), nullptr;
+  CUdevice device = 0;
+  Entered entered;
+  bool good = retain(ordinal, *state, device) && entered.enter(driver_, *state, ordinal);
+  if (good && stream != nullptr) {
+    bool capturing = false;
+    good = is_capturing(driver_, *stream, capturing);
+    if (good && capturing) {
+      Text message;
+      message << "the program was not prepared for device " << ordinal << ", and its stream is being captured: call preload("
+              << ordinal << ") before the capture";
+      good = raise_capture(message);
+    }
+  }
+  for (uint32_t index = 0; good && index < rule_->launch_count; ++index) {
+    good = prepare_launch(*state, ordinal, device, rule_->launches[index]);
+  }
+  if (!good) {
+    std::free(state->dynamic_smem);
+    std::free(state);
+    return nullptr;
+  }
+  __atomic_store_n(&states_[ordinal], state, __ATOMIC_RELEASE);
+  return state;
+}
+
+// Retain the primary context; it stays for the life of the process, as torch's does.
+inline bool Program::retain(int32_t ordinal, DeviceState& state, CUdevice& device) {
+  CUresult status = driver_.device_get(&device, ordinal);
+  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGet", status);
+  status = driver_.primary_ctx_retain(&state.context, device);
+  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDevicePrimaryCtxRetain", status);
+  driver_.device_get_attribute(&state.capability_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+  driver_.device_get_attribute(&state.capability_minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+  driver_.device_get_attribute(&state.most_window_bytes, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, device);
+  return true;
+}
+
+inline bool Program::prepare_launch(DeviceState& state, int32_t ordinal, CUdevice device, const LaunchRule& launch) {
+  int version = 0;
+  if (launch.need_count != 0) driver_.driver_get_version(&version);
+  for (uint32_t index = 0; index < launch.need_count; ++index) {
+    const AttributeNeed& need = launch.needs[index];
+    if (version >= need.cuda_version) continue;
+    Text requirement, got;
+    requirement << "CUDA " << need.cuda_version / 1000 << "." << need.cuda_version % 1000 / 10
+                << " for the launch attribute " << need.field;
+    got << "a driver for CUDA " << version / 1000 << "." << version % 1000 / 10;
+    return raise_requirement(requirement, got, "update the driver, or leave the attribute out");
+  }
+  if (launch.dynamic_smem_bytes != 0 && !raise_smem(state, ordinal, launch.kernel, launch.dynamic_smem_bytes)) return false;
+  if (!launch.non_portable_cluster) return true;
+  const CUresult status = driver_.kernel_set_attribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1,
+                                                       kernels_[launch.kernel], device);
+  return status == CUDA_SUCCESS ? true : raise_driver(driver_, "cuKernelSetAttribute", status);
+}
+
+// How much a kernel has without asking depends on its static shared memory, so it always asks.
+inline bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
+  if (nbytes <= state.dynamic_smem[kernel]) return true;
+  CUdevice device = 0;
+  driver_.device_get(&device, ordinal);
+  const CUresult status = driver_.kernel_set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                       static_cast<int>(nbytes), kernels_[kernel], device);
+  if (status == CUDA_ERROR_INVALID_VALUE) {
+    int most = 0;
+    driver_.device_get_attribute(&most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device);
+    const char* name = symbol(kernel);
+    Text requirement, got;
+    requirement << nbytes << " bytes of dynamic shared memory for kernel "
+                << Name{name, static_cast<uint32_t>(std::strlen(name))};
+    got << "device " << ordinal << ", which allows a block " << most << " bytes, static ones included";
+    return raise_requirement(requirement, got);
+  }
+  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuKernelSetAttribute", status);
+  // Two names of a program may be one kernel: they share the limit.
+  for (uint32_t alias = 0; alias < rule_->kernel_count; ++alias) {
+    if (std::strcmp(symbol(alias), symbol(kernel)) == 0) {
+      __atomic_store_n(&state.dynamic_smem[alias], nbytes, __ATOMIC_RELAXED);
+    }
+  }
+  return true;
+}
+
+inline bool Program::unload() {
+  bool good = true;
+  for (int32_t ordinal = 0; ordinal < device_count_; ++ordinal) {
+    DeviceState* state = states_ != nullptr ? states_[ordinal] : nullptr;
+    if (state == nullptr) continue;
+    Entered entered;
+    CUresult status = CUDA_SUCCESS;
+    const bool inside = entered.enter(driver_, *state, ordinal);
+    if (inside) status = driver_.ctx_synchronize();
+    if (status != CUDA_SUCCESS && good) raise_driver(driver_, "cuCtxSynchronize", status);
+    good = good && inside && status == CUDA_SUCCESS;
+    states_[ordinal] = nullptr;
+    std::free(state->dynamic_smem);
+    std::free(state);
+  }
+  if (!loaded_) return good;
+  const CUresult status = driver_.library_unload(library_);
+  if (status == CUDA_SUCCESS) return good;
+  return good ? raise_driver(driver_, "cuLibraryUnload", status) : false;
+}
+
+}  // namespace trunnion

@@ -1,0 +1,148 @@
+// From a call to its launches. `Call` is what the emitter writes for one program:
+//
+//   static constexpr int32_t kInputs, kOutputs; static constexpr const Name* kNames; static constexpr bool kNeedsContext;
+//   Place place; CUstream stream; bool stream_named; DeviceState* state;
+//   bool check(const Arguments&, bool outputs_given);  every check and every value; nothing is touched
+//   bool allocate(bool outputs_given);                 outputs and workspaces
+//   bool encode();                                     tensor maps, limits of kernels, cache for windows
+//   bool fire();                                       fills and launches; may be repeated
+//   void outputs(TVMFFIAny*);                          a view of each allocated output
+#pragma once
+
+#include <new>
+
+#include <trunnion/launching.hpp>
+#include <trunnion/memory.hpp>
+
+namespace trunnion {
+
+template <typename Call>
+bool prepare_call(Program& program, Call& call, const Arguments& arguments, bool outputs_given) {
+  if (!call.check(arguments, outputs_given)) return false;
+  void* stream = nullptr;
+  if (!read_stream(arguments, call.place.device, stream, call.stream_named)) return false;
+  call.stream = static_cast<CUstream>(stream);
+  if (call.stream_named && !check_stream(program, call.stream, call.place.device)) return false;
+  call.state = program.device(call.place.device, &call.stream);
+  return call.state != nullptr && call.allocate(outputs_given);
+}
+
+// Without a context the driver's own streams mean nothing, and in one of another device something else.
+template <typename Call>
+bool enter_call(const Program& program, const Call& call, Entered& entered) {
+  if (!Call::kNeedsContext && !is_driver_stream(call.stream)) return true;
+  return entered.enter(program.driver(), *call.state, call.place.device);
+}
+
+template <typename Call>
+bool give_outputs(Call& call, TVMFFIAny* result) {
+  TVMFFIAny views[Call::kOutputs != 0 ? Call::kOutputs : 1];
+  call.outputs(views);
+  if (Call::kOutputs > 1) return give_array(views, Call::kOutputs, result);
+  give_nothing(result);
+  if (Call::kOutputs == 1) {
+    *result = views[0];
+    TVMFFIObjectIncRef(result->v_obj);
+  }
+  return true;
+}
+
+template <typename Call>
+int run_call(Program& program, const TVMFFIAny* given, int32_t count, bool outputs_given, TVMFFIAny* result) {
+  Arguments arguments(given, count);
+  if (!arguments.expect(Call::kNames, Call::kInputs + (outputs_given ? Call::kOutputs : 0))) return -1;
+  const Flight flight(program);
+  if (!flight || !program.load()) return -1;
+  Call call;
+  if (!prepare_call(program, call, arguments, outputs_given)) return -1;
+  Entered entered;
+  if (!enter_call(program, call, entered) || !call.encode() || !call.fire()) return -1;
+  if (outputs_given) return give_nothing(result), 0;
+  return give_outputs(call, result) ? 0 : -1;
+}
+
+// A call whose arguments are decided. Whoever binds keeps the tensors alive that it was given.
+template <typename Call>
+struct Bound {
+  static int run(void* self, const TVMFFIAny*, int32_t, TVMFFIAny* result) {
+    Call& call = static_cast<Bound*>(self)->call;
+    Program& program = *static_cast<Bound*>(self)->program;
+    const Flight flight(program);
+    if (!flight) return -1;
+    Entered entered;
+    if (!enter_call(program, call, entered) || !call.fire()) return -1;
+    return give_nothing(result), 0;
+  }
+
+  static void destroy(void* self) {
+    static_cast<Bound*>(self)->~Bound();
+    std::free(self);
+  }
+
+  Program* program;
+  Call call;
+};
+
+
+// Give the function that launches again; behind it, in an array, the outputs that were allocated.
+template <typename Call>
+int bind_call(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
+  Arguments arguments(given, count);
+  const bool outputs_given = count >= Call::kInputs + Call::kOutputs + kTrailing;
+  if (!arguments.expect(Call::kNames, Call::kInputs + (outputs_given ? Call::kOutputs : 0))) return -1;
+  const Flight flight(program);
+  if (!flight || !program.load()) return -1;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, alignof(Bound<Call>) > 64 ? alignof(Bound<Call>) : 64, sizeof(Bound<Call>)) != 0) {
+    Text message;
+    return raise_plain("MemoryError", "MemoryError", message << "no memory for a bound launch"), -1;
+  }
+  auto* bound = new (memory) Bound<Call>{&program, {}};
+  Held function;
+  if (TVMFFIFunctionCreate(bound, Bound<Call>::run, Bound<Call>::destroy, function.out()) != 0) {
+    return Bound<Call>::destroy(bound), -1;
+  }
+  Entered entered;
+  Call& call = bound->call;
+  if (!prepare_call(program, call, arguments, outputs_given) || !enter_call(program, call, entered)) return -1;
+  if (!call.encode()) return -1;
+  TVMFFIAny views[Call::kOutputs + 1];
+  views[0] = function.view(kTVMFFIFunction);
+  if (!outputs_given) call.outputs(views + 1);
+  return give_array(views, outputs_given ? 1 : Call::kOutputs + 1, result) ? 0 : -1;
+}
+
+inline int load(Program& program, TVMFFIAny* result) {
+  const Flight flight(program);
+  if (!flight || !program.load()) return -1;
+  return give_nothing(result), 0;
+}
+
+inline int close(Program& program, TVMFFIAny* result) {
+  if (!program.close()) return -1;
+  return give_nothing(result), 0;
+}
+
+// Who is asked to set cache aside for windows: a function of device and bytes. Without one nothing is set aside.
+inline int set_hook(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
+  constexpr Name kHook{"hook", 4};
+  if (count != 1) return raise_count(count, &kHook, 1), -1;
+  if (given[0].type_index != kTVMFFIFunction) return raise_trailing("hook", given[0], "a function"), -1;
+  TVMFFIObjectIncRef(given[0].v_obj);
+  program.set_hook(given[0].v_obj);
+  return give_nothing(result), 0;
+}
+
+inline int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
+  constexpr Name kDevice{"device", 6};
+  if (count != 1) return raise_count(count, &kDevice, 1), -1;
+  if (given[0].type_index != kTVMFFIInt) return raise_trailing("device", given[0], "an ordinal"), -1;
+  const Flight flight(program);
+  if (!flight || !program.load()) return -1;
+  const int64_t ordinal = given[0].v_int64;
+  if (ordinal < 0 || ordinal >= program.device_count()) return raise_ordinal(ordinal, program.device_count()), -1;
+  if (program.device(static_cast<int32_t>(ordinal), nullptr) == nullptr) return -1;
+  return give_nothing(result), 0;
+}
+
+}  // namespace trunnion

@@ -1,0 +1,255 @@
+// What a call passes for its tensors, and the checks of each.
+#pragma once
+
+#include <dlpack/dlpack.h>
+
+#include <trunnion/errors.hpp>
+
+namespace trunnion {
+
+static_assert(sizeof(DLTensor) == 48 && offsetof(DLTensor, shape) == 24, "another DLPack than the one written for");
+static_assert(sizeof(TVMFFIAny) == 16 && offsetof(TVMFFIAny, v_int64) == 8, "another TVM-FFI than the one written for");
+
+struct TensorRule {
+  Name name;
+  DLDataType dtype;
+  const char* dtype_name;
+  int32_t rank;
+  uint64_t alignment;  // bytes
+  bool nullable;
+};
+
+// What Python calls the type of an argument.
+TRUNNION_COLD inline void describe_type(Text& text, const TVMFFIAny& given) {
+  switch (given.type_index) {
+    case kTVMFFINone: text << "NoneType"; return;
+    case kTVMFFIInt: text << "int"; return;
+    case kTVMFFIBool: text << "bool"; return;
+    case kTVMFFIFloat: text << "float"; return;
+    case kTVMFFIOpaquePtr: text << "c_void_p"; return;
+    case kTVMFFIDLTensorPtr:
+    case kTVMFFITensor: text << "a tensor"; return;
+    case kTVMFFIRawStr:
+    case kTVMFFISmallStr:
+    case kTVMFFIStr: text << "str"; return;
+    case kTVMFFIByteArrayPtr:
+    case kTVMFFISmallBytes:
+    case kTVMFFIBytes: text << "bytes"; return;
+    default: break;
+  }
+  const TVMFFITypeInfo* info = TVMFFIGetTypeInfo(given.type_index);
+  if (info == nullptr) {
+    text << "an object of type " << given.type_index;
+    return;
+  }
+  text.append(info->type_key.data, info->type_key.size);
+}
+
+TRUNNION_COLD inline void describe_dtype(Text& text, DLDataType dtype) {
+  static constexpr const char* kNames[] = {"int",           "uint",          "float",          "handle",
+                                           "bfloat",        "complex",       "bool",           "float8_e3m4",
+                                           "float8_e4m3",   "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
+                                           "float8_e5m2",   "float8_e5m2fnuz",    "float8_e8m0fnu", "float6_e2m3fn",
+                                           "float6_e3m2fn", "float4_e2m1fn"};
+  const bool known = dtype.code < sizeof kNames / sizeof *kNames;
+  if (known) text << kNames[dtype.code];
+  if (!known) text << "type code " << static_cast<int>(dtype.code) << " of bits ";
+  if (!known || dtype.code < kDLBool) text << static_cast<int>(dtype.bits);
+  if (dtype.lanes != 1) text << "x" << static_cast<int>(dtype.lanes);
+}
+
+TRUNNION_COLD inline void describe_device(Text& text, DLDevice device) {
+  if (device.device_type == kDLCPU) {
+    text << "cpu";
+  } else if (device.device_type == kDLCUDA) {
+    text << "cuda:" << device.device_id;
+  } else {
+    text << "DLPack device type " << static_cast<int>(device.device_type);
+  }
+}
+
+template <typename Number>
+TRUNNION_COLD void describe_numbers(Text& text, const Number* numbers, int32_t count) {
+  text << "(";
+  for (int32_t index = 0; index < count; ++index) text << (index != 0 ? ", " : "") << numbers[index];
+  text << (count == 1 ? ",)" : ")");
+}
+
+// Structure -----------------------------------------------------------------------------------------------------------
+
+TRUNNION_COLD inline bool raise_no_tensor(const TVMFFIAny& given, const TensorRule& rule) {
+  Text got, expected;
+  describe_type(got, given);
+  return raise_argument_type(rule.name, got, expected << "a tensor");
+}
+
+TRUNNION_COLD inline bool raise_dtype(const DLTensor& tensor, const TensorRule& rule) {
+  Text got, expected;
+  describe_dtype(got << "a tensor of ", tensor.dtype);
+  return raise_argument_type(rule.name, got, expected << "one of " << rule.dtype_name);
+}
+
+TRUNNION_COLD inline bool raise_rank(const DLTensor& tensor, const TensorRule& rule) {
+  Text got, expected;
+  describe_numbers(got << tensor.ndim << " dimensions, shape ", tensor.shape, tensor.ndim);
+  return raise_argument_value(rule.name, got, expected << rule.rank << " dimensions");
+}
+
+inline bool same_dtype(DLDataType one, DLDataType other) {
+  return one.code == other.code && one.bits == other.bits && one.lanes == other.lanes;
+}
+
+// Read a tensor and check its type and rank; null for one that the call leaves out.
+inline bool read_tensor(const TVMFFIAny& given, const TensorRule& rule, const DLTensor*& tensor) {
+  if (given.type_index == kTVMFFIDLTensorPtr) {
+    tensor = static_cast<const DLTensor*>(given.v_ptr);
+  } else if (given.type_index == kTVMFFITensor) {
+    tensor = TVMFFITensorGetDLTensorPtr(given.v_obj);
+  } else {
+    tensor = nullptr;
+    return rule.nullable && given.type_index == kTVMFFINone ? true : raise_no_tensor(given, rule);
+  }
+  if TRUNNION_UNLIKELY (!same_dtype(tensor->dtype, rule.dtype)) return raise_dtype(*tensor, rule);
+  if TRUNNION_UNLIKELY (tensor->ndim != rule.rank) return raise_rank(*tensor, rule);
+  return true;
+}
+
+// Devices -------------------------------------------------------------------------------------------------------------
+
+// Where a call runs: where its first tensor lies.
+struct Place {
+  DLDeviceType kind;
+  int32_t device = -1;
+  const Name* first = nullptr;
+};
+
+TRUNNION_COLD inline bool raise_place(const DLTensor& tensor, const TensorRule& rule, const Place& place) {
+  Text got, expected;
+  if (tensor.device.device_type != place.kind) {
+    describe_device(got << "a tensor on ", tensor.device);
+    expected << (place.kind == kDLCUDA ? "a tensor on a CUDA device" : "a tensor on the CPU");
+  } else {
+    got << "a tensor on device " << tensor.device.device_id;
+    expected << "device " << place.device << ", where " << *place.first << " lies";
+  }
+  return raise_argument_value(rule.name, got, expected);
+}
+
+inline bool check_place(const DLTensor* tensor, const TensorRule& rule, Place& place) {
+  if (tensor == nullptr) return true;
+  if TRUNNION_UNLIKELY (tensor->device.device_type != place.kind) return raise_place(*tensor, rule, place);
+  if (place.first == nullptr) {
+    place.first = &rule.name;
+    place.device = place.kind == kDLCPU ? 0 : tensor->device.device_id;
+    return true;
+  }
+  const bool same = place.kind == kDLCPU || tensor->device.device_id == place.device;
+  return same ? true : raise_place(*tensor, rule, place);
+}
+
+// Layout and address --------------------------------------------------------------------------------------------------
+
+inline bool is_empty(const DLTensor& tensor) {
+  for (int32_t axis = 0; axis < tensor.ndim; ++axis) {
+    if (tensor.shape[axis] == 0) return true;
+  }
+  return false;
+}
+
+// Elements between neighbours; a producer may leave the strides of a contiguous tensor out.
+inline int64_t stride_of(const DLTensor& tensor, int32_t axis) {
+  if (tensor.strides != nullptr) return tensor.strides[axis];
+  int64_t stride = 1;
+  for (int32_t inner = tensor.ndim - 1; inner > axis; --inner) stride *= tensor.shape[inner] > 0 ? tensor.shape[inner] : 1;
+  return stride;
+}
+
+inline bool is_contiguous(const DLTensor& tensor) {
+  if (tensor.strides == nullptr) return true;
+  int64_t expected = 1;
+  for (int32_t axis = tensor.ndim - 1; axis >= 0; --axis) {
+    const int64_t extent = tensor.shape[axis];
+    if (extent != 1 && tensor.strides[axis] != expected) return is_empty(tensor);
+    expected *= extent;
+  }
+  return true;
+}
+
+TRUNNION_COLD inline bool raise_layout(const DLTensor& tensor, const TensorRule& rule) {
+  Text got, expected;
+  describe_numbers(got << "strides ", tensor.strides, tensor.ndim);
+  describe_numbers(got << " for shape ", tensor.shape, tensor.ndim);
+  return raise_argument_value(rule.name, got, expected << "a contiguous row-major tensor; call .contiguous()");
+}
+
+inline bool check_layout(const DLTensor* tensor, const TensorRule& rule) {
+  return tensor == nullptr || is_contiguous(*tensor) ? true : raise_layout(*tensor, rule);
+}
+
+TRUNNION_COLD inline bool raise_address(uint64_t address, const TensorRule& rule) {
+  Text got, expected;
+  if (address == 0) {
+    return raise_argument_type(rule.name, got << "a tensor with a null address", expected << "a tensor in memory");
+  }
+  (got << "address ").hexadecimal(address);
+  return raise_argument_value(rule.name, got, expected << "a multiple of " << rule.alignment << " bytes");
+}
+
+// Take a tensor's address; of a tensor without elements it may be any, of one that is left out it is 0.
+inline bool read_address(const DLTensor* tensor, const TensorRule& rule, uint64_t& address) {
+  address = tensor == nullptr ? 0 : reinterpret_cast<uint64_t>(tensor->data) + tensor->byte_offset;
+  const bool good = address != 0 && (address & (rule.alignment - 1)) == 0;
+  if (__builtin_expect(good, 1) || tensor == nullptr || is_empty(*tensor)) return true;
+  return raise_address(address, rule);
+}
+
+// Numbers in shapes ---------------------------------------------------------------------------------------------------
+
+// `author` is the expected value as the author wrote it; left out where it says no more than the number.
+TRUNNION_COLD inline void equation(Text& text, int64_t expected, const Name& author) {
+  Text number;
+  number << expected;
+  text << number;
+  const bool same = author.size == number.size() && std::memcmp(author.text, number.data(), author.size) == 0;
+  if (!same) (text << " (").append(author.text, author.size) << ")";
+}
+
+// `word` is "extent" or "stride".
+TRUNNION_COLD inline bool raise_unequal(const Name& argument, const char* word, int32_t axis, int64_t got, int64_t expected,
+                                        const Name& author) {
+  Text found, wanted;
+  found << word << " " << got << " along dimension " << axis;
+  equation(wanted, expected, author);
+  return raise_argument_value(argument, found, wanted);
+}
+
+TRUNNION_COLD inline bool raise_value(const Name& argument, int64_t got, int64_t expected, const Name& author) {
+  Text found, wanted;
+  equation(wanted, expected, author);
+  return raise_argument_value(argument, found << got, wanted);
+}
+
+TRUNNION_COLD inline bool raise_symbol(const Name& argument, const char* place, int64_t got, const char* allowed) {
+  Text found, wanted;
+  found << got << " for " << place;
+  return raise_argument_value(argument, found, wanted << allowed);
+}
+
+TRUNNION_COLD inline bool raise_condition(const Name& message) {
+  Text got, expected;
+  expected.append(message.text, message.size);
+  return raise_argument_value(Name{"", 0}, got << "arguments that fail the program's check", expected);
+}
+
+TRUNNION_COLD inline bool raise_negative(const Name& memory, int32_t axis, int64_t got) {
+  Text found, wanted;
+  found << "extent " << got << " along dimension " << axis;
+  return raise_argument_value(memory, found, wanted << "at least 0");
+}
+
+TRUNNION_COLD inline bool raise_absent(const Name& tensor, const char* reader) {
+  Text got, expected;
+  return raise_argument_type(tensor, got << "None", expected << "a tensor: " << reader << " reads it in this call");
+}
+
+}  // namespace trunnion

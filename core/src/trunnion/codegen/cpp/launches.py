@@ -1,0 +1,143 @@
+"""The part of a C++ launcher that computes what each launch is given, and the launches themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.codegen.cpp.arguments import scalar_storage
+from trunnion.codegen.cpp.conditions import launch_condition
+from trunnion.model.expr import Const
+from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
+from trunnion.model.plan import (
+    AddressArgument,
+    ExprArgument,
+    MapArgument,
+    MemoryKind,
+    PointerArgument,
+    ScalarArgument,
+    StructArgument,
+)
+
+if TYPE_CHECKING:
+    from trunnion.codegen.cpp.text import CallText
+    from trunnion.model.expr import Expr
+    from trunnion.model.plan import LaunchPlan, MemoryRef, PlannedArgument, PlannedLaunch
+
+__all__ = ["emit_arguments", "emit_geometry", "extents", "memory_address", "parameters"]
+
+_AXES = "xyz"
+
+
+def memory_address(memory: MemoryRef) -> str:
+    """Return the member that holds the address of a tensor or a workspace."""
+    return f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}"
+
+
+# Before anything is allocated or launched ------------------------------------------------------------------------------
+
+
+def emit_geometry(text: CallText, launch: PlannedLaunch) -> None:
+    """Write the lines that compute and check a launch's condition, grid, block and shared memory.
+
+    Of a launch whose condition does not hold nothing else is computed.
+    """
+    if isinstance(launch.when, Const) and not launch.when.value:
+        return
+    condition = "true"
+    if launch.when is not None and not isinstance(launch.when, Const):
+        condition = f"{text.store('int64_t', f'c{launch.index}', launch.when)} != 0"
+    varying = [*launch.grid, *launch.block, launch.dynamic_smem_bytes]
+    if any(not isinstance(expr, Const) for expr in varying):
+        with text.when(condition):
+            _emit_shape(text, launch)
+
+
+def _emit_shape(text: CallText, launch: PlannedLaunch) -> None:
+    kernel = f"kKernels[{launch.kernel}]"
+    # The preferred cluster divides the grid too, and is a multiple of the cluster.
+    clusters = launch.attribute("preferred_cluster") or launch.attribute("cluster") or (1, 1, 1)
+    for position, extent in enumerate(launch.grid):
+        if isinstance(extent, Const):
+            continue
+        name = text.store("int64_t", f"g{launch.index}_{_AXES[position]}", extent)
+        _emit_limits(text, extent, name, (0, MAX_GRID[position]), f"raise_grid({kernel}, {position}")
+        if clusters[position] > 1:
+            values = f"{kernel}, {position}, {name}, {clusters[position]}"
+            text.refuse(f"{name} % {clusters[position]} != 0", f"raise_cluster({values})")
+    sizes = [*launch.block, launch.dynamic_smem_bytes]
+    if any(not isinstance(size, Const) for size in sizes):
+        with text.when(launch_condition(launch)):
+            _emit_sizes(text, launch, kernel)
+
+
+def _emit_sizes(text: CallText, launch: PlannedLaunch, kernel: str) -> None:
+    texts = []
+    for position, extent in enumerate(launch.block):
+        name = f"b{launch.index}_{_AXES[position]}"
+        texts.append(str(extent.value) if isinstance(extent, Const) else name)
+        if not isinstance(extent, Const):
+            text.store("int64_t", name, extent)
+            _emit_limits(text, extent, name, (1, MAX_BLOCK[position]), f"raise_block({kernel}, {position}")
+    if any(not isinstance(extent, Const) for extent in launch.block):
+        threads = " * ".join(texts)
+        text.refuse(f"{threads} > {MAX_THREADS}", f"raise_wide_block({kernel}, {threads}, {MAX_THREADS})")
+    smem = launch.dynamic_smem_bytes
+    if not isinstance(smem, Const):
+        name = text.store("int64_t", f"b{launch.index}_smem", smem)
+        _emit_limits(text, smem, name, (0, MAX_SMEM), f"raise_smem_size({kernel}")
+
+
+def _emit_limits(text: CallText, expr: Expr, name: str, limits: tuple[int, int], raised: str) -> None:
+    low, high = limits
+    if low > expr.bounds.low or expr.bounds.high > high:
+        text.refuse(f"{name} < {low} || {name} > {high}", f"{raised}, {name}, {high})")
+
+
+def emit_arguments(text: CallText, launch: PlannedLaunch) -> None:
+    """Write the lines that compute a launch's integer arguments, if it happens."""
+    computed = [
+        (ordinal, argument)
+        for ordinal, argument in enumerate(launch.args)
+        if isinstance(argument, ExprArgument)
+    ]
+    if computed and launch_condition(launch) != "false":
+        with text.when(launch_condition(launch)):
+            for ordinal, argument in computed:
+                text.store(argument.dtype.cpp, f"e{launch.index}_{ordinal}", argument.value)
+
+
+# The launch ------------------------------------------------------------------------------------------------------------
+
+
+def parameters(plan: LaunchPlan, launch: PlannedLaunch) -> list[str]:
+    """Return the address of each parameter of a launch, in order."""
+    return [f"&{_parameter(plan, launch.index, (at, one))}" for at, one in enumerate(launch.args)]
+
+
+def _parameter(plan: LaunchPlan, launch: int, argument: tuple[int, PlannedArgument]) -> str:
+    ordinal, given = argument
+    match given:
+        case PointerArgument(memory):
+            return memory_address(memory)
+        case ScalarArgument(scalar):
+            return scalar_storage(plan.scalars[scalar])
+        case AddressArgument(pointer):
+            return f"a{pointer}"
+        case StructArgument(struct):
+            return f"u{struct}"
+        case MapArgument(encode):
+            return f"m{encode}"
+        case ExprArgument():
+            return f"e{launch}_{ordinal}"
+    raise TypeError(f"a launch passes a {type(given).__name__}")
+
+
+def extents(launch: PlannedLaunch, letter: str) -> str:
+    """Return the initialiser of a launch's grid (``"g"``) or block (``"b"``)."""
+    texts = [
+        str(extent.value)
+        if isinstance(extent, Const)
+        else f"static_cast<uint32_t>({letter}{launch.index}_{axis})"
+        for axis, extent in zip(_AXES, launch.grid if letter == "g" else launch.block, strict=True)
+    ]
+    return f"{{{', '.join(texts)}}}"

@@ -1,0 +1,136 @@
+"""The part of a C++ launcher that allocates and fills: outputs and workspaces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.codegen.cpp.conditions import readers_condition
+from trunnion.codegen.python.fills import fill_steps
+from trunnion.model.plan import TensorSlot
+
+if TYPE_CHECKING:
+    from trunnion.codegen.cpp.text import CallText
+    from trunnion.codegen.writer import SourceWriter
+    from trunnion.model.expr import Expr
+    from trunnion.model.plan import LaunchPlan, WorkspaceSlot
+
+__all__ = [
+    "emit_allocations",
+    "emit_fill_table",
+    "emit_fills",
+    "emit_given_outputs",
+    "emit_shapes",
+    "emit_sizes",
+    "outputs_of",
+]
+
+_ZERO = bytes(1)
+
+
+def outputs_of(plan: LaunchPlan) -> list[TensorSlot]:
+    """Return the tensors that the launcher allocates, or that the caller gives."""
+    return [tensor for tensor in plan.tensors if tensor.output]
+
+
+def _emit_extents(text: CallText, memory: TensorSlot | WorkspaceSlot, extents: tuple[Expr, ...]) -> str:
+    """Write the lines that compute the shape of memory that is allocated: ``y<i>`` of an output, ``z<i>`` else."""
+    output = isinstance(memory, TensorSlot)
+    name = f"{'y' if output else 'z'}{memory.index}"
+    text.members[f"{name}[{max(len(extents), 1)}]"] = "int64_t"
+    blamed = f"k{'Tensor' if output else 'Workspace'}{memory.index}.{'tensor.' if output else ''}name"
+    for axis, extent in enumerate(extents):
+        text.line(f"{name}[{axis}] = {text.expr(extent)};")
+        if extent.bounds.low < 0:
+            text.refuse(f"{name}[{axis}] < 0", f"raise_negative({blamed}, {axis}, {name}[{axis}])")
+    return name
+
+
+def emit_shapes(text: CallText, plan: LaunchPlan) -> None:
+    """Write the shapes of the outputs."""
+    for tensor in outputs_of(plan):
+        _emit_extents(text, tensor, tensor.shape)
+
+
+def emit_sizes(text: CallText, plan: LaunchPlan) -> None:
+    """Write the bytes of the workspaces that some launch reads."""
+    for space in plan.workspaces:
+        name = text.member("uint64_t", f"z{space.index}_bytes")
+        condition = readers_condition(plan, space.readers)
+        if condition != "true":
+            text.line(f"{name} = 0;")
+        with text.when(condition):
+            extents = _emit_extents(text, space, space.extents)
+            rank = len(space.extents)
+            text.require(f"workspace_bytes(kWorkspace{space.index}, {extents}, {rank}, {name})")
+
+
+def emit_given_outputs(text: CallText, plan: LaunchPlan, inputs: int) -> None:
+    """Write the checks of the tensors that the caller gives."""
+    outputs = outputs_of(plan)
+    if not outputs:
+        return
+    with text.out.block("if (outputs_given) {", "}"):
+        for place, tensor in enumerate(outputs):
+            index, at = tensor.index, inputs + place
+            values = f"given[{at}], kTensor{index}, device(), y{index}, p{index}"
+            text.member("uint64_t", f"p{index}")
+            text.require(f"check_output({values})")
+        if len(outputs) > 1:
+            spans = [_span(tensor) for tensor in outputs]
+            text.line(f"const Span spans[] = {{{', '.join(spans)}}};")
+            text.require(f"check_disjoint(spans, {len(spans)})")
+
+
+def _span(tensor: TensorSlot) -> str:
+    index, nbytes = tensor.index, tensor.dtype.itemsize
+    count = f"element_count(y{index}, {len(tensor.shape)}) * {nbytes}"
+    return f"{{p{index}, {count}, &kTensor{index}.tensor.name}}"
+
+
+def emit_allocations(text: CallText, plan: LaunchPlan) -> None:
+    """Write the lines that allocate."""
+    outputs = outputs_of(plan)
+    if outputs:
+        with text.out.block("if (!outputs_given) {", "}"):
+            for tensor in outputs:
+                index = tensor.index
+                text.member("Held", f"h{index}")
+                values = f"kTensor{index}, device(), y{index}, h{index}, p{index}"
+                text.require(f"allocate_output({values})")
+    for space in plan.workspaces:
+        index = space.index
+        text.member("Held", f"hw{index}")
+        text.member("uint64_t", f"w{index}")
+        values = f"kWorkspace{index}, device(), z{index}_bytes, hw{index}, w{index}"
+        text.require(f"allocate_workspace({values})")
+
+
+# Fills -----------------------------------------------------------------------------------------------------------------
+
+
+def _patterns(plan: LaunchPlan) -> list[tuple[str, bytes]]:
+    patterns = [(f"t{tensor.index}", tensor.fill) for tensor in outputs_of(plan) if tensor.fill is not None]
+    return patterns + [(f"z{space.index}", _ZERO) for space in plan.workspaces if space.zeroed]
+
+
+def emit_fill_table(out: SourceWriter, plan: LaunchPlan) -> None:
+    """Write the fills' constants."""
+    for owner, pattern in _patterns(plan):
+        for index, step in enumerate(fill_steps(pattern)[0]):
+            values = f"{step.value}u, {step.width}, {step.offset}, {step.pitch}"
+            out.line(f"constexpr FillStep kFill_{owner}_{index}{{{values}}};")
+
+
+def emit_fills(text: CallText, plan: LaunchPlan) -> None:
+    """Write the lines that fill outputs and zeroed workspaces, on the launch's stream."""
+    counts = {f"t{t.index}": (f"p{t.index}", f"element_count(y{t.index}, {len(t.shape)})") for t in outputs_of(plan)}
+    counts |= {f"z{s.index}": (f"w{s.index}", f"z{s.index}_bytes") for s in plan.workspaces}
+    for owner, pattern in _patterns(plan):
+        address, count = counts[owner]
+        steps, repeat = fill_steps(pattern)
+        with text.out.block("{", "}"):
+            text.line(f"const uint64_t count = {count}{f' * {repeat}' if repeat > 1 else ''};")
+            for index in range(len(steps)):
+                step = f"kFill_{owner}_{index}"
+                failed = f"count != 0 && !fill(program.driver(), {step}, {address}, count, stream)"
+                text.refuse(failed, "false")

@@ -1,0 +1,63 @@
+"""What a launcher raised, as the typed error that it means: the other half of ``trunnion/errors.hpp``.
+
+TVM-FFI carries a kind, a message and a backtrace across its C ABI. The backtrace holds ``trunnion/1`` and the fields of
+the error as netstrings ("<bytes>:<text>,"), the name of its class first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion import errors
+from trunnion.codegen.driver_status import status_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["fields_of", "typed_error"]
+
+_MARK = b"trunnion/1 "
+
+
+def fields_of(error: BaseException) -> tuple[str, ...]:
+    """Return the fields that a launcher sent along, the class first; none if it was not a launcher that raised."""
+    backtrace = getattr(getattr(error, "__tvm_ffi_error__", None), "backtrace", "")
+    rest = backtrace.encode("utf-8", "surrogateescape")
+    if not rest.startswith(_MARK):
+        return ()
+    rest, fields = rest[len(_MARK) :], []
+    while rest:
+        length, colon, rest = rest.partition(b":")
+        size = int(length) if colon and length.isdigit() else -1
+        if size < 0 or rest[size : size + 1] != b",":
+            return ()
+        fields.append(rest[:size].decode("utf-8", "surrogatepass"))
+        rest = rest[size + 1 :]
+    return tuple(fields)
+
+
+def _driver(call: str, code: str, name: str, explanation: str, stream: str) -> errors.TrunnionError:
+    return status_error(call, int(code), (name, explanation), int(stream) if stream else None)
+
+
+def _unbound(symbol: str, *candidates: str) -> errors.TrunnionError:
+    return errors.UnboundSymbolError(symbol, candidates)
+
+
+_MAKERS: dict[str, Callable[..., BaseException]] = {
+    "ArgumentTypeError": errors.ArgumentTypeError,
+    "ArgumentValueError": errors.ArgumentValueError,
+    "ExprError": errors.ExprError,
+    "UnboundSymbolError": _unbound,
+    "DeviceRequirementError": errors.DeviceRequirementError,
+    "DriverError": _driver,
+    "CaptureError": errors.CaptureError,
+    "LifecycleError": errors.LifecycleError,
+    "MemoryError": MemoryError,
+}
+
+
+def typed_error(fields: tuple[str, ...]) -> BaseException | None:
+    """Return the error that the fields describe; None for a class that this version does not know."""
+    maker = _MAKERS.get(fields[0]) if fields else None
+    return None if maker is None else maker(*fields[1:])

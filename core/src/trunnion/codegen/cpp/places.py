@@ -1,0 +1,80 @@
+"""Where numbers stand in a call: the variables that hold them, and when they mean anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trunnion.codegen.literals import cpp_string
+from trunnion.model.expr_text import format_expr
+
+if TYPE_CHECKING:
+    from trunnion.model.plan import LaunchPlan, Source, ValueCheck
+
+__all__ = ["Place", "argument_positions", "author_text", "place_of", "slot_name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a call where a number stands."""
+
+    variable: str
+    """The variable that holds the number."""
+
+    argument: str
+    """The expression of the argument's ``Name``."""
+
+    words: str
+    """A C++ literal that says where in the argument."""
+
+    there: str
+    """The condition under which there is a number at all; ``"true"``: always."""
+
+    live: str
+    """The condition under which it means anything, beside being there: see `trunnion.model.slots.Binding`."""
+
+
+def slot_name(plan: LaunchPlan, index: int) -> str:
+    """Return the variable that holds a symbol's value."""
+    binding = plan.bindings[index]
+    return f"v{index}" if binding.candidates else place_of(plan, binding.source).variable
+
+
+def argument_positions(plan: LaunchPlan) -> dict[str, int]:
+    """Return the position of each parameter among the arguments of a call, by its variable."""
+    slots = [(tensor.position, f"t{tensor.index}") for tensor in plan.tensors if not tensor.output]
+    slots += [(scalar.position, f"s{scalar.index}") for scalar in plan.scalars]
+    slots += [(pointer.position, f"a{pointer.index}") for pointer in plan.pointers]
+    slots += [(struct.position, f"u{struct.index}") for struct in plan.structs]
+    return {variable: position for position, variable in slots}
+
+
+def place_of(plan: LaunchPlan, source: Source) -> Place:
+    """Return the place that a source means."""
+    if source.kind == "scalar":
+        position = plan.scalars[source.slot].position
+        return Place(f"s{source.slot}", f"kArguments[{position}]", '"the value"', "true", "true")
+    tensor = plan.tensors[source.slot]
+    letter, word = ("d", "extent") if source.kind == "shape" else ("r", "stride")
+    live = ["true"]
+    if source.kind == "stride":
+        live = [f"d{tensor.index}_{source.axis} > 1"]
+        live += [f"d{tensor.index}_{axis} != 0" for axis in range(len(tensor.shape))]
+    return Place(
+        f"{letter}{source.slot}_{source.axis}",
+        f"kTensor{tensor.index}.name",
+        cpp_string(f"the {word} along dimension {source.axis}"),
+        f"t{tensor.index} != nullptr" if tensor.nullable else "true",
+        " && ".join(live),
+    )
+
+
+def author_text(plan: LaunchPlan, check: ValueCheck) -> str:
+    """Return the expected value as the author wrote it, over symbols' names; empty if that says no more."""
+    source = check.source
+    if source.kind == "scalar":
+        symbol = plan.signature.scalars[source.slot].symbol
+        return "" if symbol is None else symbol.name
+    tensor = plan.signature.tensors[source.slot]
+    exprs = tensor.shape if source.kind == "shape" else tensor.strides or ()
+    return format_expr(exprs[source.axis])

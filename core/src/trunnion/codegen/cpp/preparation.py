@@ -1,0 +1,107 @@
+"""The arguments of a call as TVM-FFI carries them, after every check that only Python can make."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import TYPE_CHECKING, Any
+
+from trunnion.codegen.python import scalars, support
+from trunnion.codegen.python.arguments import FLOAT_LIMITS
+from trunnion.model.dtypes import Kind
+from trunnion.model.dtypes import dtype as dtype_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trunnion.codegen.cpp.facts import CallFacts, ParamFacts
+    from trunnion.codegen.python.tensors import TensorChecks
+
+__all__ = ["Preparation"]
+
+_SIGNED_END = 1 << 63
+_COMPLEX_PART = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+
+
+class Preparation:
+    """Checks and converts what a caller passes.
+
+    TVM-FFI shows a launcher a tensor's address, type, extents, strides and device. What it does not show is asked here:
+    whether the tensor is one at all, lazy, fake, or larger than its storage; and numbers of other libraries are made
+    Python's.
+
+    Parameters
+    ----------
+    facts
+        What is known of the program's calls.
+    checks
+        The checks over the tensor library.
+    """
+
+    def __init__(self, facts: CallFacts, checks: TensorChecks) -> None:
+        self._params = facts.params
+        self._outputs = facts.outputs
+        self._checks = checks
+
+    def arguments(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the arguments as they travel.
+
+        Raises
+        ------
+        ArgumentError
+            If their number is wrong, or one is not what its parameter says, as far as Python can tell.
+        """
+        if len(args) != len(self._params):
+            raise support.count_error(tuple(args), tuple(param.name for param in self._params))
+        return tuple(self._argument(param, value) for param, value in zip(self._params, args, strict=True))
+
+    def destinations(self, out: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the tensors that the caller gives for the outputs.
+
+        Raises
+        ------
+        ArgumentError
+            If their number is wrong, or one is no tensor in memory.
+        """
+        if len(out) != len(self._outputs):
+            raise support.out_count_error(out, tuple(tensor.name for tensor in self._outputs))
+        for tensor, value in zip(self._outputs, out, strict=True):
+            self._tensor(tensor.name, value, tensor.dtype)
+        return tuple(out)
+
+    def _argument(self, param: ParamFacts, value: Any) -> Any:
+        if param.kind == "tensor":
+            if value is not None or not param.nullable:
+                self._tensor(param.name, value, param.dtype)
+            return value
+        if param.kind == "scalar":
+            return self._scalar(param, value)
+        if param.kind == "pointer":
+            address = scalars.address(param.name, value, param.alignment, nullable=param.nullable)
+            return ctypes.c_void_p(address) if address >= _SIGNED_END else address
+        return scalars.struct_bytes(param.name, value, param.nbytes)
+
+    def _tensor(self, name: str, value: Any, dtype: str) -> None:
+        checks = self._checks
+        try:
+            checks.check_tensor(name, value)
+            if value.dtype is not checks.dtype(dtype):
+                raise support.dtype_error(name, value, dtype)
+            checks.check_storage((name,), (value,))
+        except RuntimeError as error:
+            raise support.unreadable_error((name,), (value,), error) from error
+
+    def _scalar(self, param: ParamFacts, value: Any) -> Any:
+        kind, name = dtype_of(param.dtype), param.name
+        if kind.kind is Kind.BOOL:
+            return scalars.boolean(name, value)
+        if kind.is_integer:
+            number = scalars.integer(name, value, *kind.integer_range)
+            return number - 2 * _SIGNED_END if number >= _SIGNED_END else number
+        if kind.kind is Kind.COMPLEX:
+            limit = FLOAT_LIMITS[_COMPLEX_PART[kind.name]]
+            return struct.pack("<2d", *scalars.complex_parts(name, value, limit, kind.name))
+        if kind.name not in FLOAT_LIMITS:
+            scalars.small_float(name, value, kind.name)
+            return float(value)
+        return scalars.real(name, value, FLOAT_LIMITS[kind.name], kind.name)

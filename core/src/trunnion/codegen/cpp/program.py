@@ -1,0 +1,188 @@
+"""`CppProgram`: a loaded C++ launcher, from load to close."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from trunnion.codegen.cpp.loader import load_library
+from trunnion.codegen.cpp.payload import fields_of, typed_error
+from trunnion.codegen.cpp.preparation import Preparation
+from trunnion.codegen.python.tensors import TensorChecks
+from trunnion.contract.adapter import BoundLaunch, LoadedProgram
+from trunnion.errors import ArgumentTypeError, TrunnionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    from trunnion.codegen.cpp.facts import CallFacts
+    from trunnion.contract.runtime import Runtime
+
+__all__ = ["CppProgram"]
+
+_RAISED = (TypeError, ValueError, RuntimeError, ArithmeticError, MemoryError, BufferError, AttributeError)
+"""What TVM-FFI raises: for a launcher, and on its own for an argument that it cannot carry."""
+
+
+class CppProgram(LoadedProgram):
+    """A loaded launcher.
+
+    Parameters
+    ----------
+    library
+        The shared library. It is native code, and runs: the caller has decided to trust it.
+    facts
+        What is known of its calls.
+    runtime
+        The tensor library.
+    plugin
+        The backend's name, for errors.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If the library is no launcher.
+    DriverError
+        If the driver refuses the image.
+    """
+
+    def __init__(self, library: bytes, facts: CallFacts, runtime: Runtime, plugin: str) -> None:
+        function = load_library(library, plugin)
+        self._function = function
+        self._main, self._main_out = function("main"), function("main_out")
+        self._runtime = runtime
+        self._several = len(facts.outputs) > 1
+        self._allocates = bool(facts.outputs or facts.workspaces)
+        # How many devices there are the launcher knows.
+        self._checks = TensorChecks(runtime, 0)
+        self._preparation = Preparation(facts, self._checks)
+        self._entry = self._make_entry()
+        self._run(function("load"))
+
+    @property
+    def entry(self) -> Callable[..., Any]:
+        """The launcher, and behind it what only Python can check or say."""
+        return self._entry
+
+    def _make_entry(self) -> Callable[..., Any]:
+        main, again = self._main, self._prepared_entry
+        if self._several:
+
+            def entry(*args: Any) -> Any:
+                try:
+                    return tuple(main(*args))
+                except _RAISED as error:
+                    return again(error, args)
+
+        else:
+
+            def entry(*args: Any) -> Any:
+                try:
+                    return main(*args)
+                except _RAISED as error:
+                    return again(error, args)
+
+        return entry
+
+    def _prepared_entry(self, error: Exception, args: tuple[Any, ...]) -> Any:
+        """Raise what a failed call means; or make it again with arguments that TVM-FFI can carry."""
+        fields = fields_of(error)
+        typed = typed_error(fields)
+        if typed is not None and not isinstance(typed, ArgumentTypeError):
+            raise typed from error
+        prepared = self._preparation.arguments(args)  # says better what is wrong with an argument
+        if len(prepared) == len(args) and all(new is old for new, old in zip(prepared, args, strict=True)):
+            raise typed or error from error
+        return self._give(self._run(self._main, *prepared))
+
+    def call(
+        self,
+        args: Sequence[Any],
+        *,
+        out: Sequence[Any] | None = None,
+        stream: int | None = None,
+        device: int | None = None,
+    ) -> Any:
+        """Launch with everything that a call can say; see `LoadedProgram.call`."""
+        given, where = self._given(args, out, stream, device)
+        with where:
+            result = self._run(self._main if out is None else self._main_out, *given)
+        return self._give(result) if out is None else self._pick(tuple(out))
+
+    def bind(
+        self,
+        args: Sequence[Any],
+        *,
+        out: Sequence[Any] | None = None,
+        stream: int | None = None,
+        device: int | None = None,
+    ) -> BoundLaunch:
+        """Check, allocate and prepare now, and return what launches; see `LoadedProgram.bind`."""
+        ordinal = self._ordinal(args, device)
+        if stream is None and ordinal is not None:
+            stream = self._runtime.current_stream(ordinal)
+        given, where = self._given(args, out, stream, device)
+        with where:
+            launch, *outputs = self._run(self._function("bind"), *given)
+        held = (given, self._pick(tuple(outputs if out is None else out)))
+
+        def again(held: tuple[Any, Any] = held) -> Any:
+            try:
+                launch()
+            except _RAISED as error:
+                self._raise(error)
+            return held[1]
+
+        return BoundLaunch(again, device=ordinal, stream=stream)
+
+    def preload(self, device: int) -> None:
+        """Do for a device all that a first launch would do; see `LoadedProgram.preload`."""
+        self._run(self._function("preload"), device)
+
+    def close(self) -> None:
+        """Wait for the program's launches, then unload its image; see `LoadedProgram.close`."""
+        self._run(self._function("close"))
+
+    # One call ----------------------------------------------------------------------------------------------------
+
+    def _given(
+        self, args: Sequence[Any], out: Sequence[Any] | None, stream: int | None, device: int | None
+    ) -> tuple[tuple[Any, ...], AbstractContextManager[Any]]:
+        """Return what the launcher is given, and the scope in which memory is allocated under the call's stream."""
+        prepared = self._preparation.arguments(args)
+        destinations = () if out is None else self._preparation.destinations(out)
+        ordinal = self._ordinal(args, device)
+        witness, where = None, nullcontext()
+        if ordinal is not None:
+            if self._ordinal(args, None) is None and self._allocates:
+                current = self._runtime.current_stream(ordinal) if stream is None else stream
+                witness = self._runtime.allocate((0,), self._checks.byte, ordinal, current)
+                stream = current
+            if stream is not None and self._allocates:
+                where = self._runtime.under(stream, ordinal)
+        return (*prepared, *destinations, stream, device, witness), where
+
+    def _ordinal(self, args: Sequence[Any], device: int | None) -> int | None:
+        """Return the device of a call's first tensor, else the one that it names."""
+        first = next((value for value in args if isinstance(value, self._checks.tensor_type)), None)
+        return device if first is None else int(first.get_device())
+
+    def _run(self, function: Any, *given: Any) -> Any:
+        try:
+            return function(*given)
+        except _RAISED as error:
+            self._raise(error)
+
+    def _raise(self, error: Exception) -> NoReturn:
+        """Raise the typed error that was meant, if the launcher raised; else what TVM-FFI says."""
+        if isinstance(error, TrunnionError):
+            raise error
+        typed = typed_error(fields_of(error))
+        raise (typed or error) from (None if typed is None else error)
+
+    def _give(self, result: Any) -> Any:
+        return tuple(result) if self._several else result
+
+    def _pick(self, outputs: tuple[Any, ...]) -> Any:
+        return (outputs if self._several else outputs[0]) if outputs else None

@@ -1,0 +1,95 @@
+"""The head of a launcher: what is known before any call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.codegen.literals import cpp_name, cpp_string
+from trunnion.model.expr import Const
+from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER_BLOCKS
+
+if TYPE_CHECKING:
+    from trunnion.codegen.writer import SourceWriter
+    from trunnion.model.plan import LaunchPlan, PlannedLaunch, TensorSlot
+
+__all__ = ["argument_names", "braces", "emit_names", "emit_program_rule", "emit_tensor_rules"]
+
+_CLUSTERS = ("cluster", "preferred_cluster")
+
+
+def braces(items: list[str]) -> str:
+    """Return an initialiser in braces."""
+    return f"{{{', '.join(items)}}}"
+
+
+def argument_names(plan: LaunchPlan) -> list[str]:
+    """Return the names of a call's arguments in order, inputs before outputs."""
+    outputs = [tensor.name for tensor in plan.tensors if tensor.output]
+    return [*(param.name for param in plan.signature.params), *outputs]
+
+
+def emit_names(out: SourceWriter, plan: LaunchPlan) -> None:
+    """Write the names that messages mention; an array of C++ has one element at least."""
+    names = [cpp_name(name) for name in argument_names(plan)] or [cpp_name("")]
+    kernels = [cpp_name(kernel.name) for kernel in plan.kernels] or [cpp_name("")]
+    out.line(f"constexpr Name kArguments[] = {braces(names)};")
+    out.line(f"[[maybe_unused]] constexpr Name kKernels[] = {braces(kernels)};")
+
+
+def _tensor_rule(tensor: TensorSlot) -> str:
+    code, bits, lanes = tensor.dtype.dlpack
+    fields = [
+        cpp_name(tensor.name),
+        braces([str(code), str(bits), str(lanes)]),
+        cpp_string(tensor.dtype.name),
+        str(len(tensor.shape)),
+        str(tensor.alignment),
+        "true" if tensor.nullable else "false",
+    ]
+    return braces(fields)
+
+
+def emit_tensor_rules(out: SourceWriter, plan: LaunchPlan) -> None:
+    """Write what is asked of each tensor, and the sizes of workspaces."""
+    for tensor in plan.tensors:
+        if tensor.output:
+            out.line(f"constexpr OutputRule kTensor{tensor.index}{{{_tensor_rule(tensor)}}};")
+        else:
+            out.line(f"constexpr TensorRule kTensor{tensor.index}{_tensor_rule(tensor)};")
+    for space in plan.workspaces:
+        fields = [cpp_name(space.name), str(space.itemsize), str(space.alignment)]
+        out.line(f"constexpr WorkspaceRule kWorkspace{space.index}{braces(fields)};")
+
+
+def emit_program_rule(out: SourceWriter, plan: LaunchPlan) -> None:
+    """Write what is prepared for a device before its first launch."""
+    rules = []
+    for launch in plan.launches:
+        needs = _needs(launch)
+        if needs:
+            out.line(f"constexpr AttributeNeed kNeeds{launch.index}[] = {braces(needs)};")
+        rules.append(_launch_rule(launch, len(needs)))
+    out.line(f"constexpr LaunchRule kLaunches[] = {braces(rules or ['{}'])};")
+    out.line(f"constexpr ProgramRule kProgram{{{len(plan.kernels)}, kLaunches, {len(rules)}}};")
+    out.line("Program program(kProgram);")
+
+
+def _needs(launch: PlannedLaunch) -> list[str]:
+    versions = {row.field: row.cuda_version for row in LAUNCH_ATTRIBUTES}
+    return [braces([cpp_string(one.field), str(versions[one.field])]) for one in launch.attributes]
+
+
+def _launch_rule(launch: PlannedLaunch, needs: int) -> str:
+    smem = launch.dynamic_smem_bytes
+    blocks = 1
+    for name in _CLUSTERS:
+        x, y, z = launch.attribute(name) or (1, 1, 1)
+        blocks = max(blocks, x * y * z)
+    fields = [
+        str(launch.kernel),
+        str(smem.value) if isinstance(smem, Const) else "0",
+        "true" if blocks > PORTABLE_CLUSTER_BLOCKS else "false",
+        f"kNeeds{launch.index}" if needs else "nullptr",
+        str(needs),
+    ]
+    return braces(fields)

@@ -1,0 +1,80 @@
+"""`CallText`: the two halves of a generated call, what it holds and what it does."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from trunnion.codegen.cpp.exprs import CPP
+from trunnion.codegen.exprs import ExprPrinter
+from trunnion.codegen.writer import SourceWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from trunnion.model.expr import Expr
+
+__all__ = ["CallText"]
+
+_FAILS = re.compile(r"\bfailed\b")
+
+
+class CallText:
+    """The members of the structure ``Call``, and the body of one of its functions.
+
+    Parameters
+    ----------
+    slot
+        Gives the variable of a value slot.
+    members
+        The members so far, type by name; shared by all functions of one call.
+    """
+
+    def __init__(self, slot: Callable[[int], str], members: dict[str, str]) -> None:
+        self.out = SourceWriter("  ")
+        self.members = members
+        self._slot = slot
+        self._printer = ExprPrinter(CPP, slot)
+
+    def function(self) -> CallText:
+        """Return the text of another function of the same call."""
+        return CallText(self._slot, self.members)
+
+    def expr(self, expr: Expr) -> str:
+        """Return an expression's text; `guard` must follow the statement that holds it."""
+        return self._printer.text(expr)
+
+    def member(self, kind: str, name: str) -> str:
+        """Declare a member, and return its name."""
+        self.members[name] = kind
+        return name
+
+    def line(self, text: str) -> None:
+        """Write one statement, and the way out if it holds an expression that failed."""
+        self.out.line(text)
+        if _FAILS.search(text):
+            self.out.line("if (failed) return false;")
+
+    def require(self, condition: str) -> None:
+        """Write a call that raises where it returns false."""
+        self.out.line(f"if (!{condition}) return false;")
+
+    def refuse(self, wrong: str, raised: str) -> None:
+        """Write a check, and what it raises."""
+        self.out.line(f"if ({wrong}) return {raised};")
+
+    def store(self, kind: str, name: str, expr: Expr) -> str:
+        """Write the lines that compute an expression and keep it in a member; return the member's name."""
+        text = self.expr(expr)
+        self.line(f"{self.member(kind, name)} = {text if kind == 'int64_t' else f'static_cast<{kind}>({text})'};")
+        return name
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """Indent the body under a condition, unless it always holds."""
+        if condition == "true":
+            yield
+        else:
+            with self.out.block(f"if ({condition}) {{", "}"):
+                yield

@@ -1,0 +1,88 @@
+"""What the driver's statuses mean to a caller: which typed error, with what advice. The one table for all launchers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.errors import CaptureError, DeviceRequirementError, DriverError
+
+if TYPE_CHECKING:
+    from trunnion.errors import TrunnionError
+
+__all__ = ["status_error"]
+
+_CAPTURE = range(900, 910)
+"""CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED to CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, and CUDA_ERROR_CAPTURED_EVENT."""
+
+_TOO_SMALL = {
+    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": (
+        "a device that holds all blocks of a cooperative launch at once",
+        "",
+    ),
+    "CUDA_ERROR_INVALID_CLUSTER_SIZE": ("a device that can run clusters of that size", ""),
+    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": (
+        "a driver that is at least as new as the compiler that made the PTX",
+        "update the driver, or compile to a cubin, for a real architecture such as target='sm_90a'",
+    ),
+}
+"""What the device or the driver would have to be, and what to do."""
+
+_PREPARATIONS = frozenset(
+    {
+        "cuLibraryLoadData",
+        "cuLibraryGetKernel",
+        "cuKernelSetAttribute",
+        "cuDevicePrimaryCtxRetain",
+    }
+)
+"""What a program calls before its first launch on a device, and never again."""
+
+_IMPLICIT = "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"
+
+_ADVICE = {
+    "CUDA_ERROR_NO_BINARY_FOR_GPU": "the image was compiled for another architecture: pass target= of this device",
+    "CUDA_ERROR_INVALID_IMAGE": "the image is not one that this driver can load: is it newer than the driver?",
+    "CUDA_ERROR_INVALID_PTX": "the driver's compiler refuses the PTX: was it made for a later architecture?",
+    "CUDA_ERROR_NOT_FOUND": "the image has no symbol of that name",
+    "CUDA_ERROR_NO_DEVICE": "no CUDA device is visible: is CUDA_VISIBLE_DEVICES empty?",
+    "CUDA_ERROR_INVALID_HANDLE": "a handle is stale or of another device: is the stream one of the tensors' device?",
+}
+
+
+def status_error(call: str, code: int, said: tuple[str, str], stream: int | None = None) -> TrunnionError:
+    """Return the error of a status.
+
+    A status that a stream capture is the reason for is a `CaptureError`, and one that says that the device is too
+    small, or the driver too old, a `DeviceRequirementError`.
+
+    Parameters
+    ----------
+    call
+        The function that returned it.
+    code
+        The ``CUresult``.
+    said
+        Its name and its explanation (``cuGetErrorName``, ``cuGetErrorString``).
+    stream
+        The handle of the stream that the function was given; None: it takes none.
+    """
+    name, explanation = said
+    if name in _TOO_SMALL:
+        requirement, hint = _TOO_SMALL[name]
+        return DeviceRequirementError(requirement, f"{name} of {call}: {explanation}", hint)
+    advice = _capture_advice(call, name, stream) if code in _CAPTURE else _ADVICE.get(name, "")
+    explained = "; ".join(part for part in (explanation, advice) if part)
+    if code in _CAPTURE:
+        return CaptureError(f"{call} failed with {name} ({code}): {explained}")
+    return DriverError(call, code, name, explained)
+
+
+def _capture_advice(call: str, code_name: str, stream: int | None) -> str:
+    if call in _PREPARATIONS:
+        return "call preload(device), or the program once, before the capture"
+    if code_name == _IMPLICIT and stream is not None:
+        return (
+            f"the call goes to stream {stream:#x}, which is not the one that is being captured, but waits for it: call "
+            "under the captured stream; a bound launch goes to the stream of bind, so bind under the captured stream"
+        )
+    return ""
