@@ -18,6 +18,8 @@ from trunnion.codegen.cpp.arguments import emit_layouts, emit_numbers, emit_poin
 from trunnion.codegen.cpp.bindings import emit_binding, emit_check
 from trunnion.codegen.cpp.conditions import launch_condition
 from trunnion.codegen.cpp.launches import emit_arguments, emit_geometry, extents, parameters
+from trunnion.codegen.cpp.attributes import emit_attributes
+from trunnion.codegen.cpp.maps import emit_absent, emit_encodes, emit_map_rules, emit_map_values
 from trunnion.codegen.cpp.memory import (
     emit_allocations,
     emit_fill_table,
@@ -80,6 +82,7 @@ class _Emitter:
         emit_names(out, self.plan)
         emit_tensor_rules(out, self.plan)
         emit_fill_table(out, self.plan)
+        emit_map_rules(out, self.plan)
         emit_program_rule(out, self.plan)
         out.line()
         functions = self._functions()
@@ -147,6 +150,8 @@ class _Emitter:
         emit_sizes(text, plan)
         for launch in plan.launches:
             emit_arguments(text, launch)
+        emit_map_values(text, plan)
+        emit_absent(text, plan)
         emit_given_outputs(text, plan, self.inputs)
 
     def _symbols(self, text: CallText, fixed: frozenset[int], *, of_tensors: bool) -> None:
@@ -165,6 +170,8 @@ class _Emitter:
                     smem = f"static_cast<uint32_t>(b{launch.index}_smem)"
                     text.require(f"program.allow_smem(*state, place.device, {launch.kernel}, {smem})")
 
+        emit_encodes(text, self.plan)
+
     def _fire(self, text: CallText) -> None:
         emit_fills(text, self.plan)
         for launch in self.plan.launches:
@@ -178,6 +185,7 @@ class _Emitter:
         given = ", ".join(parameters(self.plan, launch)) or "nullptr"
         text.line(f"void* parameters[] = {{{given}}};")
         text.line(f"LaunchConfig config({extents(launch, 'g')}, {extents(launch, 'b')}, {bytes_text}, stream);")
+        emit_attributes(text, launch)
         text.require(f"config.launch(program.driver(), program.kernel({launch.kernel}), parameters)")
 
     def _outputs(self, out: SourceWriter) -> None:

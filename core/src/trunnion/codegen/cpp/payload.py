@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING
 
 from trunnion import errors
 from trunnion.codegen.driver_status import status_error
+from trunnion.codegen.python.maps import map_fields
+from trunnion.model.tensormap_rules import broken_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from trunnion.codegen.python.maps import MapSpec
 
 __all__ = ["fields_of", "typed_error"]
 
@@ -57,7 +61,32 @@ _MAKERS: dict[str, Callable[..., BaseException]] = {
 }
 
 
-def typed_error(fields: tuple[str, ...]) -> BaseException | None:
-    """Return the error that the fields describe; None for a class that this version does not know."""
+def typed_error(fields: tuple[str, ...], maps: Sequence[MapSpec] = ()) -> BaseException | None:
+    """Return the error that the fields describe; None for a class that this version does not know.
+
+    Parameters
+    ----------
+    fields
+        What `fields_of` returned.
+    maps
+        What is known of the program's tensor maps: a launcher says which map broke a rule, with its numbers.
+    """
+    if fields and fields[0] == "TensorMapError":
+        return _map_error(fields[1:], maps)
     maker = _MAKERS.get(fields[0]) if fields else None
     return None if maker is None else maker(*fields[1:])
+
+
+def _map_error(fields: tuple[str, ...], maps: Sequence[MapSpec]) -> BaseException:
+    problem, index, *numbers = fields
+    spec = maps[int(index)]
+    place = f"tensor map over {errors.shorten(spec.name)}"
+    if problem == "outside":
+        start, end, limit = numbers
+        return errors.TensorMapError(
+            (f"the map lies within its memory (got: bytes {start} to {end} of {limit})",), field=place
+        )
+    address, dims, strides, innermost, capability = (tuple(map(int, one.split())) for one in numbers)
+    known = map_fields(spec, address[0], dims, strides, innermost[0])
+    major, minor = capability
+    return errors.TensorMapError(broken_rules(known, (major, minor)) or (problem,), field=place)

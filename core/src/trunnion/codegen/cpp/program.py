@@ -51,7 +51,7 @@ class CppProgram(LoadedProgram):
         function = load_library(library, plugin)
         self._function = function
         self._main, self._main_out = function("main"), function("main_out")
-        self._runtime = runtime
+        self._runtime, self._maps = runtime, facts.maps
         self._several = len(facts.outputs) > 1
         self._allocates = bool(facts.outputs or facts.workspaces)
         # How many devices there are the launcher knows.
@@ -88,7 +88,7 @@ class CppProgram(LoadedProgram):
     def _prepared_entry(self, error: Exception, args: tuple[Any, ...]) -> Any:
         """Raise what a failed call means; or make it again with arguments that TVM-FFI can carry."""
         fields = fields_of(error)
-        typed = typed_error(fields)
+        typed = typed_error(fields, self._maps)
         if typed is not None and not isinstance(typed, ArgumentTypeError):
             raise typed from error
         prepared = self._preparation.arguments(args)  # says better what is wrong with an argument
@@ -178,7 +178,7 @@ class CppProgram(LoadedProgram):
         """Raise the typed error that was meant, if the launcher raised; else what TVM-FFI says."""
         if isinstance(error, TrunnionError):
             raise error
-        typed = typed_error(fields_of(error))
+        typed = typed_error(fields_of(error), self._maps)
         raise (typed or error) from (None if typed is None else error)
 
     def _give(self, result: Any) -> Any:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from trunnion.codegen.python.facade import DriverFacade, EncodedMap
 
-__all__ = ["Im2colSpec", "MapEncoder", "MapLayout", "MapSpec", "TiledSpec"]
+__all__ = ["Im2colSpec", "MapEncoder", "MapLayout", "MapSpec", "TiledSpec", "map_fields"]
 
 _MOST_LAYOUTS = 16
 _MOST_KEPT = 64
@@ -192,7 +192,7 @@ class MapEncoder:
         DriverError
             If the driver refuses for a reason that no rule states.
         """
-        fields = self._fields(layout, address)
+        fields = map_fields(self._spec, address, layout.dims, layout.strides, layout.innermost_stride)
         broken = broken_rules(fields, self._capability(layout.device))
         if broken:
             raise TensorMapError(broken, field=f"tensor map over {shorten(self._spec.name)}")
@@ -216,27 +216,44 @@ class MapEncoder:
             if entered:
                 self._facade.leave()
 
-    def _fields(self, layout: MapLayout, address: int) -> TiledFields | Im2colFields:
-        spec = self._spec
-        common: dict[str, Any] = {
-            "address": address,
-            "element_bits": spec.element_bits,
-            "dtype_code": spec.dtype_code,
-            "dims": layout.dims,
-            "strides": layout.strides,
-            "innermost_stride": layout.innermost_stride,
-            "element_strides": spec.element_strides,
-            "interleave": spec.interleave,
-            "swizzle": spec.swizzle,
-            "oob_fill": spec.oob_fill,
-        }
-        if isinstance(spec.mode, TiledSpec):
-            return TiledFields(box=spec.mode.box, **common)
-        mode = spec.mode
-        return Im2colFields(
-            lower=mode.lower,
-            upper=mode.upper,
-            channels_per_pixel=mode.channels_per_pixel,
-            pixels_per_column=mode.pixels_per_column,
-            **common,
-        )
+
+def map_fields(
+    spec: MapSpec, address: int, dims: tuple[int, ...], strides: tuple[int, ...], innermost_stride: int
+) -> TiledFields | Im2colFields:
+    """Return all fields of one map, as the rules judge them.
+
+    Parameters
+    ----------
+    spec
+        What is the same in every call.
+    address
+        The address of the map's first element, in bytes.
+    dims
+        Elements along each dimension, innermost first.
+    strides
+        Bytes between neighbours along each dimension but the innermost.
+    innermost_stride
+        Elements between neighbours along the innermost dimension.
+    """
+    common: dict[str, Any] = {
+        "address": address,
+        "element_bits": spec.element_bits,
+        "dtype_code": spec.dtype_code,
+        "dims": dims,
+        "strides": strides,
+        "innermost_stride": innermost_stride,
+        "element_strides": spec.element_strides,
+        "interleave": spec.interleave,
+        "swizzle": spec.swizzle,
+        "oob_fill": spec.oob_fill,
+    }
+    mode = spec.mode
+    if isinstance(mode, TiledSpec):
+        return TiledFields(box=mode.box, **common)
+    return Im2colFields(
+        lower=mode.lower,
+        upper=mode.upper,
+        channels_per_pixel=mode.channels_per_pixel,
+        pixels_per_column=mode.pixels_per_column,
+        **common,
+    )

@@ -12,6 +12,7 @@
 #include <new>
 
 #include <trunnion/launching.hpp>
+#include <trunnion/maps.hpp>
 #include <trunnion/memory.hpp>
 
 namespace trunnion {

@@ -1,0 +1,45 @@
+"""The launch attributes of a C++ launcher: the planned ones, in the table's order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trunnion.codegen.cpp.text import CallText
+    from trunnion.model.plan import PlannedAttribute, PlannedLaunch
+
+__all__ = ["emit_attributes"]
+
+_MEMBERS = {
+    "cluster": "clusterDim",
+    "cooperative": "cooperative",
+    "pdl": "programmaticStreamSerializationAllowed",
+    "priority": "priority",
+    "carveout": "sharedMemCarveout",
+    "preferred_cluster": "preferredClusterDim",
+    "scheduling_policy": "clusterSchedulingPolicyPreference",
+    "mem_sync_domain": "memSyncDomain",
+}
+"""For each field of `KernelLaunch` the member of ``CUlaunchAttributeValue`` that holds its value."""
+
+
+def emit_attributes(text: CallText, launch: PlannedLaunch) -> None:
+    """Write the lines that give a launch its attributes."""
+    if not launch.attributes:
+        return
+    text.line(f"CUlaunchAttribute attributes[{len(launch.attributes)}] = {{}};")
+    for place, attribute in enumerate(launch.attributes):
+        text.line(f"attributes[{place}].id = static_cast<CUlaunchAttributeID>({attribute.id});")
+        for line in _values(attribute):
+            text.line(f"attributes[{place}].value.{_MEMBERS[attribute.field]}{line};")
+    text.line(f"config.attributes(attributes, {len(launch.attributes)});")
+
+
+def _values(attribute: PlannedAttribute) -> list[str]:
+    """Return the assignments of an attribute's numbers: one, or x, y and z."""
+    member = _MEMBERS[attribute.field]
+    if member.endswith("Dim"):
+        return [f".{axis} = {value}" for axis, value in zip("xyz", attribute.values, strict=True)]
+    (value,) = attribute.values
+    enums = {"clusterSchedulingPolicyPreference": "CUclusterSchedulingPolicy", "memSyncDomain": "CUlaunchMemSyncDomain"}
+    return [f" = static_cast<{enums[member]}>({value})" if member in enums else f" = {value}"]

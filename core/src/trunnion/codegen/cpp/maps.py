@@ -1,0 +1,130 @@
+"""The part of a C++ launcher that lays out tensor maps and encodes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trunnion.codegen.cpp.conditions import readers_condition
+from trunnion.codegen.cpp.launches import memory_address
+from trunnion.codegen.literals import cpp_name
+from trunnion.model.expr import Const
+from trunnion.model.plan import MemoryKind, TiledMode
+from trunnion.model.tensormap_rules import Im2colFields, TiledFields, broken_rules
+
+if TYPE_CHECKING:
+    from trunnion.codegen.cpp.text import CallText
+    from trunnion.codegen.writer import SourceWriter
+    from trunnion.model.plan import Encode, LaunchPlan
+
+__all__ = ["emit_absent", "emit_encodes", "emit_map_values", "emit_map_rules"]
+
+_ARCHITECTURES = ((8, 0), (9, 0), (10, 0))
+"""One device of each kind that a map's constant fields may be refused on: before Hopper, Hopper, since Blackwell."""
+
+_INTERLEAVE_32B = 2
+_EXTENT_UNITS = {13: 2, 14: 128, 15: 128}  # CUtensorMapDataType: the packed types
+_WIDE_PACKED = frozenset({14, 15})
+
+
+def _constant_fields(encode: Encode) -> TiledFields | Im2colFields:
+    """Return what no call changes; everything else unknown."""
+    rank, mode = len(encode.dims), encode.mode
+    common: dict[str, Any] = {
+        "address": None,
+        "element_bits": encode.element_bits,
+        "dtype_code": encode.data_type,
+        "dims": (None,) * rank,
+        "strides": (None,) * (rank - 1),
+        "innermost_stride": None,
+        "element_strides": encode.element_strides,
+        "interleave": encode.interleave,
+        "swizzle": encode.swizzle,
+        "oob_fill": encode.oob_fill,
+    }
+    if isinstance(mode, TiledMode):
+        return TiledFields(box=mode.box, **common)
+    return Im2colFields(
+        lower=mode.lower,
+        upper=mode.upper,
+        channels_per_pixel=mode.channels_per_pixel,
+        pixels_per_column=mode.pixels_per_column,
+        **common,
+    )
+
+
+def emit_map_rules(out: SourceWriter, plan: LaunchPlan) -> None:
+    """Write what is known of each map before any call."""
+    for encode in plan.encodes:
+        out.line(f"constexpr MapRule kMap{encode.index}{{{', '.join(_rule(plan, encode))}}};")
+
+
+def _rule(plan: LaunchPlan, encode: Encode) -> list[str]:
+    memory, mode, fields = encode.memory, encode.mode, _constant_fields(encode)
+    slots: Any = plan.tensors if memory.kind is MemoryKind.TENSOR else plan.workspaces
+    wide = encode.interleave == _INTERLEAVE_32B or encode.data_type in _WIDE_PACKED
+    allowed = ["false" if broken_rules(fields, one) else "true" for one in _ARCHITECTURES]
+    head = [
+        str(encode.index),
+        cpp_name(slots[memory.slot].name),
+        str(len(encode.dims)),
+        "32" if wide else "16",
+        str(_EXTENT_UNITS.get(encode.data_type, 1)),
+        str(encode.element_bits),
+        *allowed,
+        f"static_cast<CUtensorMapDataType>({encode.data_type})",
+        f"static_cast<CUtensorMapInterleave>({encode.interleave})",
+        f"static_cast<CUtensorMapSwizzle>({encode.swizzle})",
+        f"static_cast<CUtensorMapL2promotion>({encode.l2_promotion})",
+        f"static_cast<CUtensorMapFloatOOBfill>({encode.oob_fill})",
+        _numbers(encode.element_strides),
+    ]
+    if isinstance(mode, TiledMode):
+        return [*head, "true", _numbers(mode.box), "{}", "{}", "0", "0"]
+    corners = [_numbers(mode.lower), _numbers(mode.upper)]
+    return [*head, "false", "{}", *corners, str(mode.channels_per_pixel), str(mode.pixels_per_column)]
+
+
+def _numbers(values: tuple[int, ...]) -> str:
+    return f"{{{', '.join(map(str, values))}}}"
+
+
+def emit_map_values(text: CallText, plan: LaunchPlan) -> None:
+    """Write the lines that compute each map's layout ``k<i>``, if some launch reads it, and that it fits its memory."""
+    for encode in plan.encodes:
+        name = text.member("MapLayout", f"k{encode.index}")
+        with text.when(readers_condition(plan, encode.readers)):
+            if encode.offset_bytes != Const(0):
+                text.store("int64_t", f"k{encode.index}_offset", encode.offset_bytes)
+            for axis, extent in enumerate(encode.dims):
+                text.line(f"{name}.dims[{axis}] = {text.expr(extent)};")
+            for axis, stride in enumerate(encode.strides):
+                text.line(f"{name}.strides[{axis}] = {text.expr(stride)};")
+            text.line(f"{name}.innermost_stride = {text.expr(encode.innermost_stride)};")
+            if encode.limit_bytes is not None:
+                with text.out.block("{", "}"):
+                    text.line(f"const int64_t limit = {text.expr(encode.limit_bytes)};")
+                    offset = "0" if encode.offset_bytes == Const(0) else f"{name}_offset"
+                    text.require(f"check_within(kMap{encode.index}, {name}, {offset}, limit)")
+
+
+def emit_absent(text: CallText, plan: LaunchPlan) -> None:
+    """Write the check that no map that is read lies over a tensor that the call leaves out."""
+    for encode in plan.encodes:
+        memory = encode.memory
+        if memory.kind is MemoryKind.TENSOR and plan.tensors[memory.slot].nullable:
+            with text.when(readers_condition(plan, encode.readers)):
+                raised = f'raise_absent(kTensor{memory.slot}.name, "a tensor map")'
+                text.refuse(f"t{memory.slot} == nullptr", raised)
+
+
+def emit_encodes(text: CallText, plan: LaunchPlan) -> None:
+    """Write the lines that encode each map ``m<i>`` that some launch reads."""
+    for encode in plan.encodes:
+        index, condition = encode.index, readers_condition(plan, encode.readers)
+        if condition == "false":
+            continue
+        text.member("CUtensorMap", f"m{index}")
+        offset = "" if encode.offset_bytes == Const(0) else f" + static_cast<uint64_t>(k{index}_offset)"
+        with text.when(condition):
+            values = f"kMap{index}, k{index}, *state, {memory_address(encode.memory)}{offset}, m{index}"
+            text.require(f"trunnion::encode(program.driver(), {values})")

@@ -1,0 +1,55 @@
+"""`TvmFfiAdapter`: build one self-contained TVM-FFI module from launcher text and an image, and load it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.artifacts.artifact import Artifact
+from trunnion.codegen.cpp.build import LAUNCHER, build_launcher, launcher_fingerprint
+from trunnion.codegen.cpp.facts import FACTS_FILE, CallFacts
+from trunnion.codegen.cpp.program import CppProgram
+from trunnion.contract.adapter import KernelAdapter
+from trunnion.errors import CorruptArtifactError
+from trunnion.image.match import match_parameters
+from trunnion_tvm_ffi.availability import refuse_old_torch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trunnion.contract.adapter import LoadedProgram
+    from trunnion.contract.compiler import DeviceImage
+    from trunnion.contract.runtime import Runtime
+    from trunnion.contract.source import GeneratedSource
+
+__all__ = ["TvmFfiAdapter"]
+
+
+class TvmFfiAdapter(KernelAdapter):
+    """Compile a launcher with its image in it; anything that speaks TVM-FFI can load what comes out."""
+
+    def build(self, source: GeneratedSource, image: DeviceImage, staging: Path) -> Artifact:
+        """Return the artifact; see `KernelAdapter.build`."""
+        match_parameters(source.plan.kernels, image)
+        symbols = [kernel.symbol for kernel in image.kernels]
+        library = build_launcher(source.text, image, symbols, staging, plugin=self.spec.name)
+        files = {
+            source.filename: source.text.encode(),
+            f"image.{image.kind}": image.data,
+            LAUNCHER: library,
+            FACTS_FILE: CallFacts.of(source.plan).to_json().encode(),
+        }
+        return Artifact.create(self.spec, source, image, files)
+
+    def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
+        """Load the module, which is native code; see `KernelAdapter.load`."""
+        refuse_old_torch()
+        files = artifact.files
+        missing = sorted({LAUNCHER, FACTS_FILE} - set(files))
+        if missing:
+            raise CorruptArtifactError("artifact", f"must hold {' and '.join(missing)}")
+        facts = CallFacts.from_json(files[FACTS_FILE])
+        return CppProgram(files[LAUNCHER], facts, runtime, self.spec.name)
+
+    def fingerprint(self) -> str:
+        """Return what identifies the host compiler, its headers and TVM-FFI."""
+        return launcher_fingerprint(self.spec.name)
