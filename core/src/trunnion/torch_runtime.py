@@ -92,21 +92,18 @@ class TorchRuntime:
         return self._empty(shape, dtype, device)
 
     def _on_stream(self, shape: tuple[int, ...], dtype: Any, device: int, stream: int) -> Any:
-        with self.under(stream, device):
+        cuda: Any = self._torch.cuda  # torch's streams have no annotations
+        if stream > _PER_THREAD:
+            with cuda.stream(cuda.ExternalStream(stream, device=device)):
+                return self._empty(shape, dtype, device)
+        # To torch 1 is no handle, and 2 would be one stream, though it is another one in each thread. Both are ordered
+        # with the legacy stream, which is torch's default stream.
+        with cuda.stream(cuda.default_stream(device)):
             made = self._empty(shape, dtype, device)
         if stream == _PER_THREAD:
             # Another thread may be given the memory next, but not before this thread's stream is done with it.
-            made.record_stream(self._torch.cuda.ExternalStream(stream, device=device))
+            made.record_stream(cuda.ExternalStream(stream, device=device))
         return made
-
-    def under(self, stream: int, device: int) -> AbstractContextManager[None]:
-        """Return the scope within which torch allocates under a stream; see `Runtime.under`."""
-        cuda: Any = self._torch.cuda  # torch's streams have no annotations
-        # To torch 1 is no handle, and 2 would be one stream, though it is another one in each thread. Both are ordered
-        # with the legacy stream, which is torch's default stream.
-        own = cuda.ExternalStream(stream, device=device) if stream > _PER_THREAD else cuda.default_stream(device)
-        scope: AbstractContextManager[None] = cuda.stream(own)
-        return scope
 
     def _empty(self, shape: tuple[int, ...], dtype: Any, device: int) -> Any:
         """Allocate by torch's public function, which the mode that torch is in may keep from allocating.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.places import argument_positions
-from trunnion.model.dtypes import Kind
 
 if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
@@ -21,7 +20,7 @@ def inputs_of(plan: LaunchPlan) -> list[TensorSlot]:
     return [tensor for tensor in plan.tensors if not tensor.output]
 
 
-# Tensors -------------------------------------------------------------------------------------------------------------
+# Tensors ---------------------------------------------------------------------------------------------------------
 
 
 def emit_structure(text: CallText, plan: LaunchPlan) -> None:
@@ -60,7 +59,7 @@ def emit_pointers(text: CallText, plan: LaunchPlan) -> None:
         text.require(f"read_address(t{tensor.index}, kTensor{tensor.index}, {name})")
 
 
-# Numbers -------------------------------------------------------------------------------------------------------------
+# Numbers ---------------------------------------------------------------------------------------------------------
 
 
 def emit_numbers(text: CallText, plan: LaunchPlan) -> None:
@@ -76,7 +75,11 @@ def emit_numbers(text: CallText, plan: LaunchPlan) -> None:
 
 def scalar_storage(scalar: ScalarSlot) -> str:
     """Return the member whose bytes a kernel is given for a scalar."""
-    return f"s{scalar.index}" if scalar.dtype.is_integer and scalar.dtype.dlpack[1] == 64 else f"s{scalar.index}_bits"
+    return (
+        f"s{scalar.index}"
+        if scalar.dtype.is_integer and scalar.dtype.dlpack[1] == 64
+        else f"s{scalar.index}_bits"
+    )
 
 
 def _emit_scalar(text: CallText, scalar: ScalarSlot, position: int) -> None:

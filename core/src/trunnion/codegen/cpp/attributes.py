@@ -41,5 +41,8 @@ def _values(attribute: PlannedAttribute) -> list[str]:
     if member.endswith("Dim"):
         return [f".{axis} = {value}" for axis, value in zip("xyz", attribute.values, strict=True)]
     (value,) = attribute.values
-    enums = {"clusterSchedulingPolicyPreference": "CUclusterSchedulingPolicy", "memSyncDomain": "CUlaunchMemSyncDomain"}
+    enums = {
+        "clusterSchedulingPolicyPreference": "CUclusterSchedulingPolicy",
+        "memSyncDomain": "CUlaunchMemSyncDomain",
+    }
     return [f" = static_cast<{enums[member]}>({value})" if member in enums else f" = {value}"]

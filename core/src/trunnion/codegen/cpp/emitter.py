@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.arguments import emit_layouts, emit_numbers, emit_pointers, emit_structure
+from trunnion.codegen.cpp.attributes import emit_attributes
 from trunnion.codegen.cpp.bindings import emit_binding, emit_check
 from trunnion.codegen.cpp.conditions import launch_condition
 from trunnion.codegen.cpp.launches import emit_arguments, emit_geometry, extents, parameters
-from trunnion.codegen.cpp.attributes import emit_attributes
 from trunnion.codegen.cpp.maps import emit_absent, emit_encodes, emit_map_rules, emit_map_values
 from trunnion.codegen.cpp.memory import (
     emit_allocations,
@@ -106,20 +106,26 @@ class _Emitter:
         """Declare the structure: its members are known once its functions are written."""
         with out.block("struct Call {", "};"):
             names = "kArguments"
-            out.line(f"static constexpr int32_t kInputs = {self.inputs}, kOutputs = {len(outputs_of(self.plan))};")
+            out.line(
+                f"static constexpr int32_t kInputs = {self.inputs}, kOutputs = {len(outputs_of(self.plan))};"
+            )
             out.line(f"static constexpr const Name* kNames = {names};")
             out.line(f"static constexpr bool kNeedsContext = {'true' if self._needs_context() else 'false'};")
             out.line("bool check(const Arguments& given, bool outputs_given);")
             out.line("bool allocate(bool outputs_given);")
             out.lines("bool encode();", "bool fire();", "void outputs(TVMFFIAny* views);")
             out.line("DLDevice device() const { return DLDevice{place.kind, place.device}; }")
-            out.lines("Place place{kDLCUDA};", "CUstream stream;", "bool stream_named;", "DeviceState* state;")
+            out.lines(
+                "Place place{kDLCUDA};", "CUstream stream;", "bool stream_named;", "DeviceState* state;"
+            )
             for name, kind in self.members.items():
                 out.line(f"{kind} {name};")
 
     def _needs_context(self) -> bool:
         plan = self.plan
-        fills = any(tensor.fill is not None for tensor in plan.tensors) or any(s.zeroed for s in plan.workspaces)
+        fills = any(tensor.fill is not None for tensor in plan.tensors) or any(
+            s.zeroed for s in plan.workspaces
+        )
         return fills or bool(plan.encodes) or any(launch.window is not None for launch in plan.launches)
 
     def _functions(self) -> list[tuple[str, CallText]]:
@@ -181,10 +187,14 @@ class _Emitter:
 
     def _launch(self, text: CallText, launch: PlannedLaunch) -> None:
         smem = launch.dynamic_smem_bytes
-        bytes_text = str(smem.value) if isinstance(smem, Const) else f"static_cast<uint32_t>(b{launch.index}_smem)"
+        bytes_text = (
+            str(smem.value) if isinstance(smem, Const) else f"static_cast<uint32_t>(b{launch.index}_smem)"
+        )
         given = ", ".join(parameters(self.plan, launch)) or "nullptr"
         text.line(f"void* parameters[] = {{{given}}};")
-        text.line(f"LaunchConfig config({extents(launch, 'g')}, {extents(launch, 'b')}, {bytes_text}, stream);")
+        text.line(
+            f"LaunchConfig config({extents(launch, 'g')}, {extents(launch, 'b')}, {bytes_text}, stream);"
+        )
         emit_attributes(text, launch)
         text.require(f"config.launch(program.driver(), program.kernel({launch.kernel}), parameters)")
 

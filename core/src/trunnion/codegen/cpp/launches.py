@@ -33,7 +33,7 @@ def memory_address(memory: MemoryRef) -> str:
     return f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}"
 
 
-# Before anything is allocated or launched ------------------------------------------------------------------------------
+# Before anything is allocated or launched --------------------------------------------------------------------------
 
 
 def emit_geometry(text: CallText, launch: PlannedLaunch) -> None:
@@ -106,7 +106,7 @@ def emit_arguments(text: CallText, launch: PlannedLaunch) -> None:
                 text.store(argument.dtype.cpp, f"e{launch.index}_{ordinal}", argument.value)
 
 
-# The launch ------------------------------------------------------------------------------------------------------------
+# The launch --------------------------------------------------------------------------------------------------------
 
 
 def parameters(plan: LaunchPlan, launch: PlannedLaunch) -> list[str]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trunnion.codegen.writer import SourceWriter
     from trunnion.model.plan import Encode, LaunchPlan
 
-__all__ = ["emit_absent", "emit_encodes", "emit_map_values", "emit_map_rules"]
+__all__ = ["emit_absent", "emit_encodes", "emit_map_rules", "emit_map_values"]
 
 _ARCHITECTURES = ((8, 0), (9, 0), (10, 0))
 """One device of each kind that a map's constant fields may be refused on: before Hopper, Hopper, since Blackwell."""

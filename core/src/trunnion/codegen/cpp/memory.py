@@ -105,7 +105,7 @@ def emit_allocations(text: CallText, plan: LaunchPlan) -> None:
         text.require(f"allocate_workspace({values})")
 
 
-# Fills -----------------------------------------------------------------------------------------------------------------
+# Fills -------------------------------------------------------------------------------------------------------------
 
 
 def _patterns(plan: LaunchPlan) -> list[tuple[str, bytes]]:
@@ -123,7 +123,9 @@ def emit_fill_table(out: SourceWriter, plan: LaunchPlan) -> None:
 
 def emit_fills(text: CallText, plan: LaunchPlan) -> None:
     """Write the lines that fill outputs and zeroed workspaces, on the launch's stream."""
-    counts = {f"t{t.index}": (f"p{t.index}", f"element_count(y{t.index}, {len(t.shape)})") for t in outputs_of(plan)}
+    counts = {
+        f"t{t.index}": (f"p{t.index}", f"element_count(y{t.index}, {len(t.shape)})") for t in outputs_of(plan)
+    }
     counts |= {f"z{s.index}": (f"w{s.index}", f"z{s.index}_bytes") for s in plan.workspaces}
     for owner, pattern in _patterns(plan):
         address, count = counts[owner]

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CppProgram"]
 
+_DRIVERS_OWN = (1, 2)  # CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
+
 _RAISED = (TypeError, ValueError, RuntimeError, ArithmeticError, MemoryError, BufferError, AttributeError)
 """What TVM-FFI raises: for a launcher, and on its own for an argument that it cannot carry."""
 
@@ -160,7 +162,8 @@ class CppProgram(LoadedProgram):
                 witness = self._runtime.allocate((0,), self._checks.byte, ordinal, current)
                 stream = current
             if stream is not None and self._allocates:
-                where = self._runtime.under(stream, ordinal)
+                # To tensor libraries 1 and 2 are no streams; memory of the legacy stream is ordered with both.
+                where = self._runtime.on_stream(ordinal, 0 if stream in _DRIVERS_OWN else stream)
         return (*prepared, *destinations, stream, device, witness), where
 
     def _ordinal(self, args: Sequence[Any], device: int | None) -> int | None:

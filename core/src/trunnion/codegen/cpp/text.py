@@ -67,7 +67,9 @@ class CallText:
     def store(self, kind: str, name: str, expr: Expr) -> str:
         """Write the lines that compute an expression and keep it in a member; return the member's name."""
         text = self.expr(expr)
-        self.line(f"{self.member(kind, name)} = {text if kind == 'int64_t' else f'static_cast<{kind}>({text})'};")
+        self.line(
+            f"{self.member(kind, name)} = {text if kind == 'int64_t' else f'static_cast<{kind}>({text})'};"
+        )
         return name
 
     @contextmanager

@@ -9,7 +9,8 @@
 namespace trunnion {
 
 static_assert(CUDA_VERSION >= 12080, "cuda.h of CUDA 12.8 or later is needed");
-static_assert(sizeof(CUtensorMap) == 128 && alignof(CUtensorMap) % 64 == 0, "a tensor map is 128 bytes, aligned to 64 at least");
+static_assert(sizeof(CUtensorMap) == 128 && alignof(CUtensorMap) % 64 == 0,
+              "a tensor map is 128 bytes, aligned to 64 at least");
 static_assert(sizeof(CUlaunchConfig) == 56, "another CUlaunchConfig than the one written for");
 static_assert(sizeof(CUlaunchAttribute) == 72, "another CUlaunchAttribute than the one written for");
 static_assert(sizeof(CUaccessPolicyWindow) == 32, "another CUaccessPolicyWindow than the one written for");
@@ -93,7 +94,8 @@ static_assert(sizeof(Driver) == kEntryPointCount * sizeof(void*), "a row for eac
 TRUNNION_COLD inline bool raise_no_driver(const char* said) {
   Text requirement, got;
   requirement << "a CUDA driver (libcuda.so.1)";
-  return raise_requirement(requirement, got << "none: " << (said != nullptr ? said : "it lacks cuGetProcAddress_v2"),
+  return raise_requirement(requirement,
+                           got << "none: " << (said != nullptr ? said : "it lacks cuGetProcAddress_v2"),
                            "install the NVIDIA driver");
 }
 

@@ -13,7 +13,8 @@ struct FillStep {
   uint64_t pitch;   // bytes from one number to the next; `width`: they are dense
 };
 
-inline bool fill(const Driver& driver, const FillStep& step, uint64_t address, uint64_t count, CUstream stream) {
+inline bool fill(const Driver& driver, const FillStep& step, uint64_t address, uint64_t count,
+                 CUstream stream) {
   const CUdeviceptr at = address + step.offset;
   const char* call = "cuMemsetD32Async";
   CUresult status = CUDA_SUCCESS;
@@ -104,7 +105,8 @@ class LaunchConfig {
 
 // Streams -------------------------------------------------------------------------------------------------------------
 
-inline constexpr uint64_t kFirstStream = 3;  // below: the driver's own streams, which belong to the current context
+inline constexpr uint64_t kFirstStream =
+    3;  // below: the driver's own streams, which belong to the current context
 
 inline bool is_driver_stream(CUstream stream) { return reinterpret_cast<uint64_t>(stream) < kFirstStream; }
 
@@ -125,7 +127,8 @@ inline bool check_stream(const Program& program, CUstream stream, int32_t device
   if (found == device) return true;
   Text got, expected;
   got << "a stream of device " << found;
-  return raise_argument_value(Name{"stream", 6}, got, expected << "one of device " << device << ", where the tensors lie");
+  return raise_argument_value(Name{"stream", 6}, got,
+                              expected << "one of device " << device << ", where the tensors lie");
 }
 
 }  // namespace trunnion

@@ -6,6 +6,7 @@
 
 #include <trunnion/numbers.hpp>
 #include <trunnion/program.hpp>
+#include <trunnion/tensors.hpp>
 
 namespace trunnion {
 
@@ -16,8 +17,8 @@ struct MapRule {
   uint32_t index;  // the map's slot
   Name memory;
   uint32_t rank;
-  uint32_t unit;           // bytes that address and strides are multiples of
-  uint32_t extent_unit;    // elements that the innermost extent is a multiple of
+  uint32_t unit;         // bytes that address and strides are multiples of
+  uint32_t extent_unit;  // elements that the innermost extent is a multiple of
   uint32_t element_bits;
   bool before_hopper, hopper, since_blackwell;
   CUtensorMapDataType data_type;
@@ -49,7 +50,8 @@ TRUNNION_COLD inline bool raise_map(const MapRule& rule, const MapLayout& layout
   describe_numbers(message << ", strides in bytes ", layout.strides, static_cast<int32_t>(rule.rank) - 1);
   message << ", innermost stride " << layout.innermost_stride << " elements)";
   for (uint32_t axis = 0; axis < rule.rank; ++axis) dims << (axis != 0 ? " " : "") << layout.dims[axis];
-  for (uint32_t axis = 0; axis + 1 < rule.rank; ++axis) strides << (axis != 0 ? " " : "") << layout.strides[axis];
+  for (uint32_t axis = 0; axis + 1 < rule.rank; ++axis)
+    strides << (axis != 0 ? " " : "") << layout.strides[axis];
   capability << state.capability_major << " " << state.capability_minor;
   return Raising("ValueError", "TensorMapError")
       .field(problem)
@@ -75,10 +77,15 @@ inline bool check_within(const MapRule& rule, const MapLayout& layout, int64_t o
   Text message, from, to, whole;
   from << offset, whole << limit;
   append_decimal(to, end);
-  message << "tensor map over " << rule.memory << ": the map lies within its memory (got: bytes " << from << " to " << to
-          << " of " << whole << ")";
+  message << "tensor map over " << rule.memory << ": the map lies within its memory (got: bytes " << from
+          << " to " << to << " of " << whole << ")";
   Text index;
-  return Raising("ValueError", "TensorMapError").field("outside").field(index << rule.index).field(from).field(to).field(whole)
+  return Raising("ValueError", "TensorMapError")
+      .field("outside")
+      .field(index << rule.index)
+      .field(from)
+      .field(to)
+      .field(whole)
       .with(message);
 }
 
@@ -97,12 +104,14 @@ inline bool has_pixels(const MapRule& rule, const MapLayout& layout, bool hopper
   return true;
 }
 
-inline bool follows_rules(const MapRule& rule, const MapLayout& layout, const DeviceState& state, uint64_t address) {
+inline bool follows_rules(const MapRule& rule, const MapLayout& layout, const DeviceState& state,
+                          uint64_t address) {
   constexpr int64_t kMostExtent = int64_t{1} << 32, kStrideEnd = int64_t{1} << 40;
   const bool hopper = state.capability_major == 9;
   bool good = is_allowed_on(rule, state) && address != 0 && address % rule.unit == 0;
   good = good && (!hopper || address < uint64_t{1} << 57);
-  good = good && (layout.innermost_stride == 1 || layout.dims[0] == 1) && layout.dims[0] % rule.extent_unit == 0;
+  good =
+      good && (layout.innermost_stride == 1 || layout.dims[0] == 1) && layout.dims[0] % rule.extent_unit == 0;
   for (uint32_t axis = 0; axis < rule.rank; ++axis) {
     good = good && layout.dims[axis] >= 1 && layout.dims[axis] <= kMostExtent;
     if (axis == 0) continue;
@@ -112,21 +121,23 @@ inline bool follows_rules(const MapRule& rule, const MapLayout& layout, const De
   return good && (rule.tiled || has_pixels(rule, layout, hopper));
 }
 
-inline bool encode(const Driver& driver, const MapRule& rule, const MapLayout& layout, const DeviceState& state,
-                   uint64_t address, CUtensorMap& map) {
+inline bool encode(const Driver& driver, const MapRule& rule, const MapLayout& layout,
+                   const DeviceState& state, uint64_t address, CUtensorMap& map) {
   if (!__builtin_expect(follows_rules(rule, layout, state, address), 1)) {
     return raise_map(rule, layout, state, address, "a rule of the driver's is broken");
   }
   cuuint64_t dims[kMostDims], strides[kMostDims];
   for (uint32_t axis = 0; axis < rule.rank; ++axis) dims[axis] = static_cast<cuuint64_t>(layout.dims[axis]);
-  for (uint32_t axis = 0; axis + 1 < rule.rank; ++axis) strides[axis] = static_cast<cuuint64_t>(layout.strides[axis]);
+  for (uint32_t axis = 0; axis + 1 < rule.rank; ++axis)
+    strides[axis] = static_cast<cuuint64_t>(layout.strides[axis]);
   void* at = reinterpret_cast<void*>(address);
   const CUresult status =
-      rule.tiled ? driver.encode_tiled(&map, rule.data_type, rule.rank, at, dims, strides, rule.box, rule.element_strides,
-                                       rule.interleave, rule.swizzle, rule.l2_promotion, rule.oob_fill)
-                 : driver.encode_im2col(&map, rule.data_type, rule.rank, at, dims, strides, rule.lower, rule.upper,
-                                        rule.channels, rule.pixels, rule.element_strides, rule.interleave, rule.swizzle,
-                                        rule.l2_promotion, rule.oob_fill);
+      rule.tiled ? driver.encode_tiled(&map, rule.data_type, rule.rank, at, dims, strides, rule.box,
+                                       rule.element_strides, rule.interleave, rule.swizzle, rule.l2_promotion,
+                                       rule.oob_fill)
+                 : driver.encode_im2col(&map, rule.data_type, rule.rank, at, dims, strides, rule.lower,
+                                        rule.upper, rule.channels, rule.pixels, rule.element_strides,
+                                        rule.interleave, rule.swizzle, rule.l2_promotion, rule.oob_fill);
   if (__builtin_expect(status == CUDA_SUCCESS, 1)) return true;
   return raise_driver(driver, rule.tiled ? "cuTensorMapEncodeTiled" : "cuTensorMapEncodeIm2col", status);
 }

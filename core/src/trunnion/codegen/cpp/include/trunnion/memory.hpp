@@ -13,7 +13,8 @@ TRUNNION_COLD inline bool raise_no_allocator() {
 }
 
 // Allocate a tensor. The allocator works on its own current stream: whoever names another makes that one current before.
-inline bool allocate_tensor(DLDevice device, DLDataType dtype, const int64_t* shape, int32_t rank, Held& held) {
+inline bool allocate_tensor(DLDevice device, DLDataType dtype, const int64_t* shape, int32_t rank,
+                            Held& held) {
   if (TVMFFIEnvGetDLPackManagedTensorAllocator() == nullptr) return raise_no_allocator();
   DLTensor wanted{};
   wanted.device = device;
@@ -30,12 +31,14 @@ struct OutputRule {
 };
 
 // An output: allocated, or given by the caller.
-inline bool allocate_output(const OutputRule& rule, DLDevice device, const int64_t* shape, Held& held, uint64_t& address) {
+inline bool allocate_output(const OutputRule& rule, DLDevice device, const int64_t* shape, Held& held,
+                            uint64_t& address) {
   if (!allocate_tensor(device, rule.tensor.dtype, shape, rule.tensor.rank, held)) return false;
   return read_address(TVMFFITensorGetDLTensorPtr(held.get()), rule.tensor, address);
 }
 
-TRUNNION_COLD inline bool raise_output_place(const DLTensor& tensor, const TensorRule& rule, DLDevice device) {
+TRUNNION_COLD inline bool raise_output_place(const DLTensor& tensor, const TensorRule& rule,
+                                             DLDevice device) {
   Text got, expected;
   describe_device(got << "a tensor on ", tensor.device);
   if (device.device_type == kDLCPU) {
@@ -46,8 +49,8 @@ TRUNNION_COLD inline bool raise_output_place(const DLTensor& tensor, const Tenso
   return raise_argument_value(rule.name, got, expected);
 }
 
-inline bool check_output(const TVMFFIAny& given, const OutputRule& rule, DLDevice device, const int64_t* shape,
-                         uint64_t& address) {
+inline bool check_output(const TVMFFIAny& given, const OutputRule& rule, DLDevice device,
+                         const int64_t* shape, uint64_t& address) {
   const DLTensor* tensor = nullptr;
   if (!read_tensor(given, rule.tensor, tensor)) return false;
   for (int32_t axis = 0; axis < rule.tensor.rank; ++axis) {
@@ -74,8 +77,8 @@ inline bool check_disjoint(const Span* spans, int32_t count) {
   for (int32_t first = 0; first < count; ++first) {
     for (int32_t second = 0; second < count; ++second) {
       const Span &one = spans[first], &other = spans[second];
-      const bool apart = one.nbytes == 0 || other.nbytes == 0 || first == second || other.address < one.address ||
-                         other.address - one.address >= one.nbytes;
+      const bool apart = one.nbytes == 0 || other.nbytes == 0 || first == second ||
+                         other.address < one.address || other.address - one.address >= one.nbytes;
       if (apart) continue;
       Text got, expected;
       got << "memory that " << *one.name << " also lies in";
@@ -102,7 +105,8 @@ struct WorkspaceRule {
 inline constexpr uint64_t kAllocatorAlignment = 256;  // of whatever a device allocator returns
 
 // The bytes of a workspace; false if no memory is that large.
-inline bool workspace_bytes(const WorkspaceRule& rule, const int64_t* extents, int32_t rank, uint64_t& nbytes) {
+inline bool workspace_bytes(const WorkspaceRule& rule, const int64_t* extents, int32_t rank,
+                            uint64_t& nbytes) {
   unsigned __int128 total = rule.itemsize;
   bool empty = false, wide = false;
   for (int32_t axis = 0; axis < rank; ++axis) {
@@ -118,7 +122,8 @@ inline bool workspace_bytes(const WorkspaceRule& rule, const int64_t* extents, i
   return raise_argument_value(rule.name, got, expected << "fewer than 2**63");
 }
 
-inline bool allocate_workspace(const WorkspaceRule& rule, DLDevice device, uint64_t nbytes, Held& held, uint64_t& address) {
+inline bool allocate_workspace(const WorkspaceRule& rule, DLDevice device, uint64_t nbytes, Held& held,
+                               uint64_t& address) {
   address = 0;
   if (nbytes == 0) return true;
   const uint64_t guaranteed = device.device_type == kDLCPU ? 1 : kAllocatorAlignment;

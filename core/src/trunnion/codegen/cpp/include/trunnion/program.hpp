@@ -42,8 +42,8 @@ struct DeviceState {
   CUcontext context;
   int32_t capability_major, capability_minor;
   int32_t most_window_bytes;
-  uint64_t set_aside;        // asked for, in bytes
-  uint32_t* dynamic_smem;    // that each kernel is allowed, in bytes
+  uint64_t set_aside;      // asked for, in bytes
+  uint32_t* dynamic_smem;  // that each kernel is allowed, in bytes
 };
 
 class Program {
@@ -71,7 +71,8 @@ class Program {
 
   // Allow a kernel more dynamic shared memory than any call before needed; never less.
   bool allow_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
-    if (__builtin_expect(nbytes <= __atomic_load_n(&state.dynamic_smem[kernel], __ATOMIC_RELAXED), 1)) return true;
+    if (__builtin_expect(nbytes <= __atomic_load_n(&state.dynamic_smem[kernel], __ATOMIC_RELAXED), 1))
+      return true;
     const Locked locked(mutex_);
     return raise_smem(state, ordinal, kernel, nbytes);
   }
@@ -94,7 +95,8 @@ class Program {
   // Wait for all launches, then unload; every step is done, whatever an earlier one says, and the first error is raised.
   bool close() {
     if (depth() != 0) {
-      return raise_lifecycle("a program cannot be closed from within its own launch; close it after the call");
+      return raise_lifecycle(
+          "a program cannot be closed from within its own launch; close it after the call");
     }
     const Locked closing(closing_);
     if (is_forked() || __atomic_exchange_n(&closed_, true, __ATOMIC_SEQ_CST)) return true;
@@ -169,7 +171,8 @@ class Program {
 
   TRUNNION_COLD static bool raise_memory() {
     Text message;
-    return raise_plain("MemoryError", "MemoryError", message << "the launcher's own memory could not be allocated");
+    return raise_plain("MemoryError", "MemoryError",
+                       message << "the launcher's own memory could not be allocated");
   }
 
   // Devices -----------------------------------------------------------------------------------------------------------
@@ -267,8 +270,8 @@ inline DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
     good = is_capturing(driver_, *stream, capturing);
     if (good && capturing) {
       Text message;
-      message << "the program was not prepared for device " << ordinal << ", and its stream is being captured: call preload("
-              << ordinal << ") before the capture";
+      message << "the program was not prepared for device " << ordinal
+              << ", and its stream is being captured: call preload(" << ordinal << ") before the capture";
       good = raise_capture(message);
     }
   }
@@ -292,11 +295,13 @@ inline bool Program::retain(int32_t ordinal, DeviceState& state, CUdevice& devic
   if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDevicePrimaryCtxRetain", status);
   driver_.device_get_attribute(&state.capability_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
   driver_.device_get_attribute(&state.capability_minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
-  driver_.device_get_attribute(&state.most_window_bytes, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, device);
+  driver_.device_get_attribute(&state.most_window_bytes, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE,
+                               device);
   return true;
 }
 
-inline bool Program::prepare_launch(DeviceState& state, int32_t ordinal, CUdevice device, const LaunchRule& launch) {
+inline bool Program::prepare_launch(DeviceState& state, int32_t ordinal, CUdevice device,
+                                    const LaunchRule& launch) {
   int version = 0;
   if (launch.need_count != 0) driver_.driver_get_version(&version);
   for (uint32_t index = 0; index < launch.need_count; ++index) {
@@ -308,7 +313,8 @@ inline bool Program::prepare_launch(DeviceState& state, int32_t ordinal, CUdevic
     got << "a driver for CUDA " << version / 1000 << "." << version % 1000 / 10;
     return raise_requirement(requirement, got, "update the driver, or leave the attribute out");
   }
-  if (launch.dynamic_smem_bytes != 0 && !raise_smem(state, ordinal, launch.kernel, launch.dynamic_smem_bytes)) return false;
+  if (launch.dynamic_smem_bytes != 0 && !raise_smem(state, ordinal, launch.kernel, launch.dynamic_smem_bytes))
+    return false;
   if (!launch.non_portable_cluster) return true;
   const CUresult status = driver_.kernel_set_attribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1,
                                                        kernels_[launch.kernel], device);

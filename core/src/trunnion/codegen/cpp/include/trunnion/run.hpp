@@ -10,7 +10,6 @@
 #pragma once
 
 #include <new>
-
 #include <trunnion/launching.hpp>
 #include <trunnion/maps.hpp>
 #include <trunnion/memory.hpp>
@@ -84,7 +83,6 @@ struct Bound {
   Call call;
 };
 
-
 // Give the function that launches again; behind it, in an array, the outputs that were allocated.
 template <typename Call>
 int bind_call(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
@@ -94,7 +92,8 @@ int bind_call(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny
   const Flight flight(program);
   if (!flight || !program.load()) return -1;
   void* memory = nullptr;
-  if (posix_memalign(&memory, alignof(Bound<Call>) > 64 ? alignof(Bound<Call>) : 64, sizeof(Bound<Call>)) != 0) {
+  if (posix_memalign(&memory, alignof(Bound<Call>) > 64 ? alignof(Bound<Call>) : 64, sizeof(Bound<Call>)) !=
+      0) {
     Text message;
     return raise_plain("MemoryError", "MemoryError", message << "no memory for a bound launch"), -1;
   }
@@ -105,7 +104,8 @@ int bind_call(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny
   }
   Entered entered;
   Call& call = bound->call;
-  if (!prepare_call(program, call, arguments, outputs_given) || !enter_call(program, call, entered)) return -1;
+  if (!prepare_call(program, call, arguments, outputs_given) || !enter_call(program, call, entered))
+    return -1;
   if (!call.encode()) return -1;
   TVMFFIAny views[Call::kOutputs + 1];
   views[0] = function.view(kTVMFFIFunction);
@@ -141,7 +141,8 @@ inline int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMF
   const Flight flight(program);
   if (!flight || !program.load()) return -1;
   const int64_t ordinal = given[0].v_int64;
-  if (ordinal < 0 || ordinal >= program.device_count()) return raise_ordinal(ordinal, program.device_count()), -1;
+  if (ordinal < 0 || ordinal >= program.device_count())
+    return raise_ordinal(ordinal, program.device_count()), -1;
   if (program.device(static_cast<int32_t>(ordinal), nullptr) == nullptr) return -1;
   return give_nothing(result), 0;
 }

@@ -7,8 +7,10 @@
 
 namespace trunnion {
 
-static_assert(sizeof(DLTensor) == 48 && offsetof(DLTensor, shape) == 24, "another DLPack than the one written for");
-static_assert(sizeof(TVMFFIAny) == 16 && offsetof(TVMFFIAny, v_int64) == 8, "another TVM-FFI than the one written for");
+static_assert(sizeof(DLTensor) == 48 && offsetof(DLTensor, shape) == 24,
+              "another DLPack than the one written for");
+static_assert(sizeof(TVMFFIAny) == 16 && offsetof(TVMFFIAny, v_int64) == 8,
+              "another TVM-FFI than the one written for");
 
 struct TensorRule {
   Name name;
@@ -22,20 +24,37 @@ struct TensorRule {
 // What Python calls the type of an argument.
 TRUNNION_COLD inline void describe_type(Text& text, const TVMFFIAny& given) {
   switch (given.type_index) {
-    case kTVMFFINone: text << "NoneType"; return;
-    case kTVMFFIInt: text << "int"; return;
-    case kTVMFFIBool: text << "bool"; return;
-    case kTVMFFIFloat: text << "float"; return;
-    case kTVMFFIOpaquePtr: text << "c_void_p"; return;
+    case kTVMFFINone:
+      text << "NoneType";
+      return;
+    case kTVMFFIInt:
+      text << "int";
+      return;
+    case kTVMFFIBool:
+      text << "bool";
+      return;
+    case kTVMFFIFloat:
+      text << "float";
+      return;
+    case kTVMFFIOpaquePtr:
+      text << "c_void_p";
+      return;
     case kTVMFFIDLTensorPtr:
-    case kTVMFFITensor: text << "a tensor"; return;
+    case kTVMFFITensor:
+      text << "a tensor";
+      return;
     case kTVMFFIRawStr:
     case kTVMFFISmallStr:
-    case kTVMFFIStr: text << "str"; return;
+    case kTVMFFIStr:
+      text << "str";
+      return;
     case kTVMFFIByteArrayPtr:
     case kTVMFFISmallBytes:
-    case kTVMFFIBytes: text << "bytes"; return;
-    default: break;
+    case kTVMFFIBytes:
+      text << "bytes";
+      return;
+    default:
+      break;
   }
   const TVMFFITypeInfo* info = TVMFFIGetTypeInfo(given.type_index);
   if (info == nullptr) {
@@ -46,11 +65,24 @@ TRUNNION_COLD inline void describe_type(Text& text, const TVMFFIAny& given) {
 }
 
 TRUNNION_COLD inline void describe_dtype(Text& text, DLDataType dtype) {
-  static constexpr const char* kNames[] = {"int",           "uint",          "float",          "handle",
-                                           "bfloat",        "complex",       "bool",           "float8_e3m4",
-                                           "float8_e4m3",   "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
-                                           "float8_e5m2",   "float8_e5m2fnuz",    "float8_e8m0fnu", "float6_e2m3fn",
-                                           "float6_e3m2fn", "float4_e2m1fn"};
+  static constexpr const char* kNames[] = {"int",
+                                           "uint",
+                                           "float",
+                                           "handle",
+                                           "bfloat",
+                                           "complex",
+                                           "bool",
+                                           "float8_e3m4",
+                                           "float8_e4m3",
+                                           "float8_e4m3b11fnuz",
+                                           "float8_e4m3fn",
+                                           "float8_e4m3fnuz",
+                                           "float8_e5m2",
+                                           "float8_e5m2fnuz",
+                                           "float8_e8m0fnu",
+                                           "float6_e2m3fn",
+                                           "float6_e3m2fn",
+                                           "float4_e2m1fn"};
   const bool known = dtype.code < sizeof kNames / sizeof *kNames;
   if (known) text << kNames[dtype.code];
   if (!known) text << "type code " << static_cast<int>(dtype.code) << " of bits ";
@@ -160,7 +192,8 @@ inline bool is_empty(const DLTensor& tensor) {
 inline int64_t stride_of(const DLTensor& tensor, int32_t axis) {
   if (tensor.strides != nullptr) return tensor.strides[axis];
   int64_t stride = 1;
-  for (int32_t inner = tensor.ndim - 1; inner > axis; --inner) stride *= tensor.shape[inner] > 0 ? tensor.shape[inner] : 1;
+  for (int32_t inner = tensor.ndim - 1; inner > axis; --inner)
+    stride *= tensor.shape[inner] > 0 ? tensor.shape[inner] : 1;
   return stride;
 }
 
@@ -179,7 +212,8 @@ TRUNNION_COLD inline bool raise_layout(const DLTensor& tensor, const TensorRule&
   Text got, expected;
   describe_numbers(got << "strides ", tensor.strides, tensor.ndim);
   describe_numbers(got << " for shape ", tensor.shape, tensor.ndim);
-  return raise_argument_value(rule.name, got, expected << "a contiguous row-major tensor; call .contiguous()");
+  return raise_argument_value(rule.name, got,
+                              expected << "a contiguous row-major tensor; call .contiguous()");
 }
 
 inline bool check_layout(const DLTensor* tensor, const TensorRule& rule) {
@@ -189,7 +223,8 @@ inline bool check_layout(const DLTensor* tensor, const TensorRule& rule) {
 TRUNNION_COLD inline bool raise_address(uint64_t address, const TensorRule& rule) {
   Text got, expected;
   if (address == 0) {
-    return raise_argument_type(rule.name, got << "a tensor with a null address", expected << "a tensor in memory");
+    return raise_argument_type(rule.name, got << "a tensor with a null address",
+                               expected << "a tensor in memory");
   }
   (got << "address ").hexadecimal(address);
   return raise_argument_value(rule.name, got, expected << "a multiple of " << rule.alignment << " bytes");
@@ -215,21 +250,23 @@ TRUNNION_COLD inline void equation(Text& text, int64_t expected, const Name& aut
 }
 
 // `word` is "extent" or "stride".
-TRUNNION_COLD inline bool raise_unequal(const Name& argument, const char* word, int32_t axis, int64_t got, int64_t expected,
-                                        const Name& author) {
+TRUNNION_COLD inline bool raise_unequal(const Name& argument, const char* word, int32_t axis, int64_t got,
+                                        int64_t expected, const Name& author) {
   Text found, wanted;
   found << word << " " << got << " along dimension " << axis;
   equation(wanted, expected, author);
   return raise_argument_value(argument, found, wanted);
 }
 
-TRUNNION_COLD inline bool raise_value(const Name& argument, int64_t got, int64_t expected, const Name& author) {
+TRUNNION_COLD inline bool raise_value(const Name& argument, int64_t got, int64_t expected,
+                                      const Name& author) {
   Text found, wanted;
   equation(wanted, expected, author);
   return raise_argument_value(argument, found << got, wanted);
 }
 
-TRUNNION_COLD inline bool raise_symbol(const Name& argument, const char* place, int64_t got, const char* allowed) {
+TRUNNION_COLD inline bool raise_symbol(const Name& argument, const char* place, int64_t got,
+                                       const char* allowed) {
   Text found, wanted;
   found << got << " for " << place;
   return raise_argument_value(argument, found, wanted << allowed);
@@ -249,7 +286,8 @@ TRUNNION_COLD inline bool raise_negative(const Name& memory, int32_t axis, int64
 
 TRUNNION_COLD inline bool raise_absent(const Name& tensor, const char* reader) {
   Text got, expected;
-  return raise_argument_type(tensor, got << "None", expected << "a tensor: " << reader << " reads it in this call");
+  return raise_argument_type(tensor, got << "None",
+                             expected << "a tensor: " << reader << " reads it in this call");
 }
 
 }  // namespace trunnion
