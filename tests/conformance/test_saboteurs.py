@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -27,11 +30,28 @@ def test_there_is_a_saboteur_in_every_stage():
     assert {saboteur.stage for saboteur in SABOTEURS.values()} == _STAGES
 
 
+@pytest.fixture
+def sabotaged(harness):
+    """Return a function that plants a mistake; every program that it loads is truly closed after the test."""
+    with contextlib.ExitStack() as programs:
+
+        def planted(saboteur):
+            bad = SABOTEURS[saboteur].apply(harness)
+
+            def loaded(program):
+                programs.callback(program.close)
+                return bad.sabotage.loaded(program)
+
+            return replace(bad, sabotage=replace(bad.sabotage, loaded=loaded))
+
+        yield planted
+
+
 @pytest.mark.parametrize(("saboteur", "law_id"), _PAIRS)
-def test_the_named_law_catches_the_saboteur(harness, saboteur, law_id):
+def test_the_named_law_catches_the_saboteur(sabotaged, saboteur, law_id):
     law = catalogue()[law_id]
     with pytest.raises(LawViolation) as caught:
-        law.check(SABOTEURS[saboteur].apply(harness), seed=_SEED, examples=_EXAMPLES, shrink=False)
+        law.check(sabotaged(saboteur), seed=_SEED, examples=_EXAMPLES, shrink=False)
     assert caught.value.law_id == law_id
 
 
@@ -41,8 +61,8 @@ def test_the_same_law_and_seed_pass_without_a_saboteur(harness, law_id):
 
 
 @pytest.mark.parametrize("saboteur", SABOTEURS)
-def test_every_sabotaged_backend_still_adds_vectors(harness, saboteur):
-    bad = SABOTEURS[saboteur].apply(harness)
+def test_every_sabotaged_backend_still_adds_vectors(sabotaged, harness, saboteur):
+    bad = sabotaged(saboteur)
     example = load("vector_add")
     a, b = (torch.randn(200, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))
     harness.simulator.register_body("kernel_0", example.bodies["vector_add"])
