@@ -13,20 +13,21 @@ import numpy as np
 import pytest
 
 import trunnion
-from trunnion import DeviceCode, ProgramBuilder, Symbol, examples, sim
+from trunnion import DeviceCode, ProgramBuilder, Symbol, examples
 from trunnion.cli import main, place
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+pytestmark = pytest.mark.usefixtures("simulator")  # of two devices, which `trunnion run` takes as it finds it
+
+
 def run(*words: str) -> SimpleNamespace:
-    """Run one program in this process, without a GPU even if there is one, and forget its body."""
-    simulator = sim.active() or sim.start(devices=2)
+    """Run one program in this process, without a GPU even if there is one."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), patch.object(place, "gpu_name", str):
         status = main(["run", *words])
-    simulator.unregister_body("vector_add")
     return SimpleNamespace(returncode=status, stdout=out.getvalue(), stderr=err.getvalue())
 
 
@@ -329,11 +330,8 @@ def test_a_body_that_did_not_run_is_mentioned(program: Path, tmp_path: Path) -> 
         "from trunnion import sim\nsim.active().register_body('vector_ad', print)\n" + BODIES, "utf-8"
     )
     words = [str(program), "--simulate", "--bodies", str(tmp_path / "bodies.py")]
-    try:
-        done = run(*words)
-        report = json.loads(run(*words, "--json").stdout)
-    finally:
-        sim.active().unregister_body("vector_ad")
+    done = run(*words)
+    report = json.loads(run(*words, "--json").stdout)
     assert done.returncode == 0, done.stderr
     assert "the body of 'vector_ad' did not run" in done.stdout.replace("\n", " ")
     assert "vector_ad" in report["unused_bodies"]

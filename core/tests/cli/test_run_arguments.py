@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from trunnion import DeviceCode, ProgramBuilder, sim, symbols
+from trunnion import DeviceCode, ProgramBuilder, symbols
 from trunnion.cli import main, place
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ extern "C" __global__ void every_kind(const float* x, const float* maybe, float 
   y[0] = 1;
 }
 """
+
+
+pytestmark = pytest.mark.usefixtures("simulator")  # of two devices, which `trunnion run` takes as it finds it
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +44,6 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 def run(words: list[str], *more: str) -> tuple[int, dict[str, Any]]:
     """Run in this process, without a GPU even if there is one."""
-    assert sim.active() or sim.start(devices=2)
     out = io.StringIO()
     with redirect_stdout(out), redirect_stderr(io.StringIO()), patch.object(place, "gpu_name", str):
         status = main([*words, *more])

@@ -9,36 +9,38 @@ import pytest
 import torch
 
 import trunnion
-from trunnion import sim
 from trunnion.errors import DriverError, TrunnionError
 from trunnion.examples import EXAMPLES, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from trunnion.artifacts.artifact import Artifact
     from trunnion.compiled import CompiledProgram
     from trunnion.examples import Example
     from trunnion.model.program import KernelProgram
     from trunnion.sim import Simulator
 
 
-@pytest.fixture(scope="module")
-def simulator() -> Simulator:
-    return sim.active() or sim.start(devices=2)
-
-
 @pytest.fixture(scope="module", params=EXAMPLES)
-def built(request: pytest.FixtureRequest, simulator: Simulator) -> Iterator[tuple[Example, CompiledProgram]]:
+def artifact(request: pytest.FixtureRequest) -> tuple[Example, Artifact]:
     example = load(request.param)
-    with compiled(simulator, example, example.program) as program:
+    return example, trunnion.compile(example.program, target="sm_90a").artifact
+
+
+@pytest.fixture
+def built(
+    simulator: Simulator, artifact: tuple[Example, Artifact]
+) -> Iterator[tuple[Example, CompiledProgram]]:
+    example, files = artifact
+    with trunnion.load(files) as program:
+        register(simulator, example, program)
         yield example, program
 
 
-def compiled(simulator: Simulator, example: Example, program: KernelProgram) -> CompiledProgram:
-    made = trunnion.compile(program, target="sm_90a")
-    for kernel in made.artifact.manifest.kernels:
+def register(simulator: Simulator, example: Example, program: CompiledProgram) -> None:
+    for kernel in program.artifact.manifest.kernels:
         simulator.register_body(kernel.symbol, example.bodies[kernel.name])
-    return made
 
 
 def error(simulator: Simulator, example: Example, program: CompiledProgram, seed: int = 0) -> float:
@@ -153,7 +155,8 @@ WRONG = {
 def test_a_program_that_says_something_else_is_found_wrong(simulator: Simulator, case: str) -> None:
     name, spoil = WRONG[case]
     example = load(name)
-    with compiled(simulator, example, spoil(example.program)) as program:
+    with trunnion.compile(spoil(example.program), target="sm_90a") as program:
+        register(simulator, example, program)
         try:
             found = error(simulator, example, program)
         except DriverError:

@@ -1,4 +1,4 @@
-"""One simulator for the whole process, and a thin C view of its entry points."""
+"""A thin C view of the simulator's entry points."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trunnion import sim
 from trunnion.image import SyntheticKernel, pack_parameters, synthetic_cubin
 from trunnion.sim.abi import LaunchAttributeStruct, LaunchConfigStruct
 from trunnion.sim.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from trunnion.sim.simulator import Simulator
 
 IMAGE = synthetic_cubin(
@@ -87,22 +84,6 @@ class Library:
             pointers if values else None,
             fields.get("extra"),
         )
-
-
-@pytest.fixture(scope="session")
-def session_simulator() -> Simulator:
-    return sim.active() or sim.start(devices=2)
-
-
-@pytest.fixture
-def simulator(session_simulator: Simulator) -> Iterator[Simulator]:
-    session_simulator.forget_pending()
-    session_simulator.clear_trace()
-    session_simulator.state.stack().clear()
-    yield session_simulator
-    session_simulator.state.stack().clear()
-    session_simulator.clear_trace()
-    session_simulator.raise_pending()
 
 
 @pytest.fixture

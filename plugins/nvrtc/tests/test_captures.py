@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import trunnion
-from trunnion import errors, sim
+from trunnion import errors
 from trunnion.codegen.python.windows import SetAsideWarning
 from trunnion.sim.trace import Launched, LimitSet, MemorySet
 
@@ -17,16 +17,6 @@ extern "C" __global__ void two(const float* x, const float* y) {}
 extern "C" __global__ void one(const float* x) {}
 """,
 )
-
-
-@pytest.fixture
-def simulator():
-    running = sim.active() or sim.start(devices=2)
-    running.state.stack().clear()
-    running.clear_trace()
-    yield running
-    running.state.stack().clear()
-    running.raise_pending()
 
 
 @pytest.fixture

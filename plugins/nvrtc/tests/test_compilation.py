@@ -10,16 +10,11 @@ import pytest
 import torch
 
 import trunnion
-from trunnion import DeviceCode, ProgramBuilder, errors, examples, sim
+from trunnion import DeviceCode, ProgramBuilder, errors, examples
 from trunnion.sim.trace import AttributeSet
 from trunnion_nvrtc.adapter import NvrtcAdapter
 from trunnion_nvrtc.compiler import NvrtcCompiler
 from trunnion_nvrtc.wrapper import NvrtcWrapper
-
-
-@pytest.fixture(scope="module")
-def simulator():
-    return sim.active() or sim.start(devices=2)
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,8 @@ import pytest
 import torch
 
 import trunnion
-from trunnion import errors, examples, sim
+from trunnion import errors, examples
 from trunnion.sim.trace import Launched
-
-
-@pytest.fixture(scope="module")
-def simulator():
-    return sim.active() or sim.start(devices=2)
 
 
 @pytest.fixture

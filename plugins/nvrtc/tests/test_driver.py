@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import trunnion
-from trunnion import errors, examples, sim
+from trunnion import errors, examples
 from trunnion.codegen.python.facade import StreamState
 from trunnion.sim.trace import Launched
 from trunnion_nvrtc.driver import CudaDriver
@@ -24,28 +24,13 @@ def ok(result):
     return values[0] if values else None
 
 
-@pytest.fixture(scope="module")
-def session():
-    return sim.active() or sim.start(devices=2)
-
-
-@pytest.fixture
-def simulator(session):
-    session.forget_pending()
-    session.clear_trace()
-    session.state.stack().clear()
-    yield session
-    session.state.stack().clear()
-    session.clear_trace()
-
-
 @pytest.fixture
 def facade(simulator):
     return CudaDriver()
 
 
 @pytest.fixture(scope="module")
-def vector_add(session):
+def vector_add(running_simulator):
     program = trunnion.compile(examples.load("vector_add").program, backend="nvrtc", target="sm_90a")
     with program:
         yield program

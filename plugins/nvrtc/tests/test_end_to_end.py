@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import trunnion
-from trunnion import errors, examples, sim
+from trunnion import errors, examples
 from trunnion.artifacts.manifest import FileRecord
 from trunnion.model.tensormap import TiledTensorMap
 from trunnion.registry import default_registry
@@ -16,11 +16,6 @@ from trunnion.sim.tensormap import decode
 from trunnion.sim.trace import Launched
 from trunnion.torch_runtime import default_runtime
 from trunnion_nvrtc.adapter import NvrtcAdapter
-
-
-@pytest.fixture(scope="module")
-def simulator():
-    return sim.active() or sim.start(devices=2)
 
 
 def run(simulator, example, program=None):

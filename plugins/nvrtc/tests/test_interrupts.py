@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import trunnion
-from trunnion import sim
 from trunnion.sim.tensormap import decode
 from trunnion.sim.trace import Launched
 
@@ -20,11 +19,6 @@ extern "C" __global__ void k(const float* x, float* y, long long n, const __grid
 
 class Interrupt(BaseException):
     """Stands for a KeyboardInterrupt, which pytest would take for its own."""
-
-
-@pytest.fixture(scope="module")
-def simulator():
-    return sim.active() or sim.start(devices=2)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import trunnion
-from trunnion import errors, sim
+from trunnion import errors
 from trunnion.sim.trace import (
     Allocated,
     AttributeSet,
@@ -34,16 +34,6 @@ struct __align__(64) Map { char bytes[128]; };
 extern "C" __global__ void map(const __grid_constant__ Map m) {}
 """
 CODE = trunnion.DeviceCode("cuda", SOURCE)
-
-
-@pytest.fixture
-def simulator():
-    running = sim.active() or sim.start(devices=2)
-    running.state.stack().clear()
-    running.clear_trace()
-    yield running
-    running.state.stack().clear()
-    running.raise_pending()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import trunnion
-from trunnion import sim
 from trunnion.sim.trace import Launched
 from trunnion_nvrtc.program import Program
 
@@ -16,11 +15,6 @@ ADD = 'extern "C" __global__ void add(const float* a, float* b, int n) { if (n) 
 HALF = "__device__ int half_of(int x) { return x / 2; } template <class T> __global__ void scale(T* b) { b[0] *= 2; }"
 USES = """__device__ int half_of(int);
 extern "C" __global__ void add(const float* a, float* b, int n) { b[half_of(n)] = a[0]; }"""
-
-
-@pytest.fixture(scope="module")
-def simulator():
-    return sim.active() or sim.start(devices=2)
 
 
 def finished(kind: str) -> trunnion.DeviceCode:

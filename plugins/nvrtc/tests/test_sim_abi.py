@@ -7,7 +7,6 @@ from importlib import resources
 import pytest
 from cuda.bindings import driver
 
-from trunnion import sim
 from trunnion.sim.abi import Limit
 from trunnion.sim.abi_graph import EdgeDataStruct, KernelNodeParamsStruct, MemsetNodeParamsStruct
 from trunnion.sim.capture import CaptureMode, CaptureStatus
@@ -57,11 +56,10 @@ def letter(kind):
     return LETTERS.get(plain, "I")  # every other type here is an enumeration
 
 
-def test_every_entry_point_has_the_declared_parameters():
-    simulator = sim.active() or sim.start(devices=2)
+def test_every_entry_point_has_the_declared_parameters(running_simulator):
     declared = declarations()
     newest = {}
-    for entry in simulator._shim.entries:
+    for entry in running_simulator._shim.entries:
         if not entry.per_thread and entry.since >= newest.get(entry.base, entry).since:
             newest[entry.base] = entry
     missing = newest.keys() - declared.keys() - UNDECLARED
@@ -76,9 +74,8 @@ def test_every_entry_point_has_the_declared_parameters():
     assert compared > 90
 
 
-def test_both_abis_of_an_entry_point_take_the_same():
-    simulator = sim.active() or sim.start(devices=2)
-    entries = {entry.symbol: entry for entry in simulator._shim.entries}
+def test_both_abis_of_an_entry_point_take_the_same(running_simulator):
+    entries = {entry.symbol: entry for entry in running_simulator._shim.entries}
     twins = [entry for entry in entries.values() if entry.per_thread]
     assert len(twins) > 40
     for entry in twins:

@@ -6,7 +6,6 @@ import pytest
 import torch
 from cuda.bindings import driver
 
-from trunnion import sim
 from trunnion.image import SyntheticKernel, pack_parameters, synthetic_cubin
 from trunnion.sim.launch_attributes import LaunchAttributes
 from trunnion.sim.status import Status
@@ -31,15 +30,12 @@ def ok(result):
 
 
 @pytest.fixture
-def simulator():
-    simulator = sim.active() or sim.start(devices=2)
-    simulator.state.stack().clear()
+def simulator(simulator):
+    """The driver, initialised, with the primary context of device 0 current."""
     ok(driver.cuInit(0))
     ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
     simulator.clear_trace()
-    yield simulator
-    simulator.state.stack().clear()
-    simulator.raise_pending()
+    return simulator
 
 
 @pytest.fixture

@@ -118,6 +118,12 @@ class DeviceMemory:
                 self._room[device] = nbytes
             return before
 
+    @property
+    def limits(self) -> dict[int, int]:
+        """The bytes of each device that `limit` limits."""
+        with self._lock:
+            return dict(self._room)
+
     def find(self, address: int) -> Allocation | None:
         """Return the live allocation that holds the byte at ``address``, or None."""
         with self._lock:

@@ -1,0 +1,73 @@
+"""What every test of the workspace shares: the simulated driver of its process, which each test leaves as it found it.
+
+A process has one simulator, so what one test leaves in it, another finds: which one, depends on their order. A test
+that leaves something fails, with what it left.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from trunnion import sim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trunnion.sim import Simulator
+
+
+pytest_plugins = ["pytester"]  # only here can a plugin be asked for; tests of tests need it
+
+
+@pytest.fixture(scope="session")
+def running_simulator() -> Simulator:
+    """Return the simulator of this process, with two devices, as whoever came before left it."""
+    return sim.active() or sim.start(devices=2)
+
+
+@pytest.fixture
+def simulator(running_simulator: Simulator) -> Iterator[Simulator]:
+    """Yield the simulator with no context current and nothing traced; take back bodies, and raise what is pending."""
+    state = running_simulator.state
+    bodies = dict(state.bodies)
+    running_simulator.forget_pending()
+    running_simulator.clear_trace()
+    state.stack().clear()
+    yield running_simulator
+    state.stack().clear()
+    running_simulator.clear_trace()
+    state.bodies.clear()
+    state.bodies.update(bodies)
+    running_simulator.raise_pending()
+
+
+@pytest.fixture(autouse=True)
+def _leaves_the_simulator_as_it_was() -> Iterator[None]:
+    before = _settings(sim.active())
+    yield
+    after = _settings(sim.active())
+    left = {name: value for name, value in after.items() if value != before.get(name, {})}
+    if left:
+        pytest.fail(f"the test left {left} in the simulator of its process, and found {before}")
+
+
+def _settings(simulator: Simulator | None) -> dict[str, object]:
+    """Return all that a test may set for as long as it runs; what is as at the start is ``{}``."""
+    if simulator is None:
+        return {}
+    state = simulator.state
+    limits = {
+        context.device.ordinal: {limit: value for limit, value in context.limits.items() if value}
+        for context in state.contexts
+    }
+    streams = {device: state.current_stream(device) for device in range(simulator.devices)}
+    return {
+        "limits of contexts": {device: some for device, some in limits.items() if some},
+        "current contexts": {depth: context.device.ordinal for depth, context in enumerate(state.stack())},
+        "current streams": {device: stream for device, stream in streams.items() if stream},
+        "bodies": dict(state.bodies),
+        "interceptors": state.interceptions.standing,
+        "limits of memory": state.memory.limits,
+    }
