@@ -12,6 +12,8 @@ from trunnion.sim import exchange
 from trunnion.sim.tensor import SimTensor
 from trunnion.sim.trace import Allocated
 
+pytestmark = pytest.mark.tvm_ffi_abi
+
 
 class Table:
     """The exchange API, read from the capsule as native code reads it."""

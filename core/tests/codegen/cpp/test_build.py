@@ -14,6 +14,8 @@ from trunnion.contract.compiler import DeviceImage
 from trunnion.contract.spec import Target
 from trunnion.errors import CompileError
 
+pytestmark = pytest.mark.tvm_ffi_abi
+
 _ASK = """
 import sys, tvm_ffi
 module = tvm_ffi.load_module(sys.argv[1])
