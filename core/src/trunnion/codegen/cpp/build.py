@@ -39,8 +39,12 @@ _COMPILING = (
     "-fno-plt",
     "-frandom-seed=trunnion",
 )
-# A unique symbol is shared by every library that has it: two launchers would share the state of the headers.
-_FAMILY = {"g++": ("-fno-gnu-unique", "-fno-use-linker-plugin"), "clang++": ()}
+_FAMILY = {
+    # A unique symbol is shared by every library that has it: two launchers would share the state of the headers.
+    "g++": ("-fno-gnu-unique",),
+    # Its assembler maps no path: told that it runs in ".", it has none to write.
+    "clang++": ("-fdebug-compilation-dir", "."),
+}
 _LINKING = (
     "-shared",
     "-Wl,--as-needed",
