@@ -23,7 +23,9 @@ __all__ = ["HostCompilation", "compile_host"]
 
 _SECONDS = 300.0
 _PROBE_BYTES = 1 << 16
-_NO_FRONT_END = re.compile(r"(?:cannot execute|error trying to exec) .?cc1plus", re.IGNORECASE)
+_NO_FRONT_END = re.compile(
+    r"^[^\s|]+: (?:fatal error: cannot execute|error trying to exec) .cc1plus", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,9 @@ def compile_host(compiler: HostCompiler, wanted: HostCompilation, folder: Path, 
     DeviceRequirementError
         If the folder cannot be written to, or its disk is full.
     """
+    made = folder / wanted.output
     try:
+        made.unlink(missing_ok=True)
         for name, data in {
             wanted.source: wanted.text.encode("utf-8", "surrogatepass"),
             **wanted.inputs,
@@ -85,7 +89,6 @@ def compile_host(compiler: HostCompiler, wanted: HostCompilation, folder: Path, 
         raise _no_folder(folder, error) from error
     options = (*wanted.options, "-o", wanted.output)
     status, log = _run(compiler, options, folder, wanted.seconds, plugin)
-    made = folder / wanted.output
     if status == 0 and made.is_file():
         try:
             return made.read_bytes()

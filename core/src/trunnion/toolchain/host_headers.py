@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FFI_DISTRIBUTION", "INSTALL_CUDA", "INSTALL_FFI", "LEAST_CUDA", "LEAST_FFI", "CudaHeaders", "FfiFiles",
-    "cuda_headers", "cuda_places", "ffi_files", "find_ffi",
+    "cuda_headers", "cuda_places", "ffi_files", "find_cuda", "find_ffi",
 ]  # fmt: skip
 
 LEAST_CUDA = (12, 8)
@@ -50,6 +50,7 @@ _FFI_HEADER = ("tvm", "ffi", "c_api.h")
 _DLPACK_HEADER = ("include", "dlpack", "dlpack.h")
 _FFI_LIBRARY = "libtvm_ffi.so"
 _WHEELS = ("nvidia/cu13/include", "nvidia/cuda_runtime/include")
+_USUAL = ("/usr/local/cuda/include", "/usr/include")
 _TARGETS = {"x86_64": ("x86_64-linux",), "aarch64": ("sbsa-linux", "aarch64-linux")}
 
 
@@ -94,19 +95,29 @@ def cuda_headers(plugin: str) -> CudaHeaders:
     BackendUnavailableError
         If there are none; it says which were too old, and what to install.
     """
-    passed_over = []
-    for place in cuda_places():
-        version = _cuda_version(Path(place.path)) if place.path and not place.note else None
-        if version is not None:
-            return CudaHeaders(place.path, version)
-        if place.note and place.path and Path(place.path, _CUDA_LANDMARK).is_file():
-            passed_over.append(f"{place.path}: {place.note}")
+    found = find_cuda()
+    if found is not None:
+        return found
+    passed_over = [
+        f"{place.path}: {place.note}"
+        for place in cuda_places()
+        if place.note and place.path and Path(place.path, _CUDA_LANDMARK).is_file()
+    ]
     seen = f" ({'; '.join(passed_over)})" if passed_over else ""
     raise BackendUnavailableError(
         plugin,
         "its toolchain",
         f"there is no cuda.h of CUDA {_text(LEAST_CUDA)} or newer{seen}; run: {INSTALL_CUDA}",
     )
+
+
+def find_cuda() -> CudaHeaders | None:
+    """Return the first headers of CUDA that are new enough; None if there are none."""
+    for place in cuda_places():
+        version = _cuda_version(Path(place.path)) if place.path and not place.note else None
+        if version is not None:
+            return CudaHeaders(place.path, version)
+    return None
 
 
 def cuda_places() -> Iterator[Place]:
@@ -121,7 +132,7 @@ def cuda_places() -> Iterator[Place]:
     nvcc = shutil.which("nvcc")
     beside = os.fspath(Path(nvcc).resolve().parent.parent / "include") if nvcc else ""
     places.append(Place("nvcc", beside, "" if nvcc else "it is not on PATH"))
-    places += [Place("the usual folder", folder) for folder in ("/usr/local/cuda/include", "/usr/include")]
+    places += [Place("the usual folder", folder) for folder in _USUAL]
     for place in places:
         yield Place(place.origin, place.path, _cuda_problem(Path(place.path))) if place.path else place
 
