@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trunnion.contract.diagnosis import Component, Diagnosis, Finding, Severity
-from trunnion.toolchain import host_headers
+from trunnion.toolchain import host_diagnosis, host_headers
 from trunnion.toolchain.driver import InstalledDriver
 from trunnion.toolchain.search import Place
 from trunnion_tvm_ffi import availability, diagnosis
@@ -76,7 +76,7 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     monkeypatch.delenv("CXX", raising=False)
     found = diagnose_backend()
     assert codes(found)["host-compiler-missing"] is Severity.ERROR
-    assert "PATH: g++: it is not on PATH" in found.findings[0].summary
+    assert "g++: it is not on PATH" in found.findings[0].summary
     assert "apt-get install g++" in found.findings[0].advice
     assert component(found, "host compiler").chosen == ""
     assert not any(one.chosen for one in component(found, "host compiler").candidates)
@@ -107,7 +107,7 @@ def test_a_compiler_that_cxx_names_in_vain_is_not_replaced(monkeypatch: pytest.M
 def test_without_the_header(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     places = (Place("a test", str(tmp_path), "it holds no cuda.h"),)
     monkeypatch.setattr(host_headers, "cuda_places", lambda: iter(places))
-    monkeypatch.setattr(diagnosis, "cuda_places", lambda: iter(places))
+    monkeypatch.setattr(host_diagnosis, "cuda_places", lambda: iter(places))
     found = diagnose_backend()
     assert codes(found)["cuda-header-missing"] is Severity.ERROR
     assert "pip install nvidia-cuda-runtime" in found.findings[0].advice
