@@ -68,6 +68,7 @@ IN_CALLS = frozenset(
         "core/src/trunnion/cli/inputs.py torch",
         "core/src/trunnion/cli/place.py torch",
         "core/src/trunnion/cli/trial.py torch",
+        "core/src/trunnion/codegen/cpp/loader.py tvm_ffi",
         "core/src/trunnion/examples/affine.py torch",
         "core/src/trunnion/examples/cluster_norm.py torch",
         "core/src/trunnion/examples/example.py torch",

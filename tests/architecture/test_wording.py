@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 PLUGINS = frozenset({"nvrtc", "cutedsl", "tvm_ffi", "tilelang"}) | set(plugin_names())
 """The names that core does not know: of the plugins here, and of those that are to come."""
 
-TOOLCHAIN_IMPORTS = frozenset[str]()
+TOOLCHAIN_IMPORTS = frozenset({"core/src/trunnion/codegen/cpp/loader.py tvm_ffi"})
 """Where core may import a package that has the name of a plugin."""
+
+ABI_PREFIXES = ("__tvm_ffi_",)
+"""What the names begin with that TVM-FFI's ABI prescribes: of exported functions, and of what an error carries."""
 
 
 def _texts() -> Iterator[tuple[str, str]]:
@@ -44,7 +47,9 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 def test_core_names_no_plugin() -> None:
     violations = [
-        line for module in core_modules() for line in plugin_names_in_code(module, PLUGINS, TOOLCHAIN_IMPORTS)
+        line
+        for module in core_modules()
+        for line in plugin_names_in_code(module, PLUGINS, TOOLCHAIN_IMPORTS, ABI_PREFIXES)
     ]
     assert not violations, "\n".join(violations)
 
@@ -99,6 +104,13 @@ def test_plugin_names_in_code_knows_the_named_imports() -> None:
     module = snippet("import acme.core")
     assert list(plugin_names_in_code(module, {"acme"}))
     assert not list(plugin_names_in_code(module, {"acme"}, {f"{module.path} acme"}))
+
+
+def test_plugin_names_in_code_knows_the_names_of_an_abi() -> None:
+    module = snippet("x = '__acme_main'\ny.__acme_error__")
+    assert len(list(plugin_names_in_code(module, {"acme"}))) == 2
+    assert not list(plugin_names_in_code(module, {"acme"}, (), ("__acme_",)))
+    assert list(plugin_names_in_code(snippet("x = 'see __acme_main'"), {"acme"}, (), ("__acme_",)))
 
 
 # The texts below are put together, so that the rules need not pass over this file.

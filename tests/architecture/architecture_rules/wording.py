@@ -25,7 +25,10 @@ _REASONED_IGNORE = re.compile(r"#\s*type:\s*ignore\[[\w, -]+\]\s+#\s+\S+")
 
 
 def plugin_names_in_code(
-    module: Module, names: Collection[str], imports_allowed: Collection[str] = ()
+    module: Module,
+    names: Collection[str],
+    imports_allowed: Collection[str] = (),
+    foreign: tuple[str, ...] = (),
 ) -> Iterator[str]:
     """Yield identifiers and strings of a core module that contain a plugin's name.
 
@@ -39,6 +42,8 @@ def plugin_names_in_code(
         The plugins' names.
     imports_allowed
         ``"<path> <package>"`` of the modules that may import a toolchain that has the name of a plugin.
+    foreign
+        What names begin with that a toolchain's ABI gives, and not we.
     """
     pattern = re.compile("|".join(rf"(?:^|_|\b){re.escape(name)}(?=$|_|\b)" for name in names))
     tree = module.tree
@@ -47,6 +52,8 @@ def plugin_names_in_code(
         if isinstance(node, ast.alias) and f"{module.path} {node.name.partition('.')[0]}" in imports_allowed:
             continue
         for word in _words(node):
+            if foreign and word.startswith(foreign):
+                continue
             spellings = (word.lower(), _CAMEL.sub("_", word).lower())
             if id(node) not in documentation and any(map(pattern.search, spellings)):
                 yield f"{module.path}:{getattr(node, 'lineno', 0)}: core says {word!r}"

@@ -35,7 +35,7 @@ def load_library(library: bytes, plugin: str) -> Callable[[str], Any]:
         If the bytes are no library that can be loaded here.
     """
     try:
-        import tvm_ffi  # noqa: PLC0415 - only whoever loads a launcher needs it
+        import tvm_ffi as ffi  # noqa: PLC0415 - only whoever loads a launcher needs it
     except ImportError as error:
         advice = "apache-tvm-ffi is not installed; pip install 'apache-tvm-ffi>=0.1.11'"
         raise BackendUnavailableError(plugin, plugin, advice, str(error)) from error
@@ -43,7 +43,7 @@ def load_library(library: bytes, plugin: str) -> Callable[[str], Any]:
         file = Path(folder, "launcher.so")
         file.write_bytes(library)
         try:
-            module = tvm_ffi.load_module(file)
+            module = ffi.load_module(file)
         except (RuntimeError, OSError) as error:
             raise CorruptArtifactError("launcher.so", f"cannot be loaded: {error}") from error
 
