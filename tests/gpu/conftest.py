@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
+
+import trunnion
 
 HERE = Path(__file__).parent
 
@@ -13,3 +16,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.gpu)
+
+
+@pytest.fixture(scope="module", params=["nvrtc", "tvm_ffi"])
+def build(request):
+    """Return `trunnion.compile` for one backend after the other: each must pass every test."""
+    return functools.partial(trunnion.compile, backend=request.param)

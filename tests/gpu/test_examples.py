@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import torch
 
-import trunnion
 from trunnion import errors, examples
 
 pytestmark = pytest.mark.gpu
@@ -34,17 +33,17 @@ def seeded(seed: int) -> torch.Generator:
 
 
 @pytest.fixture(scope="module", params=examples.EXAMPLES)
-def compiled(request):
+def compiled(build, request):
     example = examples.load(request.param)
-    with trunnion.compile(example.program, backend="nvrtc") as program:
+    with build(example.program) as program:
         yield example, program
 
 
 @pytest.fixture(scope="module")
-def all_compiled():
+def all_compiled(build):
     with contextlib.ExitStack() as stack:
         loaded = [examples.load(name) for name in examples.EXAMPLES]
-        yield [(one, stack.enter_context(trunnion.compile(one.program, backend="nvrtc"))) for one in loaded]
+        yield [(one, stack.enter_context(build(one.program))) for one in loaded]
 
 
 def test_numbers_match_torch_over_poisoned_memory(compiled):
@@ -161,9 +160,9 @@ def _together(work) -> None:
             done.result()
 
 
-def test_a_closed_program_refuses(compiled):
+def test_a_closed_program_refuses(build, compiled):
     example, _ = compiled
-    program = trunnion.compile(example.program, backend="nvrtc")
+    program = build(example.program)
     args = example.inputs(seeded(0), "cuda:0")
     entry = program.entry
     trials.assert_right(example, entry(*args), args)
@@ -221,8 +220,8 @@ def test_a_capture_on_the_second_device(compiled):
 
 
 @pytest.mark.skipif("torch.cuda.device_count() < 2", reason="needs two devices")
-def test_tensors_of_two_devices_are_refused():
-    with trunnion.compile(examples.load("vector_add").program, backend="nvrtc") as program:
+def test_tensors_of_two_devices_are_refused(build):
+    with build(examples.load("vector_add").program) as program:
         a = torch.randn(5000, device="cuda:1")
         with pytest.raises(errors.ArgumentValueError) as caught:
             program(a, a.to("cuda:0"))

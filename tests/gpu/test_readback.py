@@ -40,10 +40,10 @@ PLAIN = {
 
 
 @contextlib.contextmanager
-def capture(name, make=None):
+def capture(build, name, make=None):
     """Capture an example's call; hand out the capture, the arguments and the results; replay it and compare."""
     example = examples.load(name)
-    with trunnion.compile(example.program, backend="nvrtc") as program:
+    with build(example.program) as program:
         args = (make or example.inputs)(torch.Generator().manual_seed(3), "cuda:0")
         program.preload(0)
         if any(launch.window for launch in example.program.launches):
@@ -80,8 +80,8 @@ def scratch(parameter):
     return address
 
 
-def test_vector_add():
-    with capture("vector_add") as (taken, (a, b), c):
+def test_vector_add(build):
+    with capture(build, "vector_add") as (taken, (a, b), c):
         (launch,) = taken.nodes
         assert launch.symbol == "vector_add"
         assert (launch.grid, launch.block) == ((391, 1, 1), (256, 1, 1))
@@ -89,8 +89,8 @@ def test_vector_add():
         assert shown(launch) == PLAIN
 
 
-def test_an_empty_vector_launches_nothing():
-    with trunnion.compile(examples.load("vector_add").program, backend="nvrtc") as program:
+def test_an_empty_vector_launches_nothing(build):
+    with build(examples.load("vector_add").program) as program:
         empty, marker = torch.empty(0, device="cuda"), torch.zeros(1, device="cuda")
         program.preload(0)
         taken = readback.captured(lambda: (program(empty, empty), marker.add_(1))[0])
@@ -100,11 +100,11 @@ def test_an_empty_vector_launches_nothing():
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_affine(bias):
+def test_affine(build, bias):
     def make(generator, device):
         return examples.load("affine").inputs(generator, device, bias=bias)
 
-    with capture("affine", make) as (taken, args, y):
+    with capture(build, "affine", make) as (taken, args, y):
         x, added, gain, offset, rectify, _ = args
         (launch,) = taken.nodes
         assert (launch.grid, launch.block) == ((2, 50, 1), (256, 1, 1))
@@ -121,8 +121,8 @@ def test_affine(bias):
         assert shown(launch) == PLAIN
 
 
-def test_histogram():
-    with capture("histogram") as (taken, args, (counts, outside, shares)):
+def test_histogram(build):
+    with capture(build, "histogram") as (taken, args, (counts, outside, shares)):
         x, limits, weights, bins, _ = args
         assert {(one.address, one.nbytes) for one in taken.memsets} == {
             (counts.data_ptr(), 4 * bins),
@@ -146,18 +146,18 @@ def test_histogram():
         assert taken.nodes[-1].symbol == "share"
 
 
-def test_a_launch_that_is_not_wanted_is_not_there():
+def test_a_launch_that_is_not_wanted_is_not_there(build):
     def make(generator, device):
         return examples.load("histogram").inputs(generator, device, weighted=False, with_shares=False)
 
-    with capture("histogram", make) as (taken, _, _):
+    with capture(build, "histogram", make) as (taken, _, _):
         (count,) = taken.launches
         assert count.symbol == "count"
         assert count.parameters[2] == bytes(8)
 
 
-def test_pdl_pair():
-    with capture("pdl_pair") as (taken, (x, bias), y):
+def test_pdl_pair(build):
+    with capture(build, "pdl_pair") as (taken, (x, bias), y):
         produce, consume = taken.nodes
         assert (produce.symbol, consume.symbol) == ("produce", "consume")
         squares = produce.parameters[1]
@@ -168,8 +168,8 @@ def test_pdl_pair():
         assert shown(produce) == shown(consume) == PLAIN
 
 
-def test_split_k():
-    with capture("split_k") as (taken, (a, b), c):
+def test_split_k(build):
+    with capture(build, "split_k") as (taken, (a, b), c):
         zeroed, part, finish = taken.nodes
         total = scratch(part.parameters[2])
         assert (zeroed.address, zeroed.value, zeroed.nbytes) == (total, 0, 50 * 70 * 4)
@@ -181,8 +181,8 @@ def test_split_k():
         assert taken.edges == {(0, 1, readback.SERIAL), (1, 2, readback.SERIAL)}
 
 
-def test_grid_sync():
-    with capture("grid_sync") as (taken, (x,), y):
+def test_grid_sync(build):
+    with capture(build, "grid_sync") as (taken, (x,), y):
         zeroed, launch = taken.nodes
         partial, arrived = scratch(launch.parameters[2]), scratch(launch.parameters[3])
         assert abs(partial - arrived) >= 256
@@ -193,8 +193,8 @@ def test_grid_sync():
 
 
 @pytest.mark.parametrize(("name", "blocks"), [("cluster_norm", 2), ("cluster_norm_16", 16)])
-def test_clusters(name, blocks):
-    with capture(name) as (taken, (x, _), y):
+def test_clusters(build, name, blocks):
+    with capture(build, name) as (taken, (x, _), y):
         (launch,) = taken.nodes
         rows, n = x.shape
         assert (launch.grid, launch.block) == ((blocks, rows, 1), (256, 1, 1))
@@ -202,8 +202,8 @@ def test_clusters(name, blocks):
         assert shown(launch) == PLAIN | {"cluster": (blocks, 1, 1)}
 
 
-def test_segment_sum():
-    with capture("segment_sum") as (taken, (x, keys, segments), sums):
+def test_segment_sum(build):
+    with capture(build, "segment_sum") as (taken, (x, keys, segments), sums):
         zeroed, launch = taken.nodes
         nbytes = segments * x.shape[1] * 4
         assert (zeroed.address, zeroed.value, zeroed.nbytes) == (sums.data_ptr(), 0, nbytes)
@@ -214,10 +214,10 @@ def test_segment_sum():
         assert shown(launch) == PLAIN | {"window": window}
 
 
-def test_a_first_window_under_capture_is_captured_with_a_warning():
+def test_a_first_window_under_capture_is_captured_with_a_warning(build):
     example = examples.load("segment_sum")
     args = example.inputs(torch.Generator().manual_seed(3), "cuda:0")
-    with trunnion.compile(example.program, backend="nvrtc") as program:
+    with build(example.program) as program:
         program.preload(0)
         with pytest.warns(SetAsideWarning, match="call it once before"):
             capture = readback.captured(lambda: program(*args))
@@ -225,11 +225,11 @@ def test_a_first_window_under_capture_is_captured_with_a_warning():
         trials.assert_right(example, program(*args), args)
 
 
-def test_a_program_that_is_not_prepared_is_refused_under_capture_and_the_capture_goes_on():
+def test_a_program_that_is_not_prepared_is_refused_under_capture_and_the_capture_goes_on(build):
     example = examples.load("pdl_pair")
     args = example.inputs(torch.Generator().manual_seed(3), "cuda:0")
     marker = torch.zeros(1, device="cuda")
-    with trunnion.compile(example.program, backend="nvrtc") as program:
+    with build(example.program) as program:
         entry = program.entry  # loads the image, and prepares no device
 
         def call():
@@ -241,8 +241,8 @@ def test_a_program_that_is_not_prepared_is_refused_under_capture_and_the_capture
         trials.assert_right(example, program(*args), args)
 
 
-def test_two_boxes():
-    with capture("two_boxes") as (taken, (matrix,), (rows, columns)):
+def test_two_boxes(build):
+    with capture(build, "two_boxes") as (taken, (matrix,), (rows, columns)):
         by_row, by_column = taken.nodes
         assert by_row.parameters == (
             maps.tiled(matrix, "FLOAT32", (8, 64)),
@@ -258,8 +258,8 @@ def test_two_boxes():
         assert taken.edges == {(0, 1, readback.SERIAL)}
 
 
-def test_hopper_gemm():
-    with capture("hopper_gemm") as (taken, (a, b), c):
+def test_hopper_gemm(build):
+    with capture(build, "hopper_gemm") as (taken, (a, b), c):
         (launch,) = taken.nodes
         assert (launch.grid, launch.block) == ((2, 3, 1), (288, 1, 1))
         like = {"swizzle": "128B", "l2_promotion": "L2_128B"}
@@ -272,8 +272,8 @@ def test_hopper_gemm():
         assert shown(launch) == PLAIN | {"dynamic_smem_bytes": 99328}
 
 
-def test_im2col_conv():
-    with capture("im2col_conv") as (taken, (pixels, filters), out):
+def test_im2col_conv(build):
+    with capture(build, "im2col_conv") as (taken, (pixels, filters), out):
         (launch,) = taken.nodes
         assert (launch.grid, launch.block) == ((4, 2, 1), (128, 1, 1))
         # Top 1, left 2; bottom 3 less the reach 2 of the taps, right 4 less their reach 4.
@@ -287,8 +287,8 @@ def test_im2col_conv():
         assert shown(launch) == PLAIN
 
 
-def test_linked():
-    with capture("linked") as (taken, (x,), y):
+def test_linked(build):
+    with capture(build, "linked") as (taken, (x,), y):
         (launch,) = taken.nodes
         assert launch.symbol == "linked"
         assert launch.parameters == (pointer(x), pointer(y), *int64(10_007))
@@ -297,12 +297,12 @@ def test_linked():
 SOURCE = 'extern "C" __global__ void store(int* y) { y[blockIdx.x] = blockIdx.x + 1; }'
 
 
-def stored(**fields):
+def stored(build, **fields):
     """Return what one launch of eight blocks with these fields is, and check that it ran."""
     p = trunnion.ProgramBuilder("store", trunnion.DeviceCode("cuda", SOURCE))
     y = p.output("y", "int32", (8,))
     p.launch("store", args=(y,), grid=8, block=32, **fields)
-    with trunnion.compile(p.build(), backend="nvrtc") as program:
+    with build(p.build()) as program:
         program.preload(0)
         taken = readback.captured(lambda: program(device=0))
         assert taken.replay().tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
@@ -323,18 +323,18 @@ def stored(**fields):
     ],
     ids=str,
 )
-def test_every_launch_attribute_arrives(fields, read):
-    assert shown(stored(**fields), *read) == read
+def test_every_launch_attribute_arrives(build, fields, read):
+    assert shown(stored(build, **fields), *read) == read
 
 
-def test_a_window_over_part_of_a_tensor():
+def test_a_window_over_part_of_a_tensor(build):
     p = trunnion.ProgramBuilder("store", trunnion.DeviceCode("cuda", SOURCE))
     y = p.output("y", "int32", (8,))
     part = y.window(
         element_offset=2, nbytes=16, hit_ratio=0.25, hit_property="streaming", miss_property="normal"
     )
     p.launch("store", args=(y,), grid=8, block=32, window=part)
-    with trunnion.compile(p.build(), backend="nvrtc") as program:
+    with build(p.build()) as program:
         program.preload(0)
         taken = readback.captured(lambda: program(device=0))
         (launch,) = taken.launches
