@@ -31,7 +31,7 @@ def emit_structure(text: CallText, plan: LaunchPlan) -> None:
         text.require(f"read_tensor(given[{positions[name]}], kTensor{tensor.index}, {name})")
     for tensor in inputs:
         text.require(f"check_place(t{tensor.index}, kTensor{tensor.index}, place)")
-    text.require("settle_device(given, place, program.device_count())")
+    text.require("settle_device(given, place)")
     for tensor in inputs:
         with text.when(f"t{tensor.index} != nullptr" if tensor.nullable else "true"):
             _emit_numbers_of(text, tensor)

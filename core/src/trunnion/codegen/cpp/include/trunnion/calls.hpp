@@ -72,20 +72,23 @@ TRUNNION_COLD inline bool raise_ordinal(int64_t got, int32_t count) {
 }
 
 // Compare the device that the call names with that of its tensors; without tensors it is the device.
-inline bool settle_device(const Arguments& arguments, Place& place, int32_t count) {
+inline bool settle_device(const Arguments& arguments, Place& place) {
   const TVMFFIAny* given = arguments.device();
   if (given == nullptr) return place.first != nullptr || place.kind == kDLCPU ? true : raise_no_device();
   if (given->type_index != kTVMFFIInt) return raise_trailing("device", *given, "an ordinal, or None");
-  if (place.first == nullptr) {
-    if (given->v_int64 < 0 || given->v_int64 >= count) return raise_ordinal(given->v_int64, count);
-    place.device = static_cast<int32_t>(given->v_int64);
-    return true;
-  }
-  if (given->v_int64 == place.device) return true;
+  if (place.first == nullptr)
+    place.device = given->v_int64 == static_cast<int32_t>(given->v_int64) ? given->v_int64 : -1;
+  if (given->v_int64 == place.device || place.first == nullptr) return true;
   Text got, expected;
   got << given->v_int64;
   expected << place.device << ", where the tensors lie";
   return raise_argument_value(Name{"device", 6}, got, expected);
+}
+
+// Refuse a device that only the call names, and that is not there.
+inline bool check_ordinal(const Place& place, int32_t count) {
+  const bool there = place.first != nullptr || (place.device >= 0 && place.device < count);
+  return there ? true : raise_ordinal(place.device, count);
 }
 
 // The stream that the call names, else the current one of its device; `named` says which.

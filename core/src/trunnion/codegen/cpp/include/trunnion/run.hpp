@@ -18,7 +18,8 @@ namespace trunnion {
 
 template <typename Call>
 bool prepare_call(Program& program, Call& call, const Arguments& arguments, bool outputs_given) {
-  if (!call.check(arguments, outputs_given)) return false;
+  if (!call.check(arguments, outputs_given) || !program.load()) return false;
+  if (!check_ordinal(call.place, program.device_count())) return false;
   void* stream = nullptr;
   if (!read_stream(arguments, call.place.device, stream, call.stream_named)) return false;
   call.stream = static_cast<CUstream>(stream);
@@ -52,7 +53,7 @@ int run_call(Program& program, const TVMFFIAny* given, int32_t count, bool outpu
   Arguments arguments(given, count);
   if (!arguments.expect(Call::kNames, Call::kInputs + (outputs_given ? Call::kOutputs : 0))) return -1;
   const Flight flight(program);
-  if (!flight || !program.load()) return -1;
+  if (!flight) return -1;
   Call call;
   if (!prepare_call(program, call, arguments, outputs_given)) return -1;
   Entered entered;
@@ -90,7 +91,7 @@ int bind_call(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny
   const bool outputs_given = count >= Call::kInputs + Call::kOutputs + kTrailing;
   if (!arguments.expect(Call::kNames, Call::kInputs + (outputs_given ? Call::kOutputs : 0))) return -1;
   const Flight flight(program);
-  if (!flight || !program.load()) return -1;
+  if (!flight) return -1;
   void* memory = nullptr;
   if (posix_memalign(&memory, alignof(Bound<Call>) > 64 ? alignof(Bound<Call>) : 64, sizeof(Bound<Call>)) !=
       0) {
