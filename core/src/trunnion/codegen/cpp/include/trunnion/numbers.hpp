@@ -11,25 +11,7 @@
 
 namespace trunnion {
 
-__extension__ typedef __int128 Wide;  // every result of one operation on two 64-bit values fits
-
 // Errors ----------------------------------------------------------------------------------------------------
-
-// Write a value in decimal, without a null at its end, and return the number of characters: at most 40.
-inline uint32_t write_decimal(Wide value, char* out) {
-  __extension__ typedef unsigned __int128 Magnitude;
-  Magnitude rest = value < 0 ? -static_cast<Magnitude>(value) : static_cast<Magnitude>(value);
-  char reversed[40];
-  uint32_t digits = 0;
-  do {
-    reversed[digits++] = static_cast<char>('0' + static_cast<int>(rest % 10));
-    rest /= 10;
-  } while (rest != 0);
-  uint32_t length = 0;
-  if (value < 0) out[length++] = '-';
-  while (digits != 0) out[length++] = reversed[--digits];
-  return length;
-}
 
 inline Text& append_decimal(Text& text, Wide value) {
   char digits[40];

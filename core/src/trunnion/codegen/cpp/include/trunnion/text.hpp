@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <trunnion/decimal.hpp>
 
 namespace trunnion {
 
@@ -50,15 +51,8 @@ class Text {
 
   // The shortest decimal number that reads back as the same double.
   Text& operator<<(double value) {
-    char digits[40];
-    int length = 0;
-    for (int precision = 1; precision <= 17; ++precision) {
-      length = std::snprintf(digits, sizeof digits, "%.*g", precision, value);
-      if (std::strtod(digits, nullptr) == value) break;
-    }
-    append(digits, static_cast<size_t>(length));
-    const bool plain = std::strpbrk(digits, ".enai") == nullptr;
-    return plain ? *this << ".0" : *this;
+    char digits[48];
+    return append(digits, write_double(value, digits));
   }
 
   Text& hexadecimal(uint64_t value) {
@@ -68,51 +62,64 @@ class Text {
 
   // Quoted and escaped; a very long name is cut in the middle.
   Text& operator<<(const Name& name) {
-    const uint32_t points = count_points(name, name.size);
-    const char quote = must_double(name) ? '"' : '\'';
-    append(&quote, 1);
-    uint32_t index = 0;
-    for (uint32_t at = 0; at < name.size; ++index) {
-      const bool shown = points <= kShown || index < kShown / 2 || index >= points - kShown / 2;
-      if (points > kShown && index == kShown / 2) *this << "...";
-      at += point(name, at, quote, shown);
-    }
-    append(&quote, 1);
-    if (points > kShown) *this << " (" << points << " characters)";
-    return *this;
+    const uint32_t points = count_points(name);
+    if (points <= kShown) return quote(name, true, true);
+    const uint32_t head = offset(name, kShown / 2);
+    const uint32_t tail = offset(name, points - kShown / 2);
+    quote(Name{name.text, head}, true, false) << "...";
+    quote(Name{name.text + tail, name.size - tail}, false, true);
+    return *this << " (" << points << " characters)";
   }
 
  private:
   static constexpr uint32_t kShown = 80;
 
-  static uint32_t count_points(const Name& name, uint32_t size) {
+  static bool is_first(char byte) { return (byte & 0xC0) != 0x80; }
+
+  static uint32_t count_points(const Name& name) {
     uint32_t points = 0;
-    for (uint32_t at = 0; at < size; ++at) points += (name.text[at] & 0xC0) != 0x80;
+    for (uint32_t at = 0; at < name.size; ++at) points += is_first(name.text[at]);
     return points;
   }
 
-  static bool must_double(const Name& name) {
-    return std::memchr(name.text, '\'', name.size) != nullptr &&
-           std::memchr(name.text, '"', name.size) == nullptr;
+  // The byte at which a character begins.
+  static uint32_t offset(const Name& name, uint32_t point) {
+    uint32_t at = 0;
+    for (uint32_t points = 0; at < name.size; ++at) {
+      if (is_first(name.text[at]) && points++ == point) break;
+    }
+    return at;
   }
 
-  // Append one character as ASCII, if it is shown; return the bytes that it takes in UTF-8.
-  uint32_t point(const Name& name, uint32_t at, char quote, bool shown) {
+  static bool has(const Name& name, char character) {
+    return name.size != 0 && std::memchr(name.text, character, name.size) != nullptr;
+  }
+
+  // Each half of a name that is cut has the quotation mark that suits it.
+  Text& quote(const Name& name, bool opened, bool closed) {
+    const char mark = has(name, '\'') && !has(name, '"') ? '"' : '\'';
+    append(&mark, opened ? 1 : 0);
+    for (uint32_t at = 0; at < name.size;) at += point(name, at, mark);
+    return append(&mark, closed ? 1 : 0);
+  }
+
+  // Append one character as ASCII; return the bytes that it takes in UTF-8.
+  uint32_t point(const Name& name, uint32_t at, char mark) {
     const unsigned char first = static_cast<unsigned char>(name.text[at]);
     uint32_t length = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
     if (length > name.size - at) length = name.size - at;
     uint32_t code = first < 0x80 ? first : first & (0x7FU >> length);
     for (uint32_t next = 1; next < length; ++next) code = code << 6 | (name.text[at + next] & 0x3F);
-    if (shown) escape(code, quote);
+    escape(code, mark);
     return length;
   }
 
-  void escape(uint32_t code, char quote) {
+  void escape(uint32_t code, char mark) {
     char shown[16];
     const char plain = static_cast<char>(code);
     if (code == '\n' || code == '\r' || code == '\t') {
       *this << (code == '\n' ? "\\n" : code == '\r' ? "\\r" : "\\t");
-    } else if (code == '\\' || code == static_cast<unsigned char>(quote)) {
+    } else if (code == '\\' || code == static_cast<unsigned char>(mark)) {
       append("\\", 1).append(&plain, 1);
     } else if (code >= 0x20 && code < 0x7F) {
       append(&plain, 1);
