@@ -22,8 +22,8 @@ HEADERS = [
 NATIVE_FLAGS = (
     *("-O1", "-fno-exceptions", "-fno-rtti", "-Wall", "-Wextra", "-Wpedantic", "-Werror"),
     "-Wno-tautological-compare",  # a drawn expression may compare a value with itself
-    *("-fsanitize=undefined", "-fno-sanitize-recover=all"),
 )
+SANITIZED = ("-fsanitize=undefined", "-fno-sanitize-recover=all")
 
 STAND_IN = """
 #include <cuda.h>
@@ -88,6 +88,13 @@ def embedded():
     return make
 
 
+def compile_native(compiler: str, flags: list[str], source: str, binary: Path) -> None:
+    roots = [f"-I{place}" for place in (NATIVE, *HEADERS)]
+    command = [compiler, *NATIVE_FLAGS, *flags, *roots, NATIVE / source, "-o", binary]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture(scope="session", params=COMPILERS or ["g++"])
 def native(request, tmp_path_factory):
     """Compile a program of ``native`` over a table; what is returned runs it, from its input to its output."""
@@ -96,18 +103,7 @@ def native(request, tmp_path_factory):
         folder = tmp_path_factory.mktemp(program)
         (folder / "table.inc").write_text(table, "ascii")
         binary = folder / program
-        roots = [f"-I{place}" for place in (folder, NATIVE, *HEADERS)]
-        command = [
-            request.param,
-            *NATIVE_FLAGS,
-            f"-std={std}",
-            *roots,
-            NATIVE / f"{program}.cc",
-            "-o",
-            binary,
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        compile_native(request.param, [f"-std={std}", f"-I{folder}", *SANITIZED], f"{program}.cc", binary)
 
         def run(given: bytes) -> bytes:
             ran = subprocess.run([binary], input=given, capture_output=True, check=False)
@@ -117,3 +113,16 @@ def native(request, tmp_path_factory):
         return run
 
     return build
+
+
+@pytest.fixture(scope="session", params=COMPILERS or ["g++"])
+def native_module(request, tmp_path_factory):
+    """Compile a module of ``native``, and load it through TVM-FFI."""
+    import tvm_ffi
+
+    def load(module: str):
+        library = tmp_path_factory.mktemp(module) / f"{module}.so"
+        compile_native(request.param, ["-std=c++17", "-shared", "-fPIC"], f"{module}.cc", library)
+        return tvm_ffi.load_module(library)
+
+    return load

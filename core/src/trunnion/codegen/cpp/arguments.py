@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.places import argument_positions
+from trunnion.model.dtypes import Kind
 
 if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
     from trunnion.model.plan import LaunchPlan, PointerSlot, ScalarSlot, StructSlot, TensorSlot
 
 __all__ = ["emit_layouts", "emit_numbers", "emit_pointers", "emit_structure", "inputs_of", "scalar_storage"]
-
-_COMPLEX_PART = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 
 
 def inputs_of(plan: LaunchPlan) -> list[TensorSlot]:
@@ -97,7 +96,7 @@ def _emit_scalar(text: CallText, scalar: ScalarSlot, position: int) -> None:
 
 
 def _rule(scalar: ScalarSlot) -> str:
-    return f"scalar::{scalar.dtype.name}"
+    return f"scalar::{'boolean' if scalar.dtype.kind is Kind.BOOL else scalar.dtype.name}"
 
 
 def _emit_address(text: CallText, pointer: PointerSlot, position: int) -> None:

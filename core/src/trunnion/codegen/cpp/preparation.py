@@ -97,7 +97,7 @@ class Preparation:
             return scalars.boolean(name, value)
         if kind.is_integer:
             number = scalars.integer(name, value, *kind.integer_range)
-            return number - 2 * _SIGNED_END if number >= _SIGNED_END else number
+            return ctypes.c_void_p(number) if number >= _SIGNED_END else number
         if kind.kind is Kind.COMPLEX:
             limit = FLOAT_LIMITS[_COMPLEX_PART[kind.name]]
             return struct.pack("<2d", *scalars.complex_parts(name, value, limit, kind.name))

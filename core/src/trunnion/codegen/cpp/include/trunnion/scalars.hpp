@@ -1,0 +1,381 @@
+// The numbers, addresses and bytes of a call: each checked and converted as the Python launcher does.
+//
+// TVM-FFI carries an integer as 64 signed bits. One beyond them comes as a BigInt, where TVM-FFI has those, or as an
+// opaque pointer with the same bits; a negative integer is never taken for a great one. A complex number comes as two
+// doubles in 16 bytes.
+#pragma once
+
+#include <trunnion/big_integer.hpp>
+#include <trunnion/numbers.hpp>
+#include <trunnion/tensors.hpp>
+
+namespace trunnion {
+
+// Refusals ------------------------------------------------------------------------------------------------------------
+
+TRUNNION_COLD inline void describe_text(Text& text, const TVMFFIAny& given) {
+  TVMFFIByteArray bytes{given.v_c_str, 0};
+  if (given.type_index == kTVMFFIRawStr) {
+    bytes.size = std::strlen(given.v_c_str);
+  } else {
+    bytes = given.type_index == kTVMFFISmallStr ? TVMFFISmallBytesGetContentByteArray(&given)
+                                                : *TVMFFIBytesGetByteArrayPtr(given.v_obj);
+  }
+  text << "str " << Name{bytes.data, static_cast<uint32_t>(bytes.size)};
+}
+
+// What an argument is: its type, and the value itself if that is short and harmless.
+TRUNNION_COLD inline void describe(Text& text, const TVMFFIAny& given) {
+  switch (given.type_index) {
+    case kTVMFFIInt:
+      text << given.v_int64;
+      return;
+    case kTVMFFIBool:
+      text << (given.v_int64 != 0 ? "bool 'True'" : "bool 'False'");
+      return;
+    case kTVMFFIFloat:
+      text << "float '" << given.v_float64 << "'";
+      return;
+    case kTVMFFIDLTensorPtr:
+    case kTVMFFITensor:
+      text << "Tensor";
+      return;
+    case kTVMFFIRawStr:
+    case kTVMFFISmallStr:
+    case kTVMFFIStr:
+      describe_text(text, given);
+      return;
+    case kBigInt: {
+      const BigInt number(given);
+      if (number.count > 2) {
+        text << "an integer of at least " << 64 * (number.count - 1) << " bits";
+      } else {
+        append_decimal(text, number.pair(0));
+      }
+      return;
+    }
+    default:
+      describe_type(text, given);
+  }
+}
+
+inline bool is_tensor(const TVMFFIAny& given) {
+  return given.type_index == kTVMFFITensor || given.type_index == kTVMFFIDLTensorPtr;
+}
+
+// An argument that is no such number; a tensor never is, not even one without dimensions.
+TRUNNION_COLD inline bool raise_no_number(const TVMFFIAny& given, const Name& name, Text& expected) {
+  Text got;
+  describe(got, given);
+  if (is_tensor(given)) expected << "; pass the tensor's .item(), which waits for its device";
+  return raise_argument_type(name, got, expected);
+}
+
+TRUNNION_COLD inline bool raise_no_integer(const TVMFFIAny& given, const Name& name, int64_t low,
+                                           uint64_t high) {
+  Text expected;
+  expected << "an integer, " << low << " to " << high;
+  if (given.type_index != kTVMFFIInt && given.type_index != kBigInt)
+    return raise_no_number(given, name, expected);
+  Text got;
+  describe(got, given);
+  return raise_argument_value(name, got, expected);
+}
+
+TRUNNION_COLD inline bool raise_no_real(const TVMFFIAny& given, const Name& name, const char* type) {
+  Text expected;
+  return raise_no_number(given, name, expected << "a number that fits " << type);
+}
+
+TRUNNION_COLD inline bool raise_no_boolean(const TVMFFIAny& given, const Name& name) {
+  Text expected;
+  return raise_no_number(given, name, expected << "True or False");
+}
+
+TRUNNION_COLD inline bool raise_beyond(double value, const Name& name, const char* type) {
+  Text got, expected;
+  return raise_argument_value(name, got << value, expected << "a number that fits " << type);
+}
+
+// Integers ------------------------------------------------------------------------------------------------------------
+
+// The 64 bits of an integer that TVM-FFI carries in another way than as 64 signed bits.
+TRUNNION_COLD inline bool read_wide(const TVMFFIAny& given, uint64_t& bits) {
+  if (given.type_index == kTVMFFIOpaquePtr && given.v_uint64 >> 63 != 0) {
+    bits = given.v_uint64;
+    return true;
+  }
+  if (given.type_index != kBigInt) return false;
+  const BigInt number(given);
+  bits = number.words[0];
+  return number.fits_unsigned();
+}
+
+TRUNNION_COLD inline bool read_odd_integer(const TVMFFIAny& given, const Name& name, int64_t low,
+                                           uint64_t high, int64_t& value) {
+  uint64_t bits = 0;
+  if (high != UINT64_MAX || !read_wide(given, bits)) return raise_no_integer(given, name, low, high);
+  value = static_cast<int64_t>(bits);
+  return true;
+}
+
+// Floats --------------------------------------------------------------------------------------------------------------
+
+TRUNNION_COLD inline bool read_odd_real(const TVMFFIAny& given, const Name& name, const char* type,
+                                        double& value) {
+  if (given.type_index != kBigInt) return raise_no_real(given, name, type);
+  value = BigInt(given).real();
+  if (value - value == 0) return true;
+  Text got, expected;
+  describe(got, given);
+  return raise_argument_value(name, got, expected << "a number that fits " << type);
+}
+
+inline bool read_real(const TVMFFIAny& given, const Name& name, const char* type, double& value) {
+  if (given.type_index == kTVMFFIFloat) {
+    value = given.v_float64;
+    return true;
+  }
+  if (given.type_index == kTVMFFIInt) {
+    value = static_cast<double>(given.v_int64);
+    return true;
+  }
+  return read_odd_real(given, name, type, value);
+}
+
+// Round a double to a type; the overloads say how.
+inline bool round_to(double value, const FloatFormat*, double& out) {
+  out = value;
+  return true;
+}
+
+inline bool round_to(double value, const FloatFormat*, float& out) { return narrow_float(value, out); }
+
+template <typename Unsigned>
+bool round_to(double value, const FloatFormat* format, Unsigned& out) {
+  uint32_t bits = 0;
+  const bool held = encode_float(value, *format, bits);
+  out = static_cast<Unsigned>(bits);
+  return held;
+}
+
+template <typename Part>
+bool read_float(const TVMFFIAny& given, const Name& name, const char* type, const FloatFormat* format,
+                Part& out) {
+  double value;
+  if (!read_real(given, name, type, value)) return false;
+  return TRUNNION_UNLIKELY(!round_to(value, format, out)) ? raise_beyond(value, name, type) : true;
+}
+
+// Bytes ---------------------------------------------------------------------------------------------------------------
+
+inline bool view_bytes(const TVMFFIAny& given, TVMFFIByteArray& bytes) {
+  switch (given.type_index) {
+    case kTVMFFISmallBytes:
+      bytes = TVMFFISmallBytesGetContentByteArray(&given);
+      return true;
+    case kTVMFFIBytes:
+      bytes = *TVMFFIBytesGetByteArrayPtr(given.v_obj);
+      return true;
+    case kTVMFFIByteArrayPtr:
+      bytes = *static_cast<const TVMFFIByteArray*>(given.v_ptr);
+      return true;
+    default:
+      return false;
+  }
+}
+
+// A complex number in memory.
+template <typename Part>
+struct Complex {
+  Part real;
+  Part imag;
+};
+
+template <typename Part>
+bool read_complex(const TVMFFIAny& given, const Name& name, const char* type, const FloatFormat* format,
+                  Complex<Part>& out) {
+  double parts[2] = {0.0, 0.0};
+  TVMFFIByteArray bytes;
+  if (view_bytes(given, bytes) && bytes.size == sizeof parts) {
+    std::memcpy(parts, bytes.data, sizeof parts);
+  } else if (!read_real(given, name, type, parts[0])) {
+    return false;
+  }
+  if (!round_to(parts[0], format, out.real)) return raise_beyond(parts[0], name, type);
+  return round_to(parts[1], format, out.imag) ? true : raise_beyond(parts[1], name, type);
+}
+
+// Scalars -------------------------------------------------------------------------------------------------------------
+
+// One structure for each type: `Bits` is what a kernel is given, `read` takes an argument as that. An integer is
+// read as 64 bits whatever its type, because expressions compute with those.
+namespace scalar {
+
+template <typename Stored>
+struct Integer {
+  using Bits = Stored;
+  static constexpr bool kSigned = static_cast<Stored>(-1) < static_cast<Stored>(0);
+  static constexpr uint64_t kHigh = UINT64_MAX >> (64 - 8 * sizeof(Stored) + (kSigned ? 1 : 0));
+  static constexpr int64_t kLow = kSigned ? -static_cast<int64_t>(kHigh) - 1 : 0;
+
+  static bool read(const TVMFFIAny& given, const Name& name, int64_t& out) {
+    out = given.v_int64;
+    const bool held = out >= kLow && (out < 0 || static_cast<uint64_t>(out) <= kHigh);
+    if (TRUNNION_UNLIKELY(given.type_index != kTVMFFIInt || !held)) {
+      return read_odd_integer(given, name, kLow, kHigh, out);
+    }
+    return true;
+  }
+};
+
+using int8 = Integer<int8_t>;
+using int16 = Integer<int16_t>;
+using int32 = Integer<int32_t>;
+using int64 = Integer<int64_t>;
+using uint8 = Integer<uint8_t>;
+using uint16 = Integer<uint16_t>;
+using uint32 = Integer<uint32_t>;
+using uint64 = Integer<uint64_t>;
+
+struct boolean {
+  using Bits = bool;
+  static bool read(const TVMFFIAny& given, const Name& name, Bits& out) {
+    out = given.v_int64 != 0;
+    return given.type_index == kTVMFFIBool ? true : raise_no_boolean(given, name);
+  }
+};
+
+template <typename Rule, typename Stored>
+struct Float {
+  using Bits = Stored;
+  static bool read(const TVMFFIAny& given, const Name& name, Bits& out) {
+    return read_float(given, name, Rule::kName, Rule::kFormat, out);
+  }
+};
+
+struct float16 : Float<float16, uint16_t> {
+  static constexpr const char* kName = "float16";
+  static constexpr const FloatFormat* kFormat = &formats::float16;
+};
+struct bfloat16 : Float<bfloat16, uint16_t> {
+  static constexpr const char* kName = "bfloat16";
+  static constexpr const FloatFormat* kFormat = &formats::bfloat16;
+};
+struct float32 : Float<float32, float> {
+  static constexpr const char* kName = "float32";
+  static constexpr const FloatFormat* kFormat = nullptr;
+};
+struct float64 : Float<float64, double> {
+  static constexpr const char* kName = "float64";
+  static constexpr const FloatFormat* kFormat = nullptr;
+};
+struct float8_e4m3fn : Float<float8_e4m3fn, uint8_t> {
+  static constexpr const char* kName = "float8_e4m3fn";
+  static constexpr const FloatFormat* kFormat = &formats::float8_e4m3fn;
+};
+struct float8_e4m3fnuz : Float<float8_e4m3fnuz, uint8_t> {
+  static constexpr const char* kName = "float8_e4m3fnuz";
+  static constexpr const FloatFormat* kFormat = &formats::float8_e4m3fnuz;
+};
+struct float8_e5m2 : Float<float8_e5m2, uint8_t> {
+  static constexpr const char* kName = "float8_e5m2";
+  static constexpr const FloatFormat* kFormat = &formats::float8_e5m2;
+};
+struct float8_e5m2fnuz : Float<float8_e5m2fnuz, uint8_t> {
+  static constexpr const char* kName = "float8_e5m2fnuz";
+  static constexpr const FloatFormat* kFormat = &formats::float8_e5m2fnuz;
+};
+struct float8_e8m0fnu : Float<float8_e8m0fnu, uint8_t> {
+  static constexpr const char* kName = "float8_e8m0fnu";
+  static constexpr const FloatFormat* kFormat = &formats::float8_e8m0fnu;
+};
+
+template <typename Rule, typename Part>
+struct ComplexOf {
+  using Bits = Complex<Part>;
+  static bool read(const TVMFFIAny& given, const Name& name, Bits& out) {
+    return read_complex(given, name, Rule::kName, Rule::kFormat, out);
+  }
+};
+
+struct complex32 : ComplexOf<complex32, uint16_t> {
+  static constexpr const char* kName = "complex32";
+  static constexpr const FloatFormat* kFormat = &formats::float16;
+};
+struct complex64 : ComplexOf<complex64, float> {
+  static constexpr const char* kName = "complex64";
+  static constexpr const FloatFormat* kFormat = nullptr;
+};
+struct complex128 : ComplexOf<complex128, double> {
+  static constexpr const char* kName = "complex128";
+  static constexpr const FloatFormat* kFormat = nullptr;
+};
+
+}  // namespace scalar
+
+template <typename Rule>
+using Scalar = Rule;  // so that a type cannot be taken for another thing of its name
+
+// Addresses -----------------------------------------------------------------------------------------------------------
+
+TRUNNION_COLD inline bool raise_address(const TVMFFIAny& given, const Name& name) {
+  Text got, expected;
+  if (given.type_index == kTVMFFINone) {
+    return raise_argument_type(name, got << "None", expected << "an address; the pointer is not nullable");
+  }
+  if (is_tensor(given)) {
+    describe(got, given);
+    return raise_argument_type(name, got, expected << "an address: pass the tensor's .data_ptr()");
+  }
+  return raise_no_integer(given, name, 0, UINT64_MAX);
+}
+
+TRUNNION_COLD inline bool raise_misplaced(uint64_t address, const Name& name, uint64_t alignment) {
+  Text got, expected;
+  if (address == 0) {
+    return raise_argument_value(name, got << "the address 0", expected << "an address that is not null");
+  }
+  got << "address ";
+  return raise_argument_value(name, got.hexadecimal(address),
+                              expected << "a multiple of " << alignment << " bytes");
+}
+
+// An address: an integer or an opaque pointer; None for null, where that is allowed. The alignment is a power of two.
+inline bool read_pointer(const TVMFFIAny& given, const Name& name, uint64_t alignment, bool nullable,
+                         uint64_t& out) {
+  out = given.v_uint64;
+  const bool plain = given.type_index == kTVMFFIInt && given.v_int64 >= 0;
+  if (!plain && given.type_index != kTVMFFIOpaquePtr) {
+    if (given.type_index == kTVMFFINone && nullable) {
+      out = 0;
+      return true;
+    }
+    if (!read_wide(given, out)) return raise_address(given, name);
+  }
+  const bool placed = (out != 0 || nullable) && (out & (alignment - 1)) == 0;
+  return TRUNNION_UNLIKELY(!placed) ? raise_misplaced(out, name, alignment) : true;
+}
+
+// Structs -------------------------------------------------------------------------------------------------------------
+
+TRUNNION_COLD inline bool raise_struct(const TVMFFIAny& given, const Name& name, uint64_t nbytes) {
+  Text got, expected;
+  TVMFFIByteArray bytes;
+  if (view_bytes(given, bytes)) {
+    got << static_cast<uint64_t>(bytes.size) << " bytes";
+    return raise_argument_value(name, got, expected << nbytes);
+  }
+  describe(got, given);
+  return raise_argument_type(name, got, expected << "an object with a buffer of " << nbytes << " bytes");
+}
+
+// A copy of a struct's bytes.
+inline bool read_struct(const TVMFFIAny& given, const Name& name, uint64_t nbytes, unsigned char* out) {
+  TVMFFIByteArray bytes;
+  if (!view_bytes(given, bytes) || bytes.size != nbytes) return raise_struct(given, name, nbytes);
+  std::memcpy(out, bytes.data, nbytes);
+  return true;
+}
+
+}  // namespace trunnion
