@@ -23,6 +23,8 @@ int common(int x) { return needed(x) + (perhaps ? perhaps(x) : 0); }
 __attribute__((weak)) int optional(void) { return 5; }
 static int own(void) { return 1; }
 int (*const pointer)(void) = own;
+int (*const shared)(int) = common;
+int (*const elsewhere)(int) = needed;
 """
 
 
@@ -43,6 +45,21 @@ def test_names_and_constants_are_read(data: bytes) -> None:
     assert not {"perhaps", "common", "own"} & set(found.references)
     assert struct.unpack("<3Q", found.constants["table"]) == (2, 1 << 40, 7)
     assert read_host_object(data).constants == {}
+
+
+def test_a_pointer_says_what_it_is_the_address_of(data: bytes) -> None:
+    found = read_host_object(data, pointers=["pointer", "shared", "elsewhere"])
+    assert found.pointers == {"pointer": "", "shared": "common", "elsewhere": "needed"}
+    for name, problem in (("table", "'table' is the address of nothing"), ("none", "no pointer 'none'")):
+        with pytest.raises(CorruptArtifactError) as caught:
+            read_host_object(data, pointers=[name])
+        assert caught.value.problem == problem
+    damaged = bytearray(data)
+    (relocations,) = (one for one in read_elf(data, HOST_OBJECT).sections if one.name == ".rela.data.rel.ro")
+    for at in range(relocations.offset, relocations.offset + relocations.size, 24):
+        struct.pack_into("<I", damaged, at + 12, 1 << 30)
+    with pytest.raises(CorruptArtifactError, match="a relocation to symbol 1073741824"):
+        read_host_object(bytes(damaged), pointers=["elsewhere"])
 
 
 @pytest.mark.parametrize(

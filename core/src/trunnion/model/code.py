@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
 __all__ = ["DeviceCode"]
 
-_LANGUAGE_OF_SUFFIX = {".cu": "cuda", ".cuh": "cuda", ".ptx": "ptx", ".cubin": "cubin"}
+_LANGUAGE_OF_SUFFIX = {
+    ".cu": "cuda",
+    ".cuh": "cuda",
+    ".ptx": "ptx",
+    ".cubin": "cubin",
+    ".cc": "c++",
+    ".cpp": "c++",
+    ".cxx": "c++",
+}
 _BINARY = frozenset({"cubin"})
 _TARGET = re.compile(r"[A-Za-z0-9_.+:-]*")
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # a compiler takes NUL-terminated UTF-8
@@ -26,7 +34,7 @@ class DeviceCode:
     """Source text, or a finished image, in one language."""
 
     language: str
-    """What it is written in, as device compilers name it: ``"cuda"`` for CUDA C++."""
+    """What it is written in, as device compilers name it: ``"cuda"`` for CUDA C++, ``"c++"`` for C++ that runs on the CPU."""
 
     source: str | bytes
     """The text; bytes if the language is a binary one."""

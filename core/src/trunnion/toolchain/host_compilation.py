@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from trunnion.toolchain.host_compiler import HostCompiler
 
-__all__ = ["HostCompilation", "compile_host"]
+__all__ = ["HostCompilation", "HostOutput", "compile_host", "run_host"]
 
 _SECONDS = 300.0
 _PROBE_BYTES = 1 << 16
@@ -45,14 +45,30 @@ class HostCompilation:
     """The arguments, among them the names of `source` and of other inputs; ``-o`` is added."""
 
     inputs: Mapping[str, bytes] = field(default_factory=dict)
-    """Other files, by plain name."""
+    """Other files, by plain name, or by a path below the folder."""
 
     seconds: float = _SECONDS
     """How long it may take."""
 
 
+@dataclass(frozen=True, slots=True)
+class HostOutput:
+    """What came of a run that succeeded."""
+
+    data: bytes
+    """The file that was made."""
+
+    log: str
+    """What the compiler printed all the same: warnings."""
+
+
 def compile_host(compiler: HostCompiler, wanted: HostCompilation, folder: Path, plugin: str) -> bytes:
-    """Run the compiler once and return the bytes of what it made.
+    """Return only the bytes of what `run_host` makes, which says what is taken and what is raised."""
+    return run_host(compiler, wanted, folder, plugin).data
+
+
+def run_host(compiler: HostCompiler, wanted: HostCompilation, folder: Path, plugin: str) -> HostOutput:
+    """Run the compiler once and return what it made.
 
     It runs in ``folder`` and is told plain names, so that nothing that it writes depends on where that is. There is no
     shell: names with spaces and other odd characters are passed as they are.
@@ -84,14 +100,16 @@ def compile_host(compiler: HostCompiler, wanted: HostCompilation, folder: Path, 
             wanted.source: wanted.text.encode("utf-8", "surrogatepass"),
             **wanted.inputs,
         }.items():
-            (folder / name).write_bytes(data)
+            place = folder / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
     except OSError as error:
         raise _no_folder(folder, error) from error
     options = (*wanted.options, "-o", wanted.output)
     status, log = _run(compiler, options, folder, wanted.seconds, plugin)
     if status == 0 and made.is_file():
         try:
-            return made.read_bytes()
+            return HostOutput(made.read_bytes(), log)
         except OSError as error:
             raise _no_folder(folder, error) from error
     _check_folder(folder)

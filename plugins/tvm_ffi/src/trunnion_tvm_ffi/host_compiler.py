@@ -1,0 +1,217 @@
+"""The device compiler ``tvm_ffi``: C++ to an object of the host, for the CPU target. It needs a C++ compiler."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from trunnion.codegen.cpp.build import runtime_folder
+from trunnion.contract.compiler import DeviceCompiler, DeviceImage, ImageKernel, ImageParameter
+from trunnion.contract.spec import Target
+from trunnion.errors import CompileError, CorruptArtifactError, ProgramError, shorten
+from trunnion.image import HostObject, read_host_object
+from trunnion.toolchain.host_compilation import HostCompilation, HostOutput, run_host
+from trunnion.toolchain.host_compiler import host_compiler
+from trunnion_tvm_ffi.host_glue import GLUE_VERSION, address_symbol, kernel_symbol, parameters_symbol
+from trunnion_tvm_ffi.host_request import GLUE_FILE, IMAGE_KIND, NAME, read_host_request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from trunnion.contract.compiler import CompileRequest
+    from trunnion.toolchain.host_compiler import HostCompiler
+    from trunnion_tvm_ffi.host_request import HostPart
+
+__all__ = ["CpuCompiler"]
+
+_COMPILING: Final = (
+    "-c",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fvisibility-inlines-hidden",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-frandom-seed=trunnion",
+    "-Werror=date-time",  # equal requests make equal bytes
+)
+_FAMILY: Final = {"g++": ("-fno-gnu-unique",), "clang++": ()}
+_OBJECT, _DEPENDENCIES = "image.o", "image.d"
+_WORD = 8  # bytes of one number of a parameter table
+_ESCAPED = re.compile(r"\\([ #\\])|\$(\$)")
+
+
+class CpuCompiler(DeviceCompiler):
+    """The device compiler of the CPU target.
+
+    Each part is compiled by itself, with text behind it that unpacks the arguments of its kernels; several parts are
+    linked to one relocatable object. The image's symbols are those of that text, so that a launcher needs neither
+    C++'s names nor the kernels' declarations.
+    """
+
+    def compile(self, request: CompileRequest) -> DeviceImage:
+        """Return the image of one part or of several.
+
+        Raises
+        ------
+        CompileError
+            If the compiler refuses the source, or a kernel is not in it or takes what a kernel cannot take; lines are
+            those of the program's own text.
+        ProgramError
+            If an option, a macro, a header, a name, a language or the target is not one that it takes, or two parts
+            have kernels that could not be told apart.
+        UnsupportedFeatureError
+            If there is no code, or the backend does not load what is made.
+        BackendUnavailableError
+            If there is no C++ compiler; the message says what to install.
+        """
+        compiler = host_compiler(NAME)
+        parts = read_host_request(request, compiler.machine)
+        with tempfile.TemporaryDirectory(prefix="trunnion-") as folder:
+            made = [_compiled(compiler, part, Path(folder, str(index))) for index, part in enumerate(parts)]
+            headers = dict.fromkeys(
+                name for index in range(len(parts)) for name in _read(Path(folder, str(index)))
+            )
+            objects = [one.data for one in made]
+            _check_parts(request, parts, objects)
+            data = objects[0] if len(objects) == 1 else _linked(compiler, objects, Path(folder))
+        found = read_host_object(data, [parameters_symbol(index) for index in range(len(request.kernels))])
+        kernels = tuple(
+            ImageKernel(kernel.name, kernel_symbol(index), _parameters(found, index))
+            for index, kernel in enumerate(request.kernels)
+        )
+        return DeviceImage(
+            kind=IMAGE_KIND,
+            data=data,
+            target=request.target,
+            kernels=kernels,
+            headers_read=tuple(headers),
+            log="\n".join(one.log.rstrip() for one in made if one.log.strip()),
+            toolchain={compiler.family: compiler.version},
+        )
+
+    def surroundings(self, request: CompileRequest) -> Mapping[str, str]:
+        """Return the contents of the headers that the parts read on this machine, as one digest.
+
+        The compiler is asked for them, which takes a few milliseconds. What it cannot find is no surrounding: then
+        `compile` says so.
+        """
+        compiler = host_compiler(NAME)
+        digest = hashlib.sha256()
+        for part in read_host_request(request, compiler.machine):
+            with tempfile.TemporaryDirectory(prefix="trunnion-") as folder:
+                try:
+                    _run(compiler, part, Path(folder), ("-M",), _DEPENDENCIES)
+                except CompileError:
+                    return {}
+                for name in _read(Path(folder)):
+                    data = Path(name).read_bytes()
+                    digest.update(f"{name}\0{len(data)}\0".encode("utf-8", "surrogateescape") + data)
+        return {"headers": digest.hexdigest()}
+
+    def fingerprint(self) -> str:
+        """Return what identifies the compiler, and the text that is added to kernels."""
+        digest = hashlib.sha256(b"".join(_own_headers().values())).hexdigest()
+        return f"{host_compiler(NAME).fingerprint}; glue {GLUE_VERSION}, {digest}"
+
+    def default_target(self) -> Target:
+        """Return the CPU, which every machine has."""
+        return Target("cpu")
+
+
+def _own_headers() -> dict[str, bytes]:
+    """Return what kernels and their glue include; nothing else of the launchers' headers is in reach of kernels."""
+    glue = resources.files("trunnion_tvm_ffi").joinpath("include", "trunnion_glue.hpp")
+    block = Path(runtime_folder(), "trunnion", "block.h")
+    return {"trunnion_glue.hpp": glue.read_bytes(), "trunnion/block.h": block.read_bytes()}
+
+
+# Compiling and linking ----------------------------------------------------------------------------------------------
+
+
+def _compiled(compiler: HostCompiler, part: HostPart, folder: Path) -> HostOutput:
+    words = (*_COMPILING, *_FAMILY[compiler.family], "-MD", "-MF", _DEPENDENCIES)
+    folder.mkdir()
+    return _run(compiler, part, folder, words, _OBJECT)
+
+
+def _run(
+    compiler: HostCompiler, part: HostPart, folder: Path, words: tuple[str, ...], output: str
+) -> HostOutput:
+    """Run the compiler in a part's own folder, where all files that are known lie: messages name them as they are."""
+    wanted = HostCompilation(
+        source=part.file_name,
+        text=part.text,
+        output=output,
+        options=(*words, f"-ffile-prefix-map={folder}=.", "-I.", *part.words, GLUE_FILE),
+        inputs={**_own_headers(), **part.headers, GLUE_FILE: part.glue.encode()},
+    )
+    return run_host(compiler, wanted, folder, NAME)
+
+
+def _linked(compiler: HostCompiler, objects: Sequence[bytes], folder: Path) -> bytes:
+    """Return several objects as one, which can still be linked."""
+    inputs = {f"part{index}.o": data for index, data in enumerate(objects)}
+    wanted = HostCompilation(
+        source="parts",
+        text="\n".join(inputs) + "\n",
+        output=_OBJECT,
+        options=("-r", "-nostdlib", *inputs),
+        inputs=inputs,
+    )
+    return run_host(compiler, wanted, folder, NAME).data
+
+
+def _check_parts(request: CompileRequest, parts: Sequence[HostPart], objects: Sequence[bytes]) -> None:
+    """Refuse a kernel that another part defines too: the linker would take either of two templates.
+
+    Raises
+    ------
+    ProgramError
+        If there is one.
+    """
+    if len(parts) == 1:
+        return
+    pointers = [[address_symbol(kernel.index) for kernel in part.kernels] for part in parts]
+    found = [read_host_object(data, (), names) for data, names in zip(objects, pointers, strict=True)]
+    for part, own in zip(parts, found, strict=True):
+        for other, theirs in zip(parts, found, strict=True):
+            shared = [
+                kernel.index
+                for kernel in part.kernels
+                if own.pointers[address_symbol(kernel.index)] in theirs.definitions
+            ]
+            if other is not part and shared:
+                index = shared[0]
+                raise ProgramError(
+                    f"{shorten(request.kernels[index].name)} is defined in {part.field} and in {other.field}: linked, "
+                    "they cannot be told apart; give one another name or a namespace",
+                    field=f"kernels[{index}].name",
+                )
+
+
+# What was made ------------------------------------------------------------------------------------------------------
+
+
+def _parameters(found: HostObject, index: int) -> tuple[ImageParameter, ...]:
+    """Return the parameter table that the compiler wrote into the image."""
+    data = found.constants[parameters_symbol(index)]
+    numbers = [int.from_bytes(data[at : at + _WORD], "little") for at in range(0, len(data), _WORD)]
+    if not numbers or len(data) != _WORD * (1 + 2 * numbers[0]):
+        raise CorruptArtifactError(
+            "host object", f"the parameter table of kernel {index} has {len(data)} bytes"
+        )
+    pairs = zip(numbers[1::2], numbers[2::2], strict=True)
+    return tuple(ImageParameter(ordinal, offset, size) for ordinal, (offset, size) in enumerate(pairs))
+
+
+def _read(folder: Path) -> list[str]:
+    """Return the headers of this machine that a run in a folder read, as its list of dependencies says."""
+    text = os.fsdecode(Path(folder, _DEPENDENCIES).read_bytes()).replace("\\\n", " ")
+    _, _, names = text.partition(": ")
+    words = [_ESCAPED.sub(r"\1\2", word) for word in re.findall(r"(?:\\.|\S)+", names)]
+    return [word for word in words if Path(word).is_absolute()]

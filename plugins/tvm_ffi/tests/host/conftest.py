@@ -1,0 +1,74 @@
+"""What the tests of the CPU's device compiler share."""
+
+from __future__ import annotations
+
+import shutil
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from trunnion.contract.compiler import CompileRequest, DeviceImage
+from trunnion.contract.spec import Target
+from trunnion.model.code import DeviceCode
+from trunnion.model.plan import KernelParameter, KernelSignature
+from trunnion_tvm_ffi.host_compiler import CpuCompiler
+
+COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
+POINTER = KernelParameter(8, 8, "a pointer")
+LONG = KernelParameter(8, 8, "int64 (8 bytes)")
+
+SCALE = """#include <trunnion/block.h>
+template <typename T, int Extra>
+void scale(const T* x, T* y, int64_t n, T factor, const trunnion_block_t* block) {
+  for (int64_t i = block->index[0]; i < n; i += block->grid[0]) y[i] = x[i] * factor + Extra;
+}
+extern "C" void fill(double* y, bool on, int count, const trunnion_block_t* block) {
+  for (int i = 0; on && i < count; ++i) y[i] = block->index[0] + 100. * block->index[2];
+}
+"""
+
+
+@pytest.fixture(params=COMPILERS or ["g++"])
+def cxx(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each compiler that this machine has; without one, the tests say so by failing."""
+    monkeypatch.setenv("CXX", request.param)
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def host() -> SimpleNamespace:
+    """Requests to the device compiler, made of texts and of what a program says of its kernels."""
+    return SimpleNamespace(
+        request=request_for, compiled=compiled, kernel=kernel, scale=SCALE, pointer=POINTER, long=LONG
+    )
+
+
+def request_for(
+    *code: DeviceCode | str,
+    kernels: dict[str, tuple[KernelParameter, ...]] | None = None,
+    parts: tuple[int, ...] = (),
+    target: str = "cpu",
+    accepts: tuple[str, ...] = ("host-object",),
+    **options: Any,
+) -> CompileRequest:
+    named = (kernels or {}).items()
+    return CompileRequest(
+        code=tuple(one if isinstance(one, DeviceCode) else DeviceCode("c++", one) for one in code),
+        kernels=tuple(
+            KernelSignature(name, parameters, parts[index] if parts else 0)
+            for index, (name, parameters) in enumerate(named)
+        ),
+        target=Target.parse(target),
+        options={name.replace("_", "-"): value for name, value in options.items()},
+        accepts=accepts,
+    )
+
+
+def compiled(*code: DeviceCode | str, **fields: Any) -> DeviceImage:
+    return CpuCompiler().compile(request_for(*code, **fields))
+
+
+def kernel(text: str, name: str = "k", **fields: Any) -> DeviceImage:
+    """Compile one kernel, of which the program says nothing."""
+    return compiled(f"#include <trunnion/block.h>\n{text}", kernels={name: ()}, **fields)
