@@ -16,7 +16,7 @@ import torch
 
 import trunnion
 from trunnion import errors, examples
-from trunnion.codegen.python.windows import SetAsideWarning
+from trunnion.codegen.set_aside import SetAsideWarning
 
 pytestmark = pytest.mark.gpu
 

@@ -7,7 +7,7 @@ import torch
 
 import trunnion
 from trunnion import errors
-from trunnion.codegen.python.windows import SetAsideWarning
+from trunnion.codegen.set_aside import SetAsideWarning
 from trunnion.sim.trace import Launched, LimitSet, MemorySet
 
 CODE = trunnion.DeviceCode(

@@ -14,7 +14,7 @@ import pytest
 from trunnion.codegen.python.emitter import emit_launcher
 from trunnion.codegen.python.facade import EncodedMap, StreamState
 from trunnion.codegen.python.program import PythonProgram
-from trunnion.codegen.python.windows import SetAside
+from trunnion.codegen.set_aside import SetAside
 from trunnion.model.dtypes import dtype
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class RecordingFacade:
         self.stream_devices: dict[int, int] = {}
         self.captured: set[int] = set()
         self.limit: int | None = 4096
-        self.set_aside = SetAside(self)
+        self.set_aside = SetAside()
 
     def _note(self, name: str, *facts: object) -> None:
         with self.lock:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trunnion.codegen.python.facade import WindowSpec
-from trunnion.codegen.python.windows import SetAside, SetAsideWarning
+from trunnion.codegen.set_aside import SetAsideWarning
 from trunnion.errors import ArgumentValueError, CaptureError, DeviceRequirementError, DriverError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import Symbol, as_expr, symbols
@@ -247,59 +247,6 @@ def test_a_streams_window_cannot_be_captured(rig: Any, tensor: Any) -> None:
 REFUSED = DriverError("cuCtxSetLimit", 2, "CUDA_ERROR_OUT_OF_MEMORY")
 
 
-class Driver:
-    """A limit that is 7, and that the next calls of `refusals` do not change."""
-
-    def __init__(self) -> None:
-        self.limits = [7]
-        self.refusals = 0
-
-    def persisting_limit(self) -> int:
-        return self.limits[-1]
-
-    def set_persisting_limit(self, nbytes: int) -> None:
-        if self.refusals:
-            self.refusals -= 1
-            raise REFUSED
-        self.limits.append(nbytes)
-
-
-def test_a_request_that_the_driver_refuses_is_none() -> None:
-    driver, one, two = Driver(), object(), object()
-    share = SetAside(driver)
-    driver.refusals = 1
-    with pytest.raises(DriverError):
-        share.request(0, one, 10)
-    share.request(0, one, 10)
-    assert driver.limits == [7, 10]
-    driver.refusals = 1
-    with pytest.raises(DriverError):
-        share.request(0, two, 20)
-    share.release(0, two)
-    assert driver.limits == [7, 10]
-    share.release(0, one)
-    assert driver.limits == [7, 10, 7]
-
-
-def test_a_limit_that_could_not_be_restored_is_restored_by_whoever_comes_next() -> None:
-    driver, one, two = Driver(), object(), object()
-    share = SetAside(driver)
-    share.request(0, one, 10)
-    driver.refusals = 2
-    for _ in range(2):
-        with pytest.raises(DriverError):
-            share.release(0, one)
-    share.release(0, one)
-    assert driver.limits == [7, 10, 7]
-    share.request(0, one, 10)
-    driver.refusals = 1
-    with pytest.raises(DriverError):
-        share.release(0, one)
-    share.request(0, two, 5)
-    share.release(0, two)
-    assert driver.limits[3:] == [10, 5, 7], "what it was before the first request, not what was left of it"
-
-
 def test_a_second_close_gives_back_what_the_first_could_not(rig: Any, tensor: Any) -> None:
     r = rig(windowed())
     r.program.entry(tensor("float32", 1000), 0)
@@ -317,17 +264,3 @@ def test_a_second_close_gives_back_what_the_first_could_not(rig: Any, tensor: An
     assert limits(r) == [4000, 4096, 4096]
     assert r.facade.limit == 4096
     assert (r.facade.count("unload"), r.facade.count("synchronize")) == (1, 1)
-
-
-def test_a_limit_is_asked_for_once_and_restored_for_each_device() -> None:
-    driver, one, two = Driver(), object(), object()
-    share = SetAside(driver)
-    share.request(0, one, 10)
-    share.request(0, one, 5)
-    share.request(0, two, 10)
-    share.request(1, two, 30)
-    share.release(0, one)
-    share.release(0, one)
-    share.release(0, two)
-    share.release(1, one)
-    assert driver.limits[1:] == [10, 30, 7]

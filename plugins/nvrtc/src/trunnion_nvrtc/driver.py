@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import cuda.bindings.driver as cu
 
 from trunnion.codegen.python.facade import EncodedMap, StreamState
-from trunnion.codegen.python.windows import SetAside
+from trunnion.codegen.set_aside import process_set_aside
 from trunnion.errors import BackendUnavailableError
 from trunnion_nvrtc.status import check, driver_error
 from trunnion_nvrtc.structures import Attempt, config_of, set_window, window_of
@@ -52,7 +52,7 @@ class CudaDriver:
         status, count = cu.cuDeviceGetCount()
         check("cuDeviceGetCount", status)
         self._contexts: list[Any] = [None] * count
-        self.set_aside = SetAside(self)
+        self.set_aside = process_set_aside()
 
     def device_count(self) -> int:
         """Return the number of devices."""

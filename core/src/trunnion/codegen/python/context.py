@@ -14,7 +14,8 @@ from trunnion.codegen.python.frames import FramePool
 from trunnion.codegen.python.maps import MapEncoder
 from trunnion.codegen.python.recall import Recall
 from trunnion.codegen.python.tensors import TensorChecks
-from trunnion.codegen.python.windows import ProgramWindows, SetAsideWarning
+from trunnion.codegen.python.windows import ProgramWindows
+from trunnion.codegen.set_aside import captured_window
 from trunnion.errors import (
     ArgumentValueError,
     CaptureError,
@@ -332,12 +333,8 @@ class Context(TensorChecks):
             state = self.preload(device, stream)
             with self._entered(device):
                 if self.facade.stream_state(stream).capturing:
-                    kernel = shorten(self.symbols[self.specs[launch].kernel])
-                    text = (
-                        f"no cache was set aside for a window of {nbytes} bytes of kernel {kernel}, because its stream "
-                        f"is being captured (this program asked for {state.set_aside}); call it once before"
-                    )
-                    warnings.warn(text, SetAsideWarning, stacklevel=2)
+                    kernel = self.symbols[self.specs[launch].kernel]
+                    warnings.warn(captured_window(kernel, nbytes, state.set_aside), stacklevel=2)
                     return
                 self.windows.request(device, self, nbytes)
             state.set_aside = nbytes

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
+from trunnion.codegen.set_aside import LimitDriver
 from trunnion.errors import LifecycleError
 
 if TYPE_CHECKING:
-    from trunnion.codegen.python.windows import SetAside
+    from trunnion.codegen.set_aside import SetAside
     from trunnion.model.tensormap_rules import Im2colFields, TiledFields
 
 __all__ = [
@@ -225,22 +226,16 @@ class GoneFacade:
         raise LifecycleError(self._reason)
 
 
-class WindowFacade(Protocol):
+class WindowFacade(LimitDriver, Protocol):
     """What access-policy windows ask of a driver; a context of the device is current at every call.
 
     Attributes
     ----------
     set_aside
-        The one owner of the device's set-aside: a `trunnion.codegen.python.windows.SetAside` of this driver.
+        The one owner of the set-aside in this process, `trunnion.codegen.set_aside.process_set_aside`.
     """
 
     set_aside: SetAside
-
-    def persisting_limit(self) -> int | None:
-        """Return ``CU_LIMIT_PERSISTING_L2_CACHE_SIZE``, in bytes (``cuCtxGetLimit``); None: there is no such limit."""
-
-    def set_persisting_limit(self, nbytes: int) -> None:
-        """Set it (``cuCtxSetLimit``); nothing happens where the driver has no such limit (MIG, MPS)."""
 
     def set_stream_window(self, stream: int, spec: WindowSpec, address: int, nbytes: int) -> None:
         """Set a stream's window (``cuStreamSetAttribute``); 0 bytes: take it away."""

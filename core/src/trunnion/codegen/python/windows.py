@@ -1,12 +1,12 @@
-"""Access-policy windows at run time: the set-aside of the L2 cache, and windows that a stream holds for one launch."""
+"""Access-policy windows at run time: their lengths, their share of the L2 cache, and windows that a stream holds."""
 
 from __future__ import annotations
 
-import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from trunnion.codegen.set_aside import known_length
 from trunnion.errors import ArgumentValueError, DeviceRequirementError, shorten
 
 if TYPE_CHECKING:
@@ -14,77 +14,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from trunnion.codegen.python.facade import DriverFacade, LaunchSpec, WindowFacade, WindowSpec
+    from trunnion.codegen.set_aside import SetAside
 
-__all__ = ["ProgramWindows", "SetAside", "SetAsideWarning", "StreamWindow", "stream_window"]
+__all__ = ["ProgramWindows", "StreamWindow", "stream_window"]
 
 _MAX_PERSISTING_L2, _MAX_WINDOW = 108, 109  # CUdevice_attribute
 _PERSISTING = 2  # CUaccessProperty
-
-
-class SetAside:
-    """The share of the L2 cache that persisting accesses may take: one owner for all programs of a driver.
-
-    ``CU_LIMIT_PERSISTING_L2_CACHE_SIZE`` belongs to a device's context, and every program of a process shares it. It is
-    the largest of the live requests, and what it was before the first of them once the last is gone. Where the driver
-    has no such limit (MIG, MPS) nothing is set, and windows still are.
-
-    Parameters
-    ----------
-    driver
-        The driver.
-    """
-
-    def __init__(self, driver: WindowFacade) -> None:
-        self._driver = driver
-        self._lock = threading.Lock()
-        self._requests: dict[int, dict[int, int]] = {}
-        self._original: dict[int, int] = {}
-        """What the limit was before the first request, until it is that again."""
-        self._applied: dict[int, int] = {}
-        """What the limit was last set to."""
-
-    def request(self, device: int, owner: object, nbytes: int) -> None:
-        """Ask for a share on behalf of an owner, who has one request for each device; a context is current.
-
-        Parameters
-        ----------
-        device
-            The device's ordinal.
-        owner
-            Who asks, by identity; it lives until `release`.
-        nbytes
-            What is asked for.
-        """
-        with self._lock:
-            original = self._original.get(device)
-            if original is None:
-                original = self._driver.persisting_limit()
-                if original is None:
-                    return
-            requests = self._requests.get(device, {})
-            asked = {**requests, id(owner): max(nbytes, requests.get(id(owner), 0))}
-            self._apply(device, max(asked.values()))
-            # Only now: what the driver refused was never asked for.
-            self._original[device], self._requests[device] = original, asked
-
-    def release(self, device: int, owner: object) -> None:
-        """Take an owner's request back; a context is current.
-
-        If the driver refuses, the request is gone nevertheless, and the next `release` or `request` of anybody tries
-        again. Nothing happens where nothing is left to do.
-        """
-        with self._lock:
-            requests = self._requests.get(device, {})
-            requests.pop(id(owner), None)
-            if device in self._original:
-                self._apply(device, max(requests.values(), default=self._original[device]))
-                if not requests:
-                    del self._original[device], self._applied[device]
-
-    def _apply(self, device: int, wanted: int) -> None:
-        if wanted != self._applied.get(device):
-            self._driver.set_persisting_limit(wanted)
-            self._applied[device] = wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +56,7 @@ def stream_window(
     driver
         The driver; a context of the device is current.
     set_aside
-        The driver's set-aside.
+        Who owns the cache that is set aside.
     spec
         The window's constants.
     window
@@ -130,16 +65,12 @@ def stream_window(
     owner = object()
     with ExitStack() as undo:
         if window.nbytes:
-            undo.callback(set_aside.release, window.device, owner)
-            set_aside.request(window.device, owner, window.persisting)
+            undo.callback(set_aside.release, window.device, owner, driver)
+            set_aside.request(window.device, owner, window.persisting, driver)
             undo.callback(driver.reset_persisting, window.stream)
             undo.callback(driver.set_stream_window, window.stream, spec, window.address, 0)
             driver.set_stream_window(window.stream, spec, window.address, window.nbytes)
         yield
-
-
-class SetAsideWarning(UserWarning):
-    """A window was captured for which no cache could be set aside, because its stream was being captured."""
 
 
 class ProgramWindows:
@@ -196,27 +127,25 @@ class ProgramWindows:
         return nbytes
 
     def known(self, device: int) -> int:
-        """Return the longest of those windows that have the same share of a device's cache in every call, in bytes.
-
-        That is so of a constant length, and of one that is never below what the device allows. Only hits that persist
-        have a share.
-        """
-        found = 0
-        for spec in self._launches:
-            if spec.window is not None and spec.window.hit_property == _PERSISTING:
-                most = self.facade.device_attribute(device, _MAX_WINDOW)
-                least, greatest = (min(nbytes, most) for nbytes in spec.window_bytes)
-                if self._share(device, least) == self._share(device, greatest):
-                    found = max(found, greatest)
-        return int(found)
+        """Return the longest of those windows that have the same share of a device's cache in every call, in bytes."""
+        attribute = self.facade.device_attribute
+        bounds = [
+            spec.window_bytes
+            for spec in self._launches
+            if spec.window is not None and spec.window.hit_property == _PERSISTING
+        ]
+        if not bounds:
+            return 0
+        return known_length(bounds, attribute(device, _MAX_WINDOW), attribute(device, _MAX_PERSISTING_L2))
 
     def request(self, device: int, owner: object, nbytes: int) -> None:
         """Set cache aside for a window of that length on behalf of an owner; a context is current."""
-        self.facade.set_aside.request(device, owner, self._share(device, nbytes))
+        facade = self.facade
+        facade.set_aside.request(device, owner, self._share(device, nbytes), facade)
 
     def release(self, device: int, owner: object) -> None:
         """Give back what was set aside on behalf of an owner; a context is current."""
-        self.facade.set_aside.release(device, owner)
+        self.facade.set_aside.release(device, owner, self.facade)
 
     def on_stream(
         self, launch: int, device: int, stream: int, memory: tuple[int, int]

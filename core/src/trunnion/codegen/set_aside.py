@@ -1,0 +1,165 @@
+"""The set-aside of the L2 cache for persisting accesses: one owner in a whole process, whatever launches."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+from trunnion.errors import shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "LimitDriver",
+    "SetAside",
+    "SetAsideWarning",
+    "captured_window",
+    "known_length",
+    "process_set_aside",
+]
+
+
+class LimitDriver(Protocol):
+    """Who reads and sets the limit of a device; both raise `DriverError` if the driver refuses."""
+
+    def persisting_limit(self) -> int | None:
+        """Return ``CU_LIMIT_PERSISTING_L2_CACHE_SIZE``, in bytes (``cuCtxGetLimit``); None: there is no such limit."""
+
+    def set_persisting_limit(self, nbytes: int) -> None:
+        """Set it (``cuCtxSetLimit``); nothing happens where the driver has no such limit (MIG, MPS)."""
+
+
+class SetAside:
+    """The share of the L2 cache that persisting accesses may take: what all launchers of a process ask for.
+
+    ``CU_LIMIT_PERSISTING_L2_CACHE_SIZE`` belongs to a device's context, and every program of a process shares it, of
+    whichever backend. It is the largest of the live requests, and what it was before the first of them once the last is
+    gone. Where the driver has no such limit (MIG, MPS) nothing is set, and windows still are.
+
+    A process has one owner, `process_set_aside`; tests make their own.
+    """
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget every request and ask the driver nothing, in a forked child: its parent's contexts are not its own."""
+        self._lock = threading.Lock()  # the thread that held the other one does not exist in the child
+        self._requests: dict[int, dict[int, int]] = {}
+        self._original: dict[int, int] = {}
+        """What the limit was before the first request, until it is that again."""
+        self._applied: dict[int, int] = {}
+        """What the limit was last set to."""
+
+    def request(self, device: int, owner: object, nbytes: int, driver: LimitDriver) -> None:
+        """Ask for a share on behalf of an owner, who has one request for each device.
+
+        Parameters
+        ----------
+        device
+            The device's ordinal.
+        owner
+            Who asks, by identity; it lives until `release`.
+        nbytes
+            What is asked for.
+        driver
+            Who makes the calls, in a context of the device.
+
+        Raises
+        ------
+        DriverError
+            If the driver refuses; then nothing was asked for.
+        """
+        with self._lock:
+            original = self._original.get(device)
+            if original is None:
+                original = driver.persisting_limit()
+                if original is None:
+                    return
+            requests = self._requests.get(device, {})
+            asked = {**requests, id(owner): max(nbytes, requests.get(id(owner), 0))}
+            self._apply(device, max(asked.values()), driver)
+            # Only now: what the driver refused was never asked for.
+            self._original[device], self._requests[device] = original, asked
+
+    def release(self, device: int, owner: object, driver: LimitDriver) -> None:
+        """Take an owner's request back; parameters are those of `request`.
+
+        If the driver refuses, the request is gone nevertheless, and the next `release` or `request` of anybody tries
+        again. Nothing happens where nothing is left to do.
+
+        Raises
+        ------
+        DriverError
+            If the driver refuses.
+        """
+        with self._lock:
+            requests = self._requests.get(device, {})
+            requests.pop(id(owner), None)
+            if device in self._original:
+                self._apply(device, max(requests.values(), default=self._original[device]), driver)
+                if not requests:
+                    del self._original[device], self._applied[device]
+
+    def _apply(self, device: int, wanted: int, driver: LimitDriver) -> None:
+        if wanted != self._applied.get(device):
+            driver.set_persisting_limit(wanted)
+            self._applied[device] = wanted
+
+
+@functools.cache
+def process_set_aside() -> SetAside:
+    """Return the owner of this process."""
+    return SetAside()
+
+
+# Made here, while the import's lock is held: two threads that ask at once get the same.
+os.register_at_fork(after_in_child=process_set_aside().forget)
+
+
+def known_length(windows: Iterable[tuple[int, int]], most: int, most_persisting: int) -> int:
+    """Return the longest of those windows that have the same share of a device's cache in every call, in bytes.
+
+    That is so of a constant length, and of one that is never below what the device allows. Only hits that persist
+    have a share.
+
+    Parameters
+    ----------
+    windows
+        For each window whose hits persist the least and the greatest length that it can have, in bytes.
+    most
+        The longest window that the device allows, in bytes.
+    most_persisting
+        The bytes of its cache that can be set aside.
+    """
+    found = 0
+    for bounds in windows:
+        least, greatest = (min(nbytes, most) for nbytes in bounds)
+        if min(least, most_persisting) == min(greatest, most_persisting):
+            found = max(found, greatest)
+    return found
+
+
+class SetAsideWarning(UserWarning):
+    """A window was captured for which no cache could be set aside, because its stream was being captured."""
+
+
+def captured_window(kernel: str, nbytes: int, asked: int) -> SetAsideWarning:
+    """Return the warning that a window is captured for which no cache is set aside.
+
+    Parameters
+    ----------
+    kernel
+        The exact name of the kernel that is launched.
+    nbytes
+        The window's length.
+    asked
+        The bytes that the program asked for before.
+    """
+    return SetAsideWarning(
+        f"no cache was set aside for a window of {nbytes} bytes of kernel {shorten(kernel)}, because its stream "
+        f"is being captured (this program asked for {asked}); call it once before"
+    )
