@@ -161,3 +161,17 @@ def test_a_bound_that_nobody_set_is_not_mentioned(rig: Any, bounds: Any, got: in
     with pytest.raises(ArgumentValueError) as caught:
         rig(p.build()).program.call((got,), device=0)
     assert caught.value.expected == expected
+
+
+def test_a_scalar_in_the_place_of_an_absent_tensor_is_held_to_the_symbols_bounds(rig: Any) -> None:
+    p = ProgramBuilder("p", CODE)
+    n = Symbol("n")
+    t = p.input("t", "float32", (n,), nullable=True)
+    p.scalar("s", "int32", symbol=n)
+    p.launch("k", (t, 100 // (n + 1)), 1, 1)
+    r = rig(p.build())
+    r.program.call((None, 4), device=0)
+    assert received(r) == [0, 20]
+    with pytest.raises(ArgumentValueError) as caught:
+        r.program.call((None, -1), device=0)
+    assert (caught.value.argument, caught.value.expected) == ("s", "at least 0")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.places import argument_positions
 from trunnion.model.dtypes import Kind
+from trunnion.model.interval import INT64_MAX
 
 if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
@@ -74,11 +75,8 @@ def emit_numbers(text: CallText, plan: LaunchPlan) -> None:
 
 def scalar_storage(scalar: ScalarSlot) -> str:
     """Return the member whose bytes a kernel is given for a scalar."""
-    return (
-        f"s{scalar.index}"
-        if scalar.dtype.is_integer and scalar.dtype.dlpack[1] == 64
-        else f"s{scalar.index}_bits"
-    )
+    whole = scalar.dtype.is_integer and scalar.dtype.integer_range[1] >= INT64_MAX
+    return f"s{scalar.index}" if whole else f"s{scalar.index}_bits"
 
 
 def _emit_scalar(text: CallText, scalar: ScalarSlot, position: int) -> None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.places import author_text, place_of
 from trunnion.codegen.literals import cpp_name, cpp_string
-from trunnion.model.interval import INT64_MAX
+from trunnion.codegen.python.bindings import source_range
+from trunnion.model.interval import INT64_MAX, INT64_MIN
 from trunnion.model.plan import ConditionCheck
 
 if TYPE_CHECKING:
@@ -63,19 +64,25 @@ def _mention(plan: LaunchPlan, source: Source) -> str:
 
 def _emit_bounds(text: CallText, plan: LaunchPlan, binding: Binding, value: tuple[str, str, str]) -> None:
     variable, argument, words = value
-    least, most = 0, INT64_MAX
-    if binding.source.kind == "scalar":
-        least, most = plan.scalars[binding.source.slot].dtype.integer_range
+    least, most = source_range(plan, binding, INT64_MIN)
     wrong, allowed = [], []
     if binding.min > least or binding.max < most:
-        wrong += [f"{variable} < {binding.min}", f"{variable} > {binding.max}"]
+        # A uint64 beyond 63 bits is negative here: beyond every symbol.
+        low = max(binding.min, least)
+        wrong += [f"{variable} < {low}"] if low > INT64_MIN else []
+        wrong += [f"{variable} > {binding.max}"] if binding.max < INT64_MAX else []
         allowed.append(_bounds(binding.min, binding.max, least, most))
     if binding.multiple_of > 1:
         wrong.append(f"{variable} % {binding.multiple_of} != 0")
         allowed.append(f"a multiple of {binding.multiple_of}")
     if wrong:
-        raised = f"raise_symbol({argument}, {words}, {variable}, {cpp_string(', '.join(allowed))})"
+        shown = _unsigned(variable) if least >= 0 and most > INT64_MAX else variable
+        raised = f"raise_symbol({argument}, {words}, {shown}, {cpp_string(', '.join(allowed))})"
         text.refuse(" || ".join(wrong), raised)
+
+
+def _unsigned(variable: str) -> str:
+    return f"static_cast<uint64_t>({variable})"
 
 
 def _bounds(low: int, high: int, least: int, most: int) -> str:
@@ -100,10 +107,17 @@ def emit_check(text: CallText, plan: LaunchPlan, check: ValueCheck | ConditionCh
 def _emit_value_check(text: CallText, plan: LaunchPlan, check: ValueCheck, place: Place) -> None:
     text.line(f"const int64_t want = {text.expr(check.expected)};")
     author = f"Name{cpp_name(author_text(plan, check))}"
-    values = f"{place.variable}, want, {author}"
+    wrong = f"{place.variable} != want"
     if check.source.kind == "scalar":
-        raised = f"raise_value({place.argument}, {values})"
-    else:
-        word = "extent" if check.source.kind == "shape" else "stride"
-        raised = f'raise_unequal({place.argument}, "{word}", {check.source.axis}, {values})'
-    text.refuse(_both(f"{place.variable} != want", place.live), raised)
+        wide = plan.scalars[check.source.slot].dtype.integer_range[1] > INT64_MAX
+        shown = _unsigned(place.variable) if wide else place.variable
+        text.refuse(
+            f"{place.variable} < 0 || {wrong}" if wide else wrong,
+            f"raise_value({place.argument}, {shown}, want, {author})",
+        )
+        return
+    word = "extent" if check.source.kind == "shape" else "stride"
+    raised = (
+        f'raise_unequal({place.argument}, "{word}", {check.source.axis}, {place.variable}, want, {author})'
+    )
+    text.refuse(_both(wrong, place.live), raised)

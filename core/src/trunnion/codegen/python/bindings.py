@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from trunnion.model.expr import Expr
     from trunnion.model.plan import Binding, LaunchPlan, Source, TensorSlot, ValueCheck
 
-__all__ = ["all_fixed", "emit_binding", "emit_check", "fixed_slots", "is_fixed_check", "slot_name"]
+__all__ = [
+    "all_fixed",
+    "emit_binding",
+    "emit_check",
+    "fixed_slots",
+    "is_fixed_check",
+    "slot_name",
+    "source_range",
+]
 
 
 def slot_name(plan: LaunchPlan, index: int) -> str:
@@ -75,15 +83,33 @@ def _has_elements(tensor: TensorSlot) -> list[str]:
     return [f"d{tensor.index}_{axis}" for axis in range(len(tensor.shape))]
 
 
+def source_range(plan: LaunchPlan, binding: Binding, least_stride: int = 0) -> tuple[int, int]:
+    """Return the least and the greatest number that the places which may give a symbol its value can hold.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    binding
+        The symbol's.
+    least_stride
+        The least stride that a tensor can have.
+    """
+    ranges = {"shape": (0, INT64_MAX), "stride": (least_stride, INT64_MAX)}
+    held = [
+        ranges.get(source.kind) or plan.scalars[source.slot].dtype.integer_range
+        for source in (binding.source, *binding.candidates)
+    ]
+    return min(low for low, _ in held), max(high for _, high in held)
+
+
 def emit_binding(out: SourceWriter, plan: LaunchPlan, binding: Binding) -> None:
     """Write the lines that give one symbol its value, and check its bounds."""
     variable, argument, place = _place(plan, binding.source)
     if binding.candidates:
         variable = f"v{binding.slot}"
         out.line(f"{variable} = {_choice(plan, binding, lambda source: _place(plan, source)[0])}")
-    least, most = 0, INT64_MAX
-    if binding.source.kind == "scalar":
-        least, most = plan.scalars[binding.source.slot].dtype.integer_range
+    least, most = source_range(plan, binding)
     wrong, allowed = [], []
     if binding.min > least or binding.max < most:
         wrong.append(f"not {binding.min} <= {variable} <= {binding.max}")

@@ -258,15 +258,15 @@ TRUNNION_COLD inline bool raise_unequal(const Name& argument, const char* word, 
   return raise_argument_value(argument, found, wanted);
 }
 
-TRUNNION_COLD inline bool raise_value(const Name& argument, int64_t got, int64_t expected,
-                                      const Name& author) {
+template <typename Number>
+TRUNNION_COLD bool raise_value(const Name& argument, Number got, int64_t expected, const Name& author) {
   Text found, wanted;
   equation(wanted, expected, author);
   return raise_argument_value(argument, found << got, wanted);
 }
 
-TRUNNION_COLD inline bool raise_symbol(const Name& argument, const char* place, int64_t got,
-                                       const char* allowed) {
+template <typename Number>
+TRUNNION_COLD bool raise_symbol(const Name& argument, const char* place, Number got, const char* allowed) {
   Text found, wanted;
   found << got << " for " << place;
   return raise_argument_value(argument, found, wanted << allowed);
