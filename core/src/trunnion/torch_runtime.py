@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -170,6 +171,15 @@ class TorchRuntime:
                 cuda.ExternalStream(stream, device=device) if stream else cuda.default_stream(device)
             )
         return entered
+
+    def exchange_api(self) -> int:
+        """Return the address of torch's ``DLPackExchangeAPI``; see `Runtime.exchange_api`."""
+        capsule = getattr(self.tensor_type, "__dlpack_c_exchange_api__", None)
+        if capsule is None:
+            return 0
+        pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+        address = pointer(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, b"dlpack_exchange_api")
+        return int(address or 0)
 
     def guard(self, tensors: tuple[Any, ...]) -> Callable[..., bool] | None:
         """Return a guard of torch's own (`torch._dynamo` compiles with them); see `Runtime.guard`.

@@ -76,6 +76,12 @@ class Runtime(Protocol):
             If the stream cannot be the library's current one.
         """
 
+    def exchange_api(self) -> int:
+        """Return the address of the ``DLPackExchangeAPI`` (dlpack.h) of `tensor_type`; 0 if it has none.
+
+        Only instances of that very class are converted through it.
+        """
+
     def guard(self, tensors: tuple[Any, ...]) -> Callable[..., bool] | None:
         """Return what tells whether tensors are like the given ones; None: the library has no quick way to tell.
 

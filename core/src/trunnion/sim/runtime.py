@@ -89,6 +89,10 @@ class SimRuntime:
         with self._simulator.current(device), self._simulator.stream(stream, device):
             yield
 
+    def exchange_api(self) -> int:
+        """Return 0: simulated tensors are of a subclass, and converted in Python."""
+        return 0
+
     def guard(self, tensors: tuple[Any, ...]) -> Callable[..., bool] | None:
         """Return a function that compares every fact a launcher checks; see `Runtime.guard`."""
         models = [_facts(tensor) for tensor in tensors]

@@ -18,6 +18,7 @@ from trunnion.codegen.cpp.arguments import emit_layouts, emit_numbers, emit_poin
 from trunnion.codegen.cpp.attributes import emit_attributes
 from trunnion.codegen.cpp.bindings import emit_binding, emit_check
 from trunnion.codegen.cpp.conditions import launch_condition
+from trunnion.codegen.cpp.direct import direct_kinds
 from trunnion.codegen.cpp.launches import emit_arguments, emit_geometry, extents, parameters
 from trunnion.codegen.cpp.maps import emit_absent, emit_encodes, emit_map_rules, emit_map_values
 from trunnion.codegen.cpp.memory import (
@@ -33,6 +34,7 @@ from trunnion.codegen.cpp.places import slot_name
 from trunnion.codegen.cpp.tables import emit_names, emit_program_rule, emit_tensor_rules
 from trunnion.codegen.cpp.text import CallText
 from trunnion.codegen.python.bindings import fixed_slots, is_fixed_check
+from trunnion.codegen.literals import cpp_string
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.expr import Const
 
@@ -54,6 +56,13 @@ _EXPORTS = {
     "set_hook": "set_hook(program, given, count, result)",
 }
 """What a launcher exports, and the function behind it."""
+
+
+_DIRECT_EXPORTS = {
+    "python_entry": "offer_entry(python_entry, call_directly, given, count, result)",
+    "raised": "-1",
+}
+"""What a launcher exports beside that if CPython can call it directly; the second raises what was raised before."""
 
 
 def emit_launcher(plan: LaunchPlan) -> str:
@@ -93,14 +102,24 @@ class _Emitter:
                 out.include(body.out)
                 out.line("return true;")
         self._outputs(out)
+        if direct_kinds(self.plan):
+            out.lines("", "PythonEntry python_entry;", "")
+            with out.block("void* call_directly(void*, void* const* args, intptr_t count) {", "}"):
+                out.line("return call_from_python<Call>(program, python_entry, args, count);")
         out.lines("", "}  // namespace", "}  // namespace trunnion", "")
-        for name, call in _EXPORTS.items():
+        for name, call in self._exports().items():
             signature = f"__tvm_ffi_{name}(void*, const TVMFFIAny* given, int32_t count, TVMFFIAny* result)"
             with out.block(f"TRUNNION_EXPORT {signature} {{", "}"):
                 out.line("using namespace trunnion;")
                 out.line("(void)given, (void)count;")
                 out.line(f"return {call};")
         return out.text()
+
+    def _exports(self) -> dict[str, str]:
+        """Return what the launcher exports, and the function behind each."""
+        if not direct_kinds(self.plan):
+            return _EXPORTS
+        return _EXPORTS | _DIRECT_EXPORTS
 
     def _structure(self, out: SourceWriter) -> None:
         """Declare the structure: its members are known once its functions are written."""
@@ -110,6 +129,7 @@ class _Emitter:
                 f"static constexpr int32_t kInputs = {self.inputs}, kOutputs = {len(outputs_of(self.plan))};"
             )
             out.line(f"static constexpr const Name* kNames = {names};")
+            out.line(f"static constexpr const char* kKinds = {cpp_string(direct_kinds(self.plan))};")
             out.line(f"static constexpr bool kNeedsContext = {'true' if self._needs_context() else 'false'};")
             out.line("bool check(const Arguments& given, bool outputs_given);")
             out.line("bool allocate(bool outputs_given);")

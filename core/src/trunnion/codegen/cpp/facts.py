@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from trunnion.codegen.cpp.direct import direct_kinds
 from trunnion.codegen.python.maps import Im2colSpec, MapSpec, TiledSpec
 from trunnion.errors import CorruptArtifactError
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
@@ -60,6 +61,9 @@ class CallFacts:
     workspaces: int
     """How many."""
 
+    direct: bool
+    """Whether the launcher has an entry that CPython calls directly."""
+
     maps: tuple[MapSpec, ...]
     """What each tensor map is made from, but for what a call decides."""
 
@@ -74,6 +78,7 @@ class CallFacts:
                 for one in outputs
             ),
             workspaces=len(plan.workspaces),
+            direct=bool(direct_kinds(plan)),
             maps=tuple(_map(plan, encode) for encode in plan.encodes),
         )
 
@@ -96,6 +101,7 @@ class CallFacts:
                 params=tuple(ParamFacts(**one) for one in read["params"]),
                 outputs=tuple(ParamFacts(**one) for one in read["outputs"]),
                 workspaces=int(read["workspaces"]),
+                direct=bool(read["direct"]),
                 maps=tuple(_read_map(one) for one in read["maps"]),
             )
         except (ValueError, KeyError, TypeError) as error:

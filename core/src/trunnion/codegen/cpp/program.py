@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from trunnion.codegen.cpp.direct import direct_entry
 from trunnion.codegen.cpp.loader import load_library
 from trunnion.codegen.cpp.payload import fields_of, typed_error
 from trunnion.codegen.cpp.preparation import Preparation
@@ -59,8 +60,11 @@ class CppProgram(LoadedProgram):
         # How many devices there are the launcher knows.
         self._checks = TensorChecks(runtime, 0)
         self._preparation = Preparation(facts, self._checks)
-        self._entry = self._make_entry()
         self._run(function("load"))
+        self._entry = self._make_entry()
+        if facts.direct:
+            entry = direct_entry(function("python_entry"), runtime, self._entry, self._raise_raised)
+            self._entry = entry or self._entry
 
     @property
     def entry(self) -> Callable[..., Any]:
@@ -86,6 +90,9 @@ class CppProgram(LoadedProgram):
                     return again(error, args)
 
         return entry
+
+    def _raise_raised(self) -> None:
+        self._run(self._function("raised"))
 
     def _prepared_entry(self, error: Exception, args: tuple[Any, ...]) -> Any:
         """Raise what a failed call means; or make it again with arguments that TVM-FFI can carry."""

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <trunnion/numbers.hpp>
+#include <trunnion/python_entry.hpp>
 #include <trunnion/run.hpp>
 #if __has_include(<trunnion/scalars.hpp>)
 #include <trunnion/scalars.hpp>

@@ -69,6 +69,12 @@ class Program {
     return __builtin_expect(state != nullptr, 1) ? state : prepare(ordinal, stream);
   }
 
+  // The state of a device; null if there is none yet, or no program any more.
+  DeviceState* prepared(int32_t ordinal) const {
+    const bool there = __atomic_load_n(&loaded_, __ATOMIC_ACQUIRE) && ordinal < device_count_;
+    return there ? __atomic_load_n(&states_[ordinal], __ATOMIC_ACQUIRE) : nullptr;
+  }
+
   // Allow a kernel more dynamic shared memory than any call before needed; never less.
   bool allow_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
     if (__builtin_expect(nbytes <= __atomic_load_n(&state.dynamic_smem[kernel], __ATOMIC_RELAXED), 1))

@@ -1,0 +1,77 @@
+"""The direct entry of a loaded launcher: Python's own calling convention, where arguments are plain."""
+
+from __future__ import annotations
+
+import ctypes
+import sysconfig
+from typing import TYPE_CHECKING, Any
+
+from trunnion.model.dtypes import Kind
+from trunnion.model.params import ScalarParam, TensorParam
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trunnion.contract.runtime import Runtime
+    from trunnion.model.plan import LaunchPlan
+
+__all__ = ["direct_entry", "direct_kinds"]
+
+_LETTERS = {"tensor": "t", "nullable": "n", Kind.INT: "i", Kind.UINT: "i", Kind.FLOAT: "f", Kind.BOOL: "b"}
+"""The letters under which ``trunnion/python_entry.hpp`` knows kinds of parameters."""
+
+
+def direct_kinds(plan: LaunchPlan) -> str:
+    """Return a letter for each argument of a call; empty if the direct entry cannot make such calls.
+
+    It allocates nothing, finds its device in a tensor, and takes no type that only the general entry converts.
+    """
+    letters = []
+    for param in plan.signature.params:
+        letter = _letter(param)
+        if not letter:
+            return ""
+        letters.append(letter)
+    allocates = plan.allocations or plan.workspaces
+    return "" if allocates or "t" not in letters else "".join(letters)
+
+
+def _letter(param: Any) -> str:
+    if isinstance(param, TensorParam):
+        return _LETTERS["nullable" if param.nullable else "tensor"]
+    if isinstance(param, ScalarParam) and param.dtype.name != "uint64":  # whose upper half overflows
+        return _LETTERS.get(param.dtype.kind, "")
+    return ""
+
+
+def direct_entry(
+    offer: Callable[..., Any], runtime: Runtime, general: Callable[..., Any], failed: Callable[[], Any]
+) -> Callable[..., Any] | None:
+    """Return the direct entry of a launcher; None if there is none for this Python or this tensor library.
+
+    It takes plain arguments itself. Everything else, and every call that it refuses, it hands to `general`.
+
+    Parameters
+    ----------
+    offer
+        What the launcher exports as ``python_entry``.
+    runtime
+        The tensor library.
+    general
+        The general entry.
+    failed
+        Raises what the last launch of the calling thread raised.
+    """
+    exchange = runtime.exchange_api()
+    # Without its lock, CPython lays objects out in another way.
+    if not exchange or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return None
+    definition = offer(exchange, id(runtime.tensor_type), id(general), id(failed))
+    if not definition:
+        return None
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    # The launcher stays in the process, and so do the functions whose addresses it holds: `general` is its `self`.
+    entry: Callable[..., Any] = make(("PyCFunction_NewEx", ctypes.pythonapi))(
+        definition, (general, failed, runtime.tensor_type), None
+    )
+    return entry
