@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["emit_layouts", "emit_numbers", "emit_pointers", "emit_structure", "inputs_of", "scalar_storage"]
 
 
+_LAZY = frozenset({"float16", "float32", "float64", "complex32", "complex64", "complex128"})
+"""The types that torch negates or conjugates lazily."""
+
+
 def inputs_of(plan: LaunchPlan) -> list[TensorSlot]:
     """Return the tensors that the caller passes."""
     return [tensor for tensor in plan.tensors if not tensor.output]
@@ -32,6 +36,8 @@ def emit_structure(text: CallText, plan: LaunchPlan) -> None:
     for tensor in inputs:
         text.require(f"check_place(t{tensor.index}, kTensor{tensor.index}, place)")
     text.require("settle_device(given, place)")
+    lazy = [f"looks_lazy(t{tensor.index})" for tensor in inputs if tensor.dtype.name in _LAZY]
+    text.line(f"{text.member('bool', 'doubtful')} = {' || '.join(lazy) or 'false'};")
     for tensor in inputs:
         with text.when(f"t{tensor.index} != nullptr" if tensor.nullable else "true"):
             _emit_numbers_of(text, tensor)

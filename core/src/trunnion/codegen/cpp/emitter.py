@@ -53,6 +53,7 @@ _EXPORTS = {
     "load": "load(program, result)",
     "preload": "preload(program, given, count, result)",
     "close": "close(program, result)",
+    "ask": "ask(program, result)",
     "set_hook": "set_hook(program, given, count, result)",
 }
 """What a launcher exports, and the function behind it."""

@@ -55,6 +55,18 @@ class Preparation:
             raise support.count_error(tuple(args), tuple(param.name for param in self._params))
         return tuple(self._argument(param, value) for param, value in zip(self._params, args, strict=True))
 
+    def certain(self, args: Sequence[Any]) -> None:
+        """Refuse a call with a tensor that is not what it looks like in memory.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If a tensor is lazily negated or conjugated, or has no memory.
+        """
+        for param, value in zip(self._params, args, strict=True):
+            if param.kind == "tensor" and value is not None:
+                self._checks.check_tensor(param.name, value)
+
     def destinations(self, out: Sequence[Any]) -> tuple[Any, ...]:
         """Return the tensors that the caller gives for the outputs.
 

@@ -24,6 +24,9 @@ __all__ = ["CppProgram"]
 
 _DRIVERS_OWN = (1, 2)  # CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
 
+_KNOWN = (None, None, None, True)
+"""No stream, no device, no witness are named; the tensors are known to be what they look like."""
+
 _RAISED = (TypeError, ValueError, RuntimeError, ArithmeticError, MemoryError, BufferError, AttributeError)
 """What TVM-FFI raises: for a launcher, and on its own for an argument that it cannot carry."""
 
@@ -61,6 +64,7 @@ class CppProgram(LoadedProgram):
         self._checks = TensorChecks(runtime, 0)
         self._preparation = Preparation(facts, self._checks)
         self._run(function("load"))
+        self._run(function("ask"))
         self._entry = self._make_entry()
         if facts.direct:
             entry = direct_entry(function("python_entry"), runtime, self._entry, self._raise_raised)
@@ -97,13 +101,16 @@ class CppProgram(LoadedProgram):
     def _prepared_entry(self, error: Exception, args: tuple[Any, ...]) -> Any:
         """Raise what a failed call means; or make it again with arguments that TVM-FFI can carry."""
         fields = fields_of(error)
+        if fields == ("Doubt",):
+            self._preparation.certain(args)
+            return self._give(self._run(self._main, *args, *_KNOWN))
         typed = typed_error(fields, self._maps)
         if typed is not None and not isinstance(typed, ArgumentTypeError):
             raise typed from error
         prepared = self._preparation.arguments(args)  # says better what is wrong with an argument
         if len(prepared) == len(args) and all(new is old for new, old in zip(prepared, args, strict=True)):
             raise typed or error from error
-        return self._give(self._run(self._main, *prepared))
+        return self._give(self._run(self._main, *prepared, *_KNOWN))
 
     def call(
         self,
@@ -171,7 +178,7 @@ class CppProgram(LoadedProgram):
             if stream is not None and self._allocates:
                 # To tensor libraries 1 and 2 are no streams; memory of the legacy stream is ordered with both.
                 where = self._runtime.on_stream(ordinal, 0 if stream in _DRIVERS_OWN else stream)
-        return (*prepared, *destinations, stream, device, witness), where
+        return (*prepared, *destinations, stream, device, witness, True), where
 
     def _ordinal(self, args: Sequence[Any], device: int | None) -> int | None:
         """Return the device of a call's first tensor, else the one that it names."""

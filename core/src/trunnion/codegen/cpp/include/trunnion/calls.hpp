@@ -9,9 +9,10 @@
 
 namespace trunnion {
 
-// What a call may say behind its inputs and outputs: the stream, the device, and a tensor that nobody looks at (TVM-FFI
-// takes stream and allocator from the tensors of a call, and a program may have none of its own).
-inline constexpr int32_t kTrailing = 3;
+// What a call may say behind its inputs and outputs: the stream, the device, a tensor that nobody looks at (TVM-FFI takes
+// stream and allocator from the tensors of a call, and a program may have none of its own), and whether its tensors are
+// known not to be lazy.
+inline constexpr int32_t kTrailing = 4;
 
 TRUNNION_COLD inline bool raise_count(int32_t given, const Name* names, int32_t count) {
   Text got, expected;
@@ -37,6 +38,7 @@ class Arguments {
   // Null where the call leaves it out, or passes None.
   const TVMFFIAny* stream() const { return trailing(0); }
   const TVMFFIAny* device() const { return trailing(1); }
+  bool are_known() const { return trailing(3) != nullptr; }
 
  private:
   const TVMFFIAny* trailing(int32_t index) const {

@@ -53,6 +53,10 @@ class Program {
   const Driver& driver() const { return driver_; }
   CUkernel kernel(uint32_t index) const { return kernels_[index]; }
   int32_t device_count() const { return device_count_; }
+
+  // Whoever asks to be asked is told of tensors that may be lazy; to others they are what they look like.
+  void ask() { asks_ = true; }
+  bool asks() const { return asks_; }
   void set_hook(TVMFFIObjectHandle hook) { hook_ = hook; }
   TVMFFIObjectHandle hook() const { return hook_; }
 
@@ -204,6 +208,7 @@ class Program {
   int32_t in_flight_ = 0;
   bool loaded_ = false;
   bool closed_ = false;
+  bool asks_ = false;
   volatile unsigned char* alive_ = nullptr;
   TVMFFIObjectHandle hook_ = nullptr;
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;

@@ -110,7 +110,7 @@ enum class Outcome { kLaunched, kRefused, kFailed };
 template <typename Call>
 Outcome run_directly(Program& program, const PythonEntry& entry, const Arguments& arguments) {
   Call call;
-  if (!call.check(arguments, false)) return Outcome::kRefused;
+  if (!call.check(arguments, false) || call.doubtful) return Outcome::kRefused;
   void* stream = nullptr;
   if (entry.exchange->current_work_stream(kDLCUDA, call.place.device, &stream) != 0) return Outcome::kRefused;
   call.stream = static_cast<CUstream>(stream);

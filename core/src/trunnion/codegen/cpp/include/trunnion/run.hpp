@@ -1,7 +1,7 @@
 // From a call to its launches. `Call` is what the emitter writes for one program:
 //
 //   static constexpr int32_t kInputs, kOutputs; static constexpr const Name* kNames; static constexpr bool kNeedsContext;
-//   Place place; CUstream stream; bool stream_named; DeviceState* state;
+//   bool doubtful; Place place; CUstream stream; bool stream_named; DeviceState* state;
 //   bool check(const Arguments&, bool outputs_given);  every check and every value; nothing is touched
 //   bool allocate(bool outputs_given);                 outputs and workspaces
 //   bool encode();                                     tensor maps, limits of kernels, cache for windows
@@ -19,6 +19,7 @@ namespace trunnion {
 template <typename Call>
 bool prepare_call(Program& program, Call& call, const Arguments& arguments, bool outputs_given) {
   if (!call.check(arguments, outputs_given) || !program.load()) return false;
+  if (call.doubtful && program.asks() && !arguments.are_known()) return raise_doubt();
   if (!check_ordinal(call.place, program.device_count())) return false;
   void* stream = nullptr;
   if (!read_stream(arguments, call.place.device, stream, call.stream_named)) return false;
@@ -117,6 +118,12 @@ int bind_call(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny
 inline int load(Program& program, TVMFFIAny* result) {
   const Flight flight(program);
   if (!flight || !program.load()) return -1;
+  return give_nothing(result), 0;
+}
+
+// From now on calls say whether their tensors are known not to be lazy.
+inline int ask(Program& program, TVMFFIAny* result) {
+  program.ask();
   return give_nothing(result), 0;
 }
 

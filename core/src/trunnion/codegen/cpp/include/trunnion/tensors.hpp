@@ -179,6 +179,27 @@ inline bool check_place(const DLTensor* tensor, const TensorRule& rule, Place& p
   return same ? true : raise_place(*tensor, rule, place);
 }
 
+// What may be lazy ----------------------------------------------------------------------------------------------------
+
+// Whether a tensor library may hold a tensor negated or conjugated lazily, which DLPack does not show. torch conjugates
+// complex tensors only, and negates the imaginary parts of such, which lie two elements apart: but of one element, or
+// none, every stride is allowed.
+inline bool looks_lazy(const DLTensor* tensor) {
+  if (tensor == nullptr) return false;
+  if (tensor->dtype.code == kDLComplex) return true;
+  if (tensor->strides == nullptr) return false;
+  for (int32_t axis = tensor->ndim - 1; axis >= 0; --axis) {
+    if (tensor->shape[axis] > 1 && (tensor->strides[axis] & 1) != 0) return false;
+  }
+  return true;
+}
+
+TRUNNION_COLD inline bool raise_doubt() {
+  Text message;
+  message << "a tensor that may be lazy";
+  return Raising("RuntimeError", "Doubt").with(message);
+}
+
 // Layout and address --------------------------------------------------------------------------------------------------
 
 inline bool is_empty(const DLTensor& tensor) {
