@@ -23,6 +23,10 @@ from typing import Any
 from unittest.mock import patch
 
 from launching.options import new_file, positive
+from trunnion.contract.compiler import CompileRequest
+from trunnion.contract.spec import Target
+from trunnion.model.code import DeviceCode
+from trunnion.model.plan import KernelSignature
 
 MOST_OWN = 0.030
 """The budget: seconds of a compilation outside of ``nvrtcCompileProgram``, the first one of a process too."""
@@ -175,12 +179,7 @@ def _compile(compiler: Any, bindings: Any, kernel: str, **options: bool) -> tupl
     return whole, within[1], len(image.headers_read)
 
 
-def _request(kernel: str, options: dict[str, bool]) -> Any:
-    from trunnion.contract.compiler import CompileRequest  # noqa: PLC0415 - only a child process compiles
-    from trunnion.contract.spec import Target  # noqa: PLC0415 - as above
-    from trunnion.model.code import DeviceCode  # noqa: PLC0415 - as above
-    from trunnion.model.plan import KernelSignature  # noqa: PLC0415 - as above
-
+def _request(kernel: str, options: dict[str, bool]) -> CompileRequest:
     return CompileRequest(
         code=(DeviceCode("cuda", KERNELS[kernel]),),
         kernels=(KernelSignature("k", ()),),

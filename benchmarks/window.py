@@ -18,7 +18,7 @@ import statistics
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
@@ -45,6 +45,7 @@ HEAD = "| experiment | MiB | without, µs (each phase) | with, µs (each phase) 
 SIZES = (8, 16, 20, 24, 28)
 """What is read again, in MiB."""
 
+_CUDA: Any = torch.cuda  # of which torch types but a part
 _MIB = 1 << 20
 _STREAMED_BYTES = 512 * _MIB
 _WIDTH = 1024
@@ -128,7 +129,7 @@ class TwoKernels:
         """Return a function that reads the buffer ten times, and checks that the other kernel ran all the while."""
         buffer = torch.randn(mebibytes * _MIB // 4, device="cuda")
         streamed = torch.randn(_STREAMED_BYTES // 4, device="cuda")
-        side: torch.cuda.Stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's own
+        side = _CUDA.Stream()
         streamer = trunnion.compile(reader(_STREAMER_BLOCKS, _STREAMER_THREADS, window=False), "nvrtc")
         streamer.preload(0)
 
@@ -165,8 +166,8 @@ def reader(blocks: int, threads: int, *, window: bool) -> KernelProgram:
 
 
 def _timed(call: Callable[[], object]) -> float:
-    torch.cuda._sleep(_HEAD_START)  # type: ignore[no-untyped-call]  # noqa: SLF001 - torch has no public one
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]  # torch's own
+    _CUDA._sleep(_HEAD_START)  # noqa: SLF001 - torch has no public one
+    start, end = (_CUDA.Event(enable_timing=True) for _ in range(2))
     start.record()
     call()
     end.record()

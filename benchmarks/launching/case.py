@@ -10,7 +10,7 @@ from trunnion import DeviceCode, ProgramBuilder, Symbol, ceildiv
 if TYPE_CHECKING:
     from trunnion import KernelProgram
 
-__all__ = ["CASES", "KERNEL", "LANDED", "MEBIBYTE_SHIFT", "SHAPE", "THREADS", "Case"]
+__all__ = ["BUDGETED", "CASES", "KERNEL", "LANDED", "MEBIBYTE_SHIFT", "SHAPE", "THREADS", "Case"]
 
 KERNEL = "receive"
 """The kernel's symbol."""
@@ -98,6 +98,9 @@ class Case:
 
 CASES = (Case(0), Case(1), Case(3), Case(9), Case(19), Case(3, 1), Case(3, 3))
 """What is measured."""
+
+BUDGETED = (Case(3), Case(3, 3))
+"""What there are budgets for, and what is drawn."""
 
 
 _NO_TENSORS = f"""

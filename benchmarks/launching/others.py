@@ -8,8 +8,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from launching.case import KERNEL, MEBIBYTE_SHIFT, SHAPE, THREADS
-from launching.subject import NotHere, Subject
+from launching.subject import NotHereError, Subject
 from launching.tilelang_style import TILELANG_STYLE
 from launching.trial import PythonCall
 from launching.written import import_text
@@ -26,7 +28,7 @@ _ADD_TENSORS = 3
 
 def _no_maps(case: Case) -> None:
     if case.maps:
-        raise NotHere("takes no tensor maps")
+        raise NotHereError("takes no tensor maps")
 
 
 # cuda.core ------------------------------------------------------------------------------------------------------
@@ -60,8 +62,6 @@ class _CurrentStream:
     """Torch's current stream, for the protocol that cuda.core asks."""
 
     def __cuda_stream__(self) -> tuple[int, int]:
-        import torch  # noqa: PLC0415 - only a GPU is launched on
-
         return 0, torch.cuda.current_stream(0).cuda_stream
 
 
@@ -137,11 +137,9 @@ def _triton(stage: Stage) -> Trial:
 
 def _torch_kernel(stage: Stage) -> Trial:
     _no_maps(stage.case)
-    import torch  # noqa: PLC0415 - only a GPU is launched on
-
     compile_kernel: Any = getattr(torch.cuda, "_compile_kernel", None)
     if compile_kernel is None:
-        raise NotHere("this torch has no torch.cuda._compile_kernel")
+        raise NotHereError("this torch has no torch.cuda._compile_kernel")
     names = {
         "kernel": compile_kernel(stage.case.source(), KERNEL),
         "grid": (stage.case.grid, 1, 1),
@@ -153,9 +151,7 @@ def _torch_kernel(stage: Stage) -> Trial:
 
 def _torch_add(stage: Stage, *, allocating: bool) -> Trial:
     if stage.case.tensors != _ADD_TENSORS or stage.case.maps:
-        raise NotHere("takes three tensors")
-    import torch  # noqa: PLC0415 - only a GPU is launched on
-
+        raise NotHereError("takes three tensors")
     text = "add(t0, t1)" if allocating else "add(t0, t1, out=t2)"
     return PythonCall(text, {"add": torch.add, **stage.named})
 

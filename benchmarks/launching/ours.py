@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import trunnion
-from launching.subject import NotHere, Subject
+from launching.subject import NotHereError, Subject
 from launching.trial import PythonCall
 
 if TYPE_CHECKING:
@@ -59,17 +59,17 @@ def our_subjects() -> tuple[Subject, ...]:
 
 def _prepare(stage: Stage, *, backend: str, way: str, allocating: bool) -> Trial:
     case = stage.case
-    if allocating and case.tensors < 2:  # noqa: PLR2004 - an output, and an input whose device it takes
-        raise NotHere("no tensor to take the device from")
-    program = trunnion.compile(case.program(allocating=allocating), backend)
     passed = case.names[:-1] if allocating else case.names
+    if allocating and not passed:
+        raise NotHereError("no tensor to take the device from")
+    program = trunnion.compile(case.program(allocating=allocating), backend)
     values = tuple(stage.named[name] for name in passed)
     arguments = ", ".join([*passed, "word"])
     # Without a tensor there is nothing to take the device from: it has to be named.
     options = {} if case.tensors else {"device": 0}
     if way == "bind":
         if not hasattr(program, "bind"):
-            raise NotHere("this version has no bind()")
+            raise NotHereError("this version has no bind()")
         return _Bound(functools.partial(program.bind, *values, **options))
     named = "".join(f", {name}={value}" for name, value in options.items())
     call = program.entry if way == "entry" else program

@@ -246,9 +246,9 @@ def _driver_names(stage: Stage) -> dict[str, Any]:
         setattr(config, f"gridDim{axis}", 1)
         setattr(config, f"blockDim{axis}", 1)
     names = {
-        "current_stream": core._cuda_getCurrentRawStream,  # noqa: SLF001 - as above
-        "current_device": core._cuda_getDevice,  # noqa: SLF001 - as above
-        "empty_strided_cuda": getattr(core._dynamo.guards, "_empty_strided_cuda", None),  # noqa: SLF001 - as above
+        "current_stream": core._cuda_getCurrentRawStream,  # noqa: SLF001 - what torch's own launchers call
+        "current_device": core._cuda_getDevice,  # noqa: SLF001 - what torch's own launchers call
+        "empty_strided_cuda": getattr(core._dynamo.guards, "_empty_strided_cuda", None),  # noqa: SLF001 - what torch's own launchers call
         "caching_alloc": torch.cuda.caching_allocator_alloc,
         "caching_delete": torch.cuda.caching_allocator_delete,
         "enter": ours.cuda_driver().enter,

@@ -6,6 +6,8 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
+from launching.case import BUDGETED
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["check_plotting", "plot"]
 
 _COLOURS = {"yardstick": "#8c8c8c", "other": "#7aa6c2", "ours": "#c8553d"}
-_PANELS = ((3, 0), (3, 3))
 
 
 def check_plotting() -> None:
@@ -43,7 +44,7 @@ def plot(report: Report, path: Path) -> None:
     matplotlib.use("Agg")
     pyplot: Any = importlib.import_module("matplotlib.pyplot")
     groups = {subject.name: subject.group for subject in report.subjects}
-    panels = [(case, found) for case, found in report.table.items() if (case.tensors, case.maps) in _PANELS]
+    panels = [(case, found) for case, found in report.table.items() if case in BUDGETED]
     figure, axes = pyplot.subplots(
         1, len(panels), figsize=(7 * len(panels), 6), layout="constrained", squeeze=False
     )

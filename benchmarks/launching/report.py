@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from launching.case import BUDGETED
 from launching.ours import BUDGETS
 from launching.timing import Summary, quiet_rounds, summarise, summarise_difference
 from launching.yardsticks import BARE, RAW
@@ -116,7 +117,7 @@ def verdicts(table: Mapping[Case, Column]) -> tuple[Verdict, ...]:
     """Return what the budgets say: of ``entry`` with three tensors, with no map and with three."""
     found = []
     for case, found_in in table.items():
-        if case.tensors != 3 or case.maps not in (0, 3):  # noqa: PLR2004 - the cases that the budgets are for
+        if case not in BUDGETED:
             continue
         for cell in found_in.cells:
             budget = BUDGETS.get(cell.subject.removesuffix(" entry"))

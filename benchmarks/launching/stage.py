@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -89,8 +90,7 @@ class Stage:
     @cached_property
     def kernel(self) -> Any:
         """The kernel's ``CUkernel``, loaded once and never unloaded."""
-        from cuda.bindings import driver  # noqa: PLC0415 - a machine without a GPU need not have it
-
+        driver: Any = importlib.import_module("cuda.bindings.driver")
         status, library = driver.cuLibraryLoadData(self.cubin, [], [], 0, [], [], 0)
         found, kernel = driver.cuLibraryGetKernel(library, KERNEL.encode())
         if status or found:

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from launching.stage import Stage
     from launching.trial import Trial
 
-__all__ = ["NotHere", "Prepare", "Ready", "Subject", "prepare", "version_of"]
+__all__ = ["NotHereError", "Prepare", "Ready", "Subject", "prepare", "version_of"]
 
 Prepare: TypeAlias = "Callable[[Stage], Trial]"
-"""Returns a way to launch a case; raises `NotHere` if there is none."""
+"""Returns a way to launch a case; raises `NotHereError` if there is none."""
 
 
-class NotHere(Exception):  # noqa: N818 - not an error: it is what the table says in place of a number
+class NotHereError(Exception):
     """The subject cannot launch this case here; the text says why."""
 
 
@@ -69,7 +69,7 @@ def prepare(subjects: tuple[Subject, ...], stage: Stage) -> Ready:
     for subject in subjects:
         try:
             trials[subject.name] = _ready(subject, stage)
-        except NotHere as reason:
+        except NotHereError as reason:
             absent[subject.name] = str(reason)
         except Exception as error:  # noqa: BLE001 - whatever a launcher of others raises is its row, and ends no other
             absent[subject.name] = f"failed: {type(error).__name__}: {error}".partition("\n")[0]
@@ -78,12 +78,12 @@ def prepare(subjects: tuple[Subject, ...], stage: Stage) -> Ready:
 
 def _ready(subject: Subject, stage: Stage) -> Trial:
     if subject.needs_gpu and stage.device.simulator is not None:
-        raise NotHere("needs a GPU")
+        raise NotHereError("needs a GPU")
     if subject.distribution and not version_of(subject.distribution):
-        raise NotHere("not installed")
+        raise NotHereError("not installed")
     trial = subject.prepare(stage)
     if subject.launches and not stage.received(trial, adds_scalar=subject.adds_scalar):
-        raise NotHere("WRONG: the kernel did not receive what was passed")
+        raise NotHereError("WRONG: the kernel did not receive what was passed")
     trial.seconds(1)
     return trial
 

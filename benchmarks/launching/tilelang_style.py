@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from launching.case import SHAPE, THREADS
-from launching.subject import NotHere, Subject
+from launching.subject import NotHereError, Subject
 from launching.trial import PythonCall
 from launching.written import import_text
 
@@ -106,13 +106,13 @@ def launcher_text(case: Case) -> str:
 
 def _prepare(stage: Stage, *, allocating: bool) -> Trial:
     case = stage.case
-    if allocating and case.tensors < 2:  # noqa: PLR2004 - an output, and an input whose device it takes
-        raise NotHere("no tensor to take the device from")
+    passed = case.names[:-1] if allocating else case.names
+    if allocating and not passed:
+        raise NotHereError("no tensor to take the device from")
     # Outputs come last among the tensors, and the scalar after them.
     results = [case.tensors - 1] if allocating else []
     module = import_text(f"tilelang_style_{case.tensors}_{case.maps}", launcher_text(case))
     adapter = module.Adapter(stage.kernel, case.tensors + 1, results, case.shape)
-    passed = case.names[:-1] if allocating else case.names
     return PythonCall(f"adapter({', '.join([*passed, 'word'])})", {"adapter": adapter, **stage.named})
 
 

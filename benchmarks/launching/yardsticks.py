@@ -11,8 +11,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from launching.case import SHAPE, THREADS
-from launching.subject import NotHere, Subject
+from launching.subject import NotHereError, Subject
 from launching.trial import NativeLoop, PythonCall
 
 if TYPE_CHECKING:
@@ -62,33 +64,31 @@ def build() -> Any:
 
     Raises
     ------
-    NotHere
+    NotHereError
         If there is no tvm-ffi, no compiler or no ``cuda.h``, or the compiler fails.
     """
     try:
         ffi: Any = importlib.import_module("tvm_ffi")
     except ImportError as error:
-        raise NotHere("not installed: pip install apache-tvm-ffi") from error
+        raise NotHereError("not installed: pip install apache-tvm-ffi") from error
     info: Any = importlib.import_module("tvm_ffi.libinfo")
     headers, compiler = cuda_header_directory(), shutil.which("g++")
     if headers is None or compiler is None:
-        raise NotHere("needs g++ and cuda.h: pip install nvidia-cuda-runtime, or a CUDA toolkit")
+        raise NotHereError("needs g++ and cuda.h: pip install nvidia-cuda-runtime, or a CUDA toolkit")
     library = Path(tempfile.mkdtemp(prefix="trunnion-benchmark-")) / "yardsticks.so"
     folders = [f"-I{folder}" for folder in (*info.include_paths(), headers)]
     command = [compiler, "-std=c++17", "-O2", "-shared", "-fPIC", *folders]
     command += [str(_SOURCE), info.find_libtvm_ffi(), "-ldl", "-o", str(library)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise NotHere(f"g++ failed: {done.stderr}")
+        raise NotHereError(f"g++ failed: {done.stderr}")
     return ffi.load_module(str(library))
 
 
 def _raw(stage: Stage, *, encode_each: bool) -> Trial:
-    import torch  # noqa: PLC0415 - the yardsticks can be built without it
-
     module, case = build(), stage.case
     if encode_each and not case.maps:
-        raise NotHere("nothing to encode")
+        raise NotHereError("nothing to encode")
     stream = torch.cuda.current_stream(0).cuda_stream
     head = (int(stage.kernel), stream, case.grid, THREADS, case.maps, int(encode_each))
     pointers = [tensor.data_ptr() for tensor in stage.tensors]
@@ -106,7 +106,7 @@ def _bare(stage: Stage) -> Trial:
     trial = PythonCall(f"nothing({arguments})", {"nothing": module.nothing, **stage.named})
     trial.once(_WORD)
     if module.seen() != ((stage.case.tensors + 1) << 32) + _WORD:
-        raise NotHere("WRONG: it did not receive what was passed")
+        raise NotHereError("WRONG: it did not receive what was passed")
     return trial
 
 

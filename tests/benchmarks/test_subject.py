@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from launching.subject import NotHere, Subject, prepare, version_of
+from launching.subject import NotHereError, Subject, prepare, version_of
 from launching.trial import PythonCall
 
 
@@ -26,7 +26,7 @@ def fails(stage: object) -> PythonCall:
 
 
 def is_not_here(stage: object) -> PythonCall:
-    raise NotHere("takes no maps")
+    raise NotHereError("takes no maps")
 
 
 def works(stage: object) -> PythonCall:
