@@ -10,6 +10,7 @@ from trunnion_tvm_ffi.availability import probe_backend
 
 if TYPE_CHECKING:
     from trunnion.contract.adapter import KernelAdapter
+    from trunnion.contract.diagnosis import Diagnosis
     from trunnion.contract.source import SourceWrapper
 
 __all__ = ["trunnion_register_backends"]
@@ -29,6 +30,12 @@ def _adapter() -> type[KernelAdapter]:
     return TvmFfiAdapter
 
 
+def _diagnose() -> Diagnosis:
+    from trunnion_tvm_ffi.diagnosis import diagnose_backend  # noqa: PLC0415 - only who asks what is wrong pays
+
+    return diagnose_backend()
+
+
 @hookimpl
 def trunnion_register_backends() -> list[BackendSpec]:
     """Announce the backend ``tvm_ffi``: one self-contained module, called through TVM-FFI."""
@@ -41,6 +48,7 @@ def trunnion_register_backends() -> list[BackendSpec]:
             load_wrapper=_wrapper,
             load_adapter=_adapter,
             probe=probe_backend,
+            diagnose=_diagnose,
             auto_rank=5,
             summary="one module with its image inside, called through TVM-FFI from Python, C++ or Rust",
         )
