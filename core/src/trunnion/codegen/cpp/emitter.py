@@ -33,8 +33,8 @@ from trunnion.codegen.cpp.memory import (
 from trunnion.codegen.cpp.places import slot_name
 from trunnion.codegen.cpp.tables import emit_names, emit_program_rule, emit_tensor_rules
 from trunnion.codegen.cpp.text import CallText
-from trunnion.codegen.python.bindings import fixed_slots, is_fixed_check
 from trunnion.codegen.literals import cpp_string
+from trunnion.codegen.python.bindings import fixed_slots, is_fixed_check
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.expr import Const
 

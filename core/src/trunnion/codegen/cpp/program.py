@@ -9,6 +9,7 @@ from trunnion.codegen.cpp.direct import direct_entry
 from trunnion.codegen.cpp.loader import load_library
 from trunnion.codegen.cpp.payload import fields_of, typed_error
 from trunnion.codegen.cpp.preparation import Preparation
+from trunnion.codegen.cpp.recognition import Recognition
 from trunnion.codegen.python.tensors import TensorChecks
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.errors import ArgumentTypeError, TrunnionError
@@ -63,6 +64,7 @@ class CppProgram(LoadedProgram):
         # How many devices there are the launcher knows.
         self._checks = TensorChecks(runtime, 0)
         self._preparation = Preparation(facts, self._checks)
+        self._recognition = Recognition(facts.params, runtime)
         self._run(function("load"))
         self._run(function("ask"))
         self._entry = self._make_entry()
@@ -121,7 +123,12 @@ class CppProgram(LoadedProgram):
         device: int | None = None,
     ) -> Any:
         """Launch with everything that a call can say; see `LoadedProgram.call`."""
+        plain = out is None and stream is None and device is None
+        if plain and self._recognition(args):
+            return self._entry(*args)
         given, where = self._given(args, out, stream, device)
+        if plain:
+            self._recognition.learn(args)
         with where:
             result = self._run(self._main if out is None else self._main_out, *given)
         return self._give(result) if out is None else self._pick(tuple(out))
