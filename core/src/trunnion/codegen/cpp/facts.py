@@ -142,6 +142,8 @@ def _map(plan: LaunchPlan, encode: Encode) -> MapSpec:
 
 
 def _read_map(read: dict[str, Any]) -> MapSpec:
-    mode = {key: tuple(value) if isinstance(value, list) else value for key, value in read["mode"].items()}
+    mode: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in read["mode"].items()
+    }
     spec = TiledSpec(**mode) if "box" in mode else Im2colSpec(**mode)
     return MapSpec(**{**read, "mode": spec, "element_strides": tuple(read["element_strides"])})

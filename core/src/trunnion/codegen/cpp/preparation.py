@@ -46,6 +46,7 @@ class Preparation:
         self._params = facts.params
         self._outputs = facts.outputs
         self._checks = checks
+        self._class: Any = checks.tensor_type
         named = {param.dtype for param in (*facts.params, *facts.outputs) if param.kind == "tensor"}
         self._dtypes = {name: checks.dtype(name) for name in named}
 
@@ -102,7 +103,7 @@ class Preparation:
     def _tensor(self, name: str, value: Any, dtype: str) -> None:
         checks = self._checks
         try:
-            if type(value) is not checks.tensor_type or value.layout is not checks.strided or _is_lazy(value):
+            if type(value) is not self._class or value.layout is not checks.strided or _is_lazy(value):
                 checks.check_tensor(name, value)
             if value.dtype is not self._dtypes[dtype]:
                 raise support.dtype_error(name, value, dtype)

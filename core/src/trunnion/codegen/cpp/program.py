@@ -61,6 +61,7 @@ class CppProgram(LoadedProgram):
         self._runtime, self._maps = runtime, facts.maps
         self._several = len(facts.outputs) > 1
         self._allocates = bool(facts.outputs or facts.workspaces)
+        self._class: Any = runtime.tensor_type
         # How many devices there are the launcher knows.
         self._checks = TensorChecks(runtime, 0)
         self._preparation = Preparation(facts, self._checks)
@@ -176,7 +177,8 @@ class CppProgram(LoadedProgram):
         prepared = self._preparation.arguments(args)
         destinations = () if out is None else self._preparation.destinations(out)
         ordinal = self._ordinal(args, device)
-        witness, where = None, nullcontext()
+        witness = None
+        where: AbstractContextManager[Any] = nullcontext()
         if ordinal is not None:
             if self._ordinal(args, None) is None and self._allocates:
                 current = self._runtime.current_stream(ordinal) if stream is None else stream
@@ -189,7 +191,7 @@ class CppProgram(LoadedProgram):
 
     def _ordinal(self, args: Sequence[Any], device: int | None) -> int | None:
         """Return the device of a call's first tensor, else the one that it names."""
-        first = next((value for value in args if isinstance(value, self._checks.tensor_type)), None)
+        first = next((value for value in args if isinstance(value, self._class)), None)
         return device if first is None else int(first.get_device())
 
     def _run(self, function: Any, *given: Any) -> Any:

@@ -32,7 +32,7 @@ class Recognition:
         self._places = tuple(place for place, param in enumerate(params) if param.kind == "tensor")
         self._count = len(params)
         self._possible = bool(self._places) and not any(param.nullable for param in params)
-        self._class = runtime.tensor_type
+        self._class: Any = runtime.tensor_type
         self._remember = Recall(runtime.guard)
         self._guard: Callable[..., bool] | None = None
         self._addresses: set[tuple[int, ...]] = set()
