@@ -102,13 +102,15 @@ def stream_handle(stream: Any) -> int | None:
     return handle
 
 
-def device_ordinal(device: Any) -> int | None:
-    """Return the ordinal of the CUDA device that a caller passes for ``device=``; None stays None.
+def device_ordinal(device: Any, kind: str = "cuda") -> int | None:
+    """Return the ordinal of the device that a caller passes for ``device=``; None stays None.
 
     Parameters
     ----------
     device
-        None, an ordinal, or an object or text that names a CUDA device with its index.
+        None, an ordinal, or an object or text that names a device: ``"cuda:1"``; ``"cpu"``, of which there is one.
+    kind
+        The kind of device that it must be.
 
     Raises
     ------
@@ -117,10 +119,13 @@ def device_ordinal(device: Any) -> int | None:
     """
     if device is None or type(device) is int:
         return device
-    kind, _, index = str(device).partition(":")
-    if kind != "cuda" or not re.fullmatch("[0-9]{1,9}", index):
+    named, _, index = str(device).partition(":")
+    if str(device) == kind == "cpu":
+        return 0
+    if named != kind or not re.fullmatch("[0-9]{1,9}", index):
         # Not "cuda" alone: for torch that is the current device, which differs by thread.
+        example = "cpu" if kind == "cpu" else f"{kind}:0"
         raise ArgumentTypeError(
-            "device", shorten(str(device)), "None, an ordinal, or a device such as 'cuda:0'"
+            "device", shorten(str(device)), f"None, an ordinal, or a device such as {example!r}"
         )
     return int(index)

@@ -170,7 +170,7 @@ class _Build:
             "launcher": self.source.text,
             "target": str(request.target),
             "options": json.dumps(dict(request.options), sort_keys=True, default=str),
-            "backend": f"{job.backend.name} {job.adapter().fingerprint()}",
+            "backend": f"{job.backend.name} {job.adapter().fingerprint_for(request.target.kind)}",
             "compiler": f"{job.compiler.name} {job.device_compiler.fingerprint()}",
         }
 

@@ -71,7 +71,7 @@ class CompiledProgram:
     spec
         The backend that built it.
     runtime
-        The tensor library; None: the simulator's if it runs in this process, else torch's.
+        The tensor library; None: for CUDA the simulator's if it runs in this process, else torch's.
     known
         What is known of its program already; None: it is read from the artifact.
 
@@ -206,7 +206,8 @@ class CompiledProgram:
             None: the current stream of the tensors' device; an int: a driver handle, taken as it is (0, 1 and 2 are
             the driver's own); or an object with ``__cuda_stream__`` or ``cuda_stream``.
         device
-            The device's ordinal, or an object or text that names a CUDA device; needed if no argument is a tensor.
+            The device's ordinal, or an object or text that names a device of the target's kind, such as ``"cuda:1"``;
+            needed if no argument is a tensor, unless the program runs on the CPU.
 
         Returns
         -------
@@ -226,9 +227,8 @@ class CompiledProgram:
         LifecycleError
             If the program was closed, or the process forked after its first call.
         """
-        return self._load().call(
-            args, out=self._outputs(out), stream=stream_handle(stream), device=device_ordinal(device)
-        )
+        ordinal = device_ordinal(device, self.target.kind)
+        return self._load().call(args, out=self._outputs(out), stream=stream_handle(stream), device=ordinal)
 
     def bind(self, *args: Any, out: Any = None, stream: Any = None, device: Any = None) -> BoundLaunch:
         """Check everything now, and return a launch of these tensors and numbers that can be repeated.
@@ -244,7 +244,10 @@ class CompiledProgram:
         """
         loaded = self._load()
         bound = loaded.bind(
-            args, out=self._outputs(out), stream=stream_handle(stream), device=device_ordinal(device)
+            args,
+            out=self._outputs(out),
+            stream=stream_handle(stream),
+            device=device_ordinal(device, self.target.kind),
         )
         return BoundLaunch(
             loaded.runtime.guarded(bound.entry),
@@ -277,7 +280,7 @@ class CompiledProgram:
             if self._closed:
                 raise LifecycleError("the program was closed; compile or load it again")
             if self._loaded is None:
-                runtime = self._runtime or default_runtime()
+                runtime = self._runtime or default_runtime(self.target.kind)
                 adapter = load_part(self._spec, self._spec.load_adapter)(self._spec)
                 program = adapter.load(self.artifact, runtime)
                 self._loaded = _Loaded(

@@ -42,6 +42,7 @@ class TorchRuntime:
         self._torch = torch
         self.tensor_type: type = torch.Tensor
         self.strided: Any = torch.strided
+        self.only_device: int | None = None
         # What torch's own launchers call; a CPU build lacks it.
         raw: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 - no public name
         self._raw_stream = raw or self.current_stream
@@ -225,6 +226,10 @@ class HostRuntime(TorchRuntime):
         If torch is not installed.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.only_device = 0
+
     def current_stream(self, device: int) -> int:  # noqa: ARG002 - there is one
         """Return 0: the host has no streams."""
         return 0
@@ -303,14 +308,21 @@ def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def default_runtime() -> Runtime:
-    """Return the runtime of this process: the simulator's if it runs, else torch's.
+def default_runtime(target_kind: str = "cuda") -> Runtime:
+    """Return the runtime of this process: for CUDA the simulator's if it runs, else torch's; for the CPU torch's.
+
+    Parameters
+    ----------
+    target_kind
+        The kind of device that is launched on. What runs on the CPU runs there beside a simulated GPU too.
 
     Raises
     ------
     BackendUnavailableError
         If torch is not installed.
     """
+    if target_kind == "cpu":
+        return HostRuntime()
     from trunnion import sim  # noqa: PLC0415 - only a launch needs it
 
     simulator = sim.active()

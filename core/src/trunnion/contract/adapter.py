@@ -207,6 +207,18 @@ class KernelAdapter(ABC):
             If a library that the launcher needs is missing.
         """
 
+    def fingerprint_for(self, target_kind: str) -> str:
+        """Return what identifies the host toolchain for one kind of device; this implementation calls `fingerprint`.
+
+        Parameters
+        ----------
+        target_kind
+            A key of `BackendSpec.targets`. A backend that needs less for one of them overrides this, so that what is
+            not needed need not be there.
+        """
+        del target_kind
+        return self.fingerprint()
+
     @abstractmethod
     def fingerprint(self) -> str:
         """Return what identifies the host toolchain: part of an artifact's key."""

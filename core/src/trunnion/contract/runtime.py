@@ -22,10 +22,14 @@ class Runtime(Protocol):
         The class that tensors are instances of.
     strided
         The value of ``tensor.layout`` for a dense tensor.
+    only_device
+        The ordinal of the one device that there is: on the CPU, where tensors tell none, 0. None: tensors have an
+        ordinal, and a call that has no tensor must name one.
     """
 
     tensor_type: type
     strided: Any
+    only_device: int | None
 
     def dtype(self, dtype: DType) -> Any:
         """Return the library's object for an element type, to be compared by identity with ``tensor.dtype``.

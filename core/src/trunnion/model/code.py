@@ -34,7 +34,7 @@ class DeviceCode:
     """Source text, or a finished image, in one language."""
 
     language: str
-    """What it is written in, as device compilers name it: ``"cuda"`` for CUDA C++, ``"c++"`` for C++ that runs on the CPU."""
+    """What it is written in, as device compilers name it: ``"cuda"`` for CUDA C++, ``"c++"`` for the CPU's C++."""
 
     source: str | bytes
     """The text; bytes if the language is a binary one."""

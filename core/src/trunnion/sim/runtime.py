@@ -39,6 +39,7 @@ class SimRuntime:
         self._simulator = simulator
         self.tensor_type = torch.Tensor
         self.strided = torch.strided
+        self.only_device: int | None = None
 
     def dtype(self, dtype: DType) -> Any:
         """Return torch's object for an element type; see `DType.in_torch`."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.artifacts.artifact import Artifact
-from trunnion.codegen.cpp.build import LAUNCHER, build_launcher, launcher_fingerprint
+from trunnion.codegen.cpp.build import HOST_OBJECT, LAUNCHER, build_launcher, launcher_fingerprint
 from trunnion.codegen.cpp.facts import FACTS_FILE, CallFacts
+from trunnion.codegen.cpp.host import host_kernel_symbol
 from trunnion.codegen.cpp.program import CppProgram
 from trunnion.contract.adapter import KernelAdapter
-from trunnion.errors import CorruptArtifactError
+from trunnion.errors import CorruptArtifactError, shorten
 from trunnion.image.match import match_parameters
 from trunnion_tvm_ffi.availability import refuse_old_torch
 
@@ -31,6 +32,8 @@ class TvmFfiAdapter(KernelAdapter):
         """Return the artifact; see `KernelAdapter.build`."""
         match_parameters(source.plan.kernels, image)
         symbols = [kernel.symbol for kernel in image.kernels]
+        if image.kind == HOST_OBJECT:
+            _check_host_symbols(symbols)
         library = build_launcher(source.text, image, symbols, staging, plugin=self.spec.name)
         files = {
             source.filename: source.text.encode(),
@@ -53,3 +56,23 @@ class TvmFfiAdapter(KernelAdapter):
     def fingerprint(self) -> str:
         """Return what identifies the host compiler, its headers and TVM-FFI."""
         return launcher_fingerprint(self.spec.name)
+
+    def fingerprint_for(self, target_kind: str) -> str:
+        """Return what identifies the host compiler and TVM-FFI, and CUDA's headers for CUDA alone."""
+        return launcher_fingerprint(self.spec.name, cuda=target_kind == "cuda")
+
+
+def _check_host_symbols(symbols: list[str]) -> None:
+    """Refuse an object whose kernels a launcher would not find, or would take for one another.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If there is such a kernel.
+    """
+    wanted = [host_kernel_symbol(index) for index in range(len(symbols))]
+    if symbols != wanted:
+        got, expected = ", ".join(map(shorten, symbols)), ", ".join(wanted)
+        raise CorruptArtifactError(
+            "host object", f"names its kernels {got}, where a launcher calls {expected}"
+        )

@@ -11,9 +11,17 @@ from pathlib import Path
 from trunnion.contract.spec import Availability
 from trunnion.errors import BackendUnavailableError
 from trunnion.toolchain.host import find_host_toolchain
+from trunnion.toolchain.host_compiler import INSTALL_COMPILER, try_compilers
 from trunnion.toolchain.search import loader_places
 
-__all__ = ["LEAST_TORCH", "installed_torch", "probe_backend", "refuse_old_torch", "torch_problem"]
+__all__ = [
+    "LEAST_TORCH",
+    "installed_torch",
+    "probe_backend",
+    "probe_compiler",
+    "refuse_old_torch",
+    "torch_problem",
+]
 
 LEAST_TORCH = (2, 10)
 """The first release of torch whose tensors have ``__dlpack_c_exchange_api__``: through it TVM-FFI takes them, their
@@ -55,6 +63,15 @@ def installed_torch() -> str | None:
         return metadata.version("torch")
     except metadata.PackageNotFoundError:
         return None
+
+
+def probe_compiler() -> Availability:
+    """Say whether kernels for the CPU could be compiled here."""
+    trials = list(try_compilers())
+    found = next((trial.compiler for trial in trials if trial.compiler is not None), None)
+    if found is not None:
+        return Availability(usable=True, detail=f"{found.name} for {found.machine}")
+    return Availability(usable=False, detail=f"no C++ compiler can be used; {INSTALL_COMPILER}")
 
 
 def torch_problem() -> str:

@@ -4,18 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.contract.spec import BackendSpec, Capability
+from trunnion.contract.spec import BackendSpec, Capability, CompilerSpec
 from trunnion.hookspecs import hookimpl
-from trunnion_tvm_ffi.availability import probe_backend
+from trunnion_tvm_ffi.availability import probe_backend, probe_compiler
 
 if TYPE_CHECKING:
     from trunnion.contract.adapter import KernelAdapter
+    from trunnion.contract.compiler import DeviceCompiler
     from trunnion.contract.diagnosis import Diagnosis
     from trunnion.contract.source import SourceWrapper
 
-__all__ = ["trunnion_register_backends"]
+__all__ = ["trunnion_register_backends", "trunnion_register_compilers"]
 
-_CAPABILITIES = frozenset(Capability)  # all there is
+_CUDA = frozenset(Capability)  # all there is
+_CPU = frozenset(
+    {
+        Capability.DYNAMIC_SHAPES,
+        Capability.STRIDED_TENSORS,
+        Capability.NULLABLE_TENSORS,
+        Capability.POINTER_PARAMS,
+        Capability.STRUCT_PARAMS,
+        Capability.OUTPUT_FILL,
+        Capability.WORKSPACE,
+        Capability.MULTI_LAUNCH,
+        Capability.CONDITIONAL_LAUNCH,
+        Capability.AOT,
+    }
+)
+"""What needs no GPU: no tensor maps, no clusters, and no streams, so nothing that orders launches on them."""
 
 
 def _wrapper() -> type[SourceWrapper]:
@@ -36,6 +52,12 @@ def _diagnose() -> Diagnosis:
     return diagnose_backend()
 
 
+def _compiler() -> type[DeviceCompiler]:
+    from trunnion_tvm_ffi.host_compiler import CpuCompiler  # noqa: PLC0415 - imported when a program is compiled
+
+    return CpuCompiler
+
+
 @hookimpl
 def trunnion_register_backends() -> list[BackendSpec]:
     """Announce the backend ``tvm_ffi``: one self-contained module, called through TVM-FFI."""
@@ -43,13 +65,31 @@ def trunnion_register_backends() -> list[BackendSpec]:
         BackendSpec(
             name="tvm_ffi",
             contract_version=1,
-            targets={"cuda": _CAPABILITIES},
-            accepts=("cubin", "ptx"),
+            targets={"cuda": _CUDA, "cpu": _CPU},
+            accepts=("cubin", "ptx", "host-object"),
             load_wrapper=_wrapper,
             load_adapter=_adapter,
             probe=probe_backend,
             diagnose=_diagnose,
             auto_rank=5,
             summary="one module with its image inside, called through TVM-FFI from Python, C++ or Rust",
+        )
+    ]
+
+
+@hookimpl
+def trunnion_register_compilers() -> list[CompilerSpec]:
+    """Announce the device compiler ``tvm_ffi``: C++ for the CPU, by the compiler of this machine."""
+    return [
+        CompilerSpec(
+            name="tvm_ffi",
+            contract_version=1,
+            languages=("c++",),
+            targets=("cpu",),
+            produces=("host-object",),
+            load_compiler=_compiler,
+            probe=probe_compiler,
+            auto_rank=5,
+            summary="compiles C++ kernels for the CPU, with g++ or clang++",
         )
     ]

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from trunnion.codegen.cpp.build import runtime_folder
+from trunnion.codegen.cpp.host import host_kernel_symbol
 from trunnion.contract.compiler import DeviceCompiler, DeviceImage, ImageKernel, ImageParameter
 from trunnion.contract.spec import Target
 from trunnion.errors import CompileError, CorruptArtifactError, ProgramError, shorten
 from trunnion.image import HostObject, read_host_object
 from trunnion.toolchain.host_compilation import HostCompilation, HostOutput, run_host
 from trunnion.toolchain.host_compiler import host_compiler
-from trunnion_tvm_ffi.host_glue import GLUE_VERSION, address_symbol, kernel_symbol, parameters_symbol
+from trunnion_tvm_ffi.host_glue import GLUE_VERSION, address_symbol, parameters_symbol
 from trunnion_tvm_ffi.host_request import GLUE_FILE, IMAGE_KIND, NAME, read_host_request
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class CpuCompiler(DeviceCompiler):
             data = objects[0] if len(objects) == 1 else _linked(compiler, objects, Path(folder))
         found = read_host_object(data, [parameters_symbol(index) for index in range(len(request.kernels))])
         kernels = tuple(
-            ImageKernel(kernel.name, kernel_symbol(index), _parameters(found, index))
+            ImageKernel(kernel.name, host_kernel_symbol(index), _parameters(found, index))
             for index, kernel in enumerate(request.kernels)
         )
         return DeviceImage(

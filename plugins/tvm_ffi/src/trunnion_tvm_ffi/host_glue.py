@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from trunnion.codegen.cpp.host import host_kernel_symbol
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -13,12 +15,13 @@ __all__ = [
     "PlacedKernel",
     "address_symbol",
     "emit_glue",
-    "kernel_symbol",
     "parameters_symbol",
 ]
 
 GLUE_VERSION: Final = 1
 """The version of what `emit_glue` writes; it changes whenever that does for some kernels."""
+
+_PARAMETERS: Final = "void* const* arguments, const trunnion_block_t* block"
 
 _FEATURES: Final = {
     "x86-64-v2": ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt"),
@@ -37,11 +40,6 @@ class PlacedKernel:
 
     expression: str
     """Its name, as `kernel_expression` returns it."""
-
-
-def kernel_symbol(index: int) -> str:
-    """Return the symbol that a launcher calls for a kernel."""
-    return f"trunnion_kernel_{index}"
 
 
 def parameters_symbol(index: int) -> str:
@@ -83,7 +81,7 @@ def _kernel(kernel: PlacedKernel) -> list[str]:
     return [
         "",
         f"using trunnion_type_{index} = decltype(&{name});  // a kernel is one function, with a name of its own",
-        f"TRUNNION_GLUE void {kernel_symbol(index)}(void* const* arguments, const trunnion_block_t* block) noexcept {{",
+        f"TRUNNION_GLUE void {host_kernel_symbol(index)}({_PARAMETERS}) noexcept {{",
         f"  {function}::call(&{name}, arguments, block);",
         "}",
         f"TRUNNION_GLUE constexpr auto {parameters_symbol(index)} = {function}::table();",
@@ -92,7 +90,7 @@ def _kernel(kernel: PlacedKernel) -> list[str]:
 
 
 def _fits(arch: str) -> list[str]:
-    """Return the function that tells whether this machine runs what was compiled."""
+    """Return what says for which instructions it was compiled, and whether this machine has them."""
     levels = sorted(_FEATURES)
     needed = (
         [feature for level in levels[: levels.index(arch) + 1] for feature in _FEATURES[level]]
@@ -101,4 +99,10 @@ def _fits(arch: str) -> list[str]:
     )
     tests = " && ".join(f'__builtin_cpu_supports("{feature}")' for feature in needed) or "true"
     start = ["  __builtin_cpu_init();"] if needed else []
-    return ["TRUNNION_GLUE bool trunnion_fits() noexcept {", *start, f"  return {tests};", "}"]
+    return [
+        f'TRUNNION_GLUE constexpr char trunnion_architecture[] = "{arch}";',
+        "TRUNNION_GLUE bool trunnion_fits() noexcept {",
+        *start,
+        f"  return {tests};",
+        "}",
+    ]

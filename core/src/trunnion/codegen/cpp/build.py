@@ -164,6 +164,6 @@ def _include_folders(toolchain: HostToolchain) -> tuple[str, ...]:
 def _options(toolchain: HostToolchain, inputs: tuple[str, ...], *, linked: bool) -> tuple[str, ...]:
     """Return the arguments that a build has whatever its text: options, files and libraries, in the linker's order."""
     include = tuple(f"-I{folder}" for folder in _include_folders(toolchain))
-    # A linked object is the user's own C++ and may need its libraries.
-    libraries = (toolchain.ffi.library, *(() if linked else _WITHOUT_CPP))
+    # A linked object is the user's own C++ and may need its libraries; the grid loop starts threads.
+    libraries = (toolchain.ffi.library, *(("-lpthread",) if linked else _WITHOUT_CPP))
     return (*launcher_options(toolchain.compiler.family), *_LINKING, *include, *inputs, *libraries)

@@ -1,4 +1,4 @@
-"""Write a C++ launcher for a plan, over TVM-FFI's C ABI and the CUDA driver.
+"""Write a C++ launcher for a plan, over TVM-FFI's C ABI and the CUDA driver; `trunnion.codegen.cpp.host` for the CPU.
 
 The text is one file: constants, a structure ``Call`` with all that one call computes, and the exported functions. What
 does not depend on the plan is in ``include/trunnion/launch_runtime.hpp``.
@@ -12,6 +12,7 @@ user's name stands only inside a string literal.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.arguments import emit_layouts, emit_numbers, emit_pointers, emit_structure
@@ -39,14 +40,16 @@ from trunnion.codegen.writer import SourceWriter
 from trunnion.model.expr import Const
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trunnion.model.plan import LaunchPlan, PlannedLaunch
 
-__all__ = ["VERSION", "emit_launcher"]
+__all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
 VERSION = "1"
 """Changes whenever the text for some plan does."""
 
-_EXPORTS = {
+EXPORTS = {
     "main": "run_call<Call>(program, given, count, false, result)",
     "main_out": "run_call<Call>(program, given, count, true, result)",
     "bind": "bind_call<Call>(program, given, count, result)",
@@ -54,7 +57,6 @@ _EXPORTS = {
     "preload": "preload(program, given, count, result)",
     "close": "close(program, result)",
     "ask": "ask(program, result)",
-    "set_hook": "set_hook(program, given, count, result)",
 }
 """What a launcher exports, and the function behind it."""
 
@@ -67,34 +69,76 @@ _DIRECT_EXPORTS = {
 
 
 def emit_launcher(plan: LaunchPlan) -> str:
-    """Return the text of the launcher of ``plan``.
+    """Return the text of the launcher of ``plan``, for CUDA devices.
 
     Parameters
     ----------
     plan
         What to launch.
     """
-    return _Emitter(plan).module()
+    return CudaEmitter(plan).module()
 
 
-class _Emitter:
-    """The text of one launcher."""
+class LauncherEmitter:
+    """The text of one launcher, but for what differs by kind of device.
+
+    Parameters
+    ----------
+    plan
+        What to launch.
+    """
+
+    header: str
+    """The header that the launcher stands on."""
+
+    exports: Mapping[str, str]
+    """What it exports, and the function behind it."""
 
     def __init__(self, plan: LaunchPlan) -> None:
         self.plan = plan
         self.inputs = len(plan.signature.params)
         self.members: dict[str, str] = {}
 
+    # What differs by kind of device -----------------------------------------------------------------------------
+
+    def emit_head(self, out: SourceWriter) -> None:
+        """Write what the launcher knows of its program before any call, and open the namespaces."""
+        raise NotImplementedError
+
+    def emit_state(self, out: SourceWriter) -> None:
+        """Write the members of ``Call`` that say where it runs."""
+        raise NotImplementedError
+
+    def emit_encode(self, text: CallText) -> None:
+        """Write what a device needs before the launches."""
+        raise NotImplementedError
+
+    def fill(self, step: str, address: str) -> str:
+        """Return the statement that writes one step of a fill, ``count`` times."""
+        raise NotImplementedError
+
+    def emit_launch(self, text: CallText, launch: PlannedLaunch, smem: str) -> None:
+        """Write one launch; ``parameters`` holds the addresses of its arguments.
+
+        Parameters
+        ----------
+        text
+            Where it is written.
+        launch
+            The launch.
+        smem
+            The expression of its dynamic shared memory, in bytes.
+        """
+        raise NotImplementedError
+
+    # The rest ----------------------------------------------------------------------------------------------------
+
     def module(self) -> str:
+        """Return the text."""
         out = SourceWriter("  ")
         out.line(f"// Launcher of plan {self.plan.hash}; emitter {VERSION}.")
-        out.lines("#include <trunnion/launch_runtime.hpp>", "", "namespace trunnion {", "namespace {", "")
-        emit_names(out, self.plan)
-        emit_tensor_rules(out, self.plan)
-        emit_fill_table(out, self.plan)
-        emit_map_rules(out, self.plan)
-        emit_program_rule(out, self.plan)
-        out.line()
+        out.lines(f"#include <{self.header}>", "")
+        self.emit_head(out)
         functions = self._functions()
         self._structure(out)
         for signature, body in functions:
@@ -118,9 +162,7 @@ class _Emitter:
 
     def _exports(self) -> dict[str, str]:
         """Return what the launcher exports, and the function behind each."""
-        if not direct_kinds(self.plan):
-            return _EXPORTS
-        return _EXPORTS | _DIRECT_EXPORTS
+        return {**self.exports, **(_DIRECT_EXPORTS if direct_kinds(self.plan) else {})}
 
     def _structure(self, out: SourceWriter) -> None:
         """Declare the structure: its members are known once its functions are written."""
@@ -131,23 +173,13 @@ class _Emitter:
             )
             out.line(f"static constexpr const Name* kNames = {names};")
             out.line(f"static constexpr const char* kKinds = {cpp_string(direct_kinds(self.plan))};")
-            out.line(f"static constexpr bool kNeedsContext = {'true' if self._needs_context() else 'false'};")
             out.line("bool check(const Arguments& given, bool outputs_given);")
             out.line("bool allocate(bool outputs_given);")
             out.lines("bool encode();", "bool fire();", "void outputs(TVMFFIAny* views);")
             out.line("DLDevice device() const { return DLDevice{place.kind, place.device}; }")
-            out.lines(
-                "Place place{kDLCUDA};", "CUstream stream;", "bool stream_named;", "DeviceState* state;"
-            )
+            self.emit_state(out)
             for name, kind in self.members.items():
                 out.line(f"{kind} {name};")
-
-    def _needs_context(self) -> bool:
-        plan = self.plan
-        fills = any(tensor.fill is not None for tensor in plan.tensors) or any(
-            s.zeroed for s in plan.workspaces
-        )
-        return fills or bool(plan.encodes) or any(launch.window is not None for launch in plan.launches)
 
     def _functions(self) -> list[tuple[str, CallText]]:
         text = CallText(lambda index: slot_name(self.plan, index), self.members)
@@ -155,7 +187,7 @@ class _Emitter:
         self._check(bodies[0])
         bodies[1].line("(void)outputs_given;")
         emit_allocations(bodies[1], self.plan)
-        self._encode(bodies[2])
+        self.emit_encode(bodies[2])
         self._fire(bodies[3])
         signatures = ["check(const Arguments& given, bool outputs_given)", "allocate(bool outputs_given)"]
         return list(zip([*signatures, "encode()", "fire()"], bodies, strict=True))
@@ -190,37 +222,70 @@ class _Emitter:
             if is_fixed_check(check, fixed) is of_tensors:
                 emit_check(text, self.plan, check)
 
-    def _encode(self, text: CallText) -> None:
-        for launch in self.plan.launches:
-            if not isinstance(launch.dynamic_smem_bytes, Const) and launch_condition(launch) != "false":
-                with text.when(launch_condition(launch)):
-                    smem = f"static_cast<uint32_t>(b{launch.index}_smem)"
-                    text.require(f"program.allow_smem(*state, place.device, {launch.kernel}, {smem})")
-
-        emit_encodes(text, self.plan)
-
     def _fire(self, text: CallText) -> None:
-        emit_fills(text, self.plan)
+        emit_fills(text, self.plan, self.fill)
         for launch in self.plan.launches:
             if launch_condition(launch) != "false":
                 with text.out.block(f"if ({launch_condition(launch)}) {{", "}"):
-                    self._launch(text, launch)
-
-    def _launch(self, text: CallText, launch: PlannedLaunch) -> None:
-        smem = launch.dynamic_smem_bytes
-        bytes_text = (
-            str(smem.value) if isinstance(smem, Const) else f"static_cast<uint32_t>(b{launch.index}_smem)"
-        )
-        given = ", ".join(parameters(self.plan, launch)) or "nullptr"
-        text.line(f"void* parameters[] = {{{given}}};")
-        text.line(
-            f"LaunchConfig config({extents(launch, 'g')}, {extents(launch, 'b')}, {bytes_text}, stream);"
-        )
-        emit_attributes(text, launch)
-        text.require(f"config.launch(program.driver(), program.kernel({launch.kernel}), parameters)")
+                    given = ", ".join(parameters(self.plan, launch)) or "nullptr"
+                    text.line(f"void* parameters[] = {{{given}}};")
+                    self.emit_launch(text, launch, _smem(launch))
 
     def _outputs(self, out: SourceWriter) -> None:
         out.line()
         with out.block("void Call::outputs([[maybe_unused]] TVMFFIAny* views) {", "}"):
             for place, tensor in enumerate(outputs_of(self.plan)):
                 out.line(f"views[{place}] = h{tensor.index}.view(kTVMFFITensor);")
+
+
+def _smem(launch: PlannedLaunch) -> str:
+    smem = launch.dynamic_smem_bytes
+    return str(smem.value) if isinstance(smem, Const) else f"static_cast<uint32_t>(b{launch.index}_smem)"
+
+
+class CudaEmitter(LauncherEmitter):
+    """The text of one launcher for CUDA devices."""
+
+    header = "trunnion/launch_runtime.hpp"
+    exports = MappingProxyType({**EXPORTS, "set_hook": "set_hook(program, given, count, result)"})
+
+    def emit_head(self, out: SourceWriter) -> None:
+        """Write the constants, and what is prepared for a device before its first launch."""
+        out.lines("namespace trunnion {", "namespace {", "")
+        emit_names(out, self.plan)
+        emit_tensor_rules(out, self.plan)
+        emit_fill_table(out, self.plan)
+        emit_map_rules(out, self.plan)
+        emit_program_rule(out, self.plan)
+        out.line()
+
+    def emit_state(self, out: SourceWriter) -> None:
+        """Write the device with its stream, and what was done for it."""
+        out.line(f"static constexpr bool kNeedsContext = {'true' if self._needs_context() else 'false'};")
+        out.lines("Place place{kDLCUDA};", "CUstream stream;", "bool stream_named;", "DeviceState* state;")
+
+    def _needs_context(self) -> bool:
+        plan = self.plan
+        fills = any(tensor.fill is not None for tensor in plan.tensors) or any(
+            s.zeroed for s in plan.workspaces
+        )
+        return fills or bool(plan.encodes) or any(launch.window is not None for launch in plan.launches)
+
+    def emit_encode(self, text: CallText) -> None:
+        """Write the limits of kernels, and the tensor maps."""
+        for launch in self.plan.launches:
+            if not isinstance(launch.dynamic_smem_bytes, Const) and launch_condition(launch) != "false":
+                with text.when(launch_condition(launch)):
+                    values = f"*state, place.device, {launch.kernel}, {_smem(launch)}"
+                    text.require(f"program.allow_smem({values})")
+        emit_encodes(text, self.plan)
+
+    def fill(self, step: str, address: str) -> str:
+        """Return a write on the launch's stream."""
+        return f"if (!fill(program.driver(), {step}, {address}, count, stream)) return false;"
+
+    def emit_launch(self, text: CallText, launch: PlannedLaunch, smem: str) -> None:
+        """Write a launch with its attributes, on the stream."""
+        text.line(f"LaunchConfig config({extents(launch, 'g')}, {extents(launch, 'b')}, {smem}, stream);")
+        emit_attributes(text, launch)
+        text.require(f"config.launch(program.driver(), program.kernel({launch.kernel}), parameters)")

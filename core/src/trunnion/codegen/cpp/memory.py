@@ -9,6 +9,8 @@ from trunnion.codegen.python.fills import fill_steps
 from trunnion.model.plan import TensorSlot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trunnion.codegen.cpp.text import CallText
     from trunnion.codegen.writer import SourceWriter
     from trunnion.model.expr import Expr
@@ -121,8 +123,18 @@ def emit_fill_table(out: SourceWriter, plan: LaunchPlan) -> None:
             out.line(f"constexpr FillStep kFill_{owner}_{index}{{{values}}};")
 
 
-def emit_fills(text: CallText, plan: LaunchPlan) -> None:
-    """Write the lines that fill outputs and zeroed workspaces, on the launch's stream."""
+def emit_fills(text: CallText, plan: LaunchPlan, fill: Callable[[str, str], str]) -> None:
+    """Write the lines that fill outputs and zeroed workspaces.
+
+    Parameters
+    ----------
+    text
+        The function that fills.
+    plan
+        What is launched.
+    fill
+        Returns the statement of one write, for a step and an address; it may use ``count``, which is not 0.
+    """
     counts = {
         f"t{t.index}": (f"p{t.index}", f"element_count(y{t.index}, {len(t.shape)})") for t in outputs_of(plan)
     }
@@ -132,7 +144,6 @@ def emit_fills(text: CallText, plan: LaunchPlan) -> None:
         steps, repeat = fill_steps(pattern)
         with text.out.block("{", "}"):
             text.line(f"const uint64_t count = {count}{f' * {repeat}' if repeat > 1 else ''};")
-            for index in range(len(steps)):
-                step = f"kFill_{owner}_{index}"
-                failed = f"count != 0 && !fill(program.driver(), {step}, {address}, count, stream)"
-                text.refuse(failed, "false")
+            with text.when("count != 0"):
+                for index in range(len(steps)):
+                    text.line(fill(f"kFill_{owner}_{index}", address))

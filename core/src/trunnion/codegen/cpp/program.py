@@ -111,6 +111,8 @@ class CppProgram(LoadedProgram):
         if typed is not None and not isinstance(typed, ArgumentTypeError):
             raise typed from error
         prepared = self._preparation.arguments(args)  # says better what is wrong with an argument
+        if self._runtime.only_device is not None and self._first(args) is None:
+            return self.call(args)  # with a tensor, whose library allocates
         if len(prepared) == len(args) and all(new is old for new, old in zip(prepared, args, strict=True)):
             raise typed or error from error
         return self._give(self._run(self._main, *prepared, *_KNOWN))
@@ -144,7 +146,7 @@ class CppProgram(LoadedProgram):
     ) -> BoundLaunch:
         """Check, allocate and prepare now, and return what launches; see `LoadedProgram.bind`."""
         ordinal = self._ordinal(args, device)
-        if stream is None and ordinal is not None:
+        if stream is None and ordinal is not None and self._runtime.only_device is None:
             stream = self._runtime.current_stream(ordinal)
         given, where = self._given(args, out, stream, device)
         with where:
@@ -177,10 +179,10 @@ class CppProgram(LoadedProgram):
         prepared = self._preparation.arguments(args)
         destinations = () if out is None else self._preparation.destinations(out)
         ordinal = self._ordinal(args, device)
-        witness = None
+        witness: Any = None
         where: AbstractContextManager[Any] = nullcontext()
         if ordinal is not None:
-            if self._ordinal(args, None) is None and self._allocates:
+            if self._first(args) is None and self._allocates:
                 current = self._runtime.current_stream(ordinal) if stream is None else stream
                 witness = self._runtime.allocate((0,), self._checks.byte, ordinal, current)
                 stream = current
@@ -189,10 +191,16 @@ class CppProgram(LoadedProgram):
                 where = self._runtime.on_stream(ordinal, 0 if stream in _DRIVERS_OWN else stream)
         return (*prepared, *destinations, stream, device, witness, True), where
 
+    def _first(self, args: Sequence[Any]) -> Any:
+        """Return the first tensor of a call; None if there is none."""
+        return next((value for value in args if isinstance(value, self._class)), None)
+
     def _ordinal(self, args: Sequence[Any], device: int | None) -> int | None:
-        """Return the device of a call's first tensor, else the one that it names."""
-        first = next((value for value in args if isinstance(value, self._class)), None)
-        return device if first is None else int(first.get_device())
+        """Return the device of a call's first tensor, else the one that it names, or the only one."""
+        only, first = self._runtime.only_device, self._first(args)
+        if first is None or only is not None:
+            return only if device is None else device
+        return int(first.get_device())
 
     def _run(self, function: Any, *given: Any) -> Any:
         try:

@@ -5,9 +5,9 @@
 // once its error is raised.
 #pragma once
 
+#include <trunnion/cuda_run.hpp>
 #include <trunnion/numbers.hpp>
 #include <trunnion/python_entry.hpp>
-#include <trunnion/run.hpp>
 #if __has_include(<trunnion/scalars.hpp>)
 #include <trunnion/scalars.hpp>
 #endif

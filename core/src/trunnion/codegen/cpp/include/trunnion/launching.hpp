@@ -1,17 +1,11 @@
 // Fills and launches on a stream of the driver.
 #pragma once
 
+#include <trunnion/geometry.hpp>
+#include <trunnion/memory.hpp>
 #include <trunnion/program.hpp>
 
 namespace trunnion {
-
-// One write of a repeated number to device memory.
-struct FillStep {
-  uint32_t value;
-  uint32_t width;   // bytes of the number: 1, 2 or 4
-  uint64_t offset;  // bytes between the memory's first element and the first number
-  uint64_t pitch;   // bytes from one number to the next; `width`: they are dense
-};
 
 inline bool fill(const Driver& driver, const FillStep& step, uint64_t address, uint64_t count,
                  CUstream stream) {
@@ -32,47 +26,6 @@ inline bool fill(const Driver& driver, const FillStep& step, uint64_t address, u
   }
   return status == CUDA_SUCCESS ? true : raise_driver(driver, call, status, &stream);
 }
-
-// Grid and block of a launch ------------------------------------------------------------------------------------------
-
-TRUNNION_COLD inline bool raise_launch(const Name& kernel, const Text& what, const Text& expected) {
-  Text got;
-  return raise_argument_value(Name{"", 0}, got << what << " for kernel " << kernel, expected);
-}
-
-TRUNNION_COLD inline bool raise_grid(const Name& kernel, int axis, int64_t got, int64_t limit) {
-  Text what, expected;
-  what << "a grid of " << got << " blocks along " << (axis == 0 ? "x" : axis == 1 ? "y" : "z");
-  return raise_launch(kernel, what, expected << "0 to " << limit);
-}
-
-TRUNNION_COLD inline bool raise_cluster(const Name& kernel, int axis, int64_t got, int64_t cluster) {
-  Text what, expected;
-  what << "a grid of " << got << " blocks along " << (axis == 0 ? "x" : axis == 1 ? "y" : "z");
-  return raise_launch(kernel, what, expected << "a multiple of the cluster's " << cluster);
-}
-
-TRUNNION_COLD inline bool raise_block(const Name& kernel, int axis, int64_t got, int64_t limit) {
-  Text what, expected;
-  what << got << " threads along " << (axis == 0 ? "x" : axis == 1 ? "y" : "z");
-  return raise_launch(kernel, what, expected << "1 to " << limit);
-}
-
-TRUNNION_COLD inline bool raise_wide_block(const Name& kernel, int64_t got, int64_t limit) {
-  Text what, expected;
-  what << "a block of " << got << " threads";
-  return raise_launch(kernel, what, expected << "at most " << limit);
-}
-
-TRUNNION_COLD inline bool raise_smem_size(const Name& kernel, int64_t got, int64_t limit) {
-  Text what, expected;
-  what << got << " bytes of shared memory";
-  return raise_launch(kernel, what, expected << "0 to " << limit);
-}
-
-struct Extents {
-  uint32_t x, y, z;
-};
 
 // One launch, as the driver is given it.
 class LaunchConfig {

@@ -136,4 +136,14 @@ inline bool allocate_workspace(const WorkspaceRule& rule, DLDevice device, uint6
   return true;
 }
 
+// Fills -----------------------------------------------------------------------------------------------------------------
+
+// One write of a repeated number to memory.
+struct FillStep {
+  uint32_t value;
+  uint32_t width;   // bytes of the number: 1, 2 or 4
+  uint64_t offset;  // bytes between the memory's first element and the first number
+  uint64_t pitch;   // bytes from one number to the next; `width`: they are dense
+};
+
 }  // namespace trunnion

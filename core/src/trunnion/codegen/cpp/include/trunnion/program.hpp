@@ -1,12 +1,8 @@
 // One loaded program: its image, its kernels, what was done for each device, and who is launching.
 #pragma once
 
-#include <pthread.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <trunnion/driver.hpp>
+#include <trunnion/life.hpp>
 
 // Written into the launcher by its image.S.
 extern "C" {
@@ -46,7 +42,7 @@ struct DeviceState {
   uint32_t* dynamic_smem;  // that each kernel is allowed, in bytes
 };
 
-class Program {
+class Program : public Life {
  public:
   explicit constexpr Program(const ProgramRule& rule) : rule_(&rule) {}
 
@@ -54,9 +50,6 @@ class Program {
   CUkernel kernel(uint32_t index) const { return kernels_[index]; }
   int32_t device_count() const { return device_count_; }
 
-  // Whoever asks to be asked is told of tensors that may be lazy; to others they are what they look like.
-  void ask() { asks_ = true; }
-  bool asks() const { return asks_; }
   void set_hook(TVMFFIObjectHandle hook) { hook_ = hook; }
   TVMFFIObjectHandle hook() const { return hook_; }
 
@@ -87,58 +80,12 @@ class Program {
     return raise_smem(state, ordinal, kernel, nbytes);
   }
 
-  // Who launches ------------------------------------------------------------------------------------------------------
-
-  bool enter_call() {
-    __atomic_add_fetch(&in_flight_, 1, __ATOMIC_SEQ_CST);
-    ++depth();
-    if (__builtin_expect(!is_gone(), 1)) return true;
-    leave_call();
-    return raise_lifecycle(is_forked() ? kForked : kClosed);
-  }
-
-  void leave_call() {
-    --depth();
-    __atomic_sub_fetch(&in_flight_, 1, __ATOMIC_SEQ_CST);
-  }
-
   // Wait for all launches, then unload; every step is done, whatever an earlier one says, and the first error is raised.
   bool close() {
-    if (depth() != 0) {
-      return raise_lifecycle(
-          "a program cannot be closed from within its own launch; close it after the call");
-    }
-    const Locked closing(closing_);
-    if (is_forked() || __atomic_exchange_n(&closed_, true, __ATOMIC_SEQ_CST)) return true;
-    const timespec poll{0, 500000};
-    while (__atomic_load_n(&in_flight_, __ATOMIC_SEQ_CST) != 0) nanosleep(&poll, nullptr);
-    return unload();
+    return end([this] { return unload(); });
   }
 
  private:
-  static constexpr const char* kClosed = "the program was closed";
-  static constexpr const char* kForked =
-      "the process forked after the program was loaded; load it again in the child";
-
-  class Locked {
-   public:
-    explicit Locked(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
-    ~Locked() { pthread_mutex_unlock(&mutex_); }
-    Locked(const Locked&) = delete;
-    Locked& operator=(const Locked&) = delete;
-
-   private:
-    pthread_mutex_t& mutex_;
-  };
-
-  static int& depth() {
-    static thread_local int calls = 0;
-    return calls;
-  }
-
-  bool is_forked() const { return alive_ != nullptr && *alive_ == 0; }
-  bool is_gone() const { return __atomic_load_n(&closed_, __ATOMIC_SEQ_CST) || is_forked(); }
-
   bool load_locked() {
     if (!find_driver(driver_)) return false;
     CUresult status = driver_.init(0);
@@ -159,18 +106,6 @@ class Program {
       }
     }
     __atomic_store_n(&loaded_, true, __ATOMIC_RELEASE);
-    return true;
-  }
-
-  // A page that a forked child finds zeroed: no call into a driver whose contexts did not survive.
-  bool watch_forks() {
-    if (alive_ != nullptr) return true;
-    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    void* made = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (made == MAP_FAILED) return false;
-    madvise(made, page, MADV_WIPEONFORK);
-    alive_ = static_cast<volatile unsigned char*>(made);
-    *alive_ = 1;
     return true;
   }
 
@@ -205,14 +140,9 @@ class Program {
   CUkernel* kernels_ = nullptr;
   DeviceState** states_ = nullptr;
   int32_t device_count_ = 0;
-  int32_t in_flight_ = 0;
   bool loaded_ = false;
-  bool closed_ = false;
-  bool asks_ = false;
-  volatile unsigned char* alive_ = nullptr;
   TVMFFIObjectHandle hook_ = nullptr;
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
-  pthread_mutex_t closing_ = PTHREAD_MUTEX_INITIALIZER;
 };
 
 // A context of a device, made current for as long as this lives; nothing happens where one is, a green one included.
@@ -237,22 +167,6 @@ class Entered {
 
  private:
   const Driver* driver_ = nullptr;
-};
-
-// A call under way: `close` waits for it.
-class Flight {
- public:
-  explicit Flight(Program& program) : program_(program), open_(program.enter_call()) {}
-  ~Flight() {
-    if (open_) program_.leave_call();
-  }
-  Flight(const Flight&) = delete;
-  Flight& operator=(const Flight&) = delete;
-  explicit operator bool() const { return open_; }
-
- private:
-  Program& program_;
-  bool open_;
 };
 
 // Devices, out of the way of calls --------------------------------------------------------------------------------------

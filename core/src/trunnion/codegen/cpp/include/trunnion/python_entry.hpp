@@ -111,12 +111,7 @@ template <typename Call>
 Outcome run_directly(Program& program, const PythonEntry& entry, const Arguments& arguments) {
   Call call;
   if (!call.check(arguments, false) || call.doubtful) return Outcome::kRefused;
-  void* stream = nullptr;
-  if (entry.exchange->current_work_stream(kDLCUDA, call.place.device, &stream) != 0) return Outcome::kRefused;
-  call.stream = static_cast<CUstream>(stream);
-  call.stream_named = false;
-  call.state = program.prepared(call.place.device);
-  if (call.state == nullptr) return Outcome::kRefused;
+  if (!prepare_directly(program, call, *entry.exchange)) return Outcome::kRefused;
   void* released = entry.python.save_thread();
   bool good = false;
   {

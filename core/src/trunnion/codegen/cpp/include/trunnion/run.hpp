@@ -1,40 +1,22 @@
-// From a call to its launches. `Call` is what the emitter writes for one program:
+// From a call to its launches, on any kind of device. `Call` is what the emitter writes for one program:
 //
-//   static constexpr int32_t kInputs, kOutputs; static constexpr const Name* kNames; static constexpr bool kNeedsContext;
-//   bool doubtful; Place place; CUstream stream; bool stream_named; DeviceState* state;
+//   static constexpr int32_t kInputs, kOutputs; static constexpr const Name* kNames;
+//   bool doubtful; Place place;
 //   bool check(const Arguments&, bool outputs_given);  every check and every value; nothing is touched
 //   bool allocate(bool outputs_given);                 outputs and workspaces
-//   bool encode();                                     tensor maps, limits of kernels, cache for windows
+//   bool encode();                                     what else a device needs before its launches
 //   bool fire();                                       fills and launches; may be repeated
 //   void outputs(TVMFFIAny*);                          a view of each allocated output
+//
+// What differs by kind of device stands before this: the classes `Program` and `Entered`, and the templates
+// `prepare_call` (up to the allocations) and `enter_call` (whatever must be current while it launches).
 #pragma once
 
 #include <new>
-#include <trunnion/launching.hpp>
-#include <trunnion/maps.hpp>
+#include <trunnion/life.hpp>
 #include <trunnion/memory.hpp>
 
 namespace trunnion {
-
-template <typename Call>
-bool prepare_call(Program& program, Call& call, const Arguments& arguments, bool outputs_given) {
-  if (!call.check(arguments, outputs_given) || !program.load()) return false;
-  if (call.doubtful && program.asks() && !arguments.are_known()) return raise_doubt();
-  if (!check_ordinal(call.place, program.device_count())) return false;
-  void* stream = nullptr;
-  if (!read_stream(arguments, call.place.device, stream, call.stream_named)) return false;
-  call.stream = static_cast<CUstream>(stream);
-  if (call.stream_named && !check_stream(program, call.stream, call.place.device)) return false;
-  call.state = program.device(call.place.device, &call.stream);
-  return call.state != nullptr && call.allocate(outputs_given);
-}
-
-// Without a context the driver's own streams mean nothing, and in one of another device something else.
-template <typename Call>
-bool enter_call(const Program& program, const Call& call, Entered& entered) {
-  if (!Call::kNeedsContext && !is_driver_stream(call.stream)) return true;
-  return entered.enter(program.driver(), *call.state, call.place.device);
-}
 
 template <typename Call>
 bool give_outputs(Call& call, TVMFFIAny* result) {
@@ -129,29 +111,6 @@ inline int ask(Program& program, TVMFFIAny* result) {
 
 inline int close(Program& program, TVMFFIAny* result) {
   if (!program.close()) return -1;
-  return give_nothing(result), 0;
-}
-
-// Who is asked to set cache aside for windows: a function of device and bytes. Without one nothing is set aside.
-inline int set_hook(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
-  constexpr Name kHook{"hook", 4};
-  if (count != 1) return raise_count(count, &kHook, 1), -1;
-  if (given[0].type_index != kTVMFFIFunction) return raise_trailing("hook", given[0], "a function"), -1;
-  TVMFFIObjectIncRef(given[0].v_obj);
-  program.set_hook(given[0].v_obj);
-  return give_nothing(result), 0;
-}
-
-inline int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
-  constexpr Name kDevice{"device", 6};
-  if (count != 1) return raise_count(count, &kDevice, 1), -1;
-  if (given[0].type_index != kTVMFFIInt) return raise_trailing("device", given[0], "an ordinal"), -1;
-  const Flight flight(program);
-  if (!flight || !program.load()) return -1;
-  const int64_t ordinal = given[0].v_int64;
-  if (ordinal < 0 || ordinal >= program.device_count())
-    return raise_ordinal(ordinal, program.device_count()), -1;
-  if (program.device(static_cast<int32_t>(ordinal), nullptr) == nullptr) return -1;
   return give_nothing(result), 0;
 }
 

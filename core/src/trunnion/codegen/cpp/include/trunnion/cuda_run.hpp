@@ -1,0 +1,72 @@
+// Calls on CUDA devices. Beside what `run.hpp` says, a `Call` has
+//
+//   static constexpr bool kNeedsContext;
+//   CUstream stream; bool stream_named; DeviceState* state;
+#pragma once
+
+#include <trunnion/launching.hpp>
+#include <trunnion/maps.hpp>
+
+namespace trunnion {
+
+template <typename Call>
+bool prepare_call(Program& program, Call& call, const Arguments& arguments, bool outputs_given) {
+  if (!call.check(arguments, outputs_given) || !program.load()) return false;
+  if (call.doubtful && program.asks() && !arguments.are_known()) return raise_doubt();
+  if (!check_ordinal(call.place, program.device_count())) return false;
+  void* stream = nullptr;
+  if (!read_stream(arguments, call.place.device, stream, call.stream_named)) return false;
+  call.stream = static_cast<CUstream>(stream);
+  if (call.stream_named && !check_stream(program, call.stream, call.place.device)) return false;
+  call.state = program.device(call.place.device, &call.stream);
+  return call.state != nullptr && call.allocate(outputs_given);
+}
+
+// The same for a call that was checked and allocates nothing, on the stream that is current; false: not ready for it.
+template <typename Call>
+bool prepare_directly(Program& program, Call& call, const DLPackExchangeAPI& exchange) {
+  void* stream = nullptr;
+  if (exchange.current_work_stream(kDLCUDA, call.place.device, &stream) != 0) return false;
+  call.stream = static_cast<CUstream>(stream);
+  call.stream_named = false;
+  call.state = program.prepared(call.place.device);
+  return call.state != nullptr;
+}
+
+// Without a context the driver's own streams mean nothing, and in one of another device something else.
+template <typename Call>
+bool enter_call(const Program& program, const Call& call, Entered& entered) {
+  if (!Call::kNeedsContext && !is_driver_stream(call.stream)) return true;
+  return entered.enter(program.driver(), *call.state, call.place.device);
+}
+
+}  // namespace trunnion
+
+#include <trunnion/run.hpp>
+
+namespace trunnion {
+
+// Who is asked to set cache aside for windows: a function of device and bytes. Without one nothing is set aside.
+inline int set_hook(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
+  constexpr Name kHook{"hook", 4};
+  if (count != 1) return raise_count(count, &kHook, 1), -1;
+  if (given[0].type_index != kTVMFFIFunction) return raise_trailing("hook", given[0], "a function"), -1;
+  TVMFFIObjectIncRef(given[0].v_obj);
+  program.set_hook(given[0].v_obj);
+  return give_nothing(result), 0;
+}
+
+inline int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
+  constexpr Name kDevice{"device", 6};
+  if (count != 1) return raise_count(count, &kDevice, 1), -1;
+  if (given[0].type_index != kTVMFFIInt) return raise_trailing("device", given[0], "an ordinal"), -1;
+  const Flight flight(program);
+  if (!flight || !program.load()) return -1;
+  const int64_t ordinal = given[0].v_int64;
+  if (ordinal < 0 || ordinal >= program.device_count())
+    return raise_ordinal(ordinal, program.device_count()), -1;
+  if (program.device(static_cast<int32_t>(ordinal), nullptr) == nullptr) return -1;
+  return give_nothing(result), 0;
+}
+
+}  // namespace trunnion

@@ -1,0 +1,81 @@
+// Calls on the CPU: one device, number 0, with no streams; what a call launches is done when it returns.
+#pragma once
+
+#include <trunnion/geometry.hpp>
+#include <trunnion/host_grid.hpp>
+#include <trunnion/host_program.hpp>
+#include <trunnion/memory.hpp>
+
+namespace trunnion {
+
+inline constexpr int32_t kHostDevices = 1;
+
+TRUNNION_COLD inline bool raise_stream(const TVMFFIAny& given) {
+  Text got, expected;
+  describe_type(got, given);
+  return raise_argument_value(Name{"stream", 6}, got, expected << "None: the CPU has no streams");
+}
+
+// A stream is refused, but for 0: whoever passes on what they were given has that.
+inline bool refuse_stream(const Arguments& arguments) {
+  const TVMFFIAny* given = arguments.stream();
+  const bool none = given == nullptr || (given->type_index == kTVMFFIInt && given->v_int64 == 0);
+  return none ? true : raise_stream(*given);
+}
+
+template <typename Call>
+bool prepare_call(Program& program, Call& call, const Arguments& arguments, bool outputs_given) {
+  if (!call.check(arguments, outputs_given) || !program.load()) return false;
+  if (call.doubtful && program.asks() && !arguments.are_known()) return raise_doubt();
+  return check_ordinal(call.place, kHostDevices) && refuse_stream(arguments) && call.allocate(outputs_given);
+}
+
+// The same for a call that was checked and allocates nothing; false: not ready for it.
+template <typename Call>
+bool prepare_directly(const Program& program, const Call&, const DLPackExchangeAPI&) {
+  return program.is_loaded();
+}
+
+// Nothing has to be current on the CPU.
+struct Entered {};
+
+template <typename Call>
+bool enter_call(const Program&, const Call&, Entered&) {
+  return true;
+}
+
+// Write a number `count` times. The memory may be aligned to less than the number.
+template <typename Number>
+void fill_with(const FillStep& step, unsigned char* at, uint64_t count) {
+  const Number number = static_cast<Number>(step.value);
+  for (uint64_t left = count; left != 0; --left, at += step.pitch) std::memcpy(at, &number, sizeof number);
+}
+
+inline void fill(const FillStep& step, uint64_t address, uint64_t count) {
+  unsigned char* at = reinterpret_cast<unsigned char*>(address + step.offset);
+  if (step.width == 1) {
+    fill_with<uint8_t>(step, at, count);
+  } else if (step.width == 2) {
+    fill_with<uint16_t>(step, at, count);
+  } else {
+    fill_with<uint32_t>(step, at, count);
+  }
+}
+
+}  // namespace trunnion
+
+#include <trunnion/run.hpp>
+
+namespace trunnion {
+
+inline int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
+  constexpr Name kDevice{"device", 6};
+  if (count != 1) return raise_count(count, &kDevice, 1), -1;
+  if (given[0].type_index != kTVMFFIInt) return raise_trailing("device", given[0], "an ordinal"), -1;
+  const Flight flight(program);
+  if (!flight || !program.load()) return -1;
+  if (given[0].v_int64 != 0) return raise_ordinal(given[0].v_int64, kHostDevices), -1;
+  return give_nothing(result), 0;
+}
+
+}  // namespace trunnion
