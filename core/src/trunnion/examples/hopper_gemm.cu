@@ -8,7 +8,9 @@
 // m, n >= 1 in any size; k >= 8 a multiple of 8, because a tensor map's row pitch is a multiple of 16 bytes.
 // Launch: grid (ceildiv(m, 128), ceildiv(n, 128)), block 288, dynamic shared memory
 // kStages * 32768 + 1024 bytes.
-// Target: sm_90a. No header is needed: the PTX instructions used are wrapped below, under their PTX names.
+// Target: sm_90a. The PTX instructions that tensor_copy.cuh does not have are wrapped below, under their PTX names.
+
+#include "tensor_copy.cuh"
 
 constexpr int kTileM = 128;
 constexpr int kTileN = 128;
@@ -22,54 +24,10 @@ constexpr unsigned kStageBytes = kBytesA + kBytesB;
 constexpr unsigned kSwizzleAtom = 1024;    // the swizzle's period, 8 rows of 128 bytes: aligns every tile
 constexpr int kAccumulators = 64;          // a 64 x 128 fp32 tile over 128 threads
 
-// The driver's opaque CUtensorMap: only its size and alignment matter here.
-struct alignas(64) TensorMap {
-  unsigned char opaque[128];
-};
-
-__device__ __forceinline__ unsigned shared_address(const void* pointer) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
 // mbarriers: `full` says that a stage's bytes have landed, `empty` that every consumer warp has read them.
-
-__device__ __forceinline__ void mbarrier_init(unsigned barrier, unsigned arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
-}
 
 __device__ __forceinline__ void mbarrier_arrive(unsigned barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-__device__ __forceinline__ void mbarrier_arrive_expect_tx(unsigned barrier, unsigned bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-               ::"r"(barrier), "r"(bytes) : "memory");
-}
-
-// Returns once the phase of that parity has completed. On a fresh barrier, parity 1 counts as completed.
-__device__ __forceinline__ void mbarrier_wait(unsigned barrier, unsigned parity) {
-  unsigned done = 0;
-  while (done == 0) {
-    asm volatile(
-        "{\n"
-        ".reg .pred p;\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-        "selp.u32 %0, 1, 0, p;\n"
-        "}"
-        : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
-  }
-}
-
-// TMA: copies one box. Elements outside the tensor arrive as zeros and count as bytes landed.
-
-__device__ __forceinline__ void copy_box(unsigned to, const TensorMap& map, int row, int column,
-                                         unsigned barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-      "[%0], [%1, {%2, %3}], [%4];"
-      ::"r"(to), "l"(reinterpret_cast<unsigned long long>(&map)),
-        "r"(column), "r"(row),  // a map's coordinates run innermost first
-        "r"(barrier) : "memory");
 }
 
 // wgmma: the 128 threads of a warpgroup multiply two shared-memory operands into their registers.
@@ -134,8 +92,8 @@ __device__ __forceinline__ void produce(const TensorMap& a, const TensorMap& b, 
     const unsigned landed = full + slot * 8;
     mbarrier_wait(empty + slot * 8, (tile / kStages + 1) & 1);  // the phase before: passes in the first round
     mbarrier_arrive_expect_tx(landed, kStageBytes);
-    copy_box(stage, a, row, tile * kTileK, landed);
-    copy_box(stage + kBytesA, b, column, tile * kTileK, landed);
+    copy_box(stage, a, landed, tile * kTileK, row);
+    copy_box(stage + kBytesA, b, landed, tile * kTileK, column);
   }
 }
 
@@ -201,7 +159,7 @@ hopper_gemm(const __grid_constant__ TensorMap a, const __grid_constant__ TensorM
       mbarrier_init(full + slot * 8, 1);
       mbarrier_init(empty + slot * 8, kConsumerWarps);
     }
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // shows the fresh barriers to TMA
+    fence_proxy_async();
   }
   __syncthreads();
 

@@ -27,9 +27,10 @@ _MOST = 2**31 - 128  # the kernel computes with 32-bit integers, a tile beyond t
 
 
 def _program() -> KernelProgram:
-    p = ProgramBuilder(
-        "hopper_gemm", device_code("hopper_gemm.cu", options=("--std=c++17",), target="sm_90a")
+    code = device_code(
+        "hopper_gemm.cu", headers=("tensor_copy.cuh",), options=("--std=c++17",), target="sm_90a"
     )
+    p = ProgramBuilder("hopper_gemm", code)
     m, n = Symbol("m", min=1, max=_MOST), Symbol("n", min=1, max=65535 * _TILE_N)
     k = Symbol("k", min=8, max=_MOST, multiple_of=8)  # a row's pitch is a multiple of 16 bytes
     a = p.input("a", "float16", (m, k), alignment=16)

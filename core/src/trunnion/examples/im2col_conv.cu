@@ -85,6 +85,7 @@ im2col_conv(const __grid_constant__ TensorMap pixels, const __grid_constant__ Te
     for (int i = 0; i < kStages; ++i) {
       mbarrier_init(shared_address(&barriers[i]), 1);
     }
+    fence_proxy_async();
     load(stages[0], pixels, filters, shared_address(&barriers[0]), place, 0, chunks);
   }
   __syncthreads();

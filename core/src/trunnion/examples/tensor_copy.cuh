@@ -19,10 +19,14 @@ __device__ __forceinline__ unsigned long long map_address(const TensorMap& map) 
   return reinterpret_cast<unsigned long long>(&map);
 }
 
-// To be followed by a barrier of the block before anybody uses it.
+// To be followed by fence_proxy_async, and then by a barrier of the block, before anybody uses it.
 __device__ __forceinline__ void mbarrier_init(unsigned barrier, unsigned arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // shows the fresh barrier to TMA
+}
+
+// Shows fresh barriers to TMA.
+__device__ __forceinline__ void fence_proxy_async() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(unsigned barrier, unsigned bytes) {
@@ -30,7 +34,7 @@ __device__ __forceinline__ void mbarrier_arrive_expect_tx(unsigned barrier, unsi
                ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-// Returns once the phase of that parity has completed.
+// Returns once the phase of that parity has completed. On a fresh barrier, parity 1 counts as completed.
 __device__ __forceinline__ void mbarrier_wait(unsigned barrier, unsigned parity) {
   unsigned done = 0;
   while (done == 0) {

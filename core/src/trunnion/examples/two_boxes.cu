@@ -21,6 +21,7 @@ struct Copy {
 __device__ __forceinline__ void start(Copy& copy) {
   if (threadIdx.x == 0) {
     mbarrier_init(shared_address(&copy.barrier), 1);
+    fence_proxy_async();
   }
   __syncthreads();
 }
