@@ -11,6 +11,7 @@ import enum
 from typing import Final
 
 __all__ = [
+    "GEOMETRY_FIELDS",
     "TENSOR_MAP_BYTES",
     "AccessPolicyWindowStruct",
     "DeviceAttribute",
@@ -70,17 +71,18 @@ class LaunchAttributeStruct(ctypes.Structure):
     )
 
 
+GEOMETRY_FIELDS = tuple(
+    (name, ctypes.c_uint32)
+    for name in ("gridDimX", "gridDimY", "gridDimZ", "blockDimX", "blockDimY", "blockDimZ", "sharedMemBytes")
+)
+"""How structures say the geometry of a launch: the grid counts blocks, the block threads, the shared memory bytes."""
+
+
 class LaunchConfigStruct(ctypes.Structure):
-    """``CUlaunchConfig``: 56 bytes; the grid counts blocks, the block threads, the shared memory bytes."""
+    """``CUlaunchConfig``: 56 bytes."""
 
     _fields_ = (
-        ("gridDimX", ctypes.c_uint32),
-        ("gridDimY", ctypes.c_uint32),
-        ("gridDimZ", ctypes.c_uint32),
-        ("blockDimX", ctypes.c_uint32),
-        ("blockDimY", ctypes.c_uint32),
-        ("blockDimZ", ctypes.c_uint32),
-        ("sharedMemBytes", ctypes.c_uint32),
+        *GEOMETRY_FIELDS,
         ("hStream", ctypes.c_void_p),
         ("attrs", ctypes.c_void_p),
         ("numAttrs", ctypes.c_uint32),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ctypes
 
+from trunnion.sim.abi import GEOMETRY_FIELDS
+
 __all__ = ["EdgeDataStruct", "KernelNodeParamsStruct", "MemsetNodeParamsStruct"]
 
 
@@ -16,13 +18,7 @@ class KernelNodeParamsStruct(ctypes.Structure):
 
     _fields_ = (
         ("func", ctypes.c_void_p),
-        ("gridDimX", ctypes.c_uint32),
-        ("gridDimY", ctypes.c_uint32),
-        ("gridDimZ", ctypes.c_uint32),
-        ("blockDimX", ctypes.c_uint32),
-        ("blockDimY", ctypes.c_uint32),
-        ("blockDimZ", ctypes.c_uint32),
-        ("sharedMemBytes", ctypes.c_uint32),
+        *GEOMETRY_FIELDS,
         ("kernelParams", ctypes.c_void_p),
         ("extra", ctypes.c_void_p),
         ("kern", ctypes.c_void_p),

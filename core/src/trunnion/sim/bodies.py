@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from trunnion.errors import KernelBodyError
 from trunnion.model.dtypes import DType, dtype
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["KernelBody", "KernelCall"]
 
 _POINTER_BYTES: Final = 8
+_Request = TypeVar("_Request", TiledRequest, Im2colRequest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,12 +106,8 @@ class KernelCall:
         CorruptArtifactError
             If the bytes are no map that the simulated driver encoded.
         """
-        request = decode(self._bytes(ordinal, TENSOR_MAP_BYTES, "a tensor map"))
-        if not isinstance(request, TiledRequest):
-            raise KernelBodyError(
-                self.kernel, ordinal, "a tiled tensor map", "it is an im2col map: call im2col_map"
-            )
-        return TiledView(request, self.memory)
+        wanted = "a tiled tensor map", "it is an im2col map: call im2col_map"
+        return TiledView(self._request(ordinal, TiledRequest, wanted), self.memory)
 
     def im2col_map(self, ordinal: int) -> Im2colView:
         """Return a parameter as an im2col tensor map.
@@ -122,12 +119,14 @@ class KernelCall:
         CorruptArtifactError
             If the bytes are no map that the simulated driver encoded.
         """
+        wanted = "an im2col tensor map", "it is a tiled map: call tensor_map"
+        return Im2colView(self._request(ordinal, Im2colRequest, wanted), self.memory)
+
+    def _request(self, ordinal: int, kind: type[_Request], wanted: tuple[str, str]) -> _Request:
         request = decode(self._bytes(ordinal, TENSOR_MAP_BYTES, "a tensor map"))
-        if not isinstance(request, Im2colRequest):
-            raise KernelBodyError(
-                self.kernel, ordinal, "an im2col tensor map", "it is a tiled map: call tensor_map"
-            )
-        return Im2colView(request, self.memory)
+        if not isinstance(request, kind):
+            raise KernelBodyError(self.kernel, ordinal, *wanted)
+        return request
 
     def _bytes(self, ordinal: int, nbytes: int, what: str) -> bytes:
         count = len(self.parameters)

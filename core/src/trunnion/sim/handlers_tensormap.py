@@ -6,14 +6,16 @@ Source: CUDA Driver API, Tensor Map Object Management.
 from __future__ import annotations
 
 import ctypes
+import enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from trunnion.sim.abi import TENSOR_MAP_BYTES
 from trunnion.sim.host import HostReader
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.tensormap import (
     MAX_RANK,
+    CommonFields,
     Im2colRequest,
     Interleave,
     L2Promotion,
@@ -27,7 +29,6 @@ from trunnion.sim.tensormap_rules import broken_im2col_rules, broken_rules
 from trunnion.sim.trace import TensorMapEncoded
 
 if TYPE_CHECKING:
-    import enum
     from collections.abc import Mapping
 
     from trunnion.sim.call import Call, Handler
@@ -37,101 +38,76 @@ __all__ = ["HANDLERS"]
 _MIN_IM2COL_RANK: Final = 3
 
 
-def _member(kind: type[enum.IntEnum], value: int, what: str) -> enum.IntEnum:
+_HEAD: Final = ("data_type", "rank", "address", "dims", "strides")
+_TAIL: Final = ("element_strides", "interleave", "swizzle", "l2_promotion", "oob_fill")
+_TILED: Final = (*_HEAD, "box", *_TAIL)
+_IM2COL: Final = (*_HEAD, "lower", "upper", "channels", "pixels", *_TAIL)
+_Kind = TypeVar("_Kind", bound=enum.IntEnum)
+
+
+def _member(kind: type[_Kind], value: int, what: str) -> _Kind:
     if value not in tuple(kind):
         raise Refusal(Status.INVALID_VALUE, f"{what} is {value}, no {kind.__name__}")
     return kind(value)
 
 
-def _encode_tiled(  # noqa: PLR0913, PLR0917 - the driver's own parameters
-    call: Call,
-    result: int | None,
-    data_type: int,
-    rank: int,
-    address: int | None,
-    dims: int | None,
-    strides: int | None,
-    box: int | None,
-    element_strides: int | None,
-    interleave: int,
-    swizzle: int,
-    l2_promotion: int,
-    oob_fill: int,
-) -> None:
-    device = call.state.current().device  # measured on an H200: without a context it is refused
-    if not 1 <= rank <= MAX_RANK:  # before anything is read: the arrays are as long as the rank says
-        raise Refusal(Status.INVALID_VALUE, f"tensorRank is {rank}, from 1 to {MAX_RANK} is allowed")
+def _destination(result: int | None, rank: int, least: int) -> int:
+    """Return where the map goes; before anything is read, because the arrays are as long as the rank says."""
+    if not least <= rank <= MAX_RANK:
+        raise Refusal(Status.INVALID_VALUE, f"tensorRank is {rank}, from {least} to {MAX_RANK} is allowed")
     if not result:
         raise Refusal(Status.INVALID_VALUE, "tensorMap is a null pointer")
-    with HostReader() as reader:
-        request = TiledRequest(
-            address=address or 0,
-            data_type=TensorMapDataType(_member(TensorMapDataType, data_type, "tensorDataType")),
-            dims=reader.array(ctypes.c_uint64, dims, rank, "globalDim"),
-            strides=reader.array(ctypes.c_uint64, strides, rank - 1, "globalStrides"),
-            box=reader.array(ctypes.c_uint32, box, rank, "boxDim"),
-            element_strides=reader.array(ctypes.c_uint32, element_strides, rank, "elementStrides"),
-            interleave=Interleave(_member(Interleave, interleave, "interleave")),
-            swizzle=Swizzle(_member(Swizzle, swizzle, "swizzle")),
-            l2_promotion=L2Promotion(_member(L2Promotion, l2_promotion, "l2Promotion")),
-            oob_fill=OobFill(_member(OobFill, oob_fill, "oobFill")),
-        )
-    broken = broken_rules(request, device)
+    return result
+
+
+def _common(reader: HostReader, given: Mapping[str, Any]) -> CommonFields:
+    rank = given["rank"]
+    return CommonFields(
+        address=given["address"] or 0,
+        data_type=_member(TensorMapDataType, given["data_type"], "tensorDataType"),
+        dims=reader.array(ctypes.c_uint64, given["dims"], rank, "globalDim"),
+        strides=reader.array(ctypes.c_uint64, given["strides"], rank - 1, "globalStrides"),
+        element_strides=reader.array(ctypes.c_uint32, given["element_strides"], rank, "elementStrides"),
+        interleave=_member(Interleave, given["interleave"], "interleave"),
+        swizzle=_member(Swizzle, given["swizzle"], "swizzle"),
+        l2_promotion=_member(L2Promotion, given["l2_promotion"], "l2Promotion"),
+        oob_fill=_member(OobFill, given["oob_fill"], "oobFill"),
+    )
+
+
+def _write(call: Call, to: int, request: TiledRequest | Im2colRequest, broken: tuple[str, ...]) -> None:
     if broken:
         raise Refusal(Status.INVALID_VALUE, "; ".join(broken))
     # The documentation wants 64-byte alignment of the map's own address; the driver does not (measured), and
     # interpreters cannot promise it for their objects.
-    ctypes.memmove(result, encode(request), TENSOR_MAP_BYTES)
+    ctypes.memmove(to, encode(request), TENSOR_MAP_BYTES)
     call.state.trace.add(TensorMapEncoded(request))
 
 
-def _encode_im2col(  # noqa: PLR0913, PLR0917 - the driver's own parameters
-    call: Call,
-    result: int | None,
-    data_type: int,
-    rank: int,
-    address: int | None,
-    dims: int | None,
-    strides: int | None,
-    lower: int | None,
-    upper: int | None,
-    channels: int,
-    pixels: int,
-    element_strides: int | None,
-    interleave: int,
-    swizzle: int,
-    l2_promotion: int,
-    oob_fill: int,
-) -> None:
-    device = call.state.current().device
-    # before anything is read: the arrays are as long as the rank says
-    if not _MIN_IM2COL_RANK <= rank <= MAX_RANK:
-        raise Refusal(
-            Status.INVALID_VALUE, f"tensorRank is {rank}, from {_MIN_IM2COL_RANK} to {MAX_RANK} is allowed"
-        )
-    if not result:
-        raise Refusal(Status.INVALID_VALUE, "tensorMap is a null pointer")
+def _encode_tiled(call: Call, result: int | None, *arguments: Any) -> None:
+    given = dict(zip(_TILED, arguments, strict=True))
+    device = call.state.current().device  # measured on an H200: without a context it is refused
+    to = _destination(result, given["rank"], 1)
     with HostReader() as reader:
+        box = reader.array(ctypes.c_uint32, given["box"], given["rank"], "boxDim")
+        request = TiledRequest(box=box, **_common(reader, given))
+    _write(call, to, request, broken_rules(request, device))
+
+
+def _encode_im2col(call: Call, result: int | None, *arguments: Any) -> None:
+    given = dict(zip(_IM2COL, arguments, strict=True))
+    device = call.state.current().device
+    to = _destination(result, given["rank"], _MIN_IM2COL_RANK)
+    with HostReader() as reader:
+        corners = given["rank"] - 2
         request = Im2colRequest(
-            address=address or 0,
-            data_type=TensorMapDataType(_member(TensorMapDataType, data_type, "tensorDataType")),
-            dims=reader.array(ctypes.c_uint64, dims, rank, "globalDim"),
-            strides=reader.array(ctypes.c_uint64, strides, rank - 1, "globalStrides"),
-            lower=reader.array(ctypes.c_int32, lower, rank - 2, "pixelBoxLowerCorner"),
-            upper=reader.array(ctypes.c_int32, upper, rank - 2, "pixelBoxUpperCorner"),
-            channels=channels,
-            pixels=pixels,
-            element_strides=reader.array(ctypes.c_uint32, element_strides, rank, "elementStrides"),
-            interleave=Interleave(_member(Interleave, interleave, "interleave")),
-            swizzle=Swizzle(_member(Swizzle, swizzle, "swizzle")),
-            l2_promotion=L2Promotion(_member(L2Promotion, l2_promotion, "l2Promotion")),
-            oob_fill=OobFill(_member(OobFill, oob_fill, "oobFill")),
+            lower=reader.array(ctypes.c_int32, given["lower"], corners, "pixelBoxLowerCorner"),
+            upper=reader.array(ctypes.c_int32, given["upper"], corners, "pixelBoxUpperCorner"),
+            channels=given["channels"],
+            pixels=given["pixels"],
+            **_common(reader, given),
         )
-    broken = broken_im2col_rules(request, device)
-    if broken:
-        raise Refusal(Status.INVALID_VALUE, "; ".join(broken))
-    ctypes.memmove(result, encode(request), TENSOR_MAP_BYTES)
-    call.state.trace.add(TensorMapEncoded(request))
+    _write(call, to, request, broken_im2col_rules(request, device))
 
 
 HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(

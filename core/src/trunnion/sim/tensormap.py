@@ -17,9 +17,11 @@ from trunnion.errors import CorruptArtifactError
 from trunnion.sim.abi import TENSOR_MAP_BYTES
 
 __all__ = [
+    "CommonFields",
     "Im2colRequest",
     "Interleave",
     "L2Promotion",
+    "MapRequest",
     "OobFill",
     "Swizzle",
     "TensorMapDataType",
@@ -114,8 +116,8 @@ class OobFill(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TiledRequest:
-    """What ``cuTensorMapEncodeTiled`` was asked for; every sequence is innermost first."""
+class MapRequest:
+    """What both calls that encode tensor maps are asked for; every sequence is innermost first."""
 
     address: int
     """``globalAddress``."""
@@ -128,9 +130,6 @@ class TiledRequest:
 
     strides: tuple[int, ...]
     """``globalStrides``: bytes along each dimension but the innermost, one fewer than `dims`."""
-
-    box: tuple[int, ...]
-    """``boxDim``: elements of the box along each dimension."""
 
     element_strides: tuple[int, ...]
     """``elementStrides``: the step along each dimension, in elements."""
@@ -154,20 +153,16 @@ class TiledRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Im2colRequest:
-    """What ``cuTensorMapEncodeIm2col`` was asked for; every sequence is innermost first: channels, W, H, D, N."""
+class TiledRequest(MapRequest):
+    """What ``cuTensorMapEncodeTiled`` was asked for."""
 
-    address: int
-    """``globalAddress``."""
+    box: tuple[int, ...]
+    """``boxDim``: elements of the box along each dimension."""
 
-    data_type: TensorMapDataType
-    """``tensorDataType``."""
 
-    dims: tuple[int, ...]
-    """``globalDim``: elements along each dimension."""
-
-    strides: tuple[int, ...]
-    """``globalStrides``: bytes along each dimension but the innermost, one fewer than `dims`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Im2colRequest(MapRequest):
+    """What ``cuTensorMapEncodeIm2col`` was asked for; the dimensions are channels, W, H, D, N."""
 
     lower: tuple[int, ...]
     """``pixelBoxLowerCorner``: where the box of pixels begins, from the tensor's first pixel, along W, H, D."""
@@ -181,25 +176,19 @@ class Im2colRequest:
     pixels: int
     """``pixelsPerColumn``."""
 
+
+class CommonFields(TypedDict):
+    """The fields of a `MapRequest`."""
+
+    address: int
+    data_type: TensorMapDataType
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
     element_strides: tuple[int, ...]
-    """``elementStrides``: the step along each dimension, in elements."""
-
-    interleave: Interleave = Interleave.NONE
-    """``interleave``."""
-
-    swizzle: Swizzle = Swizzle.NONE
-    """``swizzle``."""
-
-    l2_promotion: L2Promotion = L2Promotion.NONE
-    """``l2Promotion``."""
-
-    oob_fill: OobFill = OobFill.NONE
-    """``oobFill``."""
-
-    @property
-    def rank(self) -> int:
-        """``tensorRank``."""
-        return len(self.dims)
+    interleave: Interleave
+    swizzle: Swizzle
+    l2_promotion: L2Promotion
+    oob_fill: OobFill
 
 
 # magic, checksum of all that follows, address, then mode, type, rank, interleave, swizzle, promotion and fill;
@@ -261,38 +250,20 @@ def decode(data: bytes) -> TiledRequest | Im2colRequest:
     )
     if checksum != zlib.crc32(data[_BODY:]):
         raise CorruptArtifactError("tensor map", "its bytes were changed after the encode")
-    common = _Common(
+    mode = (_IM2COL if im2col else _TILED).unpack_from(data, _COMMON.size)
+    steps_at = 8 if im2col else 5
+    common = CommonFields(
         address=address,
         data_type=TensorMapDataType(kind),
         dims=tuple(extent + 1 for extent in rest[:rank]),
         strides=tuple(rest[5 : 5 + rank - 1]),
+        element_strides=mode[steps_at : steps_at + rank],
         interleave=Interleave(interleave),
         swizzle=Swizzle(swizzle),
         l2_promotion=L2Promotion(promotion),
         oob_fill=OobFill(fill),
     )
     if not im2col:
-        mode = _TILED.unpack_from(data, _COMMON.size)
-        return TiledRequest(box=mode[:rank], element_strides=mode[5 : 5 + rank], **common)
-    mode = _IM2COL.unpack_from(data, _COMMON.size)
-    return Im2colRequest(
-        lower=mode[: rank - 2],
-        upper=mode[3 : 3 + rank - 2],
-        channels=mode[6],
-        pixels=mode[7],
-        element_strides=mode[8 : 8 + rank],
-        **common,
-    )
-
-
-class _Common(TypedDict):
-    """What both modes have."""
-
-    address: int
-    data_type: TensorMapDataType
-    dims: tuple[int, ...]
-    strides: tuple[int, ...]
-    interleave: Interleave
-    swizzle: Swizzle
-    l2_promotion: L2Promotion
-    oob_fill: OobFill
+        return TiledRequest(box=mode[:rank], **common)
+    lower, upper, channels, pixels = mode[: rank - 2], mode[3 : 3 + rank - 2], mode[6], mode[7]
+    return Im2colRequest(lower=lower, upper=upper, channels=channels, pixels=pixels, **common)
