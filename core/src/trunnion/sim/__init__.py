@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.errors import ArgumentValueError, LifecycleError
+from trunnion.errors import LifecycleError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,15 +52,14 @@ def start(
     compute_capability
         Another way to say ``arch``, for example ``(9, 0)``.
     mode
-        ``"whole"``, ``"mig"`` for a slice of a device or ``"mps"`` for one that a server shares: in neither of
-        the last two can a program set L2 cache aside.
+        ``"whole"``; ``"mig"`` for a slice of a device or ``"mps"`` for a shared one, where no L2 cache is set aside.
     attributes
         What ``cuDeviceGetAttribute`` answers in place of the architecture's own values, by number.
 
     Returns
     -------
     Simulator
-        The simulator. It stays until the process ends.
+        It stays until the process ends.
 
     Raises
     ------
@@ -70,36 +69,18 @@ def start(
         If there is no C compiler, no folder to build in, or the architecture cannot be simulated.
     CompileError
         If the C compiler fails, or builds nothing that can be loaded.
-    ArgumentTypeError
-        If an argument is of another type.
-    ArgumentValueError
-        If ``devices`` is less than 1, both ``arch`` and ``compute_capability`` are given, or there is no such mode,
-        attribute, value of an attribute or driver's version.
+    ArgumentTypeError, ArgumentValueError
+        If an argument is of another type, is out of its range, or contradicts another.
     """
-    from trunnion.sim.devices import (  # noqa: PLC0415 - only who starts a simulator pays
-        architecture,
-        architecture_of,
-        check_integer,
-        check_version,
-        variant,
-    )
+    from trunnion.sim import devices as known  # noqa: PLC0415 - only who starts a simulator pays
     from trunnion.sim.shim import load_shim  # noqa: PLC0415 - as above
     from trunnion.sim.simulator import Simulator  # noqa: PLC0415 - as above
 
     if _Process.simulator is not None:
         raise LifecycleError("a simulator runs in this process already: trunnion.sim.active() returns it")
-    check_integer("devices", devices, 1)
-    check_version(driver_version)
-    if arch is not None and compute_capability is not None:
-        raise ArgumentValueError(
-            "compute_capability", f"{compute_capability} beside {arch!r}", "one of the two"
-        )
-    row = (
-        architecture("sm_90a" if arch is None else arch)
-        if compute_capability is None
-        else architecture_of(compute_capability)
-    )
-    row = variant(row, mode, attributes)
+    known.check_integer("devices", devices, 1)
+    known.check_version(driver_version)
+    row = known.variant(known.chosen(arch, compute_capability), mode, attributes)
     _Process.simulator = Simulator(load_shim(), row, devices, driver_version)
     return _Process.simulator
 

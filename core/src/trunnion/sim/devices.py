@@ -268,6 +268,23 @@ def architecture_of(capability: tuple[int, int]) -> Architecture:
     return architecture(names[0] if names[0] in ARCHITECTURES else names[1])
 
 
+def chosen(arch: str | None, capability: tuple[int, int] | None) -> Architecture:
+    """Return the architecture that was asked for by name or by compute capability; Hopper's if neither was.
+
+    Raises
+    ------
+    ArgumentTypeError, DeviceRequirementError
+        As for `architecture` and `architecture_of`.
+    ArgumentValueError
+        If both are given.
+    """
+    if capability is None:
+        return architecture("sm_90a" if arch is None else arch)
+    if arch is not None:
+        raise ArgumentValueError("compute_capability", f"{capability} beside {arch!r}", "one of the two")
+    return architecture_of(capability)
+
+
 def can_run(image: str, device: Device) -> bool:
     """Whether a device can run an image.
 
