@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from trunnion.contract.spec import BackendSpec
     from trunnion.model.plan import LaunchPlan
 
-__all__ = ["LOG_FILE", "PROGRAM_FILE", "CompiledProgram", "KnownProgram"]
+__all__ = ["LOG_FILE", "PROGRAM_FILE", "CompiledProgram", "KnownProgram", "program_of"]
 
 PROGRAM_FILE = "program.json"
 """The file of an artifact that holds the program that it was built from."""
@@ -92,7 +92,7 @@ class CompiledProgram:
         self.target = _target_of(artifact)
         """What it was compiled for."""
         if known is None or artifact.files.get(PROGRAM_FILE) != known.text.encode():
-            self.program = _program_of(artifact)
+            self.program = program_of(artifact)
             wrapper = load_part(spec, spec.load_wrapper)(spec)
             self._source = wrapper.wrap(self.program.plan(), self.target.kind)
         else:
@@ -341,7 +341,14 @@ def _target_of(artifact: Artifact) -> Target:
         raise CorruptArtifactError("manifest.json", f"names no target: {error}") from error
 
 
-def _program_of(artifact: Artifact) -> KernelProgram:
+def program_of(artifact: Artifact) -> KernelProgram:
+    """Return the program that an artifact was built from.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If it holds none.
+    """
     text = artifact.files.get(PROGRAM_FILE)
     if text is None:
         raise CorruptArtifactError(PROGRAM_FILE, "is missing from the artifact")

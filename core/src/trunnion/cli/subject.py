@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import MAX_FILE_BYTES
-from trunnion.compiled import PROGRAM_FILE
-from trunnion.errors import CorruptArtifactError, ProgramError, shorten
+from trunnion.compiled import program_of
+from trunnion.errors import ProgramError, shorten
 from trunnion.model.program import KernelProgram
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def find_subject(text: str) -> Subject:
     path = Path(text)
     if os.path.isdir(text):  # noqa: PTH112 - False for a name that is too long, where Path.is_dir raises
         artifact = Artifact.open(path)
-        return Subject(kind="artifact", name=text, artifact=artifact, program=_program_of(artifact))
+        return Subject(kind="artifact", name=text, artifact=artifact, program=program_of(artifact))
     if os.path.lexists(path):
         return _file(path, text)
     if text in examples.EXAMPLES:
@@ -134,13 +134,3 @@ def _read(path: Path) -> bytes:
             return file.read(limit + 1)
     except OSError as error:
         raise ProgramError(f"cannot read {shorten(str(path))}: {error.strerror}") from error
-
-
-def _program_of(artifact: Artifact) -> KernelProgram:
-    text = artifact.files.get(PROGRAM_FILE)
-    if text is None:
-        raise CorruptArtifactError(PROGRAM_FILE, "is missing from the artifact")
-    try:
-        return KernelProgram.from_json(text.decode())
-    except ValueError as error:
-        raise CorruptArtifactError(PROGRAM_FILE, f"is not a program: {error}") from error

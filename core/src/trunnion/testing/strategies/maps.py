@@ -91,6 +91,13 @@ def _draw_common(draft: Draft, memory: Memory) -> dict[str, Any]:
     return fields
 
 
+def _draw_inner(draft: Draft, memory: Memory, fields: dict[str, Any]) -> tuple[int, int]:
+    """Draw the innermost extent of a box; return it, and how many times it fits into the largest box."""
+    size = memory.dtype.itemsize
+    chunks = draft.draw(st.integers(1, min(_SPANS[fields["swizzle"]], 256 * size) // 16))
+    return chunks * 16 // size, _MOST_BOX // (chunks * 16)
+
+
 def draw_map(draft: Draft, memory: Memory) -> TiledTensorMap:
     """Draw a tiled map over memory that `draw_mapped_memory` made.
 
@@ -102,16 +109,14 @@ def draw_map(draft: Draft, memory: Memory) -> TiledTensorMap:
         The tensor or workspace.
     """
     draw = draft.draw
-    size, rank = memory.dtype.itemsize, len(memory.shape)
-    fields = _draw_common(draft, memory)
-    chunks = draw(st.integers(1, min(_SPANS[fields["swizzle"]], 256 * size) // 16))
-    room = _MOST_BOX // (chunks * 16)
+    rank, fields = len(memory.shape), _draw_common(draft, memory)
+    inner, room = _draw_inner(draft, memory, fields)
     box: list[int] = []
     for _ in range(rank - 1):
         box.append(draw(st.sampled_from([extent for extent in (1, 2, 8, 64) if extent <= room])))
         room //= box[-1]
     steps = draw(st.sampled_from((None, (1,) * rank, (*(2 for _ in range(rank - 1)), 1))))
-    return TiledTensorMap(memory, (*box, chunks * 16 // size), element_strides=steps, **fields)
+    return TiledTensorMap(memory, (*box, inner), element_strides=steps, **fields)
 
 
 def draw_im2col_map(draft: Draft, memory: Memory) -> Im2colTensorMap:
@@ -125,16 +130,14 @@ def draw_im2col_map(draft: Draft, memory: Memory) -> Im2colTensorMap:
         The tensor or workspace.
     """
     draw = draft.draw
-    size, rank = memory.dtype.itemsize, len(memory.shape)
-    fields = _draw_common(draft, memory)
-    chunks = draw(st.integers(1, min(_SPANS[fields["swizzle"]], 256 * size) // 16))
-    room = _MOST_BOX // (chunks * 16)
+    rank, fields = len(memory.shape), _draw_common(draft, memory)
+    inner, room = _draw_inner(draft, memory, fields)
     corners = [_corners(draft, extent) for extent in (fields.get("shape") or memory.shape)[1:-1]]
     return Im2colTensorMap(
         memory,
         pixel_box_lower_corner=tuple(lower for lower, _ in corners),
         pixel_box_upper_corner=tuple(upper for _, upper in corners),
-        channels_per_pixel=chunks * 16 // size,
+        channels_per_pixel=inner,
         pixels_per_column=draw(st.sampled_from([count for count in (1, 2, 64, 128, 1024) if count <= room])),
         element_strides=draw(st.sampled_from((None, (1,) * rank, (1, *(2 for _ in range(rank - 2)), 1)))),
         **fields,
