@@ -19,23 +19,6 @@ extern "C" __global__ void one(const float* x) {}
 )
 
 
-@pytest.fixture
-def build(simulator):
-    """Compile a program on the simulated driver; a function over a builder says what it launches."""
-    made = []
-
-    def compiled(write):
-        builder = trunnion.ProgramBuilder("p", CODE)
-        write(builder)
-        made.append(trunnion.compile(builder.build(), backend="nvrtc", target="sm_90a"))
-        return made[-1]
-
-    with simulator.torch_mode():
-        yield compiled
-    for program in made:
-        program.close()
-
-
 def on(device, *shape):
     return torch.zeros(*shape, dtype=torch.float32, device=f"cuda:{device}")
 

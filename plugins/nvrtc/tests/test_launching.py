@@ -36,23 +36,6 @@ extern "C" __global__ void map(const __grid_constant__ Map m) {}
 CODE = trunnion.DeviceCode("cuda", SOURCE)
 
 
-@pytest.fixture
-def build(simulator):
-    """Compile a program on the simulated driver; a function over a builder says what it launches."""
-    made = []
-
-    def compiled(write):
-        builder = trunnion.ProgramBuilder("p", CODE)
-        write(builder)
-        made.append(trunnion.compile(builder.build(), backend="nvrtc", target="sm_90a"))
-        return made[-1]
-
-    with simulator.torch_mode():
-        yield compiled
-    for program in made:
-        program.close()
-
-
 def events(simulator, *kinds):
     return [event for event in simulator.trace if isinstance(event, kinds)]
 

@@ -248,7 +248,7 @@ def missing(modules: dict[str, object]) -> str:
 
     patch = pytest.MonkeyPatch()
     with patch.context() as context:
-        context.setattr(linker, "importlib", SimpleNamespace(import_module=import_module))
+        context.setattr(nvrtc, "importlib", SimpleNamespace(import_module=import_module))
         with pytest.raises(BackendUnavailableError) as caught:
             linker.bindings.__wrapped__()
     assert (caught.value.name, caught.value.distribution) == ("nvrtc", "trunnion-nvrtc")

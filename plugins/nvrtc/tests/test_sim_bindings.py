@@ -26,27 +26,13 @@ IMAGE = synthetic_cubin(
     )
 )
 
+pytestmark = pytest.mark.usefixtures("current_context")
+
 
 def ok(result):
     status, *values = result
     assert status == driver.CUresult.CUDA_SUCCESS
     return values[0] if values else None
-
-
-@pytest.fixture
-def simulator(simulator):
-    """The driver, initialised, with the primary context of device 0 current."""
-    ok(driver.cuInit(0))
-    ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
-    simulator.clear_trace()
-    return simulator
-
-
-@pytest.fixture
-def kernels(simulator):
-    library = ok(driver.cuLibraryLoadData(IMAGE, [], [], 0, [], [], 0))
-    yield lambda name: ok(driver.cuLibraryGetKernel(library, name.encode()))
-    ok(driver.cuLibraryUnload(library))
 
 
 def launch(kernel, config, values, kinds):

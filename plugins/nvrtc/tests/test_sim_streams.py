@@ -22,27 +22,13 @@ KINDS = (ctypes.c_void_p, ctypes.c_int32, ctypes.c_double)
 ID = driver.CUlaunchAttributeID
 LOCAL = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
+pytestmark = pytest.mark.usefixtures("current_context")
+
 
 def ok(result):
     status, *values = result
     assert status == driver.CUresult.CUDA_SUCCESS, status
     return values[0] if len(values) == 1 else values
-
-
-@pytest.fixture
-def simulator(simulator):
-    """The driver, initialised, with the primary context of device 0 current."""
-    ok(driver.cuInit(0))
-    ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
-    simulator.clear_trace()
-    return simulator
-
-
-@pytest.fixture
-def kernels(simulator):
-    library = ok(driver.cuLibraryLoadData(IMAGE, [], [], 0, [], [], 0))
-    yield lambda name: ok(driver.cuLibraryGetKernel(library, name.encode()))
-    ok(driver.cuLibraryUnload(library))
 
 
 @pytest.fixture

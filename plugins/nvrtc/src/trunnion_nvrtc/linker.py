@@ -25,7 +25,7 @@ from trunnion.errors import (
 )
 from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import read_ptx
-from trunnion_nvrtc.nvrtc import DISTRIBUTION, NAME
+from trunnion_nvrtc.nvrtc import DISTRIBUTION, NAME, import_bindings
 from trunnion_nvrtc.results import NVJITLINK_RESULTS, result_code
 
 if TYPE_CHECKING:
@@ -85,14 +85,7 @@ def bindings() -> Any:
     BackendUnavailableError
         If the bindings are not installed, find no library, or belong to another major version of CUDA.
     """
-    try:
-        bindings_version = importlib.import_module("cuda.bindings").__version__
-        nvjitlink: Any = importlib.import_module("cuda.bindings.nvjitlink")
-    except ImportError as error:
-        reason = (
-            f"cuda.bindings.nvjitlink cannot be imported ({error}); run: pip install 'cuda-bindings>=13,<14'"
-        )
-        raise BackendUnavailableError(NAME, DISTRIBUTION, reason) from error
+    nvjitlink, bindings_version = import_bindings("nvjitlink")
     ours = bindings_version.partition(".")[0]
     install = f"run: pip install 'nvidia-nvjitlink=={ours}.*'"
     try:

@@ -23,6 +23,7 @@ __all__ = [
     "check",
     "error_string",
     "failure",
+    "import_bindings",
     "supported_archs",
     "title",
     "version",
@@ -35,6 +36,24 @@ DISTRIBUTION = "trunnion-nvrtc"
 """The distribution that this package comes in."""
 
 
+def import_bindings(name: str) -> tuple[Any, str]:
+    """Return a module of ``cuda.bindings``, and the version of the bindings.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If the bindings are not installed.
+    """
+    try:
+        version = importlib.import_module("cuda.bindings").__version__
+        return importlib.import_module(f"cuda.bindings.{name}"), version
+    except ImportError as error:
+        reason = (
+            f"cuda.bindings.{name} cannot be imported ({error}); run: pip install 'cuda-bindings>=13,<14'"
+        )
+        raise BackendUnavailableError(NAME, DISTRIBUTION, reason) from error
+
+
 @functools.cache
 def bindings() -> Any:
     """Return ``cuda.bindings.nvrtc`` once it is known to work.
@@ -44,12 +63,7 @@ def bindings() -> Any:
     BackendUnavailableError
         If the bindings are not installed, find no library, or belong to another major version of CUDA.
     """
-    try:
-        bindings_version = importlib.import_module("cuda.bindings").__version__
-        nvrtc: Any = importlib.import_module("cuda.bindings.nvrtc")
-    except ImportError as error:
-        reason = f"cuda.bindings cannot be imported ({error}); run: pip install 'cuda-bindings>=13,<14'"
-        raise BackendUnavailableError(NAME, DISTRIBUTION, reason) from error
+    nvrtc, bindings_version = import_bindings("nvrtc")
     ours = bindings_version.partition(".")[0]
     try:
         status, major, minor = nvrtc.nvrtcVersion()
