@@ -11,12 +11,15 @@ import pytest
 
 from trunnion import Capability
 from trunnion.examples import EXAMPLES, load
+from trunnion.registry import default_registry
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _NO_GPU = "import torch; torch.cuda.is_available = lambda: False\n"
 _COMMAND = "import sys; from trunnion.cli import main; sys.exit(main({words!r}))"
+
+_BACKENDS = tuple(spec.name for spec in default_registry().backends() if spec.probe().usable)
 
 
 def demo(*words: str, before: str = "") -> subprocess.CompletedProcess[str]:
@@ -41,7 +44,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str
 
 
 def test_every_example_agrees_with_its_reference(built: tuple[Path, list[dict[str, Any]]]) -> None:
-    assert {row["name"] for row in built[1]} == set(EXAMPLES)
+    assert {(row["backend"], row["name"]) for row in built[1]} == {
+        (backend, name) for backend in _BACKENDS for name in EXAMPLES
+    }
     for row in built[1]:
         assert row["ok"]
         assert row["largest_error"] <= row["tolerance"]
@@ -72,14 +77,19 @@ def test_a_changed_artifact_is_red(built: tuple[Path, list[dict[str, Any]]], tmp
     for source in folder.rglob("*"):
         if source.is_file():
             (tmp_path / source.relative_to(folder)).write_bytes(source.read_bytes())
-    (image,) = tmp_path.rglob("vector_add/*.cubin")
-    data = bytearray(image.read_bytes())
-    data[-1] ^= 1
-    image.write_bytes(data)
+    images = list(tmp_path.rglob("vector_add/*.cubin"))
+    assert len(images) == len(_BACKENDS)
+    for image in images:
+        data = bytearray(image.read_bytes())
+        data[-1] ^= 1
+        image.write_bytes(data)
     done = demo("--json", "--artifacts", str(tmp_path))
     assert done.returncode == 1
-    assert [row["name"] for row in rows(done) if not row["ok"]] == ["vector_add"]
-    assert "CorruptArtifactError" in next(row["problem"] for row in rows(done) if not row["ok"])
+    wrong = [row for row in rows(done) if not row["ok"]]
+    assert sorted((row["backend"], row["name"]) for row in wrong) == sorted(
+        (backend, "vector_add") for backend in _BACKENDS
+    )
+    assert all("CorruptArtifactError" in row["problem"] for row in wrong)
 
 
 _SWAPPED = """
@@ -106,15 +116,17 @@ def test_two_swapped_maps_turn_the_demo_red() -> None:
     done = demo(before=_SWAPPED.format(name="hopper_gemm", i=0, j=1))
     assert done.returncode == 1
     assert "WRONG" in done.stdout
-    assert f"{len(EXAMPLES) - 1} of {len(EXAMPLES)} as the reference says" in done.stdout
+    every = len(_BACKENDS) * len(EXAMPLES)
+    assert f"{every - len(_BACKENDS)} of {every} as the reference says" in done.stdout
 
 
 def test_swapped_parameters_of_different_sizes_are_refused_by_the_build() -> None:
     done = demo("--json", before=_SWAPPED.format(name="vector_add", i=0, j=3))
     assert done.returncode == 1
-    (wrong,) = (row for row in rows(done) if not row["ok"])
-    assert wrong["problem"].startswith("ParameterMismatchError")
-    assert wrong["launches"] is None
+    wrong = [row for row in rows(done) if not row["ok"]]
+    assert sorted(row["backend"] for row in wrong) == sorted(_BACKENDS)
+    assert all(row["problem"].startswith("ParameterMismatchError") for row in wrong)
+    assert all(row["launches"] is None for row in wrong)
 
 
 def test_a_wrong_body_turns_the_demo_red() -> None:
