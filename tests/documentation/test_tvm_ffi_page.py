@@ -29,7 +29,8 @@ def test_the_least_versions_are_the_code_s() -> None:
 
 def test_every_export_is_in_the_table_or_named_as_not_for_others() -> None:
     table, own = PAGE.partition("| function | arguments | returns |")[2].split("\n\n")[:2]
-    texts = [emit_launcher(program.plan()) for program in (examples.load("vector_add").program, in_place())]
+    programs = [*(examples.load(name).program for name in ("vector_add", "segment_sum")), in_place()]
+    texts = [emit_launcher(program.plan()) for program in programs]
     exported = set(re.findall(r"^TRUNNION_EXPORT __tvm_ffi_(\w+)\(", "\n".join(texts), re.MULTILINE))
     assert "main" in exported
     named = [*re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE), *re.findall(r"`(\w+)`", own)]

@@ -9,8 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from trunnion.codegen.cpp.build import build_launcher
+from trunnion.codegen.cpp.emitter import emit_launcher
+from trunnion.codegen.cpp.facts import CallFacts
+from trunnion.codegen.cpp.program import CppProgram
 from trunnion.contract.compiler import DeviceImage
 from trunnion.contract.spec import Target
+from trunnion.testing.harness import synthetic_image
 
 COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
 
@@ -126,3 +131,35 @@ def native_module(request, tmp_path_factory):
         return tvm_ffi.load_module(library)
 
     return load
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """Build the launcher of a program, once for equal plans; what is returned are its bytes."""
+    libraries = {}
+
+    def build(program) -> bytes:
+        plan = program.plan()
+        if plan.hash not in libraries:
+            image = synthetic_image(program)
+            symbols = [kernel.symbol for kernel in image.kernels]
+            folder = tmp_path_factory.mktemp("launcher")
+            libraries[plan.hash] = build_launcher(emit_launcher(plan), image, symbols, folder, plugin="test")
+        return libraries[plan.hash]
+
+    return build
+
+
+@pytest.fixture
+def launcher(simulator, built):
+    """Load programs on the simulated driver; they are closed after the test."""
+    made = []
+
+    def load(program) -> CppProgram:
+        made.append(CppProgram(built(program), CallFacts.of(program.plan()), simulator.runtime, "test"))
+        return made[-1]
+
+    with simulator.torch_mode():
+        yield load
+        for program in made:
+            program.close()

@@ -1,8 +1,11 @@
-"""The launch attributes of a C++ launcher: the planned ones, in the table's order."""
+"""The launch attributes of a C++ launcher: the planned ones, in the table's order, and the window."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from trunnion.codegen.cpp.windows import window_range
+from trunnion.model.window import WindowPolicy
 
 if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
@@ -24,15 +27,21 @@ _MEMBERS = {
 
 
 def emit_attributes(text: CallText, launch: PlannedLaunch) -> None:
-    """Write the lines that give a launch its attributes."""
-    if not launch.attributes:
+    """Write the lines that give a launch its attributes; its window, whose range only the call knows, is the last."""
+    window, count = launch.window, len(launch.attributes)
+    held = window is not None and window.policy == WindowPolicy.LAUNCH
+    if not count + held:
         return
-    text.line(f"CUlaunchAttribute attributes[{len(launch.attributes)}] = {{}};")
+    text.line(f"CUlaunchAttribute attributes[{count + held}] = {{}};")
     for place, attribute in enumerate(launch.attributes):
         text.line(f"attributes[{place}].id = static_cast<CUlaunchAttributeID>({attribute.id});")
         for line in _values(attribute):
             text.line(f"attributes[{place}].value.{_MEMBERS[attribute.field]}{line};")
-    text.line(f"config.attributes(attributes, {len(launch.attributes)});")
+    if window is not None and held:
+        text.line(f"attributes[{count}].id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;")
+        values = f"kWindow{launch.index}, {window_range(launch, window)}"
+        text.line(f"set_window(attributes[{count}].value.accessPolicyWindow, {values});")
+    text.line(f"config.attributes(attributes, {count + held});")
 
 
 def _values(attribute: PlannedAttribute) -> list[str]:

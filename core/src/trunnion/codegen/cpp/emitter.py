@@ -6,8 +6,8 @@ does not depend on the plan is in ``include/trunnion/launch_runtime.hpp``.
 Identifiers come from slots alone: ``t0`` a tensor, ``d0_1`` its extent along dimension 1, ``r0_1`` its stride there,
 ``p0`` its address, ``s0`` a scalar (``s0_bits`` as a kernel takes it), ``a0`` an address, ``u0`` a struct, ``v0`` a
 symbol that may be read in several places, ``y2`` the shape of an output, ``z0`` of a workspace and ``w0`` its address,
-``m0`` a tensor map, ``c0`` a launch's condition, ``g0_x`` its grid, ``b0_x`` its block, ``e0_3`` a computed argument. A
-user's name stands only inside a string literal.
+``m0`` a tensor map, ``c0`` a launch's condition, ``g0_x`` its grid, ``b0_x`` its block, ``e0_3`` a computed argument,
+``o0`` and ``n0`` its window. A user's name stands only inside a string literal.
 """
 
 from __future__ import annotations
@@ -34,6 +34,15 @@ from trunnion.codegen.cpp.memory import (
 from trunnion.codegen.cpp.places import slot_name
 from trunnion.codegen.cpp.tables import emit_names, emit_program_rule, emit_tensor_rules
 from trunnion.codegen.cpp.text import CallText
+from trunnion.codegen.cpp.windows import (
+    emit_capture_check,
+    emit_launch_within,
+    emit_set_aside,
+    emit_window_limits,
+    emit_window_rules,
+    emit_window_values,
+    has_windows,
+)
 from trunnion.codegen.literals import cpp_string
 from trunnion.codegen.python.bindings import fixed_slots, is_fixed_check
 from trunnion.codegen.writer import SourceWriter
@@ -46,7 +55,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever the text for some plan does."""
 
 EXPORTS = {
@@ -60,6 +69,11 @@ EXPORTS = {
 }
 """What a launcher exports, and the function behind it."""
 
+_WINDOW_EXPORTS = {
+    name: f"{name}(program, given, count, result)"
+    for name in ("set_hook", "persisting_limit", "set_persisting_limit")
+}
+"""What it exports beside that if some launch has a window."""
 
 _DIRECT_EXPORTS = {
     "python_entry": "offer_entry(python_entry, call_directly, given, count, result)",
@@ -162,7 +176,8 @@ class LauncherEmitter:
 
     def _exports(self) -> dict[str, str]:
         """Return what the launcher exports, and the function behind each."""
-        return {**self.exports, **(_DIRECT_EXPORTS if direct_kinds(self.plan) else {})}
+        windows = _WINDOW_EXPORTS if has_windows(self.plan) else {}
+        return {**self.exports, **windows, **(_DIRECT_EXPORTS if direct_kinds(self.plan) else {})}
 
     def _structure(self, out: SourceWriter) -> None:
         """Declare the structure: its members are known once its functions are written."""
@@ -186,6 +201,7 @@ class LauncherEmitter:
         bodies = [text.function() for _ in range(4)]
         self._check(bodies[0])
         bodies[1].line("(void)outputs_given;")
+        emit_window_limits(bodies[1], self.plan)
         emit_allocations(bodies[1], self.plan)
         self.emit_encode(bodies[2])
         self._fire(bodies[3])
@@ -209,6 +225,7 @@ class LauncherEmitter:
         emit_sizes(text, plan)
         for launch in plan.launches:
             emit_arguments(text, launch)
+        emit_window_values(text, plan)
         emit_map_values(text, plan)
         emit_absent(text, plan)
         emit_given_outputs(text, plan, self.inputs)
@@ -223,6 +240,7 @@ class LauncherEmitter:
                 emit_check(text, self.plan, check)
 
     def _fire(self, text: CallText) -> None:
+        emit_capture_check(text, self.plan)
         emit_fills(text, self.plan, self.fill)
         for launch in self.plan.launches:
             if launch_condition(launch) != "false":
@@ -247,7 +265,7 @@ class CudaEmitter(LauncherEmitter):
     """The text of one launcher for CUDA devices."""
 
     header = "trunnion/launch_runtime.hpp"
-    exports = MappingProxyType({**EXPORTS, "set_hook": "set_hook(program, given, count, result)"})
+    exports = MappingProxyType(EXPORTS)
 
     def emit_head(self, out: SourceWriter) -> None:
         """Write the constants, and what is prepared for a device before its first launch."""
@@ -256,6 +274,7 @@ class CudaEmitter(LauncherEmitter):
         emit_tensor_rules(out, self.plan)
         emit_fill_table(out, self.plan)
         emit_map_rules(out, self.plan)
+        emit_window_rules(out, self.plan)
         emit_program_rule(out, self.plan)
         out.line()
 
@@ -272,20 +291,22 @@ class CudaEmitter(LauncherEmitter):
         return fills or bool(plan.encodes) or any(launch.window is not None for launch in plan.launches)
 
     def emit_encode(self, text: CallText) -> None:
-        """Write the limits of kernels, and the tensor maps."""
+        """Write the limits of kernels, the tensor maps, and the cache that is set aside."""
         for launch in self.plan.launches:
             if not isinstance(launch.dynamic_smem_bytes, Const) and launch_condition(launch) != "false":
                 with text.when(launch_condition(launch)):
                     values = f"*state, place.device, {launch.kernel}, {_smem(launch)}"
                     text.require(f"program.allow_smem({values})")
         emit_encodes(text, self.plan)
+        emit_set_aside(text, self.plan)
 
     def fill(self, step: str, address: str) -> str:
         """Return a write on the launch's stream."""
         return f"if (!fill(program.driver(), {step}, {address}, count, stream)) return false;"
 
     def emit_launch(self, text: CallText, launch: PlannedLaunch, smem: str) -> None:
-        """Write a launch with its attributes, on the stream."""
+        """Write a launch with its attributes and its window, on the stream."""
         text.line(f"LaunchConfig config({extents(launch, 'g')}, {extents(launch, 'b')}, {smem}, stream);")
         emit_attributes(text, launch)
-        text.require(f"config.launch(program.driver(), program.kernel({launch.kernel}), parameters)")
+        fired = f"config.launch(program.driver(), program.kernel({launch.kernel}), parameters)"
+        emit_launch_within(text, launch, fired)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.direct import direct_kinds
+from trunnion.codegen.cpp.windows import persisting_bounds
 from trunnion.codegen.python.maps import Im2colSpec, MapSpec, TiledSpec
 from trunnion.errors import CorruptArtifactError
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
@@ -67,6 +68,12 @@ class CallFacts:
     maps: tuple[MapSpec, ...]
     """What each tensor map is made from, but for what a call decides."""
 
+    windowed: bool = False
+    """Whether some launch has an access-policy window."""
+
+    persisting: tuple[tuple[int, int], ...] = ()
+    """The least and the greatest bytes of each window of a launch whose hits persist."""
+
     @classmethod
     def of(cls, plan: LaunchPlan) -> CallFacts:
         """Return the facts of a plan."""
@@ -80,6 +87,8 @@ class CallFacts:
             workspaces=len(plan.workspaces),
             direct=bool(direct_kinds(plan)),
             maps=tuple(_map(plan, encode) for encode in plan.encodes),
+            windowed=any(launch.window is not None for launch in plan.launches),
+            persisting=persisting_bounds(plan),
         )
 
     def to_json(self) -> str:
@@ -103,6 +112,8 @@ class CallFacts:
                 workspaces=int(read["workspaces"]),
                 direct=bool(read["direct"]),
                 maps=tuple(_read_map(one) for one in read["maps"]),
+                windowed=bool(read["windowed"]),
+                persisting=tuple((int(least), int(greatest)) for least, greatest in read["persisting"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptArtifactError(FACTS_FILE, f"does not describe a call: {error}") from error

@@ -10,7 +10,9 @@ from trunnion.codegen.cpp.loader import load_library
 from trunnion.codegen.cpp.payload import fields_of, typed_error
 from trunnion.codegen.cpp.preparation import Preparation
 from trunnion.codegen.cpp.recognition import Recognition
+from trunnion.codegen.cpp.set_aside import SetAsideHook
 from trunnion.codegen.python.tensors import TensorChecks
+from trunnion.codegen.set_aside import process_set_aside
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.errors import ArgumentTypeError, TrunnionError
 
@@ -66,8 +68,10 @@ class CppProgram(LoadedProgram):
         self._checks = TensorChecks(runtime, 0)
         self._preparation = Preparation(facts, self._checks)
         self._recognition = Recognition(facts.params, runtime)
-        self._run(function("load"))
-        self._run(function("ask"))
+        self._set_aside = SetAsideHook(facts, self._call_export, process_set_aside())
+        self._call_export("load")
+        self._call_export("ask")
+        self._set_aside.attach()
         self._entry = self._make_entry()
         if facts.direct:
             entry = direct_entry(function("python_entry"), runtime, self._entry, self._raise_raised)
@@ -107,7 +111,7 @@ class CppProgram(LoadedProgram):
         if fields == ("Doubt",):
             self._preparation.certain(args)
             return self._give(self._run(self._main, *args, *_KNOWN))
-        typed = typed_error(fields, self._maps)
+        typed = self._typed(fields)
         if typed is not None and not isinstance(typed, ArgumentTypeError):
             raise typed from error
         prepared = self._preparation.arguments(args)  # says better what is wrong with an argument
@@ -164,11 +168,12 @@ class CppProgram(LoadedProgram):
 
     def preload(self, device: int) -> None:
         """Do for a device all that a first launch would do; see `LoadedProgram.preload`."""
-        self._run(self._function("preload"), device)
+        self._call_export("preload", device)
 
     def close(self) -> None:
         """Wait for the program's launches, then unload its image; see `LoadedProgram.close`."""
-        self._run(self._function("close"))
+        with self._set_aside.closing():
+            self._call_export("close")
 
     # One call ----------------------------------------------------------------------------------------------------
 
@@ -212,8 +217,16 @@ class CppProgram(LoadedProgram):
         """Raise the typed error that was meant, if the launcher raised; else what TVM-FFI says."""
         if isinstance(error, TrunnionError):
             raise error
-        typed = typed_error(fields_of(error), self._maps)
+        typed = self._typed(fields_of(error))
         raise (typed or error) from (None if typed is None else error)
+
+    def _typed(self, fields: tuple[str, ...]) -> BaseException | None:
+        """Return the typed error that a launcher meant; raise the one that it stands for, if a hook raised that."""
+        self._set_aside.raise_kept(fields)
+        return typed_error(fields, self._maps)
+
+    def _call_export(self, name: str, *given: Any) -> Any:
+        return self._run(self._function(name), *given)
 
     def _give(self, result: Any) -> Any:
         return tuple(result) if self._several else result

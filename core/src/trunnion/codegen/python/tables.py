@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
-from trunnion.codegen.python.launches import ParameterBuffer, launch_condition
+from trunnion.codegen.python.launches import ParameterBuffer
 from trunnion.codegen.python.memory import fill_table, memory_name
-from trunnion.model.expr import Const, Select
+from trunnion.codegen.python.values import window_bounds
+from trunnion.model.expr import Const
 from trunnion.model.plan import TiledMode
 
 if TYPE_CHECKING:
     from trunnion.codegen.writer import SourceWriter
     from trunnion.model.expr import Expr
-    from trunnion.model.interval import Interval
-    from trunnion.model.plan import Encode, LaunchPlan, PlannedLaunch, PlannedWindow
+    from trunnion.model.plan import Encode, LaunchPlan, PlannedLaunch
 
 __all__ = ["emit_tables", "literal"]
 
@@ -57,26 +57,8 @@ def _launch_spec(plan: LaunchPlan, launch: PlannedLaunch) -> str:
         spec = f"WindowSpec({window.hit_ratio!r}, {window.hit_property}, {window.miss_property})"
         fields.append(f"{'window' if window.policy == 'launch' else 'stream_window'}={spec}")
         if window.policy == "launch":
-            fields.append(f"window_bytes={_window_bytes(launch, window)!r}")
+            fields.append(f"window_bytes={window_bounds(launch, window)!r}")
     return f"LaunchSpec({', '.join(fields)})"
-
-
-def _window_bytes(launch: PlannedLaunch, window: PlannedWindow) -> tuple[int, int]:
-    """Return the least and the greatest length of a window; of a launch that never happens (0, 0)."""
-    if launch_condition(launch) == "False":
-        return 0, 0
-    if window.nbytes is not None:
-        bounds = _bounds(window.nbytes)
-        return max(bounds.low, 0), bounds.high
-    memory, offset = _bounds(window.limit_bytes), window.offset_bytes.bounds
-    return max(memory.low - offset.high, 0), max(memory.high - max(offset.low, 0), 0)
-
-
-def _bounds(expr: Expr) -> Interval:
-    """Return an expression's bounds, where a choice is made in every call those of what is chosen."""
-    while isinstance(expr, Select) and expr.condition.bounds.low > 0:
-        expr = expr.then  # memory spans 0 bytes if an extent is 0, which this one's extents never are
-    return expr.bounds
 
 
 def _map_spec(plan: LaunchPlan, encode: Encode) -> str:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.launches import launch_condition, readers_condition, when
 from trunnion.codegen.python.memory import memory_name
-from trunnion.model.expr import Const
+from trunnion.model.expr import Const, Select
 from trunnion.model.plan import ExprArgument, MemoryKind
 
 if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter
     from trunnion.codegen.writer import SourceWriter
     from trunnion.model.expr import Expr
+    from trunnion.model.interval import Interval
     from trunnion.model.plan import Encode, LaunchPlan, MemoryRef, PlannedLaunch, PlannedWindow
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "emit_map_values",
     "emit_window_values",
     "encode_exprs",
+    "window_bounds",
     "window_exprs",
 ]
 
@@ -67,6 +69,24 @@ def window_exprs(window: PlannedWindow | None) -> list[Expr]:
         return []
     exprs = [window.offset_bytes, window.limit_bytes]
     return exprs if window.nbytes is None else [*exprs, window.nbytes]
+
+
+def window_bounds(launch: PlannedLaunch, window: PlannedWindow) -> tuple[int, int]:
+    """Return the least and the greatest length of a window, in bytes; of a launch that never happens (0, 0)."""
+    if launch_condition(launch) == "False":
+        return 0, 0
+    if window.nbytes is not None:
+        bounds = _bounds(window.nbytes)
+        return max(bounds.low, 0), bounds.high
+    memory, offset = _bounds(window.limit_bytes), window.offset_bytes.bounds
+    return max(memory.low - offset.high, 0), max(memory.high - max(offset.low, 0), 0)
+
+
+def _bounds(expr: Expr) -> Interval:
+    """Return an expression's bounds, where a choice is made in every call those of what is chosen."""
+    while isinstance(expr, Select) and expr.condition.bounds.low > 0:
+        expr = expr.then  # memory spans 0 bytes if an extent is 0, which this one's extents never are
+    return expr.bounds
 
 
 def emit_window_values(

@@ -6,6 +6,7 @@
 
 #include <trunnion/launching.hpp>
 #include <trunnion/maps.hpp>
+#include <trunnion/windows.hpp>
 
 namespace trunnion {
 
@@ -46,16 +47,6 @@ bool enter_call(const Program& program, const Call& call, Entered& entered) {
 
 namespace trunnion {
 
-// Who is asked to set cache aside for windows: a function of device and bytes. Without one nothing is set aside.
-inline int set_hook(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
-  constexpr Name kHook{"hook", 4};
-  if (count != 1) return raise_count(count, &kHook, 1), -1;
-  if (given[0].type_index != kTVMFFIFunction) return raise_trailing("hook", given[0], "a function"), -1;
-  TVMFFIObjectIncRef(given[0].v_obj);
-  program.set_hook(given[0].v_obj);
-  return give_nothing(result), 0;
-}
-
 inline int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
   constexpr Name kDevice{"device", 6};
   if (count != 1) return raise_count(count, &kDevice, 1), -1;
@@ -65,7 +56,9 @@ inline int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMF
   const int64_t ordinal = given[0].v_int64;
   if (ordinal < 0 || ordinal >= program.device_count())
     return raise_ordinal(ordinal, program.device_count()), -1;
-  if (program.device(static_cast<int32_t>(ordinal), nullptr) == nullptr) return -1;
+  const auto device = static_cast<int32_t>(ordinal);
+  DeviceState* state = program.device(device, nullptr);
+  if (state == nullptr || !set_known_aside(program, *state, device)) return -1;
   return give_nothing(result), 0;
 }
 

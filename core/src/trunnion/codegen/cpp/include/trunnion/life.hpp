@@ -47,8 +47,9 @@ class Life {
       return raise_lifecycle(
           "a program cannot be closed from within its own launch; close it after the call");
     }
+    if (is_forked()) return true;  // whoever held the lock may not exist here
     const Locked closing(closing_);
-    if (is_forked() || __atomic_exchange_n(&closed_, true, __ATOMIC_SEQ_CST)) return true;
+    if (__atomic_exchange_n(&closed_, true, __ATOMIC_SEQ_CST)) return true;
     const timespec poll{0, 500000};
     while (__atomic_load_n(&in_flight_, __ATOMIC_SEQ_CST) != 0) nanosleep(&poll, nullptr);
     return unload();
@@ -66,17 +67,19 @@ class Life {
     return true;
   }
 
- private:
+ protected:
   static constexpr const char* kClosed = "the program was closed";
   static constexpr const char* kForked =
       "the process forked after the program was loaded; load it again in the child";
 
+  bool is_forked() const { return alive_ != nullptr && *alive_ == 0; }
+
+ private:
   static int& depth() {
     static thread_local int calls = 0;
     return calls;
   }
 
-  bool is_forked() const { return alive_ != nullptr && *alive_ == 0; }
   bool is_gone() const { return __atomic_load_n(&closed_, __ATOMIC_SEQ_CST) || is_forked(); }
 
   int32_t in_flight_ = 0;

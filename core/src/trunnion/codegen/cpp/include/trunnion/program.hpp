@@ -42,6 +42,8 @@ struct DeviceState {
   uint32_t* dynamic_smem;  // that each kernel is allowed, in bytes
 };
 
+class Entered;
+
 class Program : public Life {
  public:
   explicit constexpr Program(const ProgramRule& rule) : rule_(&rule) {}
@@ -50,8 +52,20 @@ class Program : public Life {
   CUkernel kernel(uint32_t index) const { return kernels_[index]; }
   int32_t device_count() const { return device_count_; }
 
-  void set_hook(TVMFFIObjectHandle hook) { hook_ = hook; }
-  TVMFFIObjectHandle hook() const { return hook_; }
+  // The exact name of a kernel in the image.
+  const char* symbol(uint32_t kernel) const {
+    const char* name = trunnion_kernel_names;
+    while (kernel-- != 0) name += std::strlen(name) + 1;
+    return name;
+  }
+
+  // Who is asked to set cache aside, if anybody; a counted reference, given back by `close`.
+  TVMFFIObjectHandle hook() const { return __atomic_load_n(&hook_, __ATOMIC_RELAXED); }
+
+  // Returns who was asked before; the reference is the caller's now.
+  TVMFFIObjectHandle set_hook(TVMFFIObjectHandle hook) {
+    return __atomic_exchange_n(&hook_, hook, __ATOMIC_SEQ_CST);
+  }
 
   // Load the image, once. Needs no context.
   bool load() {
@@ -82,8 +96,24 @@ class Program : public Life {
 
   // Wait for all launches, then unload; every step is done, whatever an earlier one says, and the first error is raised.
   bool close() {
-    return end([this] { return unload(); });
+    bool ended = false;
+    const bool good = end([this, &ended] {
+      ended = true;
+      return unload();
+    });
+    TVMFFIObjectHandle hook = ended ? set_hook(nullptr) : nullptr;
+    if (hook != nullptr) TVMFFIObjectDecRef(hook);
+    return good;
   }
+
+  // Whether the driver may be asked, beyond the program's end too, for what it left in a device's context.
+  bool is_reachable() const {
+    if (is_forked()) return raise_lifecycle(kForked);
+    return __atomic_load_n(&loaded_, __ATOMIC_ACQUIRE) || raise_lifecycle("the program was not loaded yet");
+  }
+
+  // Make a context of a device current.
+  bool reach(int32_t ordinal, Entered& entered);
 
  private:
   bool load_locked() {
@@ -127,12 +157,6 @@ class Program : public Life {
   bool prepare_launch(DeviceState& state, int32_t ordinal, CUdevice device, const LaunchRule& launch);
   [[gnu::cold]] bool raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes);
   [[gnu::cold]] bool unload();
-
-  const char* symbol(uint32_t kernel) const {
-    const char* name = trunnion_kernel_names;
-    while (kernel-- != 0) name += std::strlen(name) + 1;
-    return name;
-  }
 
   const ProgramRule* rule_;
   Driver driver_ = {};
@@ -223,6 +247,12 @@ inline bool Program::retain(int32_t ordinal, DeviceState& state, CUdevice& devic
   driver_.device_get_attribute(&state.most_window_bytes, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE,
                                device);
   return true;
+}
+
+inline bool Program::reach(int32_t ordinal, Entered& entered) {
+  DeviceState state{};
+  CUdevice device = 0;
+  return retain(ordinal, state, device) && entered.enter(driver_, state, ordinal);
 }
 
 inline bool Program::prepare_launch(DeviceState& state, int32_t ordinal, CUdevice device,

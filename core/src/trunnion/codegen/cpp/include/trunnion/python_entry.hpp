@@ -111,7 +111,7 @@ template <typename Call>
 Outcome run_directly(Program& program, const PythonEntry& entry, const Arguments& arguments) {
   Call call;
   if (!call.check(arguments, false) || call.doubtful) return Outcome::kRefused;
-  if (!prepare_directly(program, call, *entry.exchange)) return Outcome::kRefused;
+  if (!prepare_directly(program, call, *entry.exchange) || !call.allocate(false)) return Outcome::kRefused;
   void* released = entry.python.save_thread();
   bool good = false;
   {

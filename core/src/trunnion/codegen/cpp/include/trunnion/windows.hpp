@@ -1,0 +1,159 @@
+// Access-policy windows: their ranges, and the launch or the stream that holds one.
+#pragma once
+
+#include <trunnion/launching.hpp>
+#include <trunnion/set_aside.hpp>
+
+namespace trunnion {
+
+struct WindowRule {
+  Name memory;
+  uint32_t kernel;
+  bool named;  // whether the author named a length
+  float hit_ratio;
+  CUaccessProperty hit, miss;
+};
+
+// Ranges --------------------------------------------------------------------------------------------------------------
+
+TRUNNION_COLD inline bool raise_outside(const WindowRule& rule, int64_t offset, int64_t nbytes,
+                                        int64_t limit) {
+  Text got, expected;
+  got << "a window of ";
+  if (rule.named) {
+    got << nbytes;
+  } else {
+    got << "all";
+  }
+  got << " bytes from byte " << offset;
+  return raise_argument_value(rule.memory, got, expected << "one that lies within its " << limit << " bytes");
+}
+
+// The length of a window, all in bytes: `nbytes` if the author named one, else as far as its memory reaches.
+inline bool check_window(const WindowRule& rule, int64_t offset, int64_t nbytes, int64_t limit,
+                         int64_t& length) {
+  bool good = offset >= 0 && offset <= limit;
+  good = good && (!rule.named || (nbytes >= 0 && nbytes <= limit - offset));
+  if (TRUNNION_UNLIKELY(!good)) return raise_outside(rule, offset, nbytes, limit);
+  length = rule.named ? nbytes : limit - offset;
+  return true;
+}
+
+TRUNNION_COLD inline bool raise_long_window(const WindowRule& rule, int32_t device, int64_t length,
+                                            int64_t most) {
+  Text requirement, got;
+  requirement << "an access-policy window of " << length << " bytes over " << rule.memory;
+  got << "device " << device << ", which allows " << most;
+  return raise_requirement(requirement, got, "leave nbytes out for as much as the device allows");
+}
+
+// What the device allows of a window; a length that the author named is that or nothing.
+inline bool fit_window(const WindowRule& rule, const DeviceState& state, int32_t device, int64_t& length) {
+  const int64_t most = state.most_window_bytes;
+  if (length <= most) return true;
+  if (rule.named) return raise_long_window(rule, device, length, most);
+  length = most;
+  return true;
+}
+
+inline void set_window(CUaccessPolicyWindow& window, const WindowRule& rule, uint64_t address,
+                       int64_t nbytes) {
+  window.base_ptr = reinterpret_cast<void*>(address);
+  window.num_bytes = static_cast<size_t>(nbytes);
+  window.hitRatio = rule.hit_ratio;
+  window.hitProp = rule.hit;
+  window.missProp = rule.miss;
+}
+
+// Windows that a stream holds --------------------------------------------------------------------------------------------
+
+// Refuse a call that waits for its own kernel, if its stream is being captured.
+inline bool refuse_capture(const Site& site) {
+  Entered entered;
+  bool capturing = false;
+  if (!entered.enter(site.program.driver(), site.state, site.device)) return false;
+  if (!is_capturing(site.program.driver(), site.stream, capturing)) return false;
+  if (!capturing) return true;
+  Text message;
+  return raise_capture(
+      message << "a window with policy 'stream' cannot be captured, because the call waits for its "
+                 "kernel; use policy 'launch'");
+}
+
+// A window that a stream holds for one launch: cache is set aside, the window set; then somebody launches; then the window
+// is taken away, the kernel waited for, its persisting lines made normal, and the cache given back. Every step is done,
+// whatever an earlier one says, and the first error is raised. A window of no bytes is none.
+class StreamWindow {
+ public:
+  StreamWindow(const Site& site, const WindowRule& rule) : site_(site), rule_(rule) {}
+
+  bool open(uint64_t address, int64_t nbytes) {
+    if (nbytes == 0) return true;
+    if (!hold(nbytes)) return false;
+    address_ = address, is_open_ = true;
+    return set(nbytes);
+  }
+
+  // `good`: whether all went well so far.
+  bool close(bool good) {
+    if (!good) TVMFFIErrorMoveFromRaised(first_.out());
+    if (is_open_) note(set(0)), note(synchronize()), note(reset());
+    if (is_held_) note(restore());
+    if (first_.get() == nullptr) return true;
+    TVMFFIErrorSetRaised(first_.get());
+    return false;
+  }
+
+ private:
+  const Driver& driver() const { return site_.program.driver(); }
+
+  // Keep the first error: calls that follow would overwrite it.
+  void note(bool done) {
+    if (done) return;
+    Held later;
+    TVMFFIErrorMoveFromRaised(first_.get() == nullptr ? first_.out() : later.out());
+  }
+
+  bool hold(int64_t nbytes) {
+    if (site_.program.hook() == nullptr) return true;
+    int64_t most_persisting = 0;
+    if (!read_most_persisting(driver(), site_.device, most_persisting)) return false;
+    const TVMFFIAny question[] = {to_any("stream"), to_any(site_.device), to_any(nbytes),
+                                  to_any(most_persisting)};
+    return is_held_ = ask(site_.program, question, ticket_);
+  }
+
+  bool restore() {
+    int64_t nothing = 0;
+    const TVMFFIAny question[] = {to_any("restore"), to_any(site_.device), to_any(ticket_),
+                                  to_any(first_.get() != nullptr ? 1 : 0)};
+    return ask(site_.program, question, nothing);
+  }
+
+  bool set(int64_t nbytes) {
+    CUstreamAttrValue value = {};
+    set_window(value.accessPolicyWindow, rule_, address_, nbytes);
+    const CUresult status =
+        driver().stream_set_attribute(site_.stream, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value);
+    return status == CUDA_SUCCESS ? true : raise_driver(driver(), "cuStreamSetAttribute", status);
+  }
+
+  bool synchronize() {
+    const CUresult status = driver().stream_synchronize(site_.stream);
+    return status == CUDA_SUCCESS ? true : raise_driver(driver(), "cuStreamSynchronize", status);
+  }
+
+  bool reset() {
+    const CUresult status = driver().ctx_reset_persisting();
+    return status == CUDA_SUCCESS ? true : raise_driver(driver(), "cuCtxResetPersistingL2Cache", status);
+  }
+
+  const Site site_;
+  const WindowRule& rule_;
+  Held first_;
+  uint64_t address_ = 0;
+  int64_t ticket_ = 0;
+  bool is_open_ = false, is_held_ = false;
+};
+
+}  // namespace trunnion
