@@ -13,6 +13,7 @@ from trunnion.codegen.cpp.build import LAUNCHER, build_launcher, launcher_finger
 from trunnion.contract.compiler import DeviceImage
 from trunnion.contract.spec import Target
 from trunnion.errors import CompileError
+from trunnion.toolchain.host import find_host_toolchain
 
 pytestmark = pytest.mark.tvm_ffi_abi
 
@@ -57,9 +58,9 @@ def test_plain_tvm_ffi_loads_it(build, tmp_path) -> None:
 
 def test_equal_inputs_give_equal_bytes_wherever_they_are_built(build, tmp_path) -> None:
     text = "static const char* here = __FILE__;\n#include <cuda.h>\n"
-    text += 'extern "C" __attribute__((visibility("default"))) const char* f() { return here; }\n'
+    text += 'extern "C" __attribute__((visibility("default"))) const char* __tvm_ffi_f() { return here; }\n'
     text += "namespace { int hidden() { static int count; return ++count; } }\n"
-    text += 'extern "C" __attribute__((visibility("default"))) int g() { return hidden(); }\n'
+    text += 'extern "C" __attribute__((visibility("default"))) int __tvm_ffi_g() { return hidden(); }\n'
     one = build(text)
     assert one == build(text, "another folder, with spaces = and 'quotes'")
     assert one == build(text, "a-folder-with-a-longer-name" * 5)
@@ -85,8 +86,10 @@ def test_it_depends_on_no_library_of_cpp(build, tmp_path) -> None:
     assert "PATH)" not in tool("readelf", "-dW", str(tmp_path / LAUNCHER)), "neither rpath nor runpath"
 
 
-def test_it_shows_what_it_exports_and_nothing_else(build, tmp_path) -> None:
-    (tmp_path / LAUNCHER).write_bytes(build())
+def test_it_shows_what_it_exports_and_nothing_else(build, tmp_path, stand_in) -> None:
+    more = '\ntemplate <class T> __attribute__((visibility("default"))) int of_template = 0;\n'
+    more += '__attribute__((visibility("default"))) int shown() { return ++of_template<int>; }\n'
+    (tmp_path / LAUNCHER).write_bytes(build(stand_in + more))
     lines = tool("nm", "-D", "--defined-only", str(tmp_path / LAUNCHER)).splitlines()
     assert {line.split()[-1] for line in lines} == {"__tvm_ffi_image", "__tvm_ffi_names", "__tvm_ffi_placed"}
 
@@ -97,6 +100,45 @@ def test_the_stack_is_not_executable(build, tmp_path) -> None:
         line for line in tool("readelf", "-lW", str(tmp_path / LAUNCHER)).splitlines() if "GNU_STACK" in line
     )
     assert " RW " in line
+
+
+def test_no_folder_for_tvm_ffi_is_in_it(build, tmp_path) -> None:
+    (tmp_path / LAUNCHER).write_bytes(build())
+    ask = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
+    words = [sys.executable, "-c", ask, str(tmp_path / LAUNCHER)]
+    bare = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    done = subprocess.run(words, env=bare, check=False, capture_output=True, text=True)
+    assert "libtvm_ffi.so: cannot open shared object file" in done.stderr
+    folder = Path(find_host_toolchain("acme").ffi.library).parent
+    subprocess.run(words, env={**bare, "LD_LIBRARY_PATH": str(folder)}, check=True)
+
+
+def test_two_launchers_share_nothing(build, tmp_path) -> None:
+    text = """
+struct State { static int& count() { static int calls = 0; return calls; } };
+inline int shared = 0;
+template <class T> int of_template = 0;
+#define SHOWN extern "C" __attribute__((visibility("default")))
+int untold() { return 0; }
+SHOWN int __tvm_ffi_next() { return ++State::count() + ++shared + ++of_template<int>; }
+"""
+    paths = [tmp_path / "one.so", tmp_path / "two.so"]
+    for path in paths:
+        path.write_bytes(build(text, path.stem))
+    ask = "import ctypes, sys\none, two = (ctypes.CDLL(path, ctypes.RTLD_GLOBAL) for path in sys.argv[1:])\n"
+    ask += "print(one.__tvm_ffi_next(), one.__tvm_ffi_next(), two.__tvm_ffi_next())"
+    assert tool(sys.executable, "-c", ask, *map(str, paths)).split() == ["3", "6", "3"]
+
+
+def test_more_options_come_last(build, tmp_path) -> None:
+    said = "#ifdef __OPTIMIZE__\n#error optimised\n#endif\n"
+    with pytest.raises(CompileError, match="optimised"):
+        build(said)
+    assert build(said, "without", options=("-O0",))
+
+
+def test_the_headers_of_others_give_no_warnings(build) -> None:
+    assert build(options=("-Wall", "-Wextra", "-Wpedantic", "-Werror"))
 
 
 @pytest.mark.parametrize(
@@ -162,3 +204,28 @@ def test_an_object_is_linked_and_may_use_the_library_of_cpp(cxx, tmp_path) -> No
     (tmp_path / "cpu.so").write_bytes(library)
     ask = "import sys, tvm_ffi; print(tvm_ffi.load_module(sys.argv[1])['main'](1))"
     assert tool(sys.executable, "-c", ask, str(tmp_path / "cpu.so")).strip() == "42"
+
+
+def test_sanitizers_watch_a_launcher_of_gcc(monkeypatch, tmp_path, stand_in, embedded) -> None:
+    monkeypatch.setenv("CXX", "g++")
+    broken = """
+#define SHOWN extern "C" __attribute__((visibility("default")))
+SHOWN int __tvm_ffi_over(int index) { volatile int values[3] = {}; return values[index]; }
+SHOWN int __tvm_ffi_sum(int one, int two) { return one + two; }
+"""
+    watch = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-lasan", "-lubsan")
+    library = build_launcher(stand_in + broken, embedded(), ("k",), tmp_path, plugin="acme", options=watch)
+    (tmp_path / LAUNCHER).write_bytes(library)
+    preload = [tool("g++", f"-print-file-name={name}").strip() for name in ("libasan.so", "libubsan.so")]
+    settings = {"LD_PRELOAD": ":".join(preload), "ASAN_OPTIONS": "detect_leaks=0"}
+
+    def run(call: str) -> subprocess.CompletedProcess[str]:
+        ask = f"import sys, ctypes, tvm_ffi\nlauncher = ctypes.CDLL(sys.argv[1])\n{call}"
+        words = [sys.executable, "-c", ask, str(tmp_path / LAUNCHER)]
+        return subprocess.run(
+            words, env={**os.environ, **settings}, check=False, capture_output=True, text=True
+        )
+
+    assert run("print(launcher.__tvm_ffi_sum(1, 2), launcher.__tvm_ffi_over(1))").stdout == "3 0\n"
+    assert "signed integer overflow" in run("launcher.__tvm_ffi_sum(2**31 - 1, 1)").stderr
+    assert "out of bounds" in run("launcher.__tvm_ffi_over(3)").stderr
