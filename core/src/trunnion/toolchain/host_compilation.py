@@ -95,6 +95,7 @@ def run_host(compiler: HostCompiler, wanted: HostCompilation, folder: Path, plug
     """
     made = folder / wanted.output
     try:
+        folder.stat()  # it belongs to the caller, who made it: only what lies below it is made here
         made.unlink(missing_ok=True)
         for name, data in {
             wanted.source: wanted.text.encode("utf-8", "surrogatepass"),
