@@ -120,6 +120,12 @@ def test_the_first_line_that_is_complained_of_is_found(compiler, folder, text, l
         assert error.line == line, error.log
 
 
+def test_a_source_that_another_file_includes_is_known(compiler, folder) -> None:
+    options = ("-c", "-I.", "outer.cc")
+    asked = wanted("int one;\nint x = y;\n", options=options, inputs={"outer.cc": b"#include <unit.cc>\n"})
+    assert refusal(compiler, asked, folder).line == 2
+
+
 def test_a_text_that_is_not_utf8_ends_in_a_typed_error_or_compiles(compiler, folder) -> None:
     assert compile_host(compiler, wanted("// \udcff \ud800\nint x;\n"), folder, "acme")
     refusal(compiler, wanted("int \ud800;\n"), folder)

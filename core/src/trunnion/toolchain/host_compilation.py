@@ -168,7 +168,7 @@ def _ending(status: int | None) -> str:
 
 def _first_complaint(log: str, source: str) -> int:
     """Return the first line of the source that an error, or the way to an error in a header, names; 0 if none does."""
-    name = re.escape(source)
+    name = rf"(?:\./)?{re.escape(source)}"  # clang writes the folder in which it found what is included
     for pattern in (
         rf"^{name}:(\d+):(?:\d+:)? (?:fatal )?error\b",
         rf"\bfrom {name}:(\d+)",
