@@ -1,11 +1,13 @@
 """What a launcher raised, as the typed error that it means: the other half of ``trunnion/errors.hpp``.
 
 TVM-FFI carries a kind, a message and a backtrace across its C ABI. The backtrace holds ``trunnion/1`` and the fields of
-the error as netstrings ("<bytes>:<text>,"), the name of its class first.
+the error as netstrings ("<bytes>:<text>,"), the name of its class first. In all of it each backslash is doubled, and a
+lone surrogate, which UTF-8 does not have, is written as ``\\udc80``.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from trunnion import errors
@@ -21,14 +23,15 @@ if TYPE_CHECKING:
 __all__ = ["fields_of", "typed_error"]
 
 _MARK = b"trunnion/1 "
+_ESCAPE = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
 
 
 def fields_of(error: BaseException) -> tuple[str, ...]:
     """Return the fields that a launcher sent along, the class first; none if it was not a launcher that raised."""
     backtrace = getattr(getattr(error, "__tvm_ffi_error__", None), "backtrace", "")
-    rest = backtrace.encode("utf-8", "surrogateescape")
-    if not rest.startswith(_MARK):
+    if not backtrace.startswith(_MARK.decode()):
         return ()
+    rest = _ESCAPE.sub(_unescaped, backtrace).encode("utf-8", "surrogatepass")
     rest, fields = rest[len(_MARK) :], []
     while rest:
         length, colon, rest = rest.partition(b":")
@@ -38,6 +41,10 @@ def fields_of(error: BaseException) -> tuple[str, ...]:
         fields.append(rest[:size].decode("utf-8", "surrogatepass"))
         rest = rest[size + 1 :]
     return tuple(fields)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16)) if found[1] else "\\"
 
 
 def _driver(call: str, code: str, name: str, explanation: str, stream: str) -> errors.TrunnionError:

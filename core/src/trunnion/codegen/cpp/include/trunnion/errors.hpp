@@ -1,7 +1,8 @@
 // How a launcher raises: a built-in kind and a readable message for everybody, and the typed error's fields for trunnion.
 //
 // Only kind, message and backtrace cross TVM-FFI's C ABI, and an unregistered kind becomes RuntimeError. So the fields
-// travel in the backtrace, which nobody is shown: "trunnion/1 " and netstrings ("<bytes>:<text>,"), the class first.
+// travel in the backtrace, which nobody is shown: "trunnion/1 " and netstrings ("<bytes>:<text>,"), the class first, all
+// of it escaped: TVM-FFI takes nothing but valid UTF-8, and a user's text may be otherwise.
 #pragma once
 
 #include <tvm/ffi/c_api.h>
@@ -32,9 +33,12 @@ class Raising {
 
   // Always false, so that a caller can return it.
   bool with(const Text& message) {
+    Text shown, hidden;
+    shown.append_valid(message, false);
+    hidden.append_valid(fields_, true);
     const TVMFFIByteArray kind{kind_, std::strlen(kind_)};
-    const TVMFFIByteArray text{message.data(), message.size()};
-    const TVMFFIByteArray fields{fields_.data(), fields_.size()};
+    const TVMFFIByteArray text{shown.data(), shown.size()};
+    const TVMFFIByteArray fields{hidden.data(), hidden.size()};
     TVMFFIObjectHandle error = nullptr;
     if (TVMFFIErrorCreate(&kind, &text, &fields, &error) == 0) {
       TVMFFIErrorSetRaised(error);

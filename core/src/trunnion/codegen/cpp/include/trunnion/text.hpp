@@ -60,6 +60,27 @@ class Text {
     return append(digits, static_cast<size_t>(std::snprintf(digits, sizeof digits, "0x%" PRIx64, value)));
   }
 
+  // Whatever the other text holds, as UTF-8 that everybody can read: half of a surrogate pair, which no UTF-8 has, as
+  // "\\udc80". `doubled`: each backslash is doubled, so that the other text can be had back.
+  Text& append_valid(const Text& other, bool doubled) {
+    const char* bytes = other.data();
+    const size_t count = other.size();
+    size_t start = 0;
+    for (size_t at = 0; at < count; ++at) {
+      const bool half = is_surrogate(bytes + at, count - at);
+      if (!half && !(doubled && bytes[at] == '\\')) continue;
+      append(bytes + start, at - start);
+      if (half) {
+        escape(0xD000U | (bytes[at + 1] & 0x3FU) << 6 | (bytes[at + 2] & 0x3FU), '\'');
+        at += 2;
+      } else {
+        append("\\\\", 2);
+      }
+      start = at + 1;
+    }
+    return append(bytes + start, count - start);
+  }
+
   // Quoted and escaped; a very long name is cut in the middle.
   Text& operator<<(const Name& name) {
     const uint32_t points = count_points(name);
@@ -75,6 +96,10 @@ class Text {
   static constexpr uint32_t kShown = 80;
 
   static bool is_first(char byte) { return (byte & 0xC0) != 0x80; }
+
+  static bool is_surrogate(const char* bytes, size_t count) {
+    return count >= 3 && static_cast<unsigned char>(bytes[0]) == 0xED && (bytes[1] & 0xE0) == 0xA0;
+  }
 
   static uint32_t count_points(const Name& name) {
     uint32_t points = 0;

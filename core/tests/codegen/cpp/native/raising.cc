@@ -1,0 +1,14 @@
+// Raises an error about an argument of the given name.
+#include <trunnion/scalars.hpp>
+
+using namespace trunnion;
+
+extern "C" __attribute__((visibility("default"))) int __tvm_ffi_refuse(void*, const TVMFFIAny* given, int32_t,
+                                                                       TVMFFIAny*) {
+  Text got, expected;
+  TVMFFIByteArray name{};
+  view_bytes(given[0], name);
+  got.append(name.data, name.size);
+  raise_argument_value(Name{name.data, static_cast<uint32_t>(name.size)}, got, expected << "\\");
+  return -1;
+}
