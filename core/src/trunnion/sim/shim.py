@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import ctypes
-import fcntl
+import functools
 import hashlib
 import os
 import shlex
 import shutil
-import stat
 import subprocess
 import sys
-import tempfile
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trunnion.errors import CompileError, DeviceRequirementError, LifecycleError, UntrustedArtifactError
+from trunnion.errors import CompileError, DeviceRequirementError, LifecycleError
+from trunnion.toolchain.kept import kept_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 __all__ = ["Entry", "Shim", "cache_folder", "compiler_command", "load_shim"]
 
@@ -34,7 +32,6 @@ _FLAGS: Final = (
     "-fvisibility=hidden",
     f"-Wl,-soname,{_SONAME}",
 )
-_DIGEST: Final = "sha256"
 _TRY: Final = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).trunnion_sim_thread"
 _TYPES: Final[dict[str, Any]] = {
     "P": ctypes.c_void_p,
@@ -217,68 +214,19 @@ def build_shim(cache: Path) -> Path:
     """
     source = resources.files("trunnion.sim").joinpath("shim.c").read_bytes()
     command = compiler_command()
-    target = cache / _key(source, command) / _SONAME
     try:
-        if not _is_whole(target):
-            cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _alone(cache):
-                if not _is_whole(target):  # else another process was faster
-                    _build(command, source, target)
-        for path in (target, target.parent, cache):
-            _check_owner(path)
+        return kept_file(cache, _key(source, command), _SONAME, functools.partial(_build, command, source))
     except OSError as error:
         raise DeviceRequirementError(
             "a folder that the simulated driver can be built in",
             f"{error}",
             f"mend or remove {cache}, or set XDG_CACHE_HOME to a folder of yours",
         ) from error
-    return target
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, which ends with the process."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _build(command: tuple[str, ...], source: bytes, target: Path) -> None:
-    """Build the shim in a folder of its own and rename it, whole, over whatever is there."""
-    cache = target.parent.parent
-    with tempfile.TemporaryDirectory(dir=cache, prefix="building-") as staging:
-        built = Path(staging) / "image"
-        built.mkdir(mode=0o700)
-        _compile(command, source, built)
-        _check_library(command, source, built / _SONAME)
-        digest = hashlib.sha256((built / _SONAME).read_bytes()).hexdigest()
-        (built / _DIGEST).write_text(digest)
-        for path in (built / _SONAME, built / _DIGEST, built):
-            _write_through(path)
-        if target.parent.is_symlink() or target.parent.exists():
-            target.parent.rename(Path(staging) / "broken")
-        built.rename(target.parent)
-    _write_through(cache)
-
-
-def _is_whole(target: Path) -> bool:
-    """Whether the library is there, as it was when it was built: a machine may have stopped while it was written."""
-    try:
-        expected = target.with_name(_DIGEST).read_text("ascii", "replace")
-        return hashlib.sha256(target.read_bytes()).hexdigest() == expected
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return False
-
-
-def _write_through(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _build(command: tuple[str, ...], source: bytes, folder: Path) -> None:
+    _compile(command, source, folder)
+    _check_library(command, source, folder / _SONAME)
 
 
 def compiler_command() -> tuple[str, ...]:
@@ -348,11 +296,3 @@ def _run(words: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
 
 def _refused(command: tuple[str, ...], source: bytes, log: str, options: tuple[str, ...]) -> CompileError:
     return CompileError(" ".join(command), log, source.decode(), options, os.uname().machine)
-
-
-def _check_owner(path: Path) -> None:
-    details = path.stat()
-    if details.st_uid != os.getuid() or details.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise UntrustedArtifactError(
-            f"{path} is owned or writable by others, and loading it runs its code; remove it and start again"
-        )

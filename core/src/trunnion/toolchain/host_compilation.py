@@ -94,6 +94,8 @@ def run_host(compiler: HostCompiler, wanted: HostCompilation, folder: Path, plug
         If the folder cannot be written to, or its disk is full.
     """
     made = folder / wanted.output
+    if not folder.is_dir():
+        raise _no_folder(folder, NotADirectoryError(f"{folder} is no folder"))
     try:
         folder.stat()  # it belongs to the caller, who made it: only what lies below it is made here
         made.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.image import emit_image
+from trunnion.codegen.cpp.runtime_object import runtime_object
 from trunnion.toolchain.host import find_host_toolchain
 from trunnion.toolchain.host_compilation import HostCompilation, compile_host
 
@@ -32,6 +33,7 @@ _EXPORTS = "exports.map"
 # is not exported on purpose is nobody's, so that two launchers cannot share it whatever way they are loaded.
 _SHOWN = "__tvm_ffi_"
 _VERSION_SCRIPT = f"{{ global: {_SHOWN}*; local: *; }};\n".encode()
+_RUNTIME, _RUNTIME_SOURCE = "runtime.o", "runtime.cc"
 _COMPILING = (
     "-std=c++17",
     # A launcher is checks and stores, which -O2 makes 5 ns of 38 faster and takes almost twice as long to compile.
@@ -74,6 +76,8 @@ def build_launcher(
 ) -> bytes:
     """Return the shared library of a launcher, in one run of the compiler.
 
+    What all launchers share is compiled before that, once for each toolchain, and kept for this user.
+
     Equal text, image, symbols and toolchain give equal bytes, wherever they are built. The library asks for
     ``libtvm_ffi.so`` by that name and brings no path to it: whoever loads a launcher has loaded that before.
 
@@ -105,22 +109,54 @@ def build_launcher(
     """
     linked = image.kind == HOST_OBJECT
     toolchain = find_host_toolchain(plugin, cuda=not linked)
+    runtime = _runtime(toolchain, staging, plugin, tuple(options), linked=linked)
     if linked:
-        inputs, names = {_OBJECT: image.data}, (_SOURCE, _OBJECT)
+        inputs, names = {_OBJECT: image.data}, (_SOURCE, _OBJECT, _RUNTIME)
     else:
         assembly = emit_image(symbols, _EMBEDDED).encode()
-        inputs, names = {_ASSEMBLY: assembly, _EMBEDDED: image.data}, (_SOURCE, _ASSEMBLY)
-    paths = tuple(
-        f"-ffile-prefix-map={folder}=." for folder in (os.fspath(staging), *_include_folders(toolchain))
-    )
+        inputs, names = {_ASSEMBLY: assembly, _EMBEDDED: image.data}, (_SOURCE, _ASSEMBLY, _RUNTIME)
+    inputs[_RUNTIME] = runtime
     wanted = HostCompilation(
         source=_SOURCE,
         text=text,
         output=LAUNCHER,
-        options=(*_options(toolchain, names, linked=linked), *paths, *options),
+        options=(*_options(toolchain, names, linked=linked), *_mapped(toolchain, staging), *options),
         inputs={_EXPORTS: _VERSION_SCRIPT, **inputs},
     )
     return compile_host(toolchain.compiler, wanted, staging, plugin)
+
+
+def _mapped(toolchain: HostToolchain, staging: Path) -> tuple[str, ...]:
+    """Return the options that keep the paths of a build out of what is built."""
+    folders = (os.fspath(staging), *_include_folders(toolchain))
+    return tuple(f"-ffile-prefix-map={folder}=." for folder in folders)
+
+
+def _runtime(
+    toolchain: HostToolchain, staging: Path, plugin: str, options: tuple[str, ...], *, linked: bool
+) -> bytes:
+    """Return the object of what all launchers of a kind share; see ``include/trunnion/launch_runtime.cc``."""
+    kind = "host" if linked else "launch"
+    include = tuple(f"-I{folder}" for folder in _include_folders(toolchain))
+
+    def compiled(folder: Path) -> bytes:
+        wanted = HostCompilation(
+            source=_RUNTIME_SOURCE,
+            text=f"#include <trunnion/{kind}_runtime.cc>\n",
+            output=_RUNTIME,
+            options=(
+                *launcher_options(toolchain.compiler.family),
+                *include,
+                *_mapped(toolchain, folder),
+                *options,
+                "-c",
+                _RUNTIME_SOURCE,
+            ),
+        )
+        return compile_host(toolchain.compiler, wanted, folder, plugin)
+
+    identity = f"{kind} {launcher_fingerprint(plugin, cuda=not linked)} {options}"
+    return runtime_object(identity, compiled, staging)
 
 
 def launcher_options(family: str) -> tuple[str, ...]:

@@ -170,7 +170,7 @@ class LauncherEmitter:
             signature = f"__tvm_ffi_{name}(void*, const TVMFFIAny* given, int32_t count, TVMFFIAny* result)"
             with out.block(f"TRUNNION_EXPORT {signature} {{", "}"):
                 out.line("using namespace trunnion;")
-                out.line("(void)given, (void)count;")
+                out.line("(void)given, (void)count, (void)result;")
                 out.line(f"return {call};")
         return out.text()
 

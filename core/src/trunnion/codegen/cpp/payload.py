@@ -1,4 +1,4 @@
-"""What a launcher raised, as the typed error that it means: the other half of ``trunnion/errors.hpp``.
+r"""What a launcher raised, as the typed error that it means: the other half of ``trunnion/errors.hpp``.
 
 TVM-FFI carries a kind, a message and a backtrace across its C ABI. The backtrace holds ``trunnion/1`` and the fields of
 the error as netstrings ("<bytes>:<text>,"), the name of its class first. In all of it each backslash is doubled, and a

@@ -107,7 +107,9 @@ class Preparation:
                 checks.check_tensor(name, value)
             if value.dtype is not self._dtypes[dtype]:
                 raise support.dtype_error(name, value, dtype)
-            if checks.runtime.presents_device(value):  # another device is another error, which the launcher finds
+            if checks.runtime.presents_device(
+                value
+            ):  # another device is another error, which the launcher finds
                 checks.check_storage((name,), (value,))
         except RuntimeError as error:
             raise support.unreadable_error((name,), (value,), error) from error

@@ -1,6 +1,10 @@
 // Evaluates the expressions of table.inc: reads records of an index and three values, writes a value or an error each.
 #include <cinttypes>
+#include <trunnion/decimal.cc>
+#include <trunnion/errors.cc>
+#include <trunnion/numbers.cc>
 #include <trunnion/numbers.hpp>
+#include <trunnion/text.cc>
 
 #include "raised.hpp"
 

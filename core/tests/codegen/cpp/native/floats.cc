@@ -1,5 +1,9 @@
 // Encodes doubles: reads records of a format's number and a double, writes four bytes each; all ones if it is refused.
+#include <trunnion/decimal.cc>
+#include <trunnion/errors.cc>
+#include <trunnion/numbers.cc>
 #include <trunnion/numbers.hpp>
+#include <trunnion/text.cc>
 
 #include "raised.hpp"
 

@@ -31,7 +31,11 @@ static void* counted_alloc(size_t alignment, size_t bytes) {
 
 #define pthread_create counted_create
 #define aligned_alloc counted_alloc
+#include <trunnion/decimal.cc>
+#include <trunnion/errors.cc>
+#include <trunnion/host_grid.cc>
 #include <trunnion/host_grid.hpp>
+#include <trunnion/text.cc>
 #undef aligned_alloc
 #undef pthread_create
 

@@ -1,4 +1,6 @@
 // Writes the parts of messages: reads doubles, writes one line each; then the names of table.inc.
+#include <trunnion/decimal.cc>
+#include <trunnion/text.cc>
 #include <trunnion/text.hpp>
 
 static const trunnion::Name table[] = {

@@ -1,5 +1,10 @@
 // Raises an error about an argument of the given name.
+#include <trunnion/decimal.cc>
+#include <trunnion/errors.cc>
+#include <trunnion/numbers.cc>
+#include <trunnion/scalars.cc>
 #include <trunnion/scalars.hpp>
+#include <trunnion/text.cc>
 
 using namespace trunnion;
 

@@ -1,5 +1,11 @@
 // One function for each kind of argument that is no tensor: gives back the bytes that it became.
+#include <trunnion/decimal.cc>
+#include <trunnion/errors.cc>
+#include <trunnion/numbers.cc>
+#include <trunnion/scalars.cc>
 #include <trunnion/scalars.hpp>
+#include <trunnion/tensors.cc>
+#include <trunnion/text.cc>
 
 using namespace trunnion;
 

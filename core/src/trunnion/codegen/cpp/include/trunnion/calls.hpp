@@ -14,13 +14,7 @@ namespace trunnion {
 // known not to be lazy.
 inline constexpr int32_t kTrailing = 4;
 
-TRUNNION_COLD inline bool raise_count(int32_t given, const Name* names, int32_t count) {
-  Text got, expected;
-  got << given << " arguments";
-  expected << count << " (";
-  for (int32_t index = 0; index < count; ++index) expected << (index != 0 ? ", " : "") << names[index];
-  return raise_argument_type(Name{"", 0}, got, expected << (count != 0 ? ")" : "none)"));
-}
+bool raise_count(int32_t given, const Name* names, int32_t count);
 
 // The arguments of a call, in order; `count` of them are the program's, the trailing ones may be left out.
 class Arguments {
@@ -54,24 +48,11 @@ class Arguments {
 
 // Device and stream -----------------------------------------------------------------------------------------------------
 
-TRUNNION_COLD inline bool raise_trailing(const char* argument, const TVMFFIAny& given, const char* wanted) {
-  Text got, expected;
-  describe_type(got, given);
-  if (given.type_index == kTVMFFIInt) got << " " << given.v_int64;
-  const Name name{argument, static_cast<uint32_t>(std::strlen(argument))};
-  return raise_argument_type(name, got, expected << wanted);
-}
+bool raise_trailing(const char* argument, const TVMFFIAny& given, const char* wanted);
 
-TRUNNION_COLD inline bool raise_no_device() {
-  Text requirement, got;
-  return raise_requirement(requirement << "a device", got << "a call with no tensor", "pass device=");
-}
+bool raise_no_device();
 
-TRUNNION_COLD inline bool raise_ordinal(int64_t got, int32_t count) {
-  Text found, expected;
-  const Name name{"device", 6};
-  return raise_argument_value(name, found << got, expected << "an integer, 0 to " << count - 1);
-}
+bool raise_ordinal(int64_t got, int32_t count);
 
 // Compare the device that the call names with that of its tensors; without tensors it is the device.
 inline bool settle_device(const Arguments& arguments, Place& place) {
@@ -147,12 +128,6 @@ inline void give_nothing(TVMFFIAny* result) {
 }
 
 // Give an array of what is viewed; the array holds references of its own.
-inline bool give_array(const TVMFFIAny* views, int32_t count, TVMFFIAny* result) {
-  static constexpr TVMFFIByteArray kMaker{"ffi.Array", 9};
-  Held maker;
-  if (TVMFFIFunctionGetGlobal(&kMaker, maker.out()) != 0) return false;
-  give_nothing(result);
-  return TVMFFIFunctionCall(maker.get(), const_cast<TVMFFIAny*>(views), count, result) == 0;
-}
+bool give_array(const TVMFFIAny* views, int32_t count, TVMFFIAny* result);
 
 }  // namespace trunnion

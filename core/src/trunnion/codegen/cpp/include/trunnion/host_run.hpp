@@ -10,18 +10,10 @@ namespace trunnion {
 
 inline constexpr int32_t kHostDevices = 1;
 
-TRUNNION_COLD inline bool raise_stream(const TVMFFIAny& given) {
-  Text got, expected;
-  describe_type(got, given);
-  return raise_argument_value(Name{"stream", 6}, got, expected << "None: the CPU has no streams");
-}
+bool raise_stream(const TVMFFIAny& given);
 
 // A stream is refused, but for 0: whoever passes on what they were given has that.
-inline bool refuse_stream(const Arguments& arguments) {
-  const TVMFFIAny* given = arguments.stream();
-  const bool none = given == nullptr || (given->type_index == kTVMFFIInt && given->v_int64 == 0);
-  return none ? true : raise_stream(*given);
-}
+bool refuse_stream(const Arguments& arguments);
 
 template <typename Call>
 bool prepare_call(Program& program, Call& call, const Arguments& arguments, bool outputs_given) {
@@ -51,16 +43,7 @@ void fill_with(const FillStep& step, unsigned char* at, uint64_t count) {
   for (uint64_t left = count; left != 0; --left, at += step.pitch) std::memcpy(at, &number, sizeof number);
 }
 
-inline void fill(const FillStep& step, uint64_t address, uint64_t count) {
-  unsigned char* at = reinterpret_cast<unsigned char*>(address + step.offset);
-  if (step.width == 1) {
-    fill_with<uint8_t>(step, at, count);
-  } else if (step.width == 2) {
-    fill_with<uint16_t>(step, at, count);
-  } else {
-    fill_with<uint32_t>(step, at, count);
-  }
-}
+void fill(const FillStep& step, uint64_t address, uint64_t count);
 
 }  // namespace trunnion
 
@@ -68,14 +51,6 @@ inline void fill(const FillStep& step, uint64_t address, uint64_t count) {
 
 namespace trunnion {
 
-inline int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
-  constexpr Name kDevice{"device", 6};
-  if (count != 1) return raise_count(count, &kDevice, 1), -1;
-  if (given[0].type_index != kTVMFFIInt) return raise_trailing("device", given[0], "an ordinal"), -1;
-  const Flight flight(program);
-  if (!flight || !program.load()) return -1;
-  if (given[0].v_int64 != 0) return raise_ordinal(given[0].v_int64, kHostDevices), -1;
-  return give_nothing(result), 0;
-}
+int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result);
 
 }  // namespace trunnion

@@ -7,25 +7,7 @@
 
 namespace trunnion {
 
-inline bool fill(const Driver& driver, const FillStep& step, uint64_t address, uint64_t count,
-                 CUstream stream) {
-  const CUdeviceptr at = address + step.offset;
-  const char* call = "cuMemsetD32Async";
-  CUresult status = CUDA_SUCCESS;
-  if (step.pitch != step.width) {
-    call = "cuMemsetD2D32Async";
-    status = driver.memset_2d_d32(at, step.pitch, step.value, 1, count, stream);
-  } else if (step.width == 1) {
-    call = "cuMemsetD8Async";
-    status = driver.memset_d8(at, static_cast<unsigned char>(step.value), count, stream);
-  } else if (step.width == 2) {
-    call = "cuMemsetD16Async";
-    status = driver.memset_d16(at, static_cast<unsigned short>(step.value), count, stream);
-  } else {
-    status = driver.memset_d32(at, step.value, count, stream);
-  }
-  return status == CUDA_SUCCESS ? true : raise_driver(driver, call, status, &stream);
-}
+bool fill(const Driver& driver, const FillStep& step, uint64_t address, uint64_t count, CUstream stream);
 
 // One launch, as the driver is given it.
 class LaunchConfig {
@@ -65,23 +47,6 @@ inline bool is_driver_stream(CUstream stream) { return reinterpret_cast<uint64_t
 
 // Refuse a stream that the caller names and that belongs to another device than the tensors. Its device is that of its
 // context: cuStreamGetDevice would invalidate a capture.
-inline bool check_stream(const Program& program, CUstream stream, int32_t device) {
-  if (is_driver_stream(stream) || program.device_count() < 2) return true;
-  const Driver& driver = program.driver();
-  CUcontext context = nullptr;
-  CUdevice found = -1;
-  CUresult status = driver.stream_get_ctx(stream, &context);
-  if (status != CUDA_SUCCESS) return raise_driver(driver, "cuStreamGetCtx", status);
-  status = driver.ctx_push_current(context);
-  if (status != CUDA_SUCCESS) return raise_driver(driver, "cuCtxPushCurrent", status);
-  status = driver.ctx_get_device(&found);
-  driver.ctx_pop_current(&context);
-  if (status != CUDA_SUCCESS) return raise_driver(driver, "cuCtxGetDevice", status);
-  if (found == device) return true;
-  Text got, expected;
-  got << "a stream of device " << found;
-  return raise_argument_value(Name{"stream", 6}, got,
-                              expected << "one of device " << device << ", where the tensors lie");
-}
+bool check_stream(const Program& program, CUstream stream, int32_t device);
 
 }  // namespace trunnion

@@ -56,16 +56,7 @@ class Life {
   }
 
   // A page that a forked child finds zeroed, where what was loaded does not survive: no call is made there any more.
-  bool watch_forks() {
-    if (alive_ != nullptr) return true;
-    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    void* made = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (made == MAP_FAILED) return false;
-    madvise(made, page, MADV_WIPEONFORK);
-    alive_ = static_cast<volatile unsigned char*>(made);
-    *alive_ = 1;
-    return true;
-  }
+  bool watch_forks();
 
  protected:
   static constexpr const char* kClosed = "the program was closed";

@@ -41,28 +41,8 @@ struct MapLayout {
   int64_t innermost_stride;  // elements
 };
 
-TRUNNION_COLD inline bool raise_map(const MapRule& rule, const MapLayout& layout, const DeviceState& state,
-                                    uint64_t address, const char* problem) {
-  Text message, index, place, dims, strides, inner, capability;
-  message << "tensor map over " << rule.memory << ": " << problem << " (address ";
-  message.hexadecimal(address) << ", extents, innermost first ";
-  describe_numbers(message, layout.dims, static_cast<int32_t>(rule.rank));
-  describe_numbers(message << ", strides in bytes ", layout.strides, static_cast<int32_t>(rule.rank) - 1);
-  message << ", innermost stride " << layout.innermost_stride << " elements)";
-  for (uint32_t axis = 0; axis < rule.rank; ++axis) dims << (axis != 0 ? " " : "") << layout.dims[axis];
-  for (uint32_t axis = 0; axis + 1 < rule.rank; ++axis)
-    strides << (axis != 0 ? " " : "") << layout.strides[axis];
-  capability << state.capability_major << " " << state.capability_minor;
-  return Raising("ValueError", "TensorMapError")
-      .field(problem)
-      .field(index << rule.index)
-      .field(place << address)
-      .field(dims)
-      .field(strides)
-      .field(inner << layout.innermost_stride)
-      .field(capability)
-      .with(message);
-}
+bool raise_map(const MapRule& rule, const MapLayout& layout, const DeviceState& state, uint64_t address,
+               const char* problem);
 
 // Check that a map lies in its memory; a map with an extent of 0 breaks a rule of its own.
 inline bool check_within(const MapRule& rule, const MapLayout& layout, int64_t offset, int64_t limit) {

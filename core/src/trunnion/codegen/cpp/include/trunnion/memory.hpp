@@ -5,24 +5,10 @@
 
 namespace trunnion {
 
-TRUNNION_COLD inline bool raise_no_allocator() {
-  Text requirement, got;
-  requirement << "an allocator for outputs";
-  return raise_requirement(requirement, got << "none: no tensor library took part in the call",
-                           "call main_out with destinations");
-}
+bool raise_no_allocator();
 
 // Allocate a tensor. The allocator works on its own current stream: whoever names another makes that one current before.
-inline bool allocate_tensor(DLDevice device, DLDataType dtype, const int64_t* shape, int32_t rank,
-                            Held& held) {
-  if (TVMFFIEnvGetDLPackManagedTensorAllocator() == nullptr) return raise_no_allocator();
-  DLTensor wanted{};
-  wanted.device = device;
-  wanted.ndim = rank;
-  wanted.dtype = dtype;
-  wanted.shape = const_cast<int64_t*>(shape);
-  return TVMFFIEnvTensorAlloc(&wanted, held.out()) == 0;
-}
+bool allocate_tensor(DLDevice device, DLDataType dtype, const int64_t* shape, int32_t rank, Held& held);
 
 // Outputs ---------------------------------------------------------------------------------------------------------------
 
@@ -31,40 +17,13 @@ struct OutputRule {
 };
 
 // An output: allocated, or given by the caller.
-inline bool allocate_output(const OutputRule& rule, DLDevice device, const int64_t* shape, Held& held,
-                            uint64_t& address) {
-  if (!allocate_tensor(device, rule.tensor.dtype, shape, rule.tensor.rank, held)) return false;
-  return read_address(TVMFFITensorGetDLTensorPtr(held.get()), rule.tensor, address);
-}
+bool allocate_output(const OutputRule& rule, DLDevice device, const int64_t* shape, Held& held,
+                     uint64_t& address);
 
-TRUNNION_COLD inline bool raise_output_place(const DLTensor& tensor, const TensorRule& rule,
-                                             DLDevice device) {
-  Text got, expected;
-  describe_device(got << "a tensor on ", tensor.device);
-  if (device.device_type == kDLCPU) {
-    expected << "the CPU";
-  } else {
-    expected << "CUDA device " << device.device_id;
-  }
-  return raise_argument_value(rule.name, got, expected);
-}
+bool raise_output_place(const DLTensor& tensor, const TensorRule& rule, DLDevice device);
 
-inline bool check_output(const TVMFFIAny& given, const OutputRule& rule, DLDevice device,
-                         const int64_t* shape, uint64_t& address) {
-  const DLTensor* tensor = nullptr;
-  if (!read_tensor(given, rule.tensor, tensor)) return false;
-  for (int32_t axis = 0; axis < rule.tensor.rank; ++axis) {
-    if (tensor->shape[axis] == shape[axis]) continue;
-    Text number;
-    number << shape[axis];
-    const Name same{number.data(), static_cast<uint32_t>(number.size())};
-    return raise_unequal(rule.tensor.name, "extent", axis, tensor->shape[axis], shape[axis], same);
-  }
-  const bool elsewhere = tensor->device.device_type != device.device_type ||
-                         (device.device_type != kDLCPU && tensor->device.device_id != device.device_id);
-  if (elsewhere) return raise_output_place(*tensor, rule.tensor, device);
-  return check_layout(tensor, rule.tensor) && read_address(tensor, rule.tensor, address);
-}
+bool check_output(const TVMFFIAny& given, const OutputRule& rule, DLDevice device, const int64_t* shape,
+                  uint64_t& address);
 
 // The bytes of one output, to be compared with the others'.
 struct Span {
@@ -73,20 +32,7 @@ struct Span {
   const Name* name;
 };
 
-inline bool check_disjoint(const Span* spans, int32_t count) {
-  for (int32_t first = 0; first < count; ++first) {
-    for (int32_t second = 0; second < count; ++second) {
-      const Span &one = spans[first], &other = spans[second];
-      const bool apart = one.nbytes == 0 || other.nbytes == 0 || first == second ||
-                         other.address < one.address || other.address - one.address >= one.nbytes;
-      if (apart) continue;
-      Text got, expected;
-      got << "memory that " << *one.name << " also lies in";
-      return raise_argument_value(*other.name, got, expected << "memory of its own");
-    }
-  }
-  return true;
-}
+bool check_disjoint(const Span* spans, int32_t count);
 
 inline uint64_t element_count(const int64_t* shape, int32_t rank) {
   uint64_t count = 1;
@@ -105,36 +51,10 @@ struct WorkspaceRule {
 inline constexpr uint64_t kAllocatorAlignment = 256;  // of whatever a device allocator returns
 
 // The bytes of a workspace; false if no memory is that large.
-inline bool workspace_bytes(const WorkspaceRule& rule, const int64_t* extents, int32_t rank,
-                            uint64_t& nbytes) {
-  unsigned __int128 total = rule.itemsize;
-  bool empty = false, wide = false;
-  for (int32_t axis = 0; axis < rank; ++axis) {
-    empty = empty || extents[axis] == 0;
-    total *= static_cast<uint64_t>(extents[axis]);
-    wide = wide || total > (static_cast<unsigned __int128>(1) << 63);
-    if (wide) total = static_cast<unsigned __int128>(1) << 64 >> 1;
-  }
-  nbytes = empty ? 0 : static_cast<uint64_t>(total);
-  if (empty || !wide) return true;
-  Text got, expected;
-  got << "arguments that ask for more than 2**63 bytes of it";
-  return raise_argument_value(rule.name, got, expected << "fewer than 2**63");
-}
+bool workspace_bytes(const WorkspaceRule& rule, const int64_t* extents, int32_t rank, uint64_t& nbytes);
 
-inline bool allocate_workspace(const WorkspaceRule& rule, DLDevice device, uint64_t nbytes, Held& held,
-                               uint64_t& address) {
-  address = 0;
-  if (nbytes == 0) return true;
-  const uint64_t guaranteed = device.device_type == kDLCPU ? 1 : kAllocatorAlignment;
-  const uint64_t spare = rule.alignment > guaranteed ? rule.alignment : 0;
-  const int64_t extent = static_cast<int64_t>(nbytes + spare);
-  if (!allocate_tensor(device, DLDataType{kDLUInt, 8, 1}, &extent, 1, held)) return false;
-  const DLTensor& made = *TVMFFITensorGetDLTensorPtr(held.get());
-  const uint64_t start = reinterpret_cast<uint64_t>(made.data) + made.byte_offset;
-  address = (start + rule.alignment - 1) & ~(rule.alignment - 1);
-  return true;
-}
+bool allocate_workspace(const WorkspaceRule& rule, DLDevice device, uint64_t nbytes, Held& held,
+                        uint64_t& address);
 
 // Fills -----------------------------------------------------------------------------------------------------------------
 

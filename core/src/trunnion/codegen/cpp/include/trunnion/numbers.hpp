@@ -13,33 +13,13 @@ namespace trunnion {
 
 // Errors ----------------------------------------------------------------------------------------------------
 
-inline Text& append_decimal(Text& text, Wide value) {
-  char digits[40];
-  return text.append(digits, write_decimal(value, digits));
-}
+Text& append_decimal(Text& text, Wide value);
 
-TRUNNION_COLD inline void refuse_unfit(bool& failed, Wide value) {
-  Text message;
-  message << "the value ";
-  append_decimal(message, value) << " does not fit 64 signed bits";
-  if (!failed) raise_expr(message);
-  failed = true;
-}
+void refuse_unfit(bool& failed, Wide value);
 
-TRUNNION_COLD inline void refuse_zero(bool& failed) {
-  Text message;
-  message << "division by zero";
-  if (!failed) raise_expr(message);
-  failed = true;
-}
+void refuse_zero(bool& failed);
 
-TRUNNION_COLD inline void refuse_range(bool& failed, int64_t value, int64_t low, uint64_t high,
-                                       const char* type) {
-  Text message;
-  message << "the value " << value << " does not fit " << type << " (" << low << " to " << high << ")";
-  if (!failed) raise_expr(message);
-  failed = true;
-}
+void refuse_range(bool& failed, int64_t value, int64_t low, uint64_t high, const char* type);
 
 // Checks ----------------------------------------------------------------------------------------------------
 
@@ -218,36 +198,9 @@ constexpr bool encode_magnitude(uint64_t significand, int32_t exponent, const Fl
 
 // The bits of the nearest value, rounded once, ties to even. False: the format cannot hold it. It is finite and
 // rounds beyond the greatest value, is an infinity and there is none, or is not positive and there is no sign.
-inline bool encode_float(double value, const FloatFormat& format, uint32_t& bits) {
-  uint64_t given;
-  std::memcpy(&given, &value, sizeof given);
-  const bool negative = given >> 63 != 0;
-  const uint32_t exponent = given >> 52 & 0x7FF;
-  const uint64_t fraction = given & ((uint64_t{1} << 52) - 1);
-  if (exponent == 0x7FF && fraction != 0) {
-    bits = format.nan;
-    return true;
-  }
-  if (!format.has_sign && negative) return false;
-  if (exponent == 0x7FF) {
-    bits = format.infinity;
-    if (format.infinity == 0) return false;
-  } else {
-    const uint64_t significand = exponent != 0 ? fraction | uint64_t{1} << 52 : fraction;
-    const int32_t power = exponent != 0 ? static_cast<int32_t>(exponent) - 1023 : -1022;
-    if (!encode_magnitude(significand, power, format, bits)) return false;
-  }
-  if (negative && (bits != 0 || format.negative_zero))
-    bits |= 1U << (format.exponent_bits + format.mantissa_bits);
-  return true;
-}
+bool encode_float(double value, const FloatFormat& format, uint32_t& bits);
 
 // The nearest float; false: finite, and half a unit or more beyond the greatest one. A NaN keeps its sign.
-inline bool narrow_float(double value, float& single) {
-  constexpr double kLimit = 0x1.ffffffp+127;
-  const bool beyond = (value >= kLimit || value <= -kLimit) && value - value == 0;
-  single = beyond ? 0.0F : static_cast<float>(value);
-  return !beyond;
-}
+bool narrow_float(double value, float& single);
 
 }  // namespace trunnion

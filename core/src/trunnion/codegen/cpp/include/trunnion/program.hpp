@@ -95,16 +95,7 @@ class Program : public Life {
   }
 
   // Wait for all launches, then unload; every step is done, whatever an earlier one says, and the first error is raised.
-  bool close() {
-    bool ended = false;
-    const bool good = end([this, &ended] {
-      ended = true;
-      return unload();
-    });
-    TVMFFIObjectHandle hook = ended ? set_hook(nullptr) : nullptr;
-    if (hook != nullptr) TVMFFIObjectDecRef(hook);
-    return good;
-  }
+  bool close();
 
   // Whether the driver may be asked, beyond the program's end too, for what it left in a device's context.
   bool is_reachable() const {
@@ -116,28 +107,7 @@ class Program : public Life {
   bool reach(int32_t ordinal, Entered& entered);
 
  private:
-  bool load_locked() {
-    if (!find_driver(driver_)) return false;
-    CUresult status = driver_.init(0);
-    if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuInit", status);
-    status = driver_.device_get_count(&device_count_);
-    if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGetCount", status);
-    if (states_ == nullptr) states_ = allocate<DeviceState*>(static_cast<size_t>(device_count_));
-    if (kernels_ == nullptr) kernels_ = allocate<CUkernel>(rule_->kernel_count);
-    if (!watch_forks() || states_ == nullptr || kernels_ == nullptr) return raise_memory();
-    status = driver_.library_load_data(&library_, trunnion_image, nullptr, nullptr, 0, nullptr, nullptr, 0);
-    if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuLibraryLoadData", status);
-    const char* name = trunnion_kernel_names;
-    for (uint32_t index = 0; index < rule_->kernel_count; ++index, name += std::strlen(name) + 1) {
-      status = driver_.library_get_kernel(&kernels_[index], library_, name);
-      if (status != CUDA_SUCCESS) {
-        driver_.library_unload(library_);
-        return raise_driver(driver_, "cuLibraryGetKernel", status);
-      }
-    }
-    __atomic_store_n(&loaded_, true, __ATOMIC_RELEASE);
-    return true;
-  }
+  bool load_locked();
 
   template <typename Element>
   static Element* allocate(size_t count) {
@@ -195,133 +165,10 @@ class Entered {
 
 // Devices, out of the way of calls --------------------------------------------------------------------------------------
 
-inline bool is_capturing(const Driver& driver, CUstream stream, bool& capturing) {
-  CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
-  const CUresult status = driver.stream_is_capturing(stream, &found);
-  // The legacy stream, while another one is being captured: it is not.
-  const bool implicit = status == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-  if (!implicit && status != CUDA_SUCCESS) return raise_driver(driver, "cuStreamIsCapturing", status);
-  capturing = !implicit && found != CU_STREAM_CAPTURE_STATUS_NONE;
-  return true;
-}
-
-inline DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
-  const Locked locked(mutex_);
-  if (states_[ordinal] != nullptr) return states_[ordinal];
-  DeviceState* state = allocate<DeviceState>(1);
-  if (state != nullptr) state->dynamic_smem = allocate<uint32_t>(rule_->kernel_count);
-  if (state == nullptr || state->dynamic_smem == nullptr) return raise_memory(), nullptr;
-  CUdevice device = 0;
-  Entered entered;
-  bool good = retain(ordinal, *state, device) && entered.enter(driver_, *state, ordinal);
-  if (good && stream != nullptr) {
-    bool capturing = false;
-    good = is_capturing(driver_, *stream, capturing);
-    if (good && capturing) {
-      Text message;
-      message << "the program was not prepared for device " << ordinal
-              << ", and its stream is being captured: call preload(" << ordinal << ") before the capture";
-      good = raise_capture(message);
-    }
-  }
-  for (uint32_t index = 0; good && index < rule_->launch_count; ++index) {
-    good = prepare_launch(*state, ordinal, device, rule_->launches[index]);
-  }
-  if (!good) {
-    std::free(state->dynamic_smem);
-    std::free(state);
-    return nullptr;
-  }
-  __atomic_store_n(&states_[ordinal], state, __ATOMIC_RELEASE);
-  return state;
-}
+bool is_capturing(const Driver& driver, CUstream stream, bool& capturing);
 
 // Retain the primary context; it stays for the life of the process, as torch's does.
-inline bool Program::retain(int32_t ordinal, DeviceState& state, CUdevice& device) {
-  CUresult status = driver_.device_get(&device, ordinal);
-  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGet", status);
-  status = driver_.primary_ctx_retain(&state.context, device);
-  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDevicePrimaryCtxRetain", status);
-  driver_.device_get_attribute(&state.capability_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
-  driver_.device_get_attribute(&state.capability_minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
-  driver_.device_get_attribute(&state.most_window_bytes, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE,
-                               device);
-  return true;
-}
-
-inline bool Program::reach(int32_t ordinal, Entered& entered) {
-  DeviceState state{};
-  CUdevice device = 0;
-  return retain(ordinal, state, device) && entered.enter(driver_, state, ordinal);
-}
-
-inline bool Program::prepare_launch(DeviceState& state, int32_t ordinal, CUdevice device,
-                                    const LaunchRule& launch) {
-  int version = 0;
-  if (launch.need_count != 0) driver_.driver_get_version(&version);
-  for (uint32_t index = 0; index < launch.need_count; ++index) {
-    const AttributeNeed& need = launch.needs[index];
-    if (version >= need.cuda_version) continue;
-    Text requirement, got;
-    requirement << "CUDA " << need.cuda_version / 1000 << "." << need.cuda_version % 1000 / 10
-                << " for the launch attribute " << need.field;
-    got << "a driver for CUDA " << version / 1000 << "." << version % 1000 / 10;
-    return raise_requirement(requirement, got, "update the driver, or leave the attribute out");
-  }
-  if (launch.dynamic_smem_bytes != 0 && !raise_smem(state, ordinal, launch.kernel, launch.dynamic_smem_bytes))
-    return false;
-  if (!launch.non_portable_cluster) return true;
-  const CUresult status = driver_.kernel_set_attribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1,
-                                                       kernels_[launch.kernel], device);
-  return status == CUDA_SUCCESS ? true : raise_driver(driver_, "cuKernelSetAttribute", status);
-}
 
 // How much a kernel has without asking depends on its static shared memory, so it always asks.
-inline bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
-  if (nbytes <= state.dynamic_smem[kernel]) return true;
-  CUdevice device = 0;
-  driver_.device_get(&device, ordinal);
-  const CUresult status = driver_.kernel_set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                       static_cast<int>(nbytes), kernels_[kernel], device);
-  if (status == CUDA_ERROR_INVALID_VALUE) {
-    int most = 0;
-    driver_.device_get_attribute(&most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device);
-    const char* name = symbol(kernel);
-    Text requirement, got;
-    requirement << nbytes << " bytes of dynamic shared memory for kernel "
-                << Name{name, static_cast<uint32_t>(std::strlen(name))};
-    got << "device " << ordinal << ", which allows a block " << most << " bytes, static ones included";
-    return raise_requirement(requirement, got);
-  }
-  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuKernelSetAttribute", status);
-  // Two names of a program may be one kernel: they share the limit.
-  for (uint32_t alias = 0; alias < rule_->kernel_count; ++alias) {
-    if (std::strcmp(symbol(alias), symbol(kernel)) == 0) {
-      __atomic_store_n(&state.dynamic_smem[alias], nbytes, __ATOMIC_RELAXED);
-    }
-  }
-  return true;
-}
-
-inline bool Program::unload() {
-  bool good = true;
-  for (int32_t ordinal = 0; ordinal < device_count_; ++ordinal) {
-    DeviceState* state = states_ != nullptr ? states_[ordinal] : nullptr;
-    if (state == nullptr) continue;
-    Entered entered;
-    CUresult status = CUDA_SUCCESS;
-    const bool inside = entered.enter(driver_, *state, ordinal);
-    if (inside) status = driver_.ctx_synchronize();
-    if (status != CUDA_SUCCESS && good) raise_driver(driver_, "cuCtxSynchronize", status);
-    good = good && inside && status == CUDA_SUCCESS;
-    states_[ordinal] = nullptr;
-    std::free(state->dynamic_smem);
-    std::free(state);
-  }
-  if (!loaded_) return good;
-  const CUresult status = driver_.library_unload(library_);
-  if (status == CUDA_SUCCESS) return good;
-  return good ? raise_driver(driver_, "cuLibraryUnload", status) : false;
-}
 
 }  // namespace trunnion

@@ -97,21 +97,11 @@ int bind_call(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny
   return give_array(views, outputs_given ? 1 : Call::kOutputs + 1, result) ? 0 : -1;
 }
 
-inline int load(Program& program, TVMFFIAny* result) {
-  const Flight flight(program);
-  if (!flight || !program.load()) return -1;
-  return give_nothing(result), 0;
-}
+int load(Program& program, TVMFFIAny* result);
 
 // From now on calls say whether their tensors are known not to be lazy.
-inline int ask(Program& program, TVMFFIAny* result) {
-  program.ask();
-  return give_nothing(result), 0;
-}
+int ask(Program& program, TVMFFIAny* result);
 
-inline int close(Program& program, TVMFFIAny* result) {
-  if (!program.close()) return -1;
-  return give_nothing(result), 0;
-}
+int close(Program& program, TVMFFIAny* result);
 
 }  // namespace trunnion

@@ -22,86 +22,14 @@ struct TensorRule {
 };
 
 // What Python calls the type of an argument.
-TRUNNION_COLD inline void describe_type(Text& text, const TVMFFIAny& given) {
-  switch (given.type_index) {
-    case kTVMFFINone:
-      text << "NoneType";
-      return;
-    case kTVMFFIInt:
-      text << "int";
-      return;
-    case kTVMFFIBool:
-      text << "bool";
-      return;
-    case kTVMFFIFloat:
-      text << "float";
-      return;
-    case kTVMFFIOpaquePtr:
-      text << "c_void_p";
-      return;
-    case kTVMFFIDLTensorPtr:
-    case kTVMFFITensor:
-      text << "a tensor";
-      return;
-    case kTVMFFIRawStr:
-    case kTVMFFISmallStr:
-    case kTVMFFIStr:
-      text << "str";
-      return;
-    case kTVMFFIByteArrayPtr:
-    case kTVMFFISmallBytes:
-    case kTVMFFIBytes:
-      text << "bytes";
-      return;
-    default:
-      break;
-  }
-  const TVMFFITypeInfo* info = TVMFFIGetTypeInfo(given.type_index);
-  if (info == nullptr) {
-    text << "an object of type " << given.type_index;
-    return;
-  }
-  text.append(info->type_key.data, info->type_key.size);
-}
+void describe_type(Text& text, const TVMFFIAny& given);
 
-TRUNNION_COLD inline void describe_dtype(Text& text, DLDataType dtype) {
-  static constexpr const char* kNames[] = {"int",
-                                           "uint",
-                                           "float",
-                                           "handle",
-                                           "bfloat",
-                                           "complex",
-                                           "bool",
-                                           "float8_e3m4",
-                                           "float8_e4m3",
-                                           "float8_e4m3b11fnuz",
-                                           "float8_e4m3fn",
-                                           "float8_e4m3fnuz",
-                                           "float8_e5m2",
-                                           "float8_e5m2fnuz",
-                                           "float8_e8m0fnu",
-                                           "float6_e2m3fn",
-                                           "float6_e3m2fn",
-                                           "float4_e2m1fn"};
-  const bool known = dtype.code < sizeof kNames / sizeof *kNames;
-  if (known) text << kNames[dtype.code];
-  if (!known) text << "type code " << static_cast<int>(dtype.code) << " of bits ";
-  if (!known || dtype.code < kDLBool) text << static_cast<int>(dtype.bits);
-  if (dtype.lanes != 1) text << "x" << static_cast<int>(dtype.lanes);
-}
+void describe_dtype(Text& text, DLDataType dtype);
 
-TRUNNION_COLD inline void describe_device(Text& text, DLDevice device) {
-  if (device.device_type == kDLCPU) {
-    text << "cpu";
-  } else if (device.device_type == kDLCUDA) {
-    text << "cuda:" << device.device_id;
-  } else {
-    text << "DLPack device type " << static_cast<int>(device.device_type);
-  }
-}
+void describe_device(Text& text, DLDevice device);
 
 template <typename Number>
-TRUNNION_COLD void describe_numbers(Text& text, const Number* numbers, int32_t count) {
+[[gnu::cold, gnu::noinline]] void describe_numbers(Text& text, const Number* numbers, int32_t count) {
   text << "(";
   for (int32_t index = 0; index < count; ++index) text << (index != 0 ? ", " : "") << numbers[index];
   text << (count == 1 ? ",)" : ")");
@@ -109,23 +37,11 @@ TRUNNION_COLD void describe_numbers(Text& text, const Number* numbers, int32_t c
 
 // Structure -----------------------------------------------------------------------------------------------------------
 
-TRUNNION_COLD inline bool raise_no_tensor(const TVMFFIAny& given, const TensorRule& rule) {
-  Text got, expected;
-  describe_type(got, given);
-  return raise_argument_type(rule.name, got, expected << "a tensor");
-}
+bool raise_no_tensor(const TVMFFIAny& given, const TensorRule& rule);
 
-TRUNNION_COLD inline bool raise_dtype(const DLTensor& tensor, const TensorRule& rule) {
-  Text got, expected;
-  describe_dtype(got << "a tensor of ", tensor.dtype);
-  return raise_argument_type(rule.name, got, expected << "one of " << rule.dtype_name);
-}
+bool raise_dtype(const DLTensor& tensor, const TensorRule& rule);
 
-TRUNNION_COLD inline bool raise_rank(const DLTensor& tensor, const TensorRule& rule) {
-  Text got, expected;
-  describe_numbers(got << tensor.ndim << " dimensions, shape ", tensor.shape, tensor.ndim);
-  return raise_argument_value(rule.name, got, expected << rule.rank << " dimensions");
-}
+bool raise_rank(const DLTensor& tensor, const TensorRule& rule);
 
 inline bool same_dtype(DLDataType one, DLDataType other) {
   return one.code == other.code && one.bits == other.bits && one.lanes == other.lanes;
@@ -155,17 +71,7 @@ struct Place {
   const Name* first = nullptr;
 };
 
-TRUNNION_COLD inline bool raise_place(const DLTensor& tensor, const TensorRule& rule, const Place& place) {
-  Text got, expected;
-  if (tensor.device.device_type != place.kind) {
-    describe_device(got << "a tensor on ", tensor.device);
-    expected << (place.kind == kDLCUDA ? "a tensor on a CUDA device" : "a tensor on the CPU");
-  } else {
-    got << "a tensor on device " << tensor.device.device_id;
-    expected << "device " << place.device << ", where " << *place.first << " lies";
-  }
-  return raise_argument_value(rule.name, got, expected);
-}
+bool raise_place(const DLTensor& tensor, const TensorRule& rule, const Place& place);
 
 inline bool check_place(const DLTensor* tensor, const TensorRule& rule, Place& place) {
   if (tensor == nullptr) return true;
@@ -194,11 +100,7 @@ inline bool looks_lazy(const DLTensor* tensor) {
   return true;
 }
 
-TRUNNION_COLD inline bool raise_doubt() {
-  Text message;
-  message << "a tensor that may be lazy";
-  return Raising("RuntimeError", "Doubt").with(message);
-}
+bool raise_doubt();
 
 // Layout and address --------------------------------------------------------------------------------------------------
 
@@ -229,27 +131,13 @@ inline bool is_contiguous(const DLTensor& tensor) {
   return true;
 }
 
-TRUNNION_COLD inline bool raise_layout(const DLTensor& tensor, const TensorRule& rule) {
-  Text got, expected;
-  describe_numbers(got << "strides ", tensor.strides, tensor.ndim);
-  describe_numbers(got << " for shape ", tensor.shape, tensor.ndim);
-  return raise_argument_value(rule.name, got,
-                              expected << "a contiguous row-major tensor; call .contiguous()");
-}
+bool raise_layout(const DLTensor& tensor, const TensorRule& rule);
 
 inline bool check_layout(const DLTensor* tensor, const TensorRule& rule) {
   return tensor == nullptr || is_contiguous(*tensor) ? true : raise_layout(*tensor, rule);
 }
 
-TRUNNION_COLD inline bool raise_address(uint64_t address, const TensorRule& rule) {
-  Text got, expected;
-  if (address == 0) {
-    return raise_argument_type(rule.name, got << "a tensor with a null address",
-                               expected << "a tensor in memory");
-  }
-  (got << "address ").hexadecimal(address);
-  return raise_argument_value(rule.name, got, expected << "a multiple of " << rule.alignment << " bytes");
-}
+bool raise_address(uint64_t address, const TensorRule& rule);
 
 // Take a tensor's address; of a tensor without elements it may be any, of one that is left out it is 0.
 inline bool read_address(const DLTensor* tensor, const TensorRule& rule, uint64_t& address) {
@@ -262,53 +150,32 @@ inline bool read_address(const DLTensor* tensor, const TensorRule& rule, uint64_
 // Numbers in shapes ---------------------------------------------------------------------------------------------------
 
 // `author` is the expected value as the author wrote it; left out where it says no more than the number.
-TRUNNION_COLD inline void equation(Text& text, int64_t expected, const Name& author) {
-  Text number;
-  number << expected;
-  text << number;
-  const bool same = author.size == number.size() && std::memcmp(author.text, number.data(), author.size) == 0;
-  if (!same) (text << " (").append(author.text, author.size) << ")";
-}
+void equation(Text& text, int64_t expected, const Name& author);
 
 // `word` is "extent" or "stride".
-TRUNNION_COLD inline bool raise_unequal(const Name& argument, const char* word, int32_t axis, int64_t got,
-                                        int64_t expected, const Name& author) {
-  Text found, wanted;
-  found << word << " " << got << " along dimension " << axis;
-  equation(wanted, expected, author);
-  return raise_argument_value(argument, found, wanted);
-}
+bool raise_unequal(const Name& argument, const char* word, int32_t axis, int64_t got, int64_t expected,
+                   const Name& author);
 
 template <typename Number>
-TRUNNION_COLD bool raise_value(const Name& argument, Number got, int64_t expected, const Name& author) {
+[[gnu::cold, gnu::noinline]] bool raise_value(const Name& argument, Number got, int64_t expected,
+                                              const Name& author) {
   Text found, wanted;
   equation(wanted, expected, author);
   return raise_argument_value(argument, found << got, wanted);
 }
 
 template <typename Number>
-TRUNNION_COLD bool raise_symbol(const Name& argument, const char* place, Number got, const char* allowed) {
+[[gnu::cold, gnu::noinline]] bool raise_symbol(const Name& argument, const char* place, Number got,
+                                               const char* allowed) {
   Text found, wanted;
   found << got << " for " << place;
   return raise_argument_value(argument, found, wanted << allowed);
 }
 
-TRUNNION_COLD inline bool raise_condition(const Name& message) {
-  Text got, expected;
-  expected.append(message.text, message.size);
-  return raise_argument_value(Name{"", 0}, got << "arguments that fail the program's check", expected);
-}
+bool raise_condition(const Name& message);
 
-TRUNNION_COLD inline bool raise_negative(const Name& memory, int32_t axis, int64_t got) {
-  Text found, wanted;
-  found << "extent " << got << " along dimension " << axis;
-  return raise_argument_value(memory, found, wanted << "at least 0");
-}
+bool raise_negative(const Name& memory, int32_t axis, int64_t got);
 
-TRUNNION_COLD inline bool raise_absent(const Name& tensor, const char* reader) {
-  Text got, expected;
-  return raise_argument_type(tensor, got << "None",
-                             expected << "a tensor: " << reader << " reads it in this call");
-}
+bool raise_absent(const Name& tensor, const char* reader);
 
 }  // namespace trunnion

@@ -26,144 +26,53 @@ class Text {
   const char* data() const { return data_ != nullptr ? data_ : ""; }
   size_t size() const { return size_; }
 
-  Text& append(const char* bytes, size_t count) {
-    if (count == 0 || !reserve(size_ + count)) return *this;
-    std::memcpy(data_ + size_, bytes, count);
-    size_ += count;
-    return *this;
-  }
+  Text& append(const char* bytes, size_t count);
 
-  Text& operator<<(const char* text) { return append(text, std::strlen(text)); }
-  Text& operator<<(const Text& other) { return append(other.data(), other.size()); }
+  Text& operator<<(const char* text);
+  Text& operator<<(const Text& other);
 
-  Text& operator<<(int value) { return *this << static_cast<int64_t>(value); }
-  Text& operator<<(uint32_t value) { return *this << static_cast<uint64_t>(value); }
+  Text& operator<<(int value);
+  Text& operator<<(uint32_t value);
 
-  Text& operator<<(int64_t value) {
-    char digits[24];
-    return append(digits, static_cast<size_t>(std::snprintf(digits, sizeof digits, "%" PRId64, value)));
-  }
+  Text& operator<<(int64_t value);
 
-  Text& operator<<(uint64_t value) {
-    char digits[24];
-    return append(digits, static_cast<size_t>(std::snprintf(digits, sizeof digits, "%" PRIu64, value)));
-  }
+  Text& operator<<(uint64_t value);
 
   // The shortest decimal number that reads back as the same double.
-  Text& operator<<(double value) {
-    char digits[48];
-    return append(digits, write_double(value, digits));
-  }
+  Text& operator<<(double value);
 
-  Text& hexadecimal(uint64_t value) {
-    char digits[24];
-    return append(digits, static_cast<size_t>(std::snprintf(digits, sizeof digits, "0x%" PRIx64, value)));
-  }
+  Text& hexadecimal(uint64_t value);
 
   // Whatever the other text holds, as UTF-8 that everybody can read: half of a surrogate pair, which no UTF-8 has, as
   // "\\udc80". `doubled`: each backslash is doubled, so that the other text can be had back.
-  Text& append_valid(const Text& other, bool doubled) {
-    const char* bytes = other.data();
-    const size_t count = other.size();
-    size_t start = 0;
-    for (size_t at = 0; at < count; ++at) {
-      const bool half = is_surrogate(bytes + at, count - at);
-      if (!half && !(doubled && bytes[at] == '\\')) continue;
-      append(bytes + start, at - start);
-      if (half) {
-        escape(0xD000U | (bytes[at + 1] & 0x3FU) << 6 | (bytes[at + 2] & 0x3FU), '\'');
-        at += 2;
-      } else {
-        append("\\\\", 2);
-      }
-      start = at + 1;
-    }
-    return append(bytes + start, count - start);
-  }
+  Text& append_valid(const Text& other, bool doubled);
 
   // Quoted and escaped; a very long name is cut in the middle.
-  Text& operator<<(const Name& name) {
-    const uint32_t points = count_points(name);
-    if (points <= kShown) return quote(name, true, true);
-    const uint32_t head = offset(name, kShown / 2);
-    const uint32_t tail = offset(name, points - kShown / 2);
-    quote(Name{name.text, head}, true, false) << "...";
-    quote(Name{name.text + tail, name.size - tail}, false, true);
-    return *this << " (" << points << " characters)";
-  }
+  Text& operator<<(const Name& name);
 
  private:
   static constexpr uint32_t kShown = 80;
 
   static bool is_first(char byte) { return (byte & 0xC0) != 0x80; }
 
-  static bool is_surrogate(const char* bytes, size_t count) {
-    return count >= 3 && static_cast<unsigned char>(bytes[0]) == 0xED && (bytes[1] & 0xE0) == 0xA0;
-  }
+  static bool is_surrogate(const char* bytes, size_t count);
 
-  static uint32_t count_points(const Name& name) {
-    uint32_t points = 0;
-    for (uint32_t at = 0; at < name.size; ++at) points += is_first(name.text[at]);
-    return points;
-  }
+  static uint32_t count_points(const Name& name);
 
   // The byte at which a character begins.
-  static uint32_t offset(const Name& name, uint32_t point) {
-    uint32_t at = 0;
-    for (uint32_t points = 0; at < name.size; ++at) {
-      if (is_first(name.text[at]) && points++ == point) break;
-    }
-    return at;
-  }
+  static uint32_t offset(const Name& name, uint32_t point);
 
-  static bool has(const Name& name, char character) {
-    return name.size != 0 && std::memchr(name.text, character, name.size) != nullptr;
-  }
+  static bool has(const Name& name, char character);
 
   // Each half of a name that is cut has the quotation mark that suits it.
-  Text& quote(const Name& name, bool opened, bool closed) {
-    const char mark = has(name, '\'') && !has(name, '"') ? '"' : '\'';
-    append(&mark, opened ? 1 : 0);
-    for (uint32_t at = 0; at < name.size;) at += point(name, at, mark);
-    return append(&mark, closed ? 1 : 0);
-  }
+  Text& quote(const Name& name, bool opened, bool closed);
 
   // Append one character as ASCII; return the bytes that it takes in UTF-8.
-  uint32_t point(const Name& name, uint32_t at, char mark) {
-    const unsigned char first = static_cast<unsigned char>(name.text[at]);
-    uint32_t length = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-    if (length > name.size - at) length = name.size - at;
-    uint32_t code = first < 0x80 ? first : first & (0x7FU >> length);
-    for (uint32_t next = 1; next < length; ++next) code = code << 6 | (name.text[at + next] & 0x3F);
-    escape(code, mark);
-    return length;
-  }
+  uint32_t point(const Name& name, uint32_t at, char mark);
 
-  void escape(uint32_t code, char mark) {
-    char shown[16];
-    const char plain = static_cast<char>(code);
-    if (code == '\n' || code == '\r' || code == '\t') {
-      *this << (code == '\n' ? "\\n" : code == '\r' ? "\\r" : "\\t");
-    } else if (code == '\\' || code == static_cast<unsigned char>(mark)) {
-      append("\\", 1).append(&plain, 1);
-    } else if (code >= 0x20 && code < 0x7F) {
-      append(&plain, 1);
-    } else {
-      const char* format = code < 0x100 ? "\\x%02x" : code < 0x10000 ? "\\u%04x" : "\\U%08x";
-      std::snprintf(shown, sizeof shown, format, code);
-      *this << shown;
-    }
-  }
+  void escape(uint32_t code, char mark);
 
-  bool reserve(size_t wanted) {
-    if (wanted <= room_) return true;
-    const size_t room = wanted * 2 + 64;
-    char* grown = static_cast<char*>(std::realloc(data_, room));
-    if (grown == nullptr) return false;
-    data_ = grown;
-    room_ = room;
-    return true;
-  }
+  bool reserve(size_t wanted);
 
   char* data_ = nullptr;
   size_t size_ = 0;

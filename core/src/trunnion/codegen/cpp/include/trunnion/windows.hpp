@@ -16,45 +16,15 @@ struct WindowRule {
 
 // Ranges --------------------------------------------------------------------------------------------------------------
 
-TRUNNION_COLD inline bool raise_outside(const WindowRule& rule, int64_t offset, int64_t nbytes,
-                                        int64_t limit) {
-  Text got, expected;
-  got << "a window of ";
-  if (rule.named) {
-    got << nbytes;
-  } else {
-    got << "all";
-  }
-  got << " bytes from byte " << offset;
-  return raise_argument_value(rule.memory, got, expected << "one that lies within its " << limit << " bytes");
-}
+bool raise_outside(const WindowRule& rule, int64_t offset, int64_t nbytes, int64_t limit);
 
 // The length of a window, all in bytes: `nbytes` if the author named one, else as far as its memory reaches.
-inline bool check_window(const WindowRule& rule, int64_t offset, int64_t nbytes, int64_t limit,
-                         int64_t& length) {
-  bool good = offset >= 0 && offset <= limit;
-  good = good && (!rule.named || (nbytes >= 0 && nbytes <= limit - offset));
-  if (TRUNNION_UNLIKELY(!good)) return raise_outside(rule, offset, nbytes, limit);
-  length = rule.named ? nbytes : limit - offset;
-  return true;
-}
+bool check_window(const WindowRule& rule, int64_t offset, int64_t nbytes, int64_t limit, int64_t& length);
 
-TRUNNION_COLD inline bool raise_long_window(const WindowRule& rule, int32_t device, int64_t length,
-                                            int64_t most) {
-  Text requirement, got;
-  requirement << "an access-policy window of " << length << " bytes over " << rule.memory;
-  got << "device " << device << ", which allows " << most;
-  return raise_requirement(requirement, got, "leave nbytes out for as much as the device allows");
-}
+bool raise_long_window(const WindowRule& rule, int32_t device, int64_t length, int64_t most);
 
 // What the device allows of a window; a length that the author named is that or nothing.
-inline bool fit_window(const WindowRule& rule, const DeviceState& state, int32_t device, int64_t& length) {
-  const int64_t most = state.most_window_bytes;
-  if (length <= most) return true;
-  if (rule.named) return raise_long_window(rule, device, length, most);
-  length = most;
-  return true;
-}
+bool fit_window(const WindowRule& rule, const DeviceState& state, int32_t device, int64_t& length);
 
 inline void set_window(CUaccessPolicyWindow& window, const WindowRule& rule, uint64_t address,
                        int64_t nbytes) {
@@ -68,17 +38,7 @@ inline void set_window(CUaccessPolicyWindow& window, const WindowRule& rule, uin
 // Windows that a stream holds --------------------------------------------------------------------------------------------
 
 // Refuse a call that waits for its own kernel, if its stream is being captured.
-inline bool refuse_capture(const Site& site) {
-  Entered entered;
-  bool capturing = false;
-  if (!entered.enter(site.program.driver(), site.state, site.device)) return false;
-  if (!is_capturing(site.program.driver(), site.stream, capturing)) return false;
-  if (!capturing) return true;
-  Text message;
-  return raise_capture(
-      message << "a window with policy 'stream' cannot be captured, because the call waits for its "
-                 "kernel; use policy 'launch'");
-}
+bool refuse_capture(const Site& site);
 
 // A window that a stream holds for one launch: cache is set aside, the window set; then somebody launches; then the window
 // is taken away, the kernel waited for, its persisting lines made normal, and the cache given back. Every step is done,

@@ -1,0 +1,38 @@
+#include <trunnion/host_run.hpp>
+
+namespace trunnion {
+
+bool raise_stream(const TVMFFIAny& given) {
+  Text got, expected;
+  describe_type(got, given);
+  return raise_argument_value(Name{"stream", 6}, got, expected << "None: the CPU has no streams");
+}
+
+bool refuse_stream(const Arguments& arguments) {
+  const TVMFFIAny* given = arguments.stream();
+  const bool none = given == nullptr || (given->type_index == kTVMFFIInt && given->v_int64 == 0);
+  return none ? true : raise_stream(*given);
+}
+
+void fill(const FillStep& step, uint64_t address, uint64_t count) {
+  unsigned char* at = reinterpret_cast<unsigned char*>(address + step.offset);
+  if (step.width == 1) {
+    fill_with<uint8_t>(step, at, count);
+  } else if (step.width == 2) {
+    fill_with<uint16_t>(step, at, count);
+  } else {
+    fill_with<uint32_t>(step, at, count);
+  }
+}
+
+int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
+  constexpr Name kDevice{"device", 6};
+  if (count != 1) return raise_count(count, &kDevice, 1), -1;
+  if (given[0].type_index != kTVMFFIInt) return raise_trailing("device", given[0], "an ordinal"), -1;
+  const Flight flight(program);
+  if (!flight || !program.load()) return -1;
+  if (given[0].v_int64 != 0) return raise_ordinal(given[0].v_int64, kHostDevices), -1;
+  return give_nothing(result), 0;
+}
+
+}  // namespace trunnion

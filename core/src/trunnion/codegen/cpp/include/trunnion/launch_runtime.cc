@@ -1,0 +1,14 @@
+// The part of every CUDA launcher that no call comes through on its way, and no program changes: compiled once by each
+// toolchain, and linked into each launcher.
+#include <trunnion/launch_runtime.hpp>
+
+#include <trunnion/cuda_run.cc>
+#include <trunnion/driver.cc>
+#include <trunnion/launching.cc>
+#include <trunnion/maps.cc>
+#include <trunnion/program.cc>
+#include <trunnion/python_entry.cc>
+#include <trunnion/run.cc>
+#include <trunnion/set_aside.cc>
+#include <trunnion/value_runtime.cc>
+#include <trunnion/windows.cc>

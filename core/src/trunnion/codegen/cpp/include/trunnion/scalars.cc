@@ -1,0 +1,180 @@
+#include <trunnion/scalars.hpp>
+
+namespace trunnion {
+
+void describe_text(Text& text, const TVMFFIAny& given) {
+  TVMFFIByteArray bytes{given.v_c_str, 0};
+  if (given.type_index == kTVMFFIRawStr) {
+    bytes.size = std::strlen(given.v_c_str);
+  } else {
+    bytes = given.type_index == kTVMFFISmallStr ? TVMFFISmallBytesGetContentByteArray(&given)
+                                                : *TVMFFIBytesGetByteArrayPtr(given.v_obj);
+  }
+  text << "str " << Name{bytes.data, static_cast<uint32_t>(bytes.size)};
+}
+
+void describe(Text& text, const TVMFFIAny& given) {
+  switch (given.type_index) {
+    case kTVMFFIInt:
+      text << given.v_int64;
+      return;
+    case kTVMFFIBool:
+      text << (given.v_int64 != 0 ? "bool 'True'" : "bool 'False'");
+      return;
+    case kTVMFFIFloat:
+      text << "float '" << given.v_float64 << "'";
+      return;
+    case kTVMFFIDLTensorPtr:
+    case kTVMFFITensor:
+      text << "Tensor";
+      return;
+    case kTVMFFIRawStr:
+    case kTVMFFISmallStr:
+    case kTVMFFIStr:
+      describe_text(text, given);
+      return;
+    case kBigInt: {
+      const BigInt number(given);
+      if (number.count > 2) {
+        text << "an integer of at least " << 64 * (number.count - 1) << " bits";
+      } else {
+        append_decimal(text, number.pair(0));
+      }
+      return;
+    }
+    default:
+      describe_type(text, given);
+  }
+}
+
+bool raise_no_number(const TVMFFIAny& given, const Name& name, Text& expected) {
+  Text got;
+  describe(got, given);
+  if (is_tensor(given)) expected << "; pass the tensor's .item(), which waits for its device";
+  return raise_argument_type(name, got, expected);
+}
+
+bool raise_no_integer(const TVMFFIAny& given, const Name& name, int64_t low, uint64_t high) {
+  Text expected;
+  expected << "an integer, " << low << " to " << high;
+  if (given.type_index != kTVMFFIInt && given.type_index != kBigInt)
+    return raise_no_number(given, name, expected);
+  Text got;
+  describe(got, given);
+  return raise_argument_value(name, got, expected);
+}
+
+bool raise_no_real(const TVMFFIAny& given, const Name& name, const char* type) {
+  Text expected;
+  return raise_no_number(given, name, expected << "a number that fits " << type);
+}
+
+bool raise_no_boolean(const TVMFFIAny& given, const Name& name) {
+  Text expected;
+  return raise_no_number(given, name, expected << "True or False");
+}
+
+bool raise_beyond(double value, const Name& name, const char* type) {
+  Text got, expected;
+  return raise_argument_value(name, got << value, expected << "a number that fits " << type);
+}
+
+bool read_wide(const TVMFFIAny& given, uint64_t& bits) {
+  if (given.type_index == kTVMFFIOpaquePtr && given.v_uint64 >> 63 != 0) {
+    bits = given.v_uint64;
+    return true;
+  }
+  if (given.type_index != kBigInt) return false;
+  const BigInt number(given);
+  bits = number.words[0];
+  return number.fits_unsigned();
+}
+
+bool read_odd_integer(const TVMFFIAny& given, const Name& name, int64_t low, uint64_t high, int64_t& value) {
+  uint64_t bits = 0;
+  if (high != UINT64_MAX || !read_wide(given, bits)) return raise_no_integer(given, name, low, high);
+  value = static_cast<int64_t>(bits);
+  return true;
+}
+
+bool read_odd_real(const TVMFFIAny& given, const Name& name, const char* type, double& value) {
+  if (given.type_index != kBigInt) return raise_no_real(given, name, type);
+  value = BigInt(given).real();
+  if (value - value == 0) return true;
+  Text got, expected;
+  describe(got, given);
+  return raise_argument_value(name, got, expected << "a number that fits " << type);
+}
+
+bool view_bytes(const TVMFFIAny& given, TVMFFIByteArray& bytes) {
+  switch (given.type_index) {
+    case kTVMFFISmallBytes:
+      bytes = TVMFFISmallBytesGetContentByteArray(&given);
+      return true;
+    case kTVMFFIBytes:
+      bytes = *TVMFFIBytesGetByteArrayPtr(given.v_obj);
+      return true;
+    case kTVMFFIByteArrayPtr:
+      bytes = *static_cast<const TVMFFIByteArray*>(given.v_ptr);
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool raise_address(const TVMFFIAny& given, const Name& name) {
+  Text got, expected;
+  if (given.type_index == kTVMFFINone) {
+    return raise_argument_type(name, got << "None", expected << "an address; the pointer is not nullable");
+  }
+  if (is_tensor(given)) {
+    describe(got, given);
+    return raise_argument_type(name, got, expected << "an address: pass the tensor's .data_ptr()");
+  }
+  return raise_no_integer(given, name, 0, UINT64_MAX);
+}
+
+bool raise_misplaced(uint64_t address, const Name& name, uint64_t alignment) {
+  Text got, expected;
+  if (address == 0) {
+    return raise_argument_value(name, got << "the address 0", expected << "an address that is not null");
+  }
+  got << "address ";
+  return raise_argument_value(name, got.hexadecimal(address),
+                              expected << "a multiple of " << alignment << " bytes");
+}
+
+bool read_pointer(const TVMFFIAny& given, const Name& name, uint64_t alignment, bool nullable,
+                  uint64_t& out) {
+  out = given.v_uint64;
+  const bool plain = given.type_index == kTVMFFIInt && given.v_int64 >= 0;
+  if (!plain && given.type_index != kTVMFFIOpaquePtr) {
+    if (given.type_index == kTVMFFINone && nullable) {
+      out = 0;
+      return true;
+    }
+    if (!read_wide(given, out)) return raise_address(given, name);
+  }
+  const bool placed = (out != 0 || nullable) && (out & (alignment - 1)) == 0;
+  return TRUNNION_UNLIKELY(!placed) ? raise_misplaced(out, name, alignment) : true;
+}
+
+bool raise_struct(const TVMFFIAny& given, const Name& name, uint64_t nbytes) {
+  Text got, expected;
+  TVMFFIByteArray bytes;
+  if (view_bytes(given, bytes)) {
+    got << static_cast<uint64_t>(bytes.size) << " bytes";
+    return raise_argument_value(name, got, expected << nbytes);
+  }
+  describe(got, given);
+  return raise_argument_type(name, got, expected << "an object with a buffer of " << nbytes << " bytes");
+}
+
+bool read_struct(const TVMFFIAny& given, const Name& name, uint64_t nbytes, unsigned char* out) {
+  TVMFFIByteArray bytes;
+  if (!view_bytes(given, bytes) || bytes.size != nbytes) return raise_struct(given, name, nbytes);
+  std::memcpy(out, bytes.data, nbytes);
+  return true;
+}
+
+}  // namespace trunnion

@@ -1,0 +1,11 @@
+// What launchers of every kind share: texts, errors, numbers, arguments and memory.
+#include <trunnion/calls.cc>
+#include <trunnion/decimal.cc>
+#include <trunnion/errors.cc>
+#include <trunnion/geometry.cc>
+#include <trunnion/life.cc>
+#include <trunnion/memory.cc>
+#include <trunnion/numbers.cc>
+#include <trunnion/scalars.cc>
+#include <trunnion/tensors.cc>
+#include <trunnion/text.cc>

@@ -1,0 +1,106 @@
+"""Files that are built once for this user and kept: published whole, and read only if nobody else could write them."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import stat
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trunnion.errors import UntrustedArtifactError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["kept_file"]
+
+_DIGEST = "sha256"
+
+
+def kept_file(cache: Path, key: str, name: str, make: Callable[[Path], None]) -> Path:
+    """Return the path of a file that is kept, after making it if the cache lacks it.
+
+    Parameters
+    ----------
+    cache
+        The folder that holds one folder for each key.
+    key
+        What identifies everything that the file depends on; a plain name.
+    name
+        The file's name.
+    make
+        Writes the file of that name into the folder that it is given, which is its own.
+
+    Raises
+    ------
+    OSError
+        If the cache cannot be used.
+    UntrustedArtifactError
+        If others could have written the file.
+    """
+    target = cache / key / name
+    if not _is_whole(target):
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _alone(cache):
+            if not _is_whole(target):  # else another process was faster
+                _build(target, make)
+    for path in (target, target.parent, cache):
+        _check_owner(path)
+    return target
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, which ends with the process."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _build(target: Path, make: Callable[[Path], None]) -> None:
+    """Make the file in a folder of its own and rename that, whole, over whatever is there."""
+    cache = target.parent.parent
+    with tempfile.TemporaryDirectory(dir=cache, prefix="building-") as staging:
+        built = Path(staging) / "image"
+        built.mkdir(mode=0o700)
+        made = built / target.name
+        make(built)
+        (built / _DIGEST).write_text(hashlib.sha256(made.read_bytes()).hexdigest())
+        for path in (made, built / _DIGEST, built):
+            _write_through(path)
+        if target.parent.is_symlink() or target.parent.exists():
+            target.parent.rename(Path(staging) / "broken")
+        built.rename(target.parent)
+    _write_through(cache)
+
+
+def _is_whole(target: Path) -> bool:
+    """Whether the file is there, as it was when it was made: a machine may have stopped while it was written."""
+    try:
+        expected = target.with_name(_DIGEST).read_text("ascii", "replace")
+        return hashlib.sha256(target.read_bytes()).hexdigest() == expected
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return False
+
+
+def _write_through(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check_owner(path: Path) -> None:
+    details = path.stat()
+    if details.st_uid != os.getuid() or details.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise UntrustedArtifactError(
+            f"{path} is owned or writable by others, and loading it runs its code; remove it and start again"
+        )
