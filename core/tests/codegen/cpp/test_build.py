@@ -131,7 +131,7 @@ SHOWN int __tvm_ffi_next() { return ++State::count() + ++shared + ++of_template<
     paths = [tmp_path / "one.so", tmp_path / "two.so"]
     for path in paths:
         path.write_bytes(build(text, path.stem))
-    ask = "import ctypes, sys\none, two = (ctypes.CDLL(path, ctypes.RTLD_GLOBAL) for path in sys.argv[1:])\n"
+    ask = "import ctypes, sys, tvm_ffi\none, two = (ctypes.CDLL(path, ctypes.RTLD_GLOBAL) for path in sys.argv[1:])\n"
     ask += "print(one.__tvm_ffi_next(), one.__tvm_ffi_next(), two.__tvm_ffi_next())"
     assert tool(sys.executable, "-c", ask, *map(str, paths)).split() == ["3", "6", "3"]
 

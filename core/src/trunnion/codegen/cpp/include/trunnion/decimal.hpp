@@ -8,6 +8,7 @@
 
 namespace trunnion {
 
+__extension__ typedef unsigned __int128 UnsignedWide;
 __extension__ typedef __int128 Wide;  // holds the result of every one operation on two 64-bit values
 
 // Write a value, and return the number of characters: at most 40.

@@ -46,12 +46,12 @@ bool raise_map(const MapRule& rule, const MapLayout& layout, const DeviceState& 
 
 // Check that a map lies in its memory; a map with an extent of 0 breaks a rule of its own.
 inline bool check_within(const MapRule& rule, const MapLayout& layout, int64_t offset, int64_t limit) {
-  const __int128 bits = rule.element_bits;
-  const __int128 last = static_cast<__int128>(layout.dims[0] - 1) * layout.innermost_stride * bits;
-  __int128 end = offset + (last + bits + 7) / 8;
+  const Wide bits = rule.element_bits;
+  const Wide last = static_cast<Wide>(layout.dims[0] - 1) * layout.innermost_stride * bits;
+  Wide end = offset + (last + bits + 7) / 8;
   for (uint32_t axis = 0; axis < rule.rank; ++axis) {
     if (layout.dims[axis] == 0) return true;
-    if (axis != 0) end += static_cast<__int128>(layout.dims[axis] - 1) * layout.strides[axis - 1];
+    if (axis != 0) end += static_cast<Wide>(layout.dims[axis] - 1) * layout.strides[axis - 1];
   }
   if (offset >= 0 && end <= limit) return true;
   Text message, from, to, whole;

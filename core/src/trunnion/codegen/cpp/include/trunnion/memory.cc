@@ -69,13 +69,13 @@ bool check_disjoint(const Span* spans, int32_t count) {
 }
 
 bool workspace_bytes(const WorkspaceRule& rule, const int64_t* extents, int32_t rank, uint64_t& nbytes) {
-  unsigned __int128 total = rule.itemsize;
+  UnsignedWide total = rule.itemsize;
   bool empty = false, wide = false;
   for (int32_t axis = 0; axis < rank; ++axis) {
     empty = empty || extents[axis] == 0;
     total *= static_cast<uint64_t>(extents[axis]);
-    wide = wide || total > (static_cast<unsigned __int128>(1) << 63);
-    if (wide) total = static_cast<unsigned __int128>(1) << 64 >> 1;
+    wide = wide || total > (static_cast<UnsignedWide>(1) << 63);
+    if (wide) total = static_cast<UnsignedWide>(1) << 64 >> 1;
   }
   nbytes = empty ? 0 : static_cast<uint64_t>(total);
   if (empty || !wide) return true;
