@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from trunnion.codegen.set_aside import SetAside, captured_window, known_length, process_set_aside
 from trunnion.errors import DriverError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 REFUSED = DriverError("cuCtxSetLimit", 2, "CUDA_ERROR_OUT_OF_MEMORY")
 
@@ -92,6 +96,53 @@ def test_two_drivers_of_one_device_share_its_limit() -> None:
     share.release(0, two, second)
     assert first.limits == [7, 10, 20, 7]
     assert (first.made, second.made) == ([10], [20, 7]), "each call is made by whoever asks"
+
+
+class Interrupted(Driver):
+    """A driver in the middle of whose next call somebody else asks for something, in the same thread."""
+
+    def __init__(self, meanwhile: Callable[[], None], *, before: bool) -> None:
+        super().__init__()
+        self.meanwhile: Callable[[], None] | None = meanwhile
+        self.before = before
+
+    def set_persisting_limit(self, nbytes: int) -> None:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile and self.before:
+            meanwhile()
+        super().set_persisting_limit(nbytes)
+        if meanwhile and not self.before:
+            meanwhile()
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("other", [5, 20])
+def test_a_request_within_a_request_is_heard(other: int, *, before: bool) -> None:
+    share, one, two = SetAside(), object(), object()
+    driver = Interrupted(lambda: share.request(0, two, other, driver), before=before)
+    share.request(0, one, 10, driver)
+    assert driver.limits[-1] == max(10, other)
+    share.release(0, one, driver)
+    assert driver.limits[-1] == other
+    share.release(0, two, driver)
+    assert driver.limits[-1] == 7
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_request_or_a_release_within_a_release_is_heard(*, before: bool) -> None:
+    share, one, two = SetAside(), object(), object()
+    driver = Interrupted(lambda: share.request(0, two, 20, driver), before=before)
+    meanwhile, driver.meanwhile = driver.meanwhile, None
+    share.request(0, one, 10, driver)
+    driver.meanwhile = meanwhile
+    share.release(0, one, driver)
+    assert driver.limits[-1] == 20
+    driver.meanwhile = lambda: share.release(0, two, driver)
+    share.release(0, two, driver)
+    assert driver.limits[-1] == 7
+    share.request(0, one, 10, driver)
+    share.release(0, one, driver)
+    assert driver.limits[-2:] == [10, 7]
 
 
 def test_without_such_a_limit_nothing_is_set() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
 from trunnion.errors import shorten
@@ -47,7 +48,9 @@ class SetAside:
 
     def forget(self) -> None:
         """Forget every request and ask the driver nothing, in a forked child: its parent's contexts are not its own."""
-        self._lock = threading.Lock()  # the thread that held the other one does not exist in the child
+        # Reentrant, because a signal's handler or a finalizer may launch a program in the middle of a request. Another
+        # one in a child, where the thread that held this may not exist.
+        self._lock = threading.RLock()
         self._requests: dict[int, dict[int, int]] = {}
         self._original: dict[int, int] = {}
         """What the limit was before the first request, until it is that again."""
@@ -74,16 +77,26 @@ class SetAside:
             If the driver refuses; then nothing was asked for.
         """
         with self._lock:
-            original = self._original.get(device)
-            if original is None:
+            if device not in self._original:
                 original = driver.persisting_limit()
                 if original is None:
                     return
-            requests = self._requests.get(device, {})
-            asked = {**requests, id(owner): max(nbytes, requests.get(id(owner), 0))}
-            self._apply(device, max(asked.values()), driver)
-            # Only now: what the driver refused was never asked for.
-            self._original[device], self._requests[device] = original, asked
+                self._original.setdefault(device, original)
+            requests = self._requests.setdefault(device, {})
+            before = requests.get(id(owner), 0)
+            requests[id(owner)] = max(nbytes, before)
+            with ExitStack() as refused:  # what the driver refuses was never asked for
+                refused.callback(self._withdraw, device, owner, before)
+                self._apply(device, driver)
+                refused.pop_all()
+
+    def _withdraw(self, device: int, owner: object, before: int) -> None:
+        requests = self._requests[device]
+        requests.pop(id(owner), None)
+        if before:
+            requests[id(owner)] = before
+        if device not in self._applied:
+            self._original.pop(device, None)
 
     def release(self, device: int, owner: object, driver: LimitDriver) -> None:
         """Take an owner's request back; parameters are those of `request`.
@@ -99,13 +112,17 @@ class SetAside:
         with self._lock:
             requests = self._requests.get(device, {})
             requests.pop(id(owner), None)
-            if device in self._original:
-                self._apply(device, max(requests.values(), default=self._original[device]), driver)
-                if not requests:
-                    del self._original[device], self._applied[device]
+            self._apply(device, driver)
+            if not requests:
+                self._original.pop(device, None)
+                self._applied.pop(device, None)
 
-    def _apply(self, device: int, wanted: int, driver: LimitDriver) -> None:
-        if wanted != self._applied.get(device):
+    def _apply(self, device: int, driver: LimitDriver) -> None:
+        """Set what is wanted, again if somebody asked for something else meanwhile."""
+        while device in self._original:
+            wanted = max(self._requests[device].values(), default=self._original[device])
+            if wanted == self._applied.get(device):
+                break
             driver.set_persisting_limit(wanted)
             self._applied[device] = wanted
 
