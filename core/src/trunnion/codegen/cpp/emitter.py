@@ -187,7 +187,9 @@ class LauncherEmitter:
                 f"static constexpr int32_t kInputs = {self.inputs}, kOutputs = {len(outputs_of(self.plan))};"
             )
             out.line(f"static constexpr const Name* kNames = {names};")
-            out.line(f"[[maybe_unused]] static constexpr const char* kKinds = {cpp_string(direct_kinds(self.plan))};")
+            out.line(
+                f"[[maybe_unused]] static constexpr const char* kKinds = {cpp_string(direct_kinds(self.plan))};"
+            )
             out.line("bool check(const Arguments& given, bool outputs_given);")
             out.line("bool allocate(bool outputs_given);")
             out.lines("bool encode();", "bool fire();", "void outputs(TVMFFIAny* views);")
