@@ -37,7 +37,7 @@ LAYERS = {
     "compiled": _MAKING | {"registry", "selection", "torch_runtime"},
     "selection": _CONTRACT | {"registry"},
     "compilation": _FRONT | {"selection"},
-    "sim": _VALUES | {"image"},
+    "sim": _VALUES | {"image", "toolchain"},
     "examples": _VALUES | {"sim"},
     "cli": _FRONT | {"compilation", "examples", "selection", "sim", "toolchain"},
     "testing": _FRONT | {"compilation", "examples", "sim"},
