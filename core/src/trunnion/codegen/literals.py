@@ -21,8 +21,8 @@ def cpp_string(text: str) -> str:
 
 
 def cpp_name(text: str) -> str:
-    """Return a text with its length in bytes, as an aggregate: ``{"a", 1}``. It may hold null characters."""
-    return f"{{{cpp_string(text)}, {len(_utf8(text))}}}"
+    """Return a text that may hold null characters, as a ``Name``: ``"a"_name``. The compiler counts its bytes."""
+    return f"{cpp_string(text)}_name"
 
 
 def _utf8(text: str) -> bytes:

@@ -50,7 +50,7 @@ def _emit_choice(text: CallText, plan: LaunchPlan, binding: Binding) -> None:
     with text.out.block("} else {", "}"):
         mentions = [cpp_name(_mention(plan, source)) for source in binding.candidates]
         text.line(f"static constexpr Name kPlaces[] = {{{', '.join(mentions)}}};")
-        text.line(f"return raise_unbound(Name{cpp_name(binding.symbol)}, kPlaces, {len(mentions)});")
+        text.line(f"return raise_unbound({cpp_name(binding.symbol)}, kPlaces, {len(mentions)});")
 
 
 def _both(one: str, other: str) -> str:
@@ -97,7 +97,7 @@ def emit_check(text: CallText, plan: LaunchPlan, check: ValueCheck | ConditionCh
     with text.out.block("{", "}"):
         if isinstance(check, ConditionCheck):
             text.line(f"const int64_t holds = {text.expr(check.condition)};")
-            text.refuse("holds == 0", f"raise_condition(Name{cpp_name(check.message)})")
+            text.refuse("holds == 0", f"raise_condition({cpp_name(check.message)})")
             return
         place = place_of(plan, check.source)
         with text.when(place.there):
@@ -106,7 +106,7 @@ def emit_check(text: CallText, plan: LaunchPlan, check: ValueCheck | ConditionCh
 
 def _emit_value_check(text: CallText, plan: LaunchPlan, check: ValueCheck, place: Place) -> None:
     text.line(f"const int64_t want = {text.expr(check.expected)};")
-    author = f"Name{cpp_name(author_text(plan, check))}"
+    author = cpp_name(author_text(plan, check))
     wrong = f"{place.variable} != want"
     if check.source.kind == "scalar":
         wide = plan.scalars[check.source.slot].dtype.integer_range[1] > INT64_MAX

@@ -7,6 +7,8 @@ struct Name {
   uint32_t size;
 };
 
+constexpr Name operator""_name(const char* text, size_t size) { return {text, static_cast<uint32_t>(size)}; }
+
 static const Name table[] = {
 #include "table.inc"
 };

@@ -3,6 +3,8 @@
 #include <trunnion/text.cc>
 #include <trunnion/text.hpp>
 
+using trunnion::operator""_name;
+
 static const trunnion::Name table[] = {
 #include "table.inc"
 };

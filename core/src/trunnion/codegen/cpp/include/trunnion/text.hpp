@@ -16,6 +16,11 @@ struct Name {
   uint32_t size;
 };
 
+// As a launcher writes one.
+constexpr Name operator""_name(const char* text, size_t size) {
+  return Name{text, static_cast<uint32_t>(size)};
+}
+
 class Text {
  public:
   Text() = default;
