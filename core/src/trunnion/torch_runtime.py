@@ -173,6 +173,11 @@ class TorchRuntime:
             )
         return entered
 
+    def memory_error(self, message: str) -> Exception:
+        """Return torch's own error."""
+        made: Exception = self._torch.OutOfMemoryError(message)
+        return made
+
     def exchange_api(self) -> int:
         """Return the address of torch's ``DLPackExchangeAPI``; see `Runtime.exchange_api`."""
         capsule = getattr(self.tensor_type, "__dlpack_c_exchange_api__", None)

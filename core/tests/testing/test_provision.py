@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trunnion.sim.launch_attributes import LaunchAttributes
-from trunnion.sim.trace import Allocated, Launched, MemorySet
+from trunnion.sim.trace import Allocated, Launched, MemorySet, Synchronized
 from trunnion.testing.expected import (
     Address,
     CallFacts,
@@ -17,7 +17,7 @@ from trunnion.testing.expected import (
 from trunnion.testing.harness import Harness
 from trunnion.testing.laws import LawViolation
 from trunnion.testing.observed import Observed
-from trunnion.testing.provision import compare_contents, compare_workspaces
+from trunnion.testing.provision import compare_allocations, compare_contents, compare_workspaces
 
 HARNESS = Harness(spec=None, simulator=None, law_id="X1")  # type: ignore[arg-type]  # it only raises
 SPACE = ExpectedWorkspace(name="w", nbytes=16, alignment=256, zeroed=True)
@@ -88,3 +88,41 @@ def test_where_a_workspace_lies_wrongly(allocations, facts, at):
     where = {**WHERE, Address("w", 0, workspace=True): at}
     with pytest.raises(LawViolation, match="X1"):
         compare_workspaces(HARNESS, EXPECTED, CallFacts(args=facts), observed(*allocations), where)
+
+
+WAITED = Synchronized(0, 2)
+
+
+@pytest.mark.parametrize(
+    ("under", "stream", "after"),
+    [
+        (5, 5, ()),
+        (0, 0, ()),
+        (0, 1, ()),
+        (1, 0, ()),
+        (2, 2, ()),
+        (0, 2, (WAITED,)),
+        (1, 2, (WAITED,)),
+    ],
+)
+def test_where_memory_is_safe(under, stream, after):
+    compare_allocations(HARNESS, observed(Allocated(1, 1, 0, under), launched(stream), *after), stream)
+
+
+@pytest.mark.parametrize(
+    ("under", "stream", "after"),
+    [
+        (0, 5, ()),
+        (5, 0, ()),
+        (2, 1, ()),
+        (2, 5, ()),
+        (5, 2, (WAITED,)),
+        (0, 2, ()),
+        (0, 2, (Synchronized(0, 5),)),
+        (0, 2, (WAITED, launched(2))),
+    ],
+)
+def test_where_memory_may_still_be_in_use(under, stream, after):
+    events = observed(Allocated(1, 1, 0, under), launched(stream), *after)
+    with pytest.raises(LawViolation, match="X1"):
+        compare_allocations(HARNESS, events, stream)

@@ -80,6 +80,15 @@ class Runtime(Protocol):
             If the stream cannot be the library's current one.
         """
 
+    def memory_error(self, message: str) -> Exception:
+        """Return what the library raises where a device has too little memory.
+
+        Parameters
+        ----------
+        message
+            What the error says.
+        """
+
     def exchange_api(self) -> int:
         """Return the address of the ``DLPackExchangeAPI`` (dlpack.h) of `tensor_type`; 0 if it has none.
 

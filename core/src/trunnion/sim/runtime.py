@@ -90,6 +90,10 @@ class SimRuntime:
         with self._simulator.current(device), self._simulator.stream(stream, device):
             yield
 
+    def memory_error(self, message: str) -> Exception:
+        """Return torch's own error."""
+        return torch.OutOfMemoryError(message)
+
     def exchange_api(self) -> int:
         """Return 0: simulated tensors are of a subclass, and converted in Python."""
         return 0

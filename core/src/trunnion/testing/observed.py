@@ -45,8 +45,8 @@ class Observed:
 
     @property
     def allocations(self) -> tuple[Allocated, ...]:
-        """The allocations, in order."""
-        return tuple(event for event in self.events if isinstance(event, Allocated))
+        """The allocations, in order; a tensor of no bytes takes no memory."""
+        return tuple(event for event in self.events if isinstance(event, Allocated) and event.nbytes)
 
     @property
     def refusals(self) -> tuple[str, ...]:

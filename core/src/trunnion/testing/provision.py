@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from trunnion.model.params import TensorParam
-from trunnion.sim.trace import Allocated, Launched, MemorySet
+from trunnion.sim.trace import Allocated, Launched, MemorySet, Synchronized
 from trunnion.testing.delivery import is_number
 from trunnion.testing.expected import Address, TensorFacts
 from trunnion.testing.reference_arguments import bytes_per_element
@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
     from trunnion.testing.observed import Observed
 
-__all__ = ["compare_contents", "compare_workspaces", "input_addresses", "output_addresses"]
+__all__ = [
+    "compare_allocations",
+    "compare_contents",
+    "compare_workspaces",
+    "input_addresses",
+    "output_addresses",
+]
+
+_LEGACY, _PER_THREAD = (0, 1), 2  # the driver's own streams
 
 
 def input_addresses(program: KernelProgram, facts: CallFacts) -> dict[Address, int]:
@@ -93,7 +101,7 @@ def compare_workspaces(
     LawViolation
         If one is too small, not aligned, or shares memory; or if more was allocated than is needed.
     """
-    real = [event for event in observed.allocations if event.nbytes]
+    real = observed.allocations
     wanted = [one for one in expected.workspaces if one.nbytes]
     outputs = 0
     if observed.given_out is None:
@@ -137,6 +145,42 @@ def _taken(
     for output in expected.outputs:
         start = where[Address(output.name)]
         yield f"output {output.name!a}", start, start + _output_bytes(output)
+
+
+# Streams ----------------------------------------------------------------------------------------------------------
+
+
+def compare_allocations(harness: Harness, observed: Observed, stream: int) -> None:
+    """Require that a call's memory was allocated where what its last owner launched is over before the call's stream.
+
+    That is the stream itself. The legacy stream has two handles, and tensor libraries know one of them. They do not
+    know the per-thread stream, but memory of the legacy stream may serve it: both wait for each other. Another thread's
+    stream does not, though, and may be given the memory next, so the call then waits for all that it launched.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    observed
+        What came of the call.
+    stream
+        The ``stream=`` of the call.
+
+    Raises
+    ------
+    LawViolation
+        If memory was allocated elsewhere, or the call did not wait.
+    """
+    under = {event.stream for event in observed.allocations}
+    good = {stream, *(_LEGACY if stream in (*_LEGACY, _PER_THREAD) else ())}
+    harness.require(under <= good, f"allocated under {under}, expected {stream:#x}")
+    if stream == _PER_THREAD and under - {stream}:
+        kinds = (Launched, MemorySet, Synchronized)
+        last = [event for event in observed.events if isinstance(event, kinds)][-1:]
+        harness.require(
+            not last or (isinstance(last[0], Synchronized) and last[0].stream == stream),
+            "memory of the legacy stream may go to another thread before stream 2 is done with it",
+        )
 
 
 # Contents ---------------------------------------------------------------------------------------------------------

@@ -282,7 +282,8 @@ class CudaEmitter(LauncherEmitter):
 
     def emit_state(self, out: SourceWriter) -> None:
         """Write the device with its stream, and what was done for it."""
-        out.line(f"static constexpr bool kNeedsContext = {'true' if self._needs_context() else 'false'};")
+        needs, has = (str(one).lower() for one in (self._needs_context(), bool(self.plan.workspaces)))
+        out.line(f"static constexpr bool kNeedsContext = {needs}, kHasWorkspaces = {has};")
         out.lines("Place place{kDLCUDA};", "CUstream stream;", "bool stream_named;", "DeviceState* state;")
 
     def _needs_context(self) -> bool:

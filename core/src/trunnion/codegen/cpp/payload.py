@@ -2,7 +2,7 @@ r"""What a launcher raised, as the typed error that it means: the other half of 
 
 TVM-FFI carries a kind, a message and a backtrace across its C ABI. The backtrace holds ``trunnion/1`` and the fields of
 the error as netstrings ("<bytes>:<text>,"), the name of its class first. In all of it each backslash is doubled, and a
-lone surrogate, which UTF-8 does not have, is written as ``\\udc80``.
+lone surrogate, which UTF-8 does not have, is written as ``\udc80``.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING
 from trunnion import errors
 from trunnion.codegen.driver_status import status_error
 from trunnion.codegen.python.maps import map_fields
+from trunnion.model.dtypes import dtype as dtype_of
 from trunnion.model.tensormap_rules import broken_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from trunnion.codegen.python.maps import MapSpec
+    from trunnion.contract.runtime import Runtime
 
-__all__ = ["fields_of", "typed_error"]
+__all__ = ["fields_of", "typed_error", "unallocated"]
 
 _MARK = b"trunnion/1 "
 _ESCAPE = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
@@ -82,6 +84,29 @@ def typed_error(fields: tuple[str, ...], maps: Sequence[MapSpec] = ()) -> BaseEx
         return _map_error(fields[1:], maps)
     maker = _MAKERS.get(fields[0]) if fields else None
     return None if maker is None else maker(*fields[1:])
+
+
+def unallocated(fields: tuple[str, ...], runtime: Runtime) -> BaseException | None:
+    """Return what a tensor library raises for memory that its allocator refused; None if the fields say another error.
+
+    All that crosses the C ABI is that it did. So it is asked again, where it can say why.
+
+    Parameters
+    ----------
+    fields
+        What `fields_of` returned.
+    runtime
+        The tensor library.
+    """
+    if not fields or fields[0] != "AllocationError":
+        return None
+    said, dtype, device, shape = fields[1:]
+    ordinal, extents = int(device), tuple(map(int, shape.split()))
+    try:
+        runtime.allocate(extents, runtime.dtype(dtype_of(dtype)), ordinal, runtime.current_stream(ordinal))
+    except (errors.TrunnionError, RuntimeError) as error:
+        return error
+    return runtime.memory_error(said)
 
 
 def _map_error(fields: tuple[str, ...], maps: Sequence[MapSpec]) -> BaseException:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from trunnion.codegen.cpp.direct import direct_entry
 from trunnion.codegen.cpp.loader import load_library
-from trunnion.codegen.cpp.payload import fields_of, typed_error
+from trunnion.codegen.cpp.payload import fields_of, typed_error, unallocated
 from trunnion.codegen.cpp.preparation import Preparation
 from trunnion.codegen.cpp.recognition import Recognition
 from trunnion.codegen.cpp.set_aside import SetAsideHook
@@ -192,7 +192,8 @@ class CppProgram(LoadedProgram):
                 witness = self._runtime.allocate((0,), self._checks.byte, ordinal, current)
                 stream = current
             if stream is not None and self._allocates:
-                # To tensor libraries 1 and 2 are no streams; memory of the legacy stream is ordered with both.
+                # To tensor libraries 1 and 2 are no streams. Memory of the legacy stream is ordered with both, but not
+                # with what another thread has on its own stream 2: a launcher on that one waits for what it launched.
                 where = self._runtime.on_stream(ordinal, 0 if stream in _DRIVERS_OWN else stream)
         return (*prepared, *destinations, stream, device, witness, True), where
 
@@ -223,7 +224,7 @@ class CppProgram(LoadedProgram):
     def _typed(self, fields: tuple[str, ...]) -> BaseException | None:
         """Return the typed error that a launcher meant; raise the one that it stands for, if a hook raised that."""
         self._set_aside.raise_kept(fields)
-        return typed_error(fields, self._maps)
+        return unallocated(fields, self._runtime) or typed_error(fields, self._maps)
 
     def _call_export(self, name: str, *given: Any) -> Any:
         return self._run(self._function(name), *given)

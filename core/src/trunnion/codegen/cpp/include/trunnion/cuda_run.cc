@@ -2,6 +2,14 @@
 
 namespace trunnion {
 
+bool wait_for(const Driver& driver, CUstream stream, bool fired) {
+  bool capturing = false;
+  if (!is_capturing(driver, stream, capturing)) return false;
+  const CUresult status = capturing ? CUDA_SUCCESS : driver.stream_synchronize(stream);
+  if (!fired || status == CUDA_SUCCESS) return fired;
+  return raise_driver(driver, "cuStreamSynchronize", status, &stream);
+}
+
 int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
   constexpr Name kDevice{"device", 6};
   if (count != 1) return raise_count(count, &kDevice, 1), -1;

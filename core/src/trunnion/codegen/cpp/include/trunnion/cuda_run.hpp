@@ -1,6 +1,6 @@
 // Calls on CUDA devices. Beside what `run.hpp` says, a `Call` has
 //
-//   static constexpr bool kNeedsContext;
+//   static constexpr bool kNeedsContext, kHasWorkspaces;
 //   CUstream stream; bool stream_named; DeviceState* state;
 #pragma once
 
@@ -39,6 +39,18 @@ template <typename Call>
 bool enter_call(const Program& program, const Call& call, Entered& entered) {
   if (!Call::kNeedsContext && !is_driver_stream(call.stream)) return true;
   return entered.enter(program.driver(), *call.state, call.place.device);
+}
+
+// Wait for a stream, unless it is being captured; false: the launches failed, or what they do.
+bool wait_for(const Driver& driver, CUstream stream, bool fired);
+
+// Allocators know no stream of each thread's own. Memory of a call on that one comes from the legacy stream's, and may
+// go to another thread next, whose own stream does not wait for this one: so the call does.
+template <typename Call>
+bool settle(const Program& program, const Call& call, bool own_outputs, bool fired) {
+  const bool waits = call.stream_named && reinterpret_cast<uint64_t>(call.stream) == kPerThreadStream &&
+                     (own_outputs || Call::kHasWorkspaces);
+  return __builtin_expect(!waits, 1) ? fired : wait_for(program.driver(), call.stream, fired);
 }
 
 }  // namespace trunnion

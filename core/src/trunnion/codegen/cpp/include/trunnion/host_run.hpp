@@ -36,6 +36,12 @@ bool enter_call(const Program&, const Call&, Entered&) {
   return true;
 }
 
+// What a call launched is done.
+template <typename Call>
+bool settle(const Program&, const Call&, bool, bool fired) {
+  return fired;
+}
+
 // Write a number `count` times. The memory may be aligned to less than the number.
 template <typename Number>
 void fill_with(const FillStep& step, unsigned char* at, uint64_t count) {

@@ -43,6 +43,8 @@ class LaunchConfig {
 inline constexpr uint64_t kFirstStream =
     3;  // below: the driver's own streams, which belong to the current context
 
+inline constexpr uint64_t kPerThreadStream = 2;  // CU_STREAM_PER_THREAD
+
 inline bool is_driver_stream(CUstream stream) { return reinterpret_cast<uint64_t>(stream) < kFirstStream; }
 
 // Refuse a stream that the caller names and that belongs to another device than the tensors. Its device is that of its

@@ -9,19 +9,39 @@ bool raise_no_allocator() {
                            "call main_out with destinations");
 }
 
-bool allocate_tensor(DLDevice device, DLDataType dtype, const int64_t* shape, int32_t rank, Held& held) {
+bool raise_unallocated(const DLTensor& wanted, const char* dtype_name) {
+  Held said;
+  TVMFFIErrorMoveFromRaised(said.out());
+  Text message, device, shape;
+  if (said.get() != nullptr) {
+    const TVMFFIByteArray& text = TVMFFIErrorGetCellPtr(said.get())->message;
+    message.append(text.data, text.size);
+  }
+  device << wanted.device.device_id;
+  for (int32_t axis = 0; axis < wanted.ndim; ++axis) shape << (axis != 0 ? " " : "") << wanted.shape[axis];
+  return Raising("MemoryError", "AllocationError")
+      .field(message)
+      .field(dtype_name)
+      .field(device)
+      .field(shape)
+      .with(message);
+}
+
+bool allocate_tensor(DLDevice device, DLDataType dtype, const char* dtype_name, const int64_t* shape,
+                     int32_t rank, Held& held) {
   if (TVMFFIEnvGetDLPackManagedTensorAllocator() == nullptr) return raise_no_allocator();
   DLTensor wanted{};
   wanted.device = device;
   wanted.ndim = rank;
   wanted.dtype = dtype;
   wanted.shape = const_cast<int64_t*>(shape);
-  return TVMFFIEnvTensorAlloc(&wanted, held.out()) == 0;
+  return TVMFFIEnvTensorAlloc(&wanted, held.out()) == 0 ? true : raise_unallocated(wanted, dtype_name);
 }
 
 bool allocate_output(const OutputRule& rule, DLDevice device, const int64_t* shape, Held& held,
                      uint64_t& address) {
-  if (!allocate_tensor(device, rule.tensor.dtype, shape, rule.tensor.rank, held)) return false;
+  const TensorRule& tensor = rule.tensor;
+  if (!allocate_tensor(device, tensor.dtype, tensor.dtype_name, shape, tensor.rank, held)) return false;
   return read_address(TVMFFITensorGetDLTensorPtr(held.get()), rule.tensor, address);
 }
 
@@ -91,7 +111,7 @@ bool allocate_workspace(const WorkspaceRule& rule, DLDevice device, uint64_t nby
   const uint64_t guaranteed = device.device_type == kDLCPU ? 1 : kAllocatorAlignment;
   const uint64_t spare = rule.alignment > guaranteed ? rule.alignment : 0;
   const int64_t extent = static_cast<int64_t>(nbytes + spare);
-  if (!allocate_tensor(device, DLDataType{kDLUInt, 8, 1}, &extent, 1, held)) return false;
+  if (!allocate_tensor(device, DLDataType{kDLUInt, 8, 1}, "uint8", &extent, 1, held)) return false;
   const DLTensor& made = *TVMFFITensorGetDLTensorPtr(held.get());
   const uint64_t start = reinterpret_cast<uint64_t>(made.data) + made.byte_offset;
   address = (start + rule.alignment - 1) & ~(rule.alignment - 1);

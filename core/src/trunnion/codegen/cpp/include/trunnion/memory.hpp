@@ -7,8 +7,12 @@ namespace trunnion {
 
 bool raise_no_allocator();
 
+// What the allocator said, and what it was asked for: whoever knows the tensor library repeats it in its words.
+bool raise_unallocated(const DLTensor& wanted, const char* dtype_name);
+
 // Allocate a tensor. The allocator works on its own current stream: whoever names another makes that one current before.
-bool allocate_tensor(DLDevice device, DLDataType dtype, const int64_t* shape, int32_t rank, Held& held);
+bool allocate_tensor(DLDevice device, DLDataType dtype, const char* dtype_name, const int64_t* shape,
+                     int32_t rank, Held& held);
 
 // Outputs ---------------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,8 @@
 //   void outputs(TVMFFIAny*);                          a view of each allocated output
 //
 // What differs by kind of device stands before this: the classes `Program` and `Entered`, and the templates
-// `prepare_call` (up to the allocations) and `enter_call` (whatever must be current while it launches).
+// `prepare_call` (up to the allocations), `enter_call` (whatever must be current while it launches) and `settle` (what
+// must be over before memory of the call is given back).
 #pragma once
 
 #include <new>
@@ -31,6 +32,13 @@ bool give_outputs(Call& call, TVMFFIAny* result) {
   return true;
 }
 
+// Launch, and see to the memory that the call allocated: its workspaces, and its outputs if they are its own.
+template <typename Call>
+bool fire_call(const Program& program, Call& call, bool own_outputs) {
+  const bool fired = call.fire();
+  return settle(program, call, Call::kOutputs != 0 && own_outputs, fired);
+}
+
 template <typename Call>
 int run_call(Program& program, const TVMFFIAny* given, int32_t count, bool outputs_given, TVMFFIAny* result) {
   Arguments arguments(given, count);
@@ -40,7 +48,8 @@ int run_call(Program& program, const TVMFFIAny* given, int32_t count, bool outpu
   Call call;
   if (!prepare_call(program, call, arguments, outputs_given)) return -1;
   Entered entered;
-  if (!enter_call(program, call, entered) || !call.encode() || !call.fire()) return -1;
+  if (!enter_call(program, call, entered) || !call.encode()) return -1;
+  if (!fire_call(program, call, !outputs_given)) return -1;
   if (outputs_given) return give_nothing(result), 0;
   return give_outputs(call, result) ? 0 : -1;
 }
@@ -54,7 +63,8 @@ struct Bound {
     const Flight flight(program);
     if (!flight) return -1;
     Entered entered;
-    if (!enter_call(program, call, entered) || !call.fire()) return -1;
+    if (!enter_call(program, call, entered)) return -1;
+    if (!fire_call(program, call, static_cast<Bound*>(self)->own_outputs)) return -1;
     return give_nothing(result), 0;
   }
 
@@ -64,6 +74,7 @@ struct Bound {
   }
 
   Program* program;
+  bool own_outputs;
   Call call;
 };
 
@@ -81,7 +92,7 @@ int bind_call(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny
     Text message;
     return raise_plain("MemoryError", "MemoryError", message << "no memory for a bound launch"), -1;
   }
-  auto* bound = new (memory) Bound<Call>{&program, {}};
+  auto* bound = new (memory) Bound<Call>{&program, !outputs_given, {}};
   Held function;
   if (TVMFFIFunctionCreate(bound, Bound<Call>::run, Bound<Call>::destroy, function.out()) != 0) {
     return Bound<Call>::destroy(bound), -1;
