@@ -92,7 +92,18 @@ IN_CALLS = frozenset(
 """Files that import a heavy package only when a function runs."""
 
 FOR_PLUGINS = frozenset(
-    {"errors", "model", "contract", "codegen", "image", "artifacts", "hookspecs", "toolchain"}
+    {
+        "arguments",
+        "artifacts",
+        "codegen",
+        "contract",
+        "errors",
+        "hookspecs",
+        "image",
+        "model",
+        "toolchain",
+        "torch_runtime",  # for what a plugin offers to call beside its backend
+    }
 )
 """The parts of core that plugins build on; the rest is for users, or for tests."""
 
@@ -108,6 +119,7 @@ EDGES = frozenset(
         "plugins/nvrtc/src/trunnion_nvrtc/driver.py",
         "plugins/nvrtc/src/trunnion_nvrtc/status.py",
         "plugins/nvrtc/src/trunnion_nvrtc/structures.py",
+        "plugins/tvm_ffi/src/trunnion_tvm_ffi/functions.py",
     }
 )
 """The files of plugins that import a toolchain: where its errors become ours."""

@@ -267,7 +267,7 @@ class HostRuntime(TorchRuntime):
 
     def presents_device(self, tensor: Any) -> bool:
         """Whether a tensor lies in the host's memory."""
-        return bool(tensor.device.type == "cpu")
+        return bool(tensor.is_cpu)
 
 
 def _tensor_guards(torch: Any) -> Any:

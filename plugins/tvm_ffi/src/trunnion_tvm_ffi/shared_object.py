@@ -1,0 +1,106 @@
+"""A shared library before it is loaded: whether it is whole, and which TVM-FFI functions it exports.
+
+The dynamic loader maps what a file's headers say and ends the process (SIGBUS) where the file is shorter, so a
+truncated one is found out here. Layouts: "ELF-64 Object File Format" (System V ABI).
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from typing import TYPE_CHECKING, Final
+
+from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    Bytes = bytes | mmap.mmap
+
+__all__ = ["PREFIX", "exported_functions"]
+
+PREFIX: Final = "__tvm_ffi_"
+"""What TVM-FFI puts before a function's name to make it a symbol."""
+
+_MAGIC: Final = b"\x7fELF\x02\x01"  # 64 bits, little-endian
+_SHARED: Final = 3  # ET_DYN
+_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
+_SEGMENT: Final = struct.Struct("<IIQQQQQQ")
+_SECTION: Final = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL: Final = struct.Struct("<IBBHQQ")
+_LOAD: Final = 1  # PT_LOAD
+_DYNSYM: Final = 11  # SHT_DYNSYM
+_FUNCTION: Final = 2  # STT_FUNC
+_RESERVED: Final = ("_library_", "_metadata_", "_doc_")  # what TVM-FFI itself puts behind its prefix
+
+
+def exported_functions(path: Path) -> tuple[str, ...]:
+    """Return the TVM-FFI functions that a shared library exports, sorted; empty if its sections do not tell.
+
+    Raises
+    ------
+    ArtifactError
+        If there is no file that can be read.
+    CorruptArtifactError
+        If it is no shared library for 64 bits, or is shorter than its headers say.
+    """
+    try:
+        with path.open("rb") as file:
+            if not file.seek(0, 2):
+                raise CorruptArtifactError(str(path), "is empty, expected a shared library")
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                return _Library(str(path), data).functions()
+    except OSError as error:
+        raise ArtifactError(f"cannot read {shorten(str(path))}: {error.strerror}") from error
+
+
+class _Library:
+    """The bytes of a shared library."""
+
+    def __init__(self, name: str, data: Bytes) -> None:
+        self.name, self.data = name, data
+        if self.data[: len(_MAGIC)] != _MAGIC:
+            raise CorruptArtifactError(
+                name, f"starts with {bytes(data[:8]).hex(' ')}, expected a shared library"
+            )
+        header = self._unpack(_HEADER, 0, "the ELF header")
+        if header[1] != _SHARED:
+            raise CorruptArtifactError(
+                name, f"is ELF of type {header[1]}, expected a shared library ({_SHARED})"
+            )
+        self.segments = self._table(_SEGMENT, header[5], header[10], "program header")
+        self.sections = self._table(_SECTION, header[6], header[12], "section header")
+        for kind, _, offset, _, _, size, *_ in self.segments:
+            if kind == _LOAD and offset + size > len(data):
+                raise CorruptArtifactError(
+                    name, f"has {len(data)} bytes and needs {offset + size}: it is truncated"
+                )
+
+    def functions(self) -> tuple[str, ...]:
+        """Return the names of the defined dynamic symbols that TVM-FFI would find."""
+        found = set()
+        for table in self.sections:
+            if table[1] == _DYNSYM and table[6] < len(self.sections):
+                strings = self._contents(self.sections[table[6]])
+                symbols = self._contents(table)
+                whole = len(symbols) // _SYMBOL.size * _SYMBOL.size
+                for name, info, _, section, _, _ in _SYMBOL.iter_unpack(symbols[:whole]):
+                    text = strings[name : strings.find(b"\0", name)].decode(errors="replace")
+                    if section and info & 0xF == _FUNCTION and text.startswith(PREFIX):
+                        found.add(text.removeprefix(PREFIX))
+        return tuple(sorted(name for name in found if not name.startswith(_RESERVED)))
+
+    def _unpack(self, layout: struct.Struct, offset: int, what: str) -> tuple[int, ...]:
+        if offset + layout.size > len(self.data):
+            raise CorruptArtifactError(
+                self.name, f"has {len(self.data)} bytes, too few for {what}: it is truncated"
+            )
+        return layout.unpack_from(self.data, offset)
+
+    def _table(self, layout: struct.Struct, offset: int, count: int, what: str) -> list[tuple[int, ...]]:
+        return [
+            self._unpack(layout, offset + index * layout.size, f"{what} {index}") for index in range(count)
+        ]
+
+    def _contents(self, section: tuple[int, ...]) -> bytes:
+        return bytes(self.data[section[4] : section[4] + section[5]])
