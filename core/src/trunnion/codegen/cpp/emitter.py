@@ -55,13 +55,13 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "2"
+VERSION = "3"
 """Changes whenever the text for some plan does."""
 
 EXPORTS = {
-    "main": "run_call<Call>(program, given, count, false, result)",
-    "main_out": "run_call<Call>(program, given, count, true, result)",
-    "bind": "bind_call<Call>(program, given, count, result)",
+    "main": "run_call(program, kCall, given, count, false, result)",
+    "main_out": "run_call(program, kCall, given, count, true, result)",
+    "bind": "bind_call(program, kCall, given, count, result)",
     "load": "load(program, result)",
     "preload": "preload(program, given, count, result)",
     "close": "close(program, result)",
@@ -105,6 +105,9 @@ class LauncherEmitter:
     header: str
     """The header that the launcher stands on."""
 
+    place: str
+    """Where it runs, before any tensor says more: the initialiser of a ``Place``."""
+
     exports: Mapping[str, str]
     """What it exports, and the function behind it."""
 
@@ -119,8 +122,8 @@ class LauncherEmitter:
         """Write what the launcher knows of its program before any call, and open the namespaces."""
         raise NotImplementedError
 
-    def emit_state(self, out: SourceWriter) -> None:
-        """Write the members of ``Call`` that say where it runs."""
+    def needs_context(self) -> bool:
+        """Whether launches need something current that a stream does not bring."""
         raise NotImplementedError
 
     def emit_encode(self, text: CallText) -> None:
@@ -161,10 +164,11 @@ class LauncherEmitter:
                 out.include(body.out)
                 out.line("return true;")
         self._outputs(out)
+        self._rule(out)
         if direct_kinds(self.plan):
             out.lines("", "PythonEntry python_entry;", "")
             with out.block("void* call_directly(void*, void* const* args, intptr_t count) {", "}"):
-                out.line("return call_from_python<Call>(program, python_entry, args, count);")
+                out.line("return call_from_python(program, kCall, python_entry, args, count);")
         out.lines("", "}  // namespace", "}  // namespace trunnion", "")
         for name, call in self._exports().items():
             signature = f"__tvm_ffi_{name}(void*, const TVMFFIAny* given, int32_t count, TVMFFIAny* result)"
@@ -181,22 +185,21 @@ class LauncherEmitter:
 
     def _structure(self, out: SourceWriter) -> None:
         """Declare the structure: its members are known once its functions are written."""
-        with out.block("struct Call {", "};"):
-            names = "kArguments"
-            out.line(
-                f"static constexpr int32_t kInputs = {self.inputs}, kOutputs = {len(outputs_of(self.plan))};"
-            )
-            out.line(f"static constexpr const Name* kNames = {names};")
-            out.line(
-                f"[[maybe_unused]] static constexpr const char* kKinds = {cpp_string(direct_kinds(self.plan))};"
-            )
+        with out.block("struct Call : CallBase {", "};"):
+            out.line(f"Call() : CallBase(Place{{{self.place}}}) {{}}")
             out.line("bool check(const Arguments& given, bool outputs_given);")
             out.line("bool allocate(bool outputs_given);")
             out.lines("bool encode();", "bool fire();", "void outputs(TVMFFIAny* views);")
-            out.line("DLDevice device() const { return DLDevice{place.kind, place.device}; }")
-            self.emit_state(out)
             for name, kind in self.members.items():
                 out.line(f"{kind} {name};")
+
+    def _rule(self, out: SourceWriter) -> None:
+        """Write what the shared runtime knows of a call."""
+        plan = self.plan
+        flags = [str(one).lower() for one in (self.needs_context(), bool(plan.workspaces))]
+        counts = [str(self.inputs), str(len(outputs_of(plan)))]
+        values = [*counts, "kArguments", cpp_string(direct_kinds(plan)), *flags]
+        out.lines("", f"constexpr CallRule kCall = call_rule<Call>({', '.join(values)});")
 
     def _functions(self) -> list[tuple[str, CallText]]:
         text = CallText(lambda index: slot_name(self.plan, index), self.members)
@@ -216,6 +219,7 @@ class LauncherEmitter:
         text.out.line("(void)outputs_given;")
         fixed = fixed_slots(plan)
         emit_structure(text, plan)
+        self.members.pop("doubtful", None)  # which every call has
         self._symbols(text, fixed, of_tensors=True)
         emit_layouts(text, plan)
         emit_numbers(text, plan)
@@ -267,6 +271,7 @@ class CudaEmitter(LauncherEmitter):
     """The text of one launcher for CUDA devices."""
 
     header = "trunnion/launch_runtime.hpp"
+    place = "kDLCUDA"
     exports = MappingProxyType(EXPORTS)
 
     def emit_head(self, out: SourceWriter) -> None:
@@ -280,13 +285,8 @@ class CudaEmitter(LauncherEmitter):
         emit_program_rule(out, self.plan)
         out.line()
 
-    def emit_state(self, out: SourceWriter) -> None:
-        """Write the device with its stream, and what was done for it."""
-        needs, has = (str(one).lower() for one in (self._needs_context(), bool(self.plan.workspaces)))
-        out.line(f"static constexpr bool kNeedsContext = {needs}, kHasWorkspaces = {has};")
-        out.lines("Place place{kDLCUDA};", "CUstream stream;", "bool stream_named;", "DeviceState* state;")
-
-    def _needs_context(self) -> bool:
+    def needs_context(self) -> bool:
+        """Whether the driver's fills, maps and windows ask for a context, whatever the stream."""
         plan = self.plan
         fills = any(tensor.fill is not None for tensor in plan.tensors) or any(
             s.zeroed for s in plan.workspaces

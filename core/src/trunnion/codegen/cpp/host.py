@@ -42,6 +42,7 @@ class _HostEmitter(LauncherEmitter):
     """The text of one launcher for the CPU."""
 
     header = "trunnion/host_runtime.hpp"
+    place = "kDLCPU, 0"
     exports = MappingProxyType(EXPORTS)
 
     def emit_head(self, out: SourceWriter) -> None:
@@ -58,9 +59,9 @@ class _HostEmitter(LauncherEmitter):
         emit_fill_table(out, self.plan)
         out.lines("Program program;", "")
 
-    def emit_state(self, out: SourceWriter) -> None:
-        """Write the one device that there is."""
-        out.line("Place place{kDLCPU, 0};")
+    def needs_context(self) -> bool:
+        """Whether anything has to be current: on the CPU nothing has."""
+        return False
 
     def emit_encode(self, text: CallText) -> None:
         """Write nothing."""

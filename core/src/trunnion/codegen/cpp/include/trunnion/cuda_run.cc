@@ -2,12 +2,47 @@
 
 namespace trunnion {
 
-bool wait_for(const Driver& driver, CUstream stream, bool fired) {
+bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const Arguments& arguments,
+                  bool outputs_given) {
+  if (!rule.check(call, arguments, outputs_given) || !program.load()) return false;
+  if (call.doubtful && program.asks() && !arguments.are_known()) return raise_doubt();
+  if (!check_ordinal(call.place, program.device_count())) return false;
+  void* stream = nullptr;
+  if (!read_stream(arguments, call.place.device, stream, call.stream_named)) return false;
+  call.stream = static_cast<CUstream>(stream);
+  if (call.stream_named && !check_stream(program, call.stream, call.place.device)) return false;
+  call.state = program.device(call.place.device, &call.stream);
+  return call.state != nullptr && rule.allocate(call, outputs_given);
+}
+
+bool prepare_directly(Program& program, CallBase& call, const DLPackExchangeAPI& exchange) {
+  void* stream = nullptr;
+  if (exchange.current_work_stream(kDLCUDA, call.place.device, &stream) != 0) return false;
+  call.stream = static_cast<CUstream>(stream);
+  call.stream_named = false;
+  call.state = program.prepared(call.place.device);
+  return call.state != nullptr;
+}
+
+bool enter_call(const Program& program, const CallRule& rule, const CallBase& call, Entered& entered) {
+  if (!rule.needs_context && !is_driver_stream(call.stream)) return true;
+  return entered.enter(program.driver(), *call.state, call.place.device);
+}
+
+// Wait for a stream, unless it is being captured; false: the launches failed, or what they do.
+static bool wait_for(const Driver& driver, CUstream stream, bool fired) {
   bool capturing = false;
   if (!is_capturing(driver, stream, capturing)) return false;
   const CUresult status = capturing ? CUDA_SUCCESS : driver.stream_synchronize(stream);
   if (!fired || status == CUDA_SUCCESS) return fired;
   return raise_driver(driver, "cuStreamSynchronize", status, &stream);
+}
+
+bool settle(const Program& program, const CallRule& rule, const CallBase& call, bool own_outputs,
+            bool fired) {
+  const bool waits = call.stream_named && reinterpret_cast<uint64_t>(call.stream) == kPerThreadStream &&
+                     (own_outputs || rule.has_workspaces);
+  return __builtin_expect(!waits, 1) ? fired : wait_for(program.driver(), call.stream, fired);
 }
 
 int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {

@@ -15,32 +15,17 @@ bool raise_stream(const TVMFFIAny& given);
 // A stream is refused, but for 0: whoever passes on what they were given has that.
 bool refuse_stream(const Arguments& arguments);
 
-template <typename Call>
-bool prepare_call(Program& program, Call& call, const Arguments& arguments, bool outputs_given) {
-  if (!call.check(arguments, outputs_given) || !program.load()) return false;
-  if (call.doubtful && program.asks() && !arguments.are_known()) return raise_doubt();
-  return check_ordinal(call.place, kHostDevices) && refuse_stream(arguments) && call.allocate(outputs_given);
-}
+// What every call has, whatever its program.
+struct CallBase {
+  explicit CallBase(Place where) : place(where) {}
+  DLDevice device() const { return DLDevice{place.kind, place.device}; }
 
-// The same for a call that was checked and allocates nothing; false: not ready for it.
-template <typename Call>
-bool prepare_directly(const Program& program, const Call&, const DLPackExchangeAPI&) {
-  return program.is_loaded();
-}
+  bool doubtful;  // whether a tensor may be lazy
+  Place place;
+};
 
 // Nothing has to be current on the CPU.
 struct Entered {};
-
-template <typename Call>
-bool enter_call(const Program&, const Call&, Entered&) {
-  return true;
-}
-
-// What a call launched is done.
-template <typename Call>
-bool settle(const Program&, const Call&, bool, bool fired) {
-  return fired;
-}
 
 // Write a number `count` times. The memory may be aligned to less than the number.
 template <typename Number>
@@ -56,6 +41,20 @@ void fill(const FillStep& step, uint64_t address, uint64_t count);
 #include <trunnion/run.hpp>
 
 namespace trunnion {
+
+// Check and allocate.
+bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const Arguments& arguments,
+                  bool outputs_given);
+
+// The same for a call that was checked and allocates nothing; false: not ready for it.
+inline bool prepare_directly(const Program& program, const CallBase&, const DLPackExchangeAPI&) {
+  return program.is_loaded();
+}
+
+inline bool enter_call(const Program&, const CallRule&, const CallBase&, Entered&) { return true; }
+
+// What a call launched is done.
+inline bool settle(const Program&, const CallRule&, const CallBase&, bool, bool fired) { return fired; }
 
 int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result);
 

@@ -2,6 +2,88 @@
 
 namespace trunnion {
 
+static void* type_of(void* object) { return static_cast<PyHead*>(object)->type; }
+
+// Convert one argument: 't' a tensor, 'n' one that may be None, 'i' an integer, 'f' a float, 'b' a bool.
+static bool convert(const PythonEntry& entry, char kind, void* object, DLTensor& view, TVMFFIAny& given) {
+  const CPython& python = entry.python;
+  given.zero_padding = 0;
+  given.v_int64 = 0;
+  if (kind == 't' || (kind == 'n' && object != python.none)) {
+    if (type_of(object) != entry.tensor_type) return false;
+    given.type_index = kTVMFFIDLTensorPtr;
+    given.v_ptr = &view;
+    return entry.exchange->dltensor_from_py_object_no_sync(object, &view) == 0;
+  }
+  if (kind == 'n') {
+    given.type_index = kTVMFFINone;
+    return true;
+  }
+  if (kind == 'b') {
+    given.type_index = kTVMFFIBool;
+    given.v_int64 = object == python.yes;
+    return object == python.yes || object == python.no;
+  }
+  int beyond = 0;
+  if (type_of(object) == python.long_type) {
+    given.type_index = kTVMFFIInt;
+    given.v_int64 = python.as_long(object, &beyond);
+    return beyond == 0;
+  }
+  given.type_index = kTVMFFIFloat;
+  if (kind != 'f' || type_of(object) != python.float_type) return false;
+  given.v_float64 = python.as_double(object);
+  return true;
+}
+
+enum class Outcome { kLaunched, kRefused, kFailed };
+
+// Launch; refused: nothing was done, and the general entry may be called with the same arguments.
+static Outcome run_directly(Program& program, const CallRule& rule, const PythonEntry& entry,
+                            const Arguments& arguments) {
+  const Begun begun(rule, TRUNNION_CALL_MEMORY(rule));
+  CallBase& call = *begun;
+  if (!rule.check(call, arguments, false) || call.doubtful) return Outcome::kRefused;
+  if (!prepare_directly(program, call, *entry.exchange) || !rule.allocate(call, false))
+    return Outcome::kRefused;
+  void* released = entry.python.save_thread();
+  bool good = false;
+  {
+    Entered entered;
+    good = enter_call(program, rule, call, entered) && rule.encode(call) && rule.fire(call);
+  }
+  entry.python.restore_thread(released);
+  return good ? Outcome::kLaunched : Outcome::kFailed;
+}
+
+void* call_from_python(Program& program, const CallRule& rule, PythonEntry& entry, void* const* args,
+                       intptr_t count) {
+  const size_t inputs = static_cast<size_t>(rule.inputs);
+  auto* given = static_cast<TVMFFIAny*>(__builtin_alloca(inputs * sizeof(TVMFFIAny)));
+  auto* views = static_cast<DLTensor*>(__builtin_alloca(inputs * sizeof(DLTensor)));
+  Outcome outcome = Outcome::kRefused;
+  bool plain = count == rule.inputs;
+  for (int32_t index = 0; plain && index < rule.inputs; ++index) {
+    plain = convert(entry, rule.kinds[index], args[index], views[index], given[index]);
+  }
+  if (plain) {
+    Arguments arguments(given, rule.inputs);
+    const Flight flight(program);
+    if (arguments.expect(rule.names, rule.inputs) && flight) {
+      outcome = run_directly(program, rule, entry, arguments);
+    }
+  }
+  if (__builtin_expect(outcome == Outcome::kLaunched, 1)) {
+    entry.python.increase(entry.python.none);
+    return entry.python.none;
+  }
+  if (outcome == Outcome::kFailed) return entry.python.vectorcall(entry.failed, nullptr, 0, nullptr);
+  Held refusal;
+  TVMFFIErrorMoveFromRaised(refusal.out());
+  entry.python.clear_error();
+  return entry.python.vectorcall(entry.general, args, static_cast<size_t>(count), nullptr);
+}
+
 int offer_entry(PythonEntry& entry, void* (*function)(void*, void* const*, intptr_t), const TVMFFIAny* given,
                 int32_t count, TVMFFIAny* result) {
   constexpr Name kNames[] = {{"exchange", 8}, {"tensor_type", 11}, {"general", 7}, {"failed", 6}};

@@ -70,84 +70,9 @@ struct PythonEntry {
   PyMethod method;
 };
 
-inline void* type_of(void* object) { return static_cast<PyHead*>(object)->type; }
-
-// Convert one argument: 't' a tensor, 'n' one that may be None, 'i' an integer, 'f' a float, 'b' a bool.
-inline bool convert(const PythonEntry& entry, char kind, void* object, DLTensor& view, TVMFFIAny& given) {
-  const CPython& python = entry.python;
-  given.zero_padding = 0;
-  given.v_int64 = 0;
-  if (kind == 't' || (kind == 'n' && object != python.none)) {
-    if (type_of(object) != entry.tensor_type) return false;
-    given.type_index = kTVMFFIDLTensorPtr;
-    given.v_ptr = &view;
-    return entry.exchange->dltensor_from_py_object_no_sync(object, &view) == 0;
-  }
-  if (kind == 'n') {
-    given.type_index = kTVMFFINone;
-    return true;
-  }
-  if (kind == 'b') {
-    given.type_index = kTVMFFIBool;
-    given.v_int64 = object == python.yes;
-    return object == python.yes || object == python.no;
-  }
-  int beyond = 0;
-  if (type_of(object) == python.long_type) {
-    given.type_index = kTVMFFIInt;
-    given.v_int64 = python.as_long(object, &beyond);
-    return beyond == 0;
-  }
-  given.type_index = kTVMFFIFloat;
-  if (kind != 'f' || type_of(object) != python.float_type) return false;
-  given.v_float64 = python.as_double(object);
-  return true;
-}
-
-enum class Outcome { kLaunched, kRefused, kFailed };
-
-// Launch; refused: nothing was done, and the general entry may be called with the same arguments.
-template <typename Call>
-Outcome run_directly(Program& program, const PythonEntry& entry, const Arguments& arguments) {
-  Call call;
-  if (!call.check(arguments, false) || call.doubtful) return Outcome::kRefused;
-  if (!prepare_directly(program, call, *entry.exchange) || !call.allocate(false)) return Outcome::kRefused;
-  void* released = entry.python.save_thread();
-  bool good = false;
-  {
-    Entered entered;
-    good = enter_call(program, call, entered) && call.encode() && call.fire();
-  }
-  entry.python.restore_thread(released);
-  return good ? Outcome::kLaunched : Outcome::kFailed;
-}
-
-template <typename Call>
-void* call_from_python(Program& program, PythonEntry& entry, void* const* args, intptr_t count) {
-  constexpr int32_t kInputs = Call::kInputs;
-  TVMFFIAny given[kInputs != 0 ? kInputs : 1];
-  DLTensor views[kInputs != 0 ? kInputs : 1];
-  Outcome outcome = Outcome::kRefused;
-  bool plain = count == kInputs;
-  for (int32_t index = 0; plain && index < kInputs; ++index) {
-    plain = convert(entry, Call::kKinds[index], args[index], views[index], given[index]);
-  }
-  if (plain) {
-    Arguments arguments(given, kInputs);
-    const Flight flight(program);
-    if (arguments.expect(Call::kNames, kInputs) && flight)
-      outcome = run_directly<Call>(program, entry, arguments);
-  }
-  if (__builtin_expect(outcome == Outcome::kLaunched, 1)) {
-    entry.python.increase(entry.python.none);
-    return entry.python.none;
-  }
-  if (outcome == Outcome::kFailed) return entry.python.vectorcall(entry.failed, nullptr, 0, nullptr);
-  Held refusal;
-  TVMFFIErrorMoveFromRaised(refusal.out());
-  entry.python.clear_error();
-  return entry.python.vectorcall(entry.general, args, static_cast<size_t>(count), nullptr);
-}
+// Launch, or hand on to the general entry; what it returns.
+void* call_from_python(Program& program, const CallRule& rule, PythonEntry& entry, void* const* args,
+                       intptr_t count);
 
 // Take what the entry needs (exchange API, tensor type, general entry, what raises: addresses) and give the address of
 // its definition; 0 where this process has no CPython that it could use.

@@ -2,6 +2,101 @@
 
 namespace trunnion {
 
+static bool give_outputs(const CallRule& rule, CallBase& call, TVMFFIAny* result) {
+  auto* views =
+      static_cast<TVMFFIAny*>(__builtin_alloca(sizeof(TVMFFIAny) * static_cast<size_t>(rule.outputs + 1)));
+  rule.outputs_of(call, views);
+  if (rule.outputs > 1) return give_array(views, rule.outputs, result);
+  give_nothing(result);
+  if (rule.outputs == 1) {
+    *result = views[0];
+    TVMFFIObjectIncRef(result->v_obj);
+  }
+  return true;
+}
+
+// Launch, and see to the memory that the call allocated: its workspaces, and its outputs if they are its own.
+static bool fire_call(const Program& program, const CallRule& rule, CallBase& call, bool own_outputs) {
+  const bool fired = rule.fire(call);
+  return settle(program, rule, call, rule.outputs != 0 && own_outputs, fired);
+}
+
+int run_call(Program& program, const CallRule& rule, const TVMFFIAny* given, int32_t count,
+             bool outputs_given, TVMFFIAny* result) {
+  Arguments arguments(given, count);
+  if (!arguments.expect(rule.names, rule.inputs + (outputs_given ? rule.outputs : 0))) return -1;
+  const Flight flight(program);
+  if (!flight) return -1;
+  const Begun begun(rule, TRUNNION_CALL_MEMORY(rule));
+  CallBase& call = *begun;
+  if (!prepare_call(program, rule, call, arguments, outputs_given)) return -1;
+  Entered entered;
+  if (!enter_call(program, rule, call, entered) || !rule.encode(call)) return -1;
+  if (!fire_call(program, rule, call, !outputs_given)) return -1;
+  if (outputs_given) return give_nothing(result), 0;
+  return give_outputs(rule, call, result) ? 0 : -1;
+}
+
+// A call whose arguments are decided. Whoever binds keeps the tensors alive that it was given.
+struct Bound {
+  static int run(void* self, const TVMFFIAny*, int32_t, TVMFFIAny* result) {
+    const Bound& bound = *static_cast<Bound*>(self);
+    const Flight flight(*bound.program);
+    if (!flight) return -1;
+    Entered entered;
+    if (!enter_call(*bound.program, *bound.rule, *bound.call, entered)) return -1;
+    if (!fire_call(*bound.program, *bound.rule, *bound.call, bound.own_outputs)) return -1;
+    return give_nothing(result), 0;
+  }
+
+  static void destroy(void* self) {
+    Bound* bound = static_cast<Bound*>(self);
+    bound->rule->end(*bound->call);
+    std::free(self);
+  }
+
+  Program* program;
+  const CallRule* rule;
+  CallBase* call;
+  bool own_outputs;
+};
+
+static Bound* new_bound(Program& program, const CallRule& rule, bool own_outputs) {
+  static_assert(sizeof(Bound) <= kCallAlignment, "a call follows behind");
+  void* memory = nullptr;
+  if (posix_memalign(&memory, kCallAlignment, kCallAlignment + rule.size) != 0) {
+    Text message;
+    raise_plain("MemoryError", "MemoryError", message << "no memory for a bound launch");
+    return nullptr;
+  }
+  CallBase* call = rule.begin(static_cast<unsigned char*>(memory) + kCallAlignment);
+  return new (memory) Bound{&program, &rule, call, own_outputs};
+}
+
+int bind_call(Program& program, const CallRule& rule, const TVMFFIAny* given, int32_t count,
+              TVMFFIAny* result) {
+  Arguments arguments(given, count);
+  const bool outputs_given = count >= rule.inputs + rule.outputs + kTrailing;
+  if (!arguments.expect(rule.names, rule.inputs + (outputs_given ? rule.outputs : 0))) return -1;
+  const Flight flight(program);
+  if (!flight) return -1;
+  Bound* bound = new_bound(program, rule, !outputs_given);
+  if (bound == nullptr) return -1;
+  Held function;
+  if (TVMFFIFunctionCreate(bound, Bound::run, Bound::destroy, function.out()) != 0) {
+    return Bound::destroy(bound), -1;
+  }
+  Entered entered;
+  CallBase& call = *bound->call;
+  if (!prepare_call(program, rule, call, arguments, outputs_given)) return -1;
+  if (!enter_call(program, rule, call, entered) || !rule.encode(call)) return -1;
+  auto* views =
+      static_cast<TVMFFIAny*>(__builtin_alloca(sizeof(TVMFFIAny) * static_cast<size_t>(rule.outputs + 1)));
+  views[0] = function.view(kTVMFFIFunction);
+  if (!outputs_given) rule.outputs_of(call, views + 1);
+  return give_array(views, outputs_given ? 1 : rule.outputs + 1, result) ? 0 : -1;
+}
+
 int load(Program& program, TVMFFIAny* result) {
   const Flight flight(program);
   if (!flight || !program.load()) return -1;

@@ -1,14 +1,7 @@
-// From a call to its launches, on any kind of device. `Call` is what the emitter writes for one program:
+// From a call to its launches, on any kind of device. What one program computes is a `Call`, which the emitter writes; a
+// `CallRule` is what the shared runtime knows of it, so that all of this is compiled once, for all launchers.
 //
-//   static constexpr int32_t kInputs, kOutputs; static constexpr const Name* kNames;
-//   bool doubtful; Place place;
-//   bool check(const Arguments&, bool outputs_given);  every check and every value; nothing is touched
-//   bool allocate(bool outputs_given);                 outputs and workspaces
-//   bool encode();                                     what else a device needs before its launches
-//   bool fire();                                       fills and launches; may be repeated
-//   void outputs(TVMFFIAny*);                          a view of each allocated output
-//
-// What differs by kind of device stands before this: the classes `Program` and `Entered`, and the templates
+// What differs by kind of device stands before this: the classes `Program`, `Entered` and `CallBase`, and the functions
 // `prepare_call` (up to the allocations), `enter_call` (whatever must be current while it launches) and `settle` (what
 // must be over before memory of the call is given back).
 #pragma once
@@ -19,94 +12,70 @@
 
 namespace trunnion {
 
-template <typename Call>
-bool give_outputs(Call& call, TVMFFIAny* result) {
-  TVMFFIAny views[Call::kOutputs != 0 ? Call::kOutputs : 1];
-  call.outputs(views);
-  if (Call::kOutputs > 1) return give_array(views, Call::kOutputs, result);
-  give_nothing(result);
-  if (Call::kOutputs == 1) {
-    *result = views[0];
-    TVMFFIObjectIncRef(result->v_obj);
-  }
-  return true;
-}
-
-// Launch, and see to the memory that the call allocated: its workspaces, and its outputs if they are its own.
-template <typename Call>
-bool fire_call(const Program& program, Call& call, bool own_outputs) {
-  const bool fired = call.fire();
-  return settle(program, call, Call::kOutputs != 0 && own_outputs, fired);
-}
-
-template <typename Call>
-int run_call(Program& program, const TVMFFIAny* given, int32_t count, bool outputs_given, TVMFFIAny* result) {
-  Arguments arguments(given, count);
-  if (!arguments.expect(Call::kNames, Call::kInputs + (outputs_given ? Call::kOutputs : 0))) return -1;
-  const Flight flight(program);
-  if (!flight) return -1;
-  Call call;
-  if (!prepare_call(program, call, arguments, outputs_given)) return -1;
-  Entered entered;
-  if (!enter_call(program, call, entered) || !call.encode()) return -1;
-  if (!fire_call(program, call, !outputs_given)) return -1;
-  if (outputs_given) return give_nothing(result), 0;
-  return give_outputs(call, result) ? 0 : -1;
-}
-
-// A call whose arguments are decided. Whoever binds keeps the tensors alive that it was given.
-template <typename Call>
-struct Bound {
-  static int run(void* self, const TVMFFIAny*, int32_t, TVMFFIAny* result) {
-    Call& call = static_cast<Bound*>(self)->call;
-    Program& program = *static_cast<Bound*>(self)->program;
-    const Flight flight(program);
-    if (!flight) return -1;
-    Entered entered;
-    if (!enter_call(program, call, entered)) return -1;
-    if (!fire_call(program, call, static_cast<Bound*>(self)->own_outputs)) return -1;
-    return give_nothing(result), 0;
-  }
-
-  static void destroy(void* self) {
-    static_cast<Bound*>(self)->~Bound();
-    std::free(self);
-  }
-
-  Program* program;
-  bool own_outputs;
-  Call call;
+struct CallRule {
+  int32_t inputs, outputs;
+  const Name* names;   // of the inputs, then of the outputs
+  const char* kinds;   // a letter for each input, for `python_entry.hpp`
+  bool needs_context;  // whatever its stream
+  bool has_workspaces;
+  uint32_t size, alignment;  // bytes of one call
+  CallBase* (*begin)(void* memory);
+  void (*end)(CallBase& call);
+  bool (*check)(CallBase& call, const Arguments& arguments,
+                bool outputs_given);                     // everything; nothing is touched
+  bool (*allocate)(CallBase& call, bool outputs_given);  // outputs and workspaces
+  bool (*encode)(CallBase& call);                        // what else a device needs before the launches
+  bool (*fire)(CallBase& call);                          // fills and launches; may be repeated
+  void (*outputs_of)(CallBase& call, TVMFFIAny* views);  // a view of each allocated output
 };
 
-// Give the function that launches again; behind it, in an array, the outputs that were allocated.
 template <typename Call>
-int bind_call(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
-  Arguments arguments(given, count);
-  const bool outputs_given = count >= Call::kInputs + Call::kOutputs + kTrailing;
-  if (!arguments.expect(Call::kNames, Call::kInputs + (outputs_given ? Call::kOutputs : 0))) return -1;
-  const Flight flight(program);
-  if (!flight) return -1;
-  void* memory = nullptr;
-  if (posix_memalign(&memory, alignof(Bound<Call>) > 64 ? alignof(Bound<Call>) : 64, sizeof(Bound<Call>)) !=
-      0) {
-    Text message;
-    return raise_plain("MemoryError", "MemoryError", message << "no memory for a bound launch"), -1;
-  }
-  auto* bound = new (memory) Bound<Call>{&program, !outputs_given, {}};
-  Held function;
-  if (TVMFFIFunctionCreate(bound, Bound<Call>::run, Bound<Call>::destroy, function.out()) != 0) {
-    return Bound<Call>::destroy(bound), -1;
-  }
-  Entered entered;
-  Call& call = bound->call;
-  if (!prepare_call(program, call, arguments, outputs_given) || !enter_call(program, call, entered))
-    return -1;
-  if (!call.encode()) return -1;
-  TVMFFIAny views[Call::kOutputs + 1];
-  views[0] = function.view(kTVMFFIFunction);
-  if (!outputs_given) call.outputs(views + 1);
-  return give_array(views, outputs_given ? 1 : Call::kOutputs + 1, result) ? 0 : -1;
+constexpr CallRule call_rule(int32_t inputs, int32_t outputs, const Name* names, const char* kinds,
+                             bool needs_context, bool has_workspaces) {
+  return {inputs,
+          outputs,
+          names,
+          kinds,
+          needs_context,
+          has_workspaces,
+          sizeof(Call),
+          alignof(Call),
+          [](void* memory) -> CallBase* { return new (memory) Call; },
+          [](CallBase& call) { static_cast<Call&>(call).~Call(); },
+          [](CallBase& call, const Arguments& arguments, bool outputs_given) {
+            return static_cast<Call&>(call).check(arguments, outputs_given);
+          },
+          [](CallBase& call, bool outputs_given) { return static_cast<Call&>(call).allocate(outputs_given); },
+          [](CallBase& call) { return static_cast<Call&>(call).encode(); },
+          [](CallBase& call) { return static_cast<Call&>(call).fire(); },
+          [](CallBase& call, TVMFFIAny* views) { static_cast<Call&>(call).outputs(views); }};
 }
+
+inline constexpr size_t kCallAlignment = 128;  // of every `Call`: a tensor map wants the most
+
+// Memory for one call on the stack of the function that it stands in.
+#define TRUNNION_CALL_MEMORY(rule) __builtin_alloca_with_align((rule).size, 8 * kCallAlignment)
+
+// One call, over memory of somebody's.
+class Begun {
+ public:
+  Begun(const CallRule& rule, void* memory) : rule_(rule), call_(*rule.begin(memory)) {}
+  ~Begun() { rule_.end(call_); }
+  Begun(const Begun&) = delete;
+  Begun& operator=(const Begun&) = delete;
+  CallBase& operator*() const { return call_; }
+
+ private:
+  const CallRule& rule_;
+  CallBase& call_;
+};
+
+int run_call(Program& program, const CallRule& rule, const TVMFFIAny* given, int32_t count,
+             bool outputs_given, TVMFFIAny* result);
+
+// Give the function that launches again; behind it, in an array, the outputs that were allocated.
+int bind_call(Program& program, const CallRule& rule, const TVMFFIAny* given, int32_t count,
+              TVMFFIAny* result);
 
 int load(Program& program, TVMFFIAny* result);
 
