@@ -129,7 +129,6 @@ JUNK = (
     float("nan"),
     10**6000,
 )
-ALLOWED_NONE = {"strides", "alignment", "symbol", "element_strides", "dtype", "shape", "cluster"}
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.complex_numbers(),
     lambda inner: st.lists(inner) | st.tuples(inner) | st.dictionaries(st.text(), inner),

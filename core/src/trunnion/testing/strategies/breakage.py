@@ -12,6 +12,7 @@ from trunnion.model.params import TensorParam
 from trunnion.testing.expected import Refused
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies.calls import CallSpec, TensorSpec, calls, row_major
+from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.wrong_values import wrong_values
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def broken_calls(draw: st.DrawFn, program: KernelProgram) -> Breakage:
     program
         What is called.
     """
-    return draw(st.sampled_from(draw(mistakes_of_each_kind(program))))
+    return choose(draw, draw(mistakes_of_each_kind(program)))
 
 
 @st.composite
@@ -66,7 +67,7 @@ def mistakes_of_each_kind(draw: st.DrawFn, program: KernelProgram) -> tuple[Brea
     assume(not isinstance(expect(program, call.imagined()), Refused))
     candidates = [broken for broken in _mistakes(program, call) if _is_refused(program, broken)]
     return tuple(
-        draw(st.sampled_from([broken for broken in candidates if broken.kind == kind]))
+        choose(draw, [broken for broken in candidates if broken.kind == kind])
         for kind in sorted({broken.kind for broken in candidates})
     )
 

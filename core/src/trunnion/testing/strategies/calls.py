@@ -12,6 +12,7 @@ from trunnion.model.params import PointerParam, ScalarParam, StructParam, Tensor
 from trunnion.testing.arithmetic import UncomputableError, evaluate, integer_range
 from trunnion.testing.expected import CallFacts, TensorFacts
 from trunnion.testing.reference_arguments import bytes_per_element
+from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.numbers import BytesSpec, numbers, pointers, structs
 from trunnion.testing.strategies.programs import PROGRAM_CAPABILITIES, programs
 
@@ -128,7 +129,7 @@ def calls(draw: st.DrawFn, program: KernelProgram) -> CallSpec:
     """
     signature = program.signature
     values = _draw_values(draw, program)
-    device = draw(st.sampled_from((0, 0, 1)))
+    device = choose(draw, (0, 0, 1))
     args = [_draw_argument(draw, param, values, device) for param in signature.params]
     out = None
     if signature.outputs and draw(st.integers(0, 3)) == 0:
@@ -206,11 +207,11 @@ def _draw_tensor(draw: st.DrawFn, param: TensorParam, values: Mapping[str, int],
         strides = row_major(shape)
     if draw(st.booleans()):  # where a dimension has one element, its stride means nothing
         strides = tuple(
-            draw(st.sampled_from((step, 1, 5, 64))) if extent == 1 else step
+            choose(draw, (step, 1, 5, 64)) if extent == 1 else step
             for extent, step in zip(shape, strides, strict=True)
         )
     alignment = max(param.alignment or 1, param.dtype.itemsize)
-    offset = draw(st.sampled_from((0, 0, 1, 3))) * (alignment // param.dtype.itemsize)
+    offset = choose(draw, (0, 0, 1, 3)) * (alignment // param.dtype.itemsize)
     return TensorSpec(dtype=param.dtype.name, shape=shape, strides=strides, offset=offset, device=device)
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from trunnion.errors import ExprError
 from trunnion.model.expr import Const, Expr, Op, Symbol, binary, select
+from trunnion.testing.strategies.choices import choose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,7 @@ _EDGES = (
     -(2**31),
     -(2**63),
 )
-_SMALL = st.integers(0, 9)
+_SMALL = range(10)
 _OPERATIONS = tuple(Op)
 
 
@@ -54,25 +55,20 @@ def expressions(draw: st.DrawFn, symbols: Sequence[Symbol] = (), depth: int = 3)
     depth
         The greatest height; a leaf has 0.
     """
-    leaves: list[st.SearchStrategy[Expr]] = [
-        st.builds(Const, _SMALL),
-        st.builds(Const, st.sampled_from(_EDGES)),
-    ]
-    leaves += [st.sampled_from(list(symbols))] * 3 if symbols else []
-    kind = (
-        draw(st.sampled_from(("leaf", "binary", "binary", "binary", "select", "cast"))) if depth else "leaf"
-    )
+    kind = choose(draw, ("leaf", "binary", "binary", "binary", "select", "cast")) if depth else "leaf"
     if kind == "leaf":
-        return draw(st.one_of(leaves))
+        leaves: list[Sequence[int | Symbol]] = [_SMALL, _EDGES, *([symbols] * 3 if symbols else [])]
+        leaf = choose(draw, choose(draw, leaves))
+        return Const(leaf) if isinstance(leaf, int) else leaf
     parts = [
         draw(expressions(symbols, depth - 1)) for _ in range({"binary": 2, "select": 3, "cast": 1}[kind])
     ]
     try:
         if kind == "binary":
-            return binary(draw(st.sampled_from(_OPERATIONS)), parts[0], parts[1])
+            return binary(choose(draw, _OPERATIONS), parts[0], parts[1])
         if kind == "select":
             return select(parts[0], parts[1], parts[2])
-        return parts[0].cast(draw(st.sampled_from(INTEGERS)))
+        return parts[0].cast(choose(draw, INTEGERS))
     except ExprError:
         return parts[0]  # it has a value in no call, and the model says so at once
 
@@ -90,13 +86,13 @@ def extents(draw: st.DrawFn, symbols: Sequence[Symbol], *, bare: bool = False) -
     bare
         Whether only symbols and numbers may be drawn.
     """
-    number = draw(st.sampled_from((1, 2, 3, 4, 5, 8, 0)))
+    number = choose(draw, (1, 2, 3, 4, 5, 8, 0))
     if not symbols or draw(st.integers(0, 3)) == 0:
         return Const(number)
-    symbol: Expr = draw(st.sampled_from(list(symbols)))
+    symbol: Expr = choose(draw, symbols)
     if bare:
         return symbol
-    other: Expr = draw(st.sampled_from(list(symbols)))
+    other: Expr = choose(draw, symbols)
     forms: tuple[Expr, ...] = (
         symbol,
         symbol,
@@ -108,4 +104,4 @@ def extents(draw: st.DrawFn, symbols: Sequence[Symbol], *, bare: bool = False) -
         binary(Op.MIN, symbol, other),
         select(binary(Op.EQ, symbol % 2, 0), symbol // 2, other),
     )
-    return draw(st.sampled_from(forms))
+    return choose(draw, forms)

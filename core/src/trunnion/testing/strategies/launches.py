@@ -14,12 +14,15 @@ from trunnion.model.memory import Memory
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.tensormap import TensorMap
 from trunnion.testing.strategies.attributes import draw_attributes
+from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.expressions import INTEGERS, expressions
 from trunnion.testing.strategies.maps import draw_im2col_map, draw_map
 from trunnion.testing.strategies.memory import draw_window
 from trunnion.testing.strategies.names import names
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trunnion.testing.strategies.draft import Draft
 
 __all__ = ["draw_launches"]
@@ -42,7 +45,7 @@ def draw_launches(draft: Draft) -> tuple[KernelLaunch, ...]:
     for index in range(draw(st.integers(2, 4)) if several else 1):
         again = index > 0 and draw(st.booleans())
         if again:
-            earlier = draw(st.sampled_from(launches))
+            earlier = choose(draw, launches)
             args = tuple(_like(draft, argument, maps) for argument in earlier.args)
             kernel = earlier.kernel
         else:
@@ -60,9 +63,9 @@ def _required_arguments(draft: Draft, maps: _Maps) -> tuple[Argument, ...]:
     """Return what the first launch must be given for the program to require what it shall."""
     args: list[Argument] = [*draft.workspaces[:1], *draft.pointers[:1], *draft.structs[:1]]
     if draft.wants(Capability.TMA_TILED):
-        args.append(_new_map(draft, draft.draw(st.sampled_from(draft.mapped)), maps, image=False))
+        args.append(_new_map(draft, choose(draft.draw, draft.mapped), maps, image=False))
     if draft.wants(Capability.TMA_IM2COL):
-        args.append(_new_map(draft, draft.draw(st.sampled_from(draft.images)), maps, image=True))
+        args.append(_new_map(draft, choose(draft.draw, draft.images), maps, image=True))
     return tuple(draft.draw(st.permutations(args)))
 
 
@@ -106,19 +109,19 @@ def _grid(draft: Draft, said: dict[str, Any]) -> tuple[Expr, ...]:
 def _condition(draft: Draft) -> Expr:
     draw = draft.draw
     if not draft.symbols:
-        return Const(draw(st.sampled_from((1, 1, 0, -1))))
-    symbol = draw(st.sampled_from(draft.symbols))
+        return Const(choose(draw, (1, 1, 0, -1)))
+    symbol = choose(draw, draft.symbols)
     wild = draw(expressions(draft.symbols, 2))
     forms: tuple[Expr, ...] = (symbol, symbol % 2, eq(symbol, 4), ge(symbol, 2), wild)
-    return draw(st.sampled_from(forms))
+    return choose(draw, forms)
 
 
 def _grid_extent(draft: Draft) -> Expr:
     draw = draft.draw
     if draw(st.booleans()) and draft.extent_symbols:
-        symbol = draw(st.sampled_from(draft.extent_symbols))
-        unit = draw(st.sampled_from((1, 4, 8)))
-        return draw(st.sampled_from((symbol + 0, ceildiv(symbol, unit), symbol // unit, maximum(symbol, 1))))
+        symbol = choose(draw, draft.extent_symbols)
+        unit = choose(draw, (1, 4, 8))
+        return choose(draw, (symbol + 0, ceildiv(symbol, unit), symbol // unit, maximum(symbol, 1)))
     return Const(
         draw(st.sampled_from((1, 1, 2, 3, 0)) if draw(st.integers(0, 2)) == 0 else st.integers(1, 4))
     )
@@ -127,41 +130,37 @@ def _grid_extent(draft: Draft) -> Expr:
 def _block(draft: Draft) -> tuple[Expr, ...]:
     draw = draft.draw
     if draft.extent_symbols and draw(st.integers(0, 3)) == 0:
-        symbol = draw(st.sampled_from(draft.extent_symbols))
-        return (draw(st.sampled_from((maximum(symbol, 1), minimum(symbol + 1, 64) * 8, symbol + 31))),)
-    numbers = draw(st.sampled_from(((1,), (32,), (128,), (1024,), (8, 4), (2, 3, 5), (16, 1, 64))))
+        symbol = choose(draw, draft.extent_symbols)
+        return (choose(draw, (maximum(symbol, 1), minimum(symbol + 1, 64) * 8, symbol + 31)),)
+    numbers = choose(draw, ((1,), (32,), (128,), (1024,), (8, 4), (2, 3, 5), (16, 1, 64)))
     return tuple(Const(number) for number in numbers)
 
 
 def _smem(draft: Draft) -> Expr:
     draw = draft.draw
     if draft.extent_symbols and draw(st.integers(0, 3)) == 0:
-        return draw(st.sampled_from(draft.extent_symbols)) * draw(st.sampled_from((4, 1024)))
-    return Const(draw(st.sampled_from((0, 0, 16, 49152, 49153, 100_000))))
+        return choose(draw, draft.extent_symbols) * choose(draw, (4, 1024))
+    return Const(choose(draw, (0, 0, 16, 49152, 49153, 100_000)))
 
 
 def _argument(draft: Draft, maps: _Maps) -> Argument:
     draw = draft.draw
-    choices: list[st.SearchStrategy[Argument]] = [_integer(draft)]
-    if draft.memories:
-        choices += [st.sampled_from(draft.memories)] * 2
-    for params in (draft.scalars, draft.pointers, draft.structs):
-        if params:
-            choices.append(st.sampled_from(params))
     if (draft.mapped or draft.images) and draw(st.integers(0, 2)) == 0:
         return _map(draft, maps)
-    return draw(st.one_of(choices))
+    kinds: tuple[Sequence[Argument], ...] = (draft.memories, draft.memories, draft.scalars, draft.pointers)
+    given = choose(draw, [(), *(kind for kind in (*kinds, draft.structs) if kind)])
+    return choose(draw, given) if given else _integer(draft)
 
 
-def _integer(draft: Draft) -> st.SearchStrategy[Expr]:
-    """Return mostly harmless integers, and some that overflow in some calls."""
-    small = st.sampled_from([*draft.extent_symbols, Const(5)])
-    narrow = st.builds(
-        lambda value, to: value.cast(to), small, st.sampled_from(("int32", "int64", "uint64", "uint16"))
-    )
-    wild = expressions(draft.symbols, 2)
-    cast = st.builds(_cast, wild, st.sampled_from(INTEGERS))
-    return st.sampled_from((0, 0, 1, 2)).flatmap(lambda choice: (narrow, wild, cast)[choice])
+def _integer(draft: Draft) -> Expr:
+    """Draw an integer: mostly a harmless one, sometimes one that overflows in some calls."""
+    draw = draft.draw
+    kind = choose(draw, ("narrow", "narrow", "wild", "cast"))
+    if kind == "narrow":
+        value: Expr = choose(draw, [*draft.extent_symbols, Const(5)])
+        return value.cast(choose(draw, ("int32", "int64", "uint64", "uint16")))
+    wild = draw(expressions(draft.symbols, 2))
+    return wild if kind == "wild" else _cast(wild, choose(draw, INTEGERS))
 
 
 def _cast(value: Expr, to: str) -> Expr:
@@ -176,12 +175,12 @@ def _new_map(draft: Draft, memory: Memory, maps: _Maps, *, image: bool) -> Tenso
 def _map(draft: Draft, maps: _Maps) -> TensorMap:
     """Draw a new map, an old one, or an old one under another label."""
     draw = draft.draw
-    choice = draw(st.sampled_from(("new", "new", "old", "relabelled"))) if maps else "new"
+    choice = choose(draw, ("new", "new", "old", "relabelled")) if maps else "new"
     if choice == "new":
         places = [(memory, False) for memory in draft.mapped] + [(memory, True) for memory in draft.images]
-        memory, image = draw(st.sampled_from(places))
+        memory, image = choose(draw, places)
         return _new_map(draft, memory, maps, image=image)
-    old = draw(st.sampled_from(maps))
+    old = choose(draw, maps)
     return old if choice == "old" else replace(old, label=draw(names()))
 
 
@@ -192,14 +191,14 @@ def _like(draft: Draft, argument: Argument, maps: _Maps) -> Argument:  # noqa: P
         return argument
     match argument:
         case Memory():
-            return draw(st.sampled_from([one for one in draft.memories if one.dtype == argument.dtype]))
+            return choose(draw, [one for one in draft.memories if one.dtype == argument.dtype])
         case ScalarParam():
-            return draw(st.sampled_from([s for s in draft.scalars if s.dtype == argument.dtype]))
+            return choose(draw, [s for s in draft.scalars if s.dtype == argument.dtype])
         case PointerParam():
-            return draw(st.sampled_from(draft.pointers))
+            return choose(draw, draft.pointers)
         case StructParam(_, nbytes, alignment):
             alike = [s for s in draft.structs if (s.nbytes, s.alignment) == (nbytes, alignment)]
-            return draw(st.sampled_from(alike))
+            return choose(draw, alike)
         case TensorMap():
             return _map(draft, maps)
         case Cast():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from trunnion.model.expr import Const, Expr, as_expr
 from trunnion.model.params import TensorParam
 from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
+from trunnion.testing.strategies.choices import choose
 
 if TYPE_CHECKING:
     from trunnion.model.memory import Memory
@@ -46,23 +47,23 @@ def draw_mapped_memory(
     nullable
         Whether it may be nullable.
     """
-    kind = draft.draw(st.sampled_from(_TYPES))
+    kind = choose(draft.draw, _TYPES)
     param = TensorParam(draft.name(), kind, ())  # type: ignore[arg-type]  # reads spellings
     chunk = 16 // param.dtype.itemsize
-    inner: Expr = Const(chunk * draft.draw(st.sampled_from((1, 2, 4))))
+    inner: Expr = Const(chunk * choose(draft.draw, (1, 2, 4)))
     symbols = [symbol for symbol in draft.extent_symbols if symbol.min > 0]
     if draft.draw(st.booleans()) and symbols:
-        inner = draft.draw(st.sampled_from(symbols)) * chunk
+        inner = choose(draft.draw, symbols) * chunk
     outer: list[Expr] = []
     for _ in range(draft.draw(st.integers(2, 4) if image else st.integers(0, 3))):
         leaves: list[Expr] = [*symbols, *(Const(number) for number in (1, 2, 3, 7))]
-        outer.append(draft.draw(st.sampled_from(leaves)))
+        outer.append(choose(draft.draw, leaves))
     return TensorParam(
         param.name,
         param.dtype,
         (*outer, inner),
-        access="write" if output else draft.draw(st.sampled_from(("read", "read_write"))),
-        alignment=draft.draw(st.sampled_from((16, 16, 16, 128, None))),
+        access="write" if output else choose(draft.draw, ("read", "read_write")),
+        alignment=choose(draft.draw, (16, 16, 16, 128, None)),
         nullable=nullable and draft.draw(st.integers(0, 3)) == 0,
     )
 
@@ -70,24 +71,24 @@ def draw_mapped_memory(
 def _draw_common(draft: Draft, memory: Memory) -> dict[str, Any]:
     """Draw the fields that both kinds of maps have."""
     draw = draft.draw
-    swizzle = draw(st.sampled_from(sorted(_SPANS)))
+    swizzle = choose(draw, sorted(_SPANS))
     fields: dict[str, Any] = {
         "swizzle": swizzle,
-        "label": draw(st.sampled_from(("", "tile", "tile", "other"))),
+        "label": choose(draw, ("", "tile", "tile", "other")),
     }
     rank, form = len(memory.shape), draw(st.integers(0, 3))
     if rank > 1 and memory.shape[0] != Const(1) and form == 0:
         # All but the first of the outermost slices.
         whole, strides = memory.shape, _row_major(memory.shape)
         fields |= {"shape": (whole[0] - 1, *whole[1:]), "strides": strides, "element_offset": strides[0]}
-    override = draw(st.sampled_from((None, None, *_SAME_SIZE[memory.dtype.itemsize])))
+    override = choose(draw, (None, None, *_SAME_SIZE[memory.dtype.itemsize]))
     read_as = override if override is not None else memory.dtype.name
     floating = read_as.endswith(("float16", "float32", "float64", "FLOAT32", "FTZ"))
     if override is not None:
         fields["dtype"] = override
     if floating:
-        fields["oob_fill"] = draw(st.sampled_from(("NONE", "NAN_REQUEST_ZERO_FMA")))
-    fields["l2_promotion"] = draw(st.sampled_from(("NONE", "L2_64B", "L2_128B", "L2_256B")))
+        fields["oob_fill"] = choose(draw, ("NONE", "NAN_REQUEST_ZERO_FMA"))
+    fields["l2_promotion"] = choose(draw, ("NONE", "L2_64B", "L2_128B", "L2_256B"))
     return fields
 
 
@@ -113,9 +114,9 @@ def draw_map(draft: Draft, memory: Memory) -> TiledTensorMap:
     inner, room = _draw_inner(draft, memory, fields)
     box: list[int] = []
     for _ in range(rank - 1):
-        box.append(draw(st.sampled_from([extent for extent in (1, 2, 8, 64) if extent <= room])))
+        box.append(choose(draw, [extent for extent in (1, 2, 8, 64) if extent <= room]))
         room //= box[-1]
-    steps = draw(st.sampled_from((None, (1,) * rank, (*(2 for _ in range(rank - 1)), 1))))
+    steps = choose(draw, (None, (1,) * rank, (*(2 for _ in range(rank - 1)), 1)))
     return TiledTensorMap(memory, (*box, inner), element_strides=steps, **fields)
 
 
@@ -138,8 +139,8 @@ def draw_im2col_map(draft: Draft, memory: Memory) -> Im2colTensorMap:
         pixel_box_lower_corner=tuple(lower for lower, _ in corners),
         pixel_box_upper_corner=tuple(upper for _, upper in corners),
         channels_per_pixel=inner,
-        pixels_per_column=draw(st.sampled_from([count for count in (1, 2, 64, 128, 1024) if count <= room])),
-        element_strides=draw(st.sampled_from((None, (1,) * rank, (1, *(2 for _ in range(rank - 2)), 1)))),
+        pixels_per_column=choose(draw, [count for count in (1, 2, 64, 128, 1024) if count <= room]),
+        element_strides=choose(draw, (None, (1,) * rank, (1, *(2 for _ in range(rank - 2)), 1))),
         **fields,
     )
 
@@ -148,9 +149,7 @@ def _corners(draft: Draft, extent: Expr) -> tuple[int, int]:
     """Draw the two corners of a box of pixels, which is not empty in every call."""
     lower = draft.draw(st.integers(-3, 0))
     least = lower + 1 - extent.value if isinstance(extent, Const) else -2
-    return lower, draft.draw(
-        st.sampled_from([upper for upper in (0, 1, 2, -1, -2) if upper >= least] or [least])
-    )
+    return lower, choose(draft.draw, [upper for upper in (0, 1, 2, -1, -2) if upper >= least] or [least])
 
 
 def _row_major(shape: tuple[Expr, ...]) -> tuple[Expr, ...]:

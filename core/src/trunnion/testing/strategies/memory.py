@@ -12,6 +12,7 @@ from trunnion.model.params import TensorParam
 from trunnion.model.window import AccessPolicyWindow
 from trunnion.model.workspace import Workspace
 from trunnion.testing.rounding import SIZES
+from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.expressions import extents
 from trunnion.testing.strategies.maps import draw_mapped_memory
 from trunnion.testing.strategies.numbers import numbers
@@ -46,7 +47,7 @@ def draw_inputs(draft: Draft) -> None:
             shape = [*draft.extent_symbols, *shape[: 3 - len(draft.extent_symbols)]]
         strided = draft.wants(Capability.STRIDED_TENSORS) and (count == 0 or draw(st.booleans()))
         strides = _draw_strides(draft, shape) if strided else None
-        access = draw(st.sampled_from(("read", "read_write", "write")))
+        access = choose(draw, ("read", "read_write", "write"))
         null = nullable and draw(st.integers(0, 3)) == 0
         draft.inputs.append(_tensor(draft, shape, strides=strides, access=access, nullable=null))
     if nullable:
@@ -61,28 +62,26 @@ def draw_inputs(draft: Draft) -> None:
 
 
 def _tensor(draft: Draft, shape: list[Expr], **fields: Any) -> TensorParam:
-    kind = draft.draw(st.sampled_from(ELEMENT_TYPES))
-    alignment = draft.draw(st.sampled_from((None, None, None, 16, 128)))
+    kind = choose(draft.draw, ELEMENT_TYPES)
+    alignment = choose(draft.draw, (None, None, None, 16, 128))
     return TensorParam(draft.name(), kind, tuple(shape), alignment=alignment, **fields)  # type: ignore[arg-type]  # reads spellings
 
 
 def _draw_strides(draft: Draft, shape: list[Expr]) -> tuple[Expr, ...]:
     """Draw strides: padded rows, another order of the dimensions, numbers, or symbols of their own."""
-    form = draft.draw(st.sampled_from(("padded", "reversed", "numbers", "symbols")))
+    form = choose(draft.draw, ("padded", "reversed", "numbers", "symbols"))
     if form == "numbers":
-        return tuple(as_expr(draft.draw(st.sampled_from((1, 0, 2, 7, 16)))) for _ in shape)
+        return tuple(as_expr(choose(draft.draw, (1, 0, 2, 7, 16))) for _ in shape)
     if (
         form == "symbols"
         and draft.wants(Capability.DYNAMIC_SHAPES)
         and len(draft.free_symbols) + len(shape) <= _MOST_STRIDE_SYMBOLS
     ):
-        own = [
-            Symbol(draft.name(), min=0, max=draft.draw(st.sampled_from((_INT64_MAX, 4096)))) for _ in shape
-        ]
+        own = [Symbol(draft.name(), min=0, max=choose(draft.draw, (_INT64_MAX, 4096))) for _ in shape]
         draft.free_symbols += own
         return tuple(own)
     steps: list[Expr] = []
-    step = as_expr(1 if form == "reversed" else draft.draw(st.sampled_from((1, 2))))
+    step = as_expr(1 if form == "reversed" else choose(draft.draw, (1, 2)))
     for extent in shape if form == "reversed" else reversed(shape):
         steps.append(step)
         step = step * extent
@@ -102,7 +101,7 @@ def draw_outputs(draft: Draft) -> None:
     for count in range(draw(st.integers(int(filled), 2))):
         rank = draw(st.integers(0, 3))
         shape = [draw(extents(draft.extent_symbols)) for _ in range(rank)]
-        kind = draw(st.sampled_from(ELEMENT_TYPES))
+        kind = choose(draw, ELEMENT_TYPES)
         fill = draw(numbers(kind)) if filled and (count == 0 or draw(st.booleans())) else None
         draft.outputs.append(TensorParam(draft.name(), kind, tuple(shape), access="write", fill=fill))  # type: ignore[arg-type]  # reads spellings
     if draft.wants(Capability.TMA_TILED) and draw(st.booleans()):
@@ -124,19 +123,19 @@ def draw_workspaces(draft: Draft) -> None:
         return
     for _ in range(draw(st.integers(1, 2))):
         fields: dict[str, Any] = {
-            "alignment": draw(st.sampled_from((256, 256, 1, 16, 1024, 4096))),
+            "alignment": choose(draw, (256, 256, 1, 16, 1024, 4096)),
             "zeroed": draw(st.booleans()),
         }
         wanted = [one for one in (Capability.TMA_TILED, Capability.TMA_IM2COL) if draft.wants(one)]
         mapped = draw(st.booleans())
         if mapped and wanted:
-            taken = draft.mapped if draw(st.sampled_from(wanted)) is Capability.TMA_TILED else draft.images
+            taken = draft.mapped if choose(draw, wanted) is Capability.TMA_TILED else draft.images
             like = draw_mapped_memory(draft, image=taken is draft.images)
             workspace = Workspace(like.name, like.dtype, like.shape, **fields)
             taken.append(workspace)
         else:
             shape = tuple(draw(extents(draft.extent_symbols)) for _ in range(draw(st.integers(0, 3))))
-            workspace = Workspace(draft.name(), draw(st.sampled_from(ELEMENT_TYPES)), shape, **fields)  # type: ignore[arg-type]  # reads spellings
+            workspace = Workspace(draft.name(), choose(draw, ELEMENT_TYPES), shape, **fields)  # type: ignore[arg-type]  # reads spellings
         draft.workspaces.append(workspace)
 
 
@@ -149,20 +148,20 @@ def draw_window(draft: Draft) -> AccessPolicyWindow:
         The program, which has memory.
     """
     draw = draft.draw
-    memory: Memory = draw(st.sampled_from(draft.memories))
-    form = draw(st.sampled_from(("whole", "whole", "tail", "named", "named")))
+    memory: Memory = choose(draw, draft.memories)
+    form = choose(draw, ("whole", "whole", "tail", "named", "named"))
     fields: dict[str, Any] = {}
     if form == "tail":
-        fields["element_offset"] = draw(st.sampled_from((0, 1, 2)))
+        fields["element_offset"] = choose(draw, (0, 1, 2))
     elif form == "named":
         size = memory.dtype.itemsize
         length: Expr = memory.shape[-1] * size if memory.shape else Const(size)
-        fields["nbytes"] = draw(st.sampled_from((length, Const(size))))
+        fields["nbytes"] = choose(draw, (length, Const(size)))
     return AccessPolicyWindow(
         memory,
-        hit_ratio=draw(st.sampled_from((1.0, 0.0, 0.5, 0.6))),
-        hit_property=draw(st.sampled_from(("persisting", "persisting", "streaming", "normal"))),  # type: ignore[arg-type]  # reads words
-        miss_property=draw(st.sampled_from(("streaming", "normal"))),  # type: ignore[arg-type]  # ditto
-        policy=draw(st.sampled_from(("launch", "launch", "stream"))),  # type: ignore[arg-type]  # ditto
+        hit_ratio=choose(draw, (1.0, 0.0, 0.5, 0.6)),
+        hit_property=choose(draw, ("persisting", "persisting", "streaming", "normal")),  # type: ignore[arg-type]  # reads words
+        miss_property=choose(draw, ("streaming", "normal")),  # type: ignore[arg-type]  # ditto
+        policy=choose(draw, ("launch", "launch", "stream")),  # type: ignore[arg-type]  # ditto
         **fields,
     )

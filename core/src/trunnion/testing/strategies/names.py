@@ -83,11 +83,10 @@ HOSTILE: Mapping[str, st.SearchStrategy[str]] = MappingProxyType(
 )
 """The classes of names that a launcher must survive, each with a strategy."""
 
-_PLAIN = st.text("abcdefgxyz_", min_size=1, max_size=4)
+_KINDS = (st.text("abcdefgxyz_", min_size=1, max_size=4), st.one_of(*HOSTILE.values()))
+_NAMES = st.booleans().flatmap(_KINDS.__getitem__)  # made once: names are drawn by the dozen for each program
 
 
 def names() -> st.SearchStrategy[str]:
     """Return a strategy of names: half of them plain, the others hostile, every class as likely as the next."""
-    return st.booleans().flatmap(
-        lambda hostile: st.sampled_from(sorted(HOSTILE)).flatmap(HOSTILE.__getitem__) if hostile else _PLAIN
-    )
+    return _NAMES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -73,6 +74,7 @@ def fits(kind: str, number: complex) -> bool:
     return True
 
 
+@functools.cache
 def numbers(kind: str) -> st.SearchStrategy[complex]:
     """Return a strategy of numbers that a type can hold: its edges, ties of rounding, and others.
 

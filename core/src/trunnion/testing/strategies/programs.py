@@ -12,6 +12,7 @@ from trunnion.model.expr import Symbol, le, ne
 from trunnion.model.params import Check, Param, PointerParam, ScalarParam, Signature, StructParam
 from trunnion.model.program import KernelProgram
 from trunnion.testing.rounding import SIZES
+from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.draft import Draft
 from trunnion.testing.strategies.expressions import INTEGERS, expressions
 from trunnion.testing.strategies.launches import draw_launches
@@ -31,6 +32,7 @@ CODE = DeviceCode("cuda", "// a synthetic image stands for this text\n")
 
 _INT64_MAX = 2**63 - 1
 _FEW = 12  # names cost time to draw; the others are these with a digit
+_FEW_NAMES = st.lists(names(), min_size=_FEW, max_size=_FEW, unique=True)
 _USUAL = frozenset(
     {
         Capability.DYNAMIC_SHAPES,
@@ -60,7 +62,7 @@ def programs(
         Capabilities that it must require.
     """
     draft = Draft(draw, _draw_features(draw, frozenset(allowed), frozenset(required)))
-    few = draw(st.lists(names(), min_size=_FEW, max_size=_FEW, unique=True))
+    few = draw(_FEW_NAMES)
     draft.names = list(dict.fromkeys([*(name + tail for tail in ("2", "1") for name in few), *few]))
     if draft.wants(Capability.DYNAMIC_SHAPES):
         draft.extent_symbols += [_extent_symbol(draft) for _ in range(draw(st.integers(1, 3)))]
@@ -93,24 +95,22 @@ def _draw_features(
 
 
 def _extent_symbol(draft: Draft) -> Symbol:
-    multiple = draft.draw(st.sampled_from((1, 1, 1, 2, 8)))
-    least = draft.draw(st.sampled_from((0, 1, 1, 2)))
-    greatest = draft.draw(st.sampled_from((_INT64_MAX, _INT64_MAX, 4096, 16)))
+    multiple = choose(draft.draw, (1, 1, 1, 2, 8))
+    least = choose(draft.draw, (0, 1, 1, 2))
+    greatest = choose(draft.draw, (_INT64_MAX, _INT64_MAX, 4096, 16))
     return Symbol(draft.name(), min=least, max=greatest, multiple_of=multiple)
 
 
 def _draw_scalars(draft: Draft) -> None:
     for _ in range(draft.draw(st.integers(0, 3))):
-        kind = draft.draw(st.sampled_from(tuple(SIZES)))
+        kind = choose(draft.draw, tuple(SIZES))
         symbol = None
         if kind in INTEGERS and draft.wants(Capability.DYNAMIC_SHAPES) and draft.draw(st.booleans()):
-            low, high = draft.draw(
-                st.sampled_from(((0, _INT64_MAX), (-(2**63), _INT64_MAX), (1, 100), (-5, 2**33)))
-            )
-            multiple = draft.draw(st.sampled_from((1, 1, 4)))
+            low, high = choose(draft.draw, ((0, _INT64_MAX), (-(2**63), _INT64_MAX), (1, 100), (-5, 2**33)))
+            multiple = choose(draft.draw, (1, 1, 4))
             symbol = Symbol(draft.name(), min=low, max=high, multiple_of=multiple)
             if draft.extent_symbols and draft.draw(st.integers(0, 3)) == 0:
-                symbol = draft.draw(st.sampled_from(draft.extent_symbols))
+                symbol = choose(draft.draw, draft.extent_symbols)
             elif symbol not in draft.free_symbols:
                 draft.free_symbols.append(symbol)
         draft.scalars.append(ScalarParam(draft.name(), kind, symbol))  # type: ignore[arg-type]  # reads spellings
@@ -120,18 +120,18 @@ def _draw_values(draft: Draft) -> None:
     """Draw addresses and structs."""
     draw = draft.draw
     for _ in range(draw(st.integers(1, 2)) if draft.wants(Capability.POINTER_PARAMS) else 0):
-        alignment = draw(st.sampled_from((1, 1, 2, 16, 256)))
+        alignment = choose(draw, (1, 1, 2, 16, 256))
         draft.pointers.append(PointerParam(draft.name(), nullable=draw(st.booleans()), alignment=alignment))
     for _ in range(draw(st.integers(1, 2)) if draft.wants(Capability.STRUCT_PARAMS) else 0):
-        draft.structs.append(StructParam(draft.name(), *draw(st.sampled_from(_STRUCTS))))
+        draft.structs.append(StructParam(draft.name(), *choose(draw, _STRUCTS)))
 
 
 def _draw_checks(draft: Draft) -> list[Check]:
     checks = []
-    for _ in range(draft.draw(st.sampled_from((0, 0, 0, 1, 2)))):
+    for _ in range(choose(draft.draw, (0, 0, 0, 1, 2))):
         if draft.draw(st.integers(0, 3)) and draft.extent_symbols:
-            symbol = draft.draw(st.sampled_from(draft.extent_symbols))
-            condition = draft.draw(st.sampled_from((le(symbol, 40), ne(symbol, 3), le(symbol, 8))))
+            symbol = choose(draft.draw, draft.extent_symbols)
+            condition = choose(draft.draw, (le(symbol, 40), ne(symbol, 3), le(symbol, 8)))
         else:
             condition = draft.draw(expressions(draft.symbols, 2))
         checks.append(Check(condition, draft.draw(names())))
