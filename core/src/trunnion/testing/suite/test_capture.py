@@ -129,6 +129,7 @@ def unprepared_captures(harness: Harness, scenario: Scenario) -> None:
         expected = expect(scenario.program, capture.facts)
         assume(isinstance(expected, Expected))
         if isinstance(expected, Expected) and capture.error is None:
+            harness.require(not capture.ran, f"{len(capture.ran)} events ran during the capture")
             check_expected(harness, scenario.program, capture.facts, (expected, capture.observed))
             return
         harness.require(isinstance(capture.error, CaptureError), f"raised {capture.error!r}")
