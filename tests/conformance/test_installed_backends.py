@@ -58,17 +58,11 @@ def test_the_command_collects_one_item_for_each_law_and_backend(tmp_path):
 def test_the_command_runs_laws_and_reports_examples(tmp_path):
     report = tmp_path / "report.xml"
     done = _suite(
-        "-k", "L1 or T3", "--trunnion-backend", _BACKENDS[0], "--rootdir", str(tmp_path), "-c", os.devnull,
+        "-k", "L1[ or T3[", "--trunnion-backend", _BACKENDS[0], "--rootdir", str(tmp_path), "-c", os.devnull,
         "--junit-xml", str(report),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert 'name="examples"' in report.read_text(encoding="utf-8")
-
-
-def test_an_unknown_backend_is_a_usage_error(tmp_path):
-    done = _suite("--trunnion-backend", "nobody", "--rootdir", str(tmp_path), "-c", os.devnull)
-    assert done.returncode != 0
-    assert "unknown backend 'nobody'" in done.stdout + done.stderr
+    assert report.read_text(encoding="utf-8").count('name="examples"') == 2
 
 
 def test_the_plugin_alone_imports_nothing_heavy():
