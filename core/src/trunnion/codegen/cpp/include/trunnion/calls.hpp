@@ -68,10 +68,10 @@ inline bool settle_device(const Arguments& arguments, Place& place) {
   return raise_argument_value(Name{"device", 6}, got, expected);
 }
 
-// Refuse a device that only the call names, and that is not there.
+// Refuse a device that is not there, whoever named it: producers of tensors are not all to be trusted.
 inline bool check_ordinal(const Place& place, int32_t count) {
-  const bool there = place.first != nullptr || (place.device >= 0 && place.device < count);
-  return there ? true : raise_ordinal(place.device, count);
+  const bool there = place.device >= 0 && place.device < count;
+  return __builtin_expect(there, 1) ? true : raise_ordinal(place.device, count);
 }
 
 // The stream that the call names, else the current one of its device; `named` says which.

@@ -2,6 +2,19 @@
 
 namespace trunnion {
 
+// Whoever allocates for a call works on the current stream. What is allocated there may still be in use there, and must
+// not be written from another stream; trunnion makes the call's stream the current one, and says so.
+static bool refuse_other_stream(const CallRule& rule, const CallBase& call, const Arguments& arguments,
+                                bool outputs_given) {
+  const bool allocates = rule.has_workspaces || (rule.outputs != 0 && !outputs_given);
+  if (!allocates || !call.stream_named || arguments.are_known()) return true;
+  if (call.stream == TVMFFIEnvGetStream(kDLCUDA, call.place.device)) return true;
+  Text got, expected;
+  got << "another stream than the current one, for a call that allocates";
+  expected << "the current stream" << (rule.has_workspaces ? "" : ", or destinations (main_out)");
+  return raise_argument_value(Name{"stream", 6}, got, expected);
+}
+
 bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const Arguments& arguments,
                   bool outputs_given) {
   if (!rule.check(call, arguments, outputs_given) || !program.load()) return false;
@@ -10,6 +23,7 @@ bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const 
   void* stream = nullptr;
   if (!read_stream(arguments, call.place.device, stream, call.stream_named)) return false;
   call.stream = static_cast<CUstream>(stream);
+  if (!refuse_other_stream(rule, call, arguments, outputs_given)) return false;
   if (call.stream_named && !check_stream(program, call.stream, call.place.device)) return false;
   call.state = program.device(call.place.device, &call.stream);
   return call.state != nullptr && rule.allocate(call, outputs_given);

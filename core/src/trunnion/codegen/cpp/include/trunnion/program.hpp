@@ -82,7 +82,7 @@ class Program : public Life {
 
   // The state of a device; null if there is none yet, or no program any more.
   DeviceState* prepared(int32_t ordinal) const {
-    const bool there = __atomic_load_n(&loaded_, __ATOMIC_ACQUIRE) && ordinal < device_count_;
+    const bool there = __atomic_load_n(&loaded_, __ATOMIC_ACQUIRE) && ordinal >= 0 && ordinal < device_count_;
     return there ? __atomic_load_n(&states_[ordinal], __ATOMIC_ACQUIRE) : nullptr;
   }
 

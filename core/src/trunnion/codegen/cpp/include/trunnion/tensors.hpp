@@ -47,6 +47,8 @@ inline bool same_dtype(DLDataType one, DLDataType other) {
   return one.code == other.code && one.bits == other.bits && one.lanes == other.lanes;
 }
 
+bool raise_negative(const Name& memory, int32_t axis, int64_t got);
+
 // Read a tensor and check its type and rank; null for one that the call leaves out.
 inline bool read_tensor(const TVMFFIAny& given, const TensorRule& rule, const DLTensor*& tensor) {
   if (given.type_index == kTVMFFIDLTensorPtr) {
@@ -59,6 +61,10 @@ inline bool read_tensor(const TVMFFIAny& given, const TensorRule& rule, const DL
   }
   if TRUNNION_UNLIKELY (!same_dtype(tensor->dtype, rule.dtype)) return raise_dtype(*tensor, rule);
   if TRUNNION_UNLIKELY (tensor->ndim != rule.rank) return raise_rank(*tensor, rule);
+  for (int32_t axis = 0; axis < rule.rank; ++axis) {
+    if TRUNNION_UNLIKELY (tensor->shape[axis] < 0)
+      return raise_negative(rule.name, axis, tensor->shape[axis]);
+  }
   return true;
 }
 
@@ -173,8 +179,6 @@ template <typename Number>
 }
 
 bool raise_condition(const Name& message);
-
-bool raise_negative(const Name& memory, int32_t axis, int64_t got);
 
 bool raise_absent(const Name& tensor, const char* reader);
 
