@@ -89,8 +89,18 @@ def _span(tensor: TensorSlot) -> str:
     return f"{{p{index}, {count}, &kTensor{index}.tensor.name}}"
 
 
-def emit_allocations(text: CallText, plan: LaunchPlan) -> None:
-    """Write the lines that allocate."""
+def emit_allocations(text: CallText, plan: LaunchPlan, allocate: str) -> None:
+    """Write the lines that allocate.
+
+    Parameters
+    ----------
+    text
+        The function that allocates.
+    plan
+        What is launched.
+    allocate
+        The function that allocates an output.
+    """
     outputs = outputs_of(plan)
     if outputs:
         with text.out.block("if (!outputs_given) {", "}"):
@@ -98,7 +108,7 @@ def emit_allocations(text: CallText, plan: LaunchPlan) -> None:
                 index = tensor.index
                 text.member("Held", f"h{index}")
                 values = f"kTensor{index}, device(), y{index}, h{index}, p{index}"
-                text.require(f"allocate_output({values})")
+                text.require(f"{allocate}({values})")
     for space in plan.workspaces:
         index = space.index
         text.member("Held", f"hw{index}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.codegen.python import scalars, support
 from trunnion.codegen.python.arguments import FLOAT_LIMITS
+from trunnion.errors import ArgumentValueError
 from trunnion.model.dtypes import Kind
 from trunnion.model.dtypes import dtype as dtype_of
 
@@ -107,10 +108,12 @@ class Preparation:
                 checks.check_tensor(name, value)
             if value.dtype is not self._dtypes[dtype]:
                 raise support.dtype_error(name, value, dtype)
-            if checks.runtime.presents_device(
-                value
-            ):  # another device is another error, which the launcher finds
+            # Another device is another error, which the launcher finds, but for one that TVM-FFI cannot name to it.
+            if checks.runtime.presents_device(value):
                 checks.check_storage((name,), (value,))
+            elif value.is_meta:
+                where = "a CUDA device" if checks.runtime.only_device is None else "the CPU"
+                raise ArgumentValueError(name, f"a tensor on {value.device}", f"a tensor on {where}")
         except RuntimeError as error:
             raise support.unreadable_error((name,), (value,), error) from error
 

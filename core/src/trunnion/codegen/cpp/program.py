@@ -76,6 +76,8 @@ class CppProgram(LoadedProgram):
         if facts.direct:
             entry = direct_entry(function("python_entry"), runtime, self._entry, self._raise_raised)
             self._entry = entry or self._entry
+        if runtime.only_device is not None and self._allocates and not _always_a_tensor(facts):
+            self._entry = self._witnessed_entry
 
     @property
     def entry(self) -> Callable[..., Any]:
@@ -102,6 +104,10 @@ class CppProgram(LoadedProgram):
 
         return entry
 
+    def _witnessed_entry(self, *args: Any) -> Any:
+        """Make a call that may have no tensor, and so no device and no allocator but those of the tensor library."""
+        return self.call(args)
+
     def _raise_raised(self) -> None:
         self._run(self._function("raised"))
 
@@ -115,8 +121,6 @@ class CppProgram(LoadedProgram):
         if typed is not None and not isinstance(typed, ArgumentTypeError):
             raise typed from error
         prepared = self._preparation.arguments(args)  # says better what is wrong with an argument
-        if self._runtime.only_device is not None and self._first(args) is None:
-            return self.call(args)  # with a tensor, whose library allocates
         if len(prepared) == len(args) and all(new is old for new, old in zip(prepared, args, strict=True)):
             raise typed or error from error
         return self._give(self._run(self._main, *prepared, *_KNOWN))
@@ -234,3 +238,7 @@ class CppProgram(LoadedProgram):
 
     def _pick(self, outputs: tuple[Any, ...]) -> Any:
         return (outputs if self._several else outputs[0]) if outputs else None
+
+
+def _always_a_tensor(facts: CallFacts) -> bool:
+    return any(param.kind == "tensor" and not param.nullable for param in facts.params)

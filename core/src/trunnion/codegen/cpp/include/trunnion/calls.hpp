@@ -95,11 +95,14 @@ inline bool read_stream(const Arguments& arguments, int32_t device, void*& strea
 class Held {
  public:
   Held() = default;
-  ~Held() {
-    if (handle_ != nullptr) TVMFFIObjectDecRef(handle_);
-  }
+  ~Held() { drop(); }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
+
+  void drop() {
+    if (handle_ != nullptr) TVMFFIObjectDecRef(handle_);
+    handle_ = nullptr;
+  }
 
   TVMFFIObjectHandle* out() { return &handle_; }
   TVMFFIObjectHandle get() const { return handle_; }

@@ -1,0 +1,77 @@
+#include <trunnion/host_memory.hpp>
+
+namespace trunnion {
+
+// A tensor within a larger one: what DLPack hands around, and what it is a part of.
+struct HostPart {
+  DLManagedTensorVersioned managed;
+  TVMFFIObjectHandle whole;
+  int64_t numbers[1];  // extents, then strides; as many as there are
+
+  static void destroy(DLManagedTensorVersioned* self) {
+    HostPart* part = static_cast<HostPart*>(self->manager_ctx);
+    TVMFFIObjectDecRef(part->whole);
+    std::free(part);
+  }
+};
+
+// Take a tensor's place by one that begins at `data`, within the same memory, and keeps it alive.
+static bool place_within(const DLTensor& like, void* data, Held& whole, Held& held) {
+  const size_t rank = static_cast<size_t>(like.ndim);
+  HostPart* part = static_cast<HostPart*>(std::calloc(1, sizeof(HostPart) + 2 * rank * sizeof(int64_t)));
+  if (part == nullptr) {
+    Text message;
+    return raise_plain("MemoryError", "MemoryError", message << "no memory for an output's description");
+  }
+  DLTensor& tensor = part->managed.dl_tensor;
+  tensor = like;
+  tensor.data = data;
+  tensor.byte_offset = 0;
+  tensor.shape = part->numbers;
+  tensor.strides = part->numbers + rank;
+  int64_t stride = 1;
+  for (size_t axis = rank; axis-- > 0;) {
+    tensor.shape[axis] = like.shape[axis];
+    tensor.strides[axis] = stride;
+    stride *= like.shape[axis] > 0 ? like.shape[axis] : 1;
+  }
+  part->managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  part->managed.manager_ctx = part;
+  part->managed.deleter = HostPart::destroy;
+  part->whole = whole.get();
+  if (TVMFFITensorFromDLPackVersioned(&part->managed, 0, 0, held.out()) != 0) return std::free(part), false;
+  whole.release(kTVMFFITensor);
+  return true;
+}
+
+// Allocate an output again, with room to begin at a multiple of its alignment.
+static bool align_output(const TensorRule& rule, DLDevice device, const int64_t* shape, Held& held,
+                         uint64_t& address) {
+  const uint64_t element = (static_cast<uint64_t>(rule.dtype.bits) * rule.dtype.lanes + 7) / 8;
+  const uint64_t nbytes = element_count(shape, rule.rank) * element;
+  const int64_t extent = static_cast<int64_t>(nbytes + rule.alignment);
+  Held whole;
+  if (!allocate_tensor(device, DLDataType{kDLUInt, 8, 1}, "uint8", &extent, 1, whole)) return false;
+  const DLTensor& made = *TVMFFITensorGetDLTensorPtr(whole.get());
+  const uint64_t start = reinterpret_cast<uint64_t>(made.data) + made.byte_offset;
+  address = (start + rule.alignment - 1) & ~(rule.alignment - 1);
+  DLTensor like{};
+  like.device = device;
+  like.ndim = rule.rank;
+  like.dtype = rule.dtype;
+  like.shape = const_cast<int64_t*>(shape);
+  return place_within(like, reinterpret_cast<void*>(address), whole, held);
+}
+
+bool allocate_host_output(const OutputRule& rule, DLDevice device, const int64_t* shape, Held& held,
+                          uint64_t& address) {
+  if (!allocate_tensor(device, rule.tensor.dtype, rule.tensor.dtype_name, shape, rule.tensor.rank, held))
+    return false;
+  const DLTensor& made = *TVMFFITensorGetDLTensorPtr(held.get());
+  address = reinterpret_cast<uint64_t>(made.data) + made.byte_offset;
+  if (__builtin_expect((address & (rule.tensor.alignment - 1)) == 0, 1)) return true;
+  held.drop();
+  return align_output(rule.tensor, device, shape, held, address);
+}
+
+}  // namespace trunnion
