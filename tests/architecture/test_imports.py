@@ -71,6 +71,8 @@ IN_CALLS = frozenset(
         "core/src/trunnion/codegen/cpp/loader.py tvm_ffi",
         "core/src/trunnion/examples/affine.py torch",
         "core/src/trunnion/examples/cluster_norm.py torch",
+        "core/src/trunnion/examples/cpu_axpy.py torch",
+        "core/src/trunnion/examples/cpu_softmax.py torch",
         "core/src/trunnion/examples/example.py torch",
         "core/src/trunnion/examples/grid_sync.py torch",
         "core/src/trunnion/examples/histogram.py torch",
@@ -86,6 +88,7 @@ IN_CALLS = frozenset(
         "core/src/trunnion/sim/memory.py torch",
         "core/src/trunnion/sim/tiled_view.py torch",
         "core/src/trunnion/testing/harness.py torch",
+        "core/src/trunnion/testing/host_calls.py torch",
         "core/src/trunnion/torch_runtime.py torch",
     }
 )

@@ -29,6 +29,7 @@ __all__ = [
     "choose_backend",
     "choose_compiler",
     "explain",
+    "launch_kind",
     "load_part",
     "named_target",
     "target_kinds",
@@ -119,6 +120,29 @@ def target_kinds(
     return tuple(sorted(reached))
 
 
+def launch_kind(
+    program: KernelProgram, backend: BackendSpec, target: Target | None, registry: Registry
+) -> str:
+    """Return the kind of device for which a backend's launcher of a program is written.
+
+    Parameters
+    ----------
+    program
+        The program.
+    backend
+        The backend.
+    target
+        What the caller names; None: what the device code names, else a kind that its compilers make code for.
+    registry
+        The plugins whose device compilers count.
+    """
+    named = target or named_target(program)
+    if named is not None:
+        return named.kind
+    # Without a compiler for the program there is still text to be read.
+    return next(iter(target_kinds(program, backend, registry)), min(backend.targets))
+
+
 def _reached(
     program: KernelProgram, backend: BackendSpec, registry: Registry, kind: str | None
 ) -> frozenset[str]:
@@ -140,6 +164,8 @@ class _Refusal:
     reason: str
     missing: frozenset[Capability] = frozenset()
     unusable: bool = False
+    out_of_reach: bool = False
+    """Whether it launches no such program at all, whatever it can do otherwise."""
 
 
 def _missing(spec: BackendSpec, plan: LaunchPlan, kinds: Iterable[str]) -> frozenset[Capability]:
@@ -157,7 +183,8 @@ def _refusal(
     declares for CUDA is of no use to a program in C++.
     """
     if kind is not None and kind not in spec.targets:
-        return _Refusal(spec.name, f"does not launch on {kind!r}, only on {', '.join(sorted(spec.targets))}")
+        reason = f"does not launch on {kind!r}, only on {', '.join(sorted(spec.targets))}"
+        return _Refusal(spec.name, reason, out_of_reach=True)
     reached = _reached(program, spec, registry, kind)
     missing = _missing(spec, plan, reached or ({kind} if kind is not None else spec.targets))
     if missing:
@@ -172,6 +199,7 @@ def _refusal(
             spec.name,
             f"no installed device compiler makes of {languages} what it launches ({', '.join(spec.accepts)}); "
             f"they read {', '.join(known) or 'nothing'}",
+            out_of_reach=True,
         )
     return None
 
@@ -228,7 +256,8 @@ def choose_backend(
     if not others and first.unusable:
         raise BackendUnavailableError(first.backend, "its plugin", first.reason)
     text = "; ".join(f"{refusal.backend}: {refusal.reason}" for refusal in refusals)
-    nowhere = frozenset.intersection(*(refusal.missing for refusal in refusals))
+    concerned = [refusal for refusal in refusals if not refusal.out_of_reach] or refusals
+    nowhere = frozenset.intersection(*(refusal.missing for refusal in concerned))
     raise UnsupportedFeatureError("every installed backend", sorted(nowhere) or ["this program"], text)
 
 

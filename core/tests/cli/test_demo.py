@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from trunnion import Capability
-from trunnion.examples import EXAMPLES, load
+from trunnion.examples import CPU_EXAMPLES, EXAMPLES, load
 from trunnion.registry import default_registry
 
 if TYPE_CHECKING:
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 _NO_GPU = "import torch; torch.cuda.is_available = lambda: False\n"
 _COMMAND = "import sys; from trunnion.cli import main; sys.exit(main({words!r}))"
 
-_BACKENDS = tuple(spec.name for spec in default_registry().backends() if spec.probe().usable)
+_SPECS = tuple(spec for spec in default_registry().backends() if spec.probe().usable)
+_BACKENDS = tuple(spec.name for spec in _SPECS if "cuda" in spec.targets)
+_SIMULATED = tuple((backend, name) for backend in _BACKENDS for name in EXAMPLES)
+_ON_CPU = tuple((spec.name, name) for spec in _SPECS if "cpu" in spec.targets for name in CPU_EXAMPLES)
 
 
 def demo(*words: str, before: str = "") -> subprocess.CompletedProcess[str]:
@@ -44,13 +47,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str
 
 
 def test_every_example_agrees_with_its_reference(built: tuple[Path, list[dict[str, Any]]]) -> None:
-    assert {(row["backend"], row["name"]) for row in built[1]} == {
-        (backend, name) for backend in _BACKENDS for name in EXAMPLES
-    }
+    assert {(row["backend"], row["name"]) for row in built[1]} == {*_SIMULATED, *_ON_CPU}
     for row in built[1]:
         assert row["ok"]
         assert row["largest_error"] <= row["tolerance"]
-        assert row["device"] == "simulated"
+        assert row["device"] == ("CPU" if row["name"] in CPU_EXAMPLES else "simulated")
         assert row["launches"] >= 1
         assert row["compile_seconds"] > 0
         assert len(row["sha256"]) == 64
@@ -111,12 +112,21 @@ examples.load = load
 """
 
 
+def test_a_wrong_kernel_on_the_cpu_turns_the_demo_red() -> None:
+    """There it is the kernel itself that runs."""
+    done = demo("--json", before=_SWAPPED.format(name="cpu_axpy", i=1, j=2))
+    assert done.returncode == 1
+    wrong = [row for row in rows(done) if not row["ok"]]
+    assert {row["name"] for row in wrong} == {"cpu_axpy"}
+    assert all(row["largest_error"] > row["tolerance"] for row in wrong)
+
+
 def test_two_swapped_maps_turn_the_demo_red() -> None:
     """Both are 128 bytes, so the build cannot know; the kernel's body reads what the launch delivered."""
     done = demo(before=_SWAPPED.format(name="hopper_gemm", i=0, j=1))
     assert done.returncode == 1
     assert "WRONG" in done.stdout
-    every = len(_BACKENDS) * len(EXAMPLES)
+    every = len(_SIMULATED) + len(_ON_CPU)
     assert f"{every - len(_BACKENDS)} of {every} as the reference says" in done.stdout
 
 
@@ -140,7 +150,7 @@ def test_a_wrong_body_turns_the_demo_red() -> None:
     )
     done = demo("--json", before=before)
     assert done.returncode == 1
-    assert not any(row["ok"] for row in rows(done))
+    assert {(row["backend"], row["name"]) for row in rows(done) if row["ok"]} == set(_ON_CPU)
 
 
 _WITH_A_SMALLER_BACKEND = """

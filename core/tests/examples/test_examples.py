@@ -4,22 +4,26 @@ import pytest
 import torch
 
 from trunnion.errors import ProgramError
-from trunnion.examples import EXAMPLES, load
+from trunnion.examples import CPU_EXAMPLES, EXAMPLES, load
 from trunnion.examples.histogram import Address
 from trunnion.model.params import PointerParam, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
 
+EVERY = (*EXAMPLES, *CPU_EXAMPLES)
 
-@pytest.mark.parametrize("name", EXAMPLES)
+
+@pytest.mark.parametrize("name", EVERY)
 def test_an_example_is_whole(name: str) -> None:
     example = load(name)
     assert example.name == name == example.program.name
+    assert example.kind == ("cpu" if name in CPU_EXAMPLES else "cuda")
     plan = example.program.plan()
-    assert set(example.bodies) == {kernel.name for kernel in plan.kernels}
+    bodies = {kernel.name for kernel in plan.kernels} if example.kind == "cuda" else set()
+    assert set(example.bodies) == bodies
     assert KernelProgram.from_json(example.program.to_json()) == example.program
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", EVERY)
 def test_inputs_fit_the_signature_and_repeat(name: str) -> None:
     example = load(name)
     for make in (example.inputs, *example.edges):
@@ -58,8 +62,9 @@ def test_the_edges_reach_what_an_example_is_about() -> None:
     assert any(edge(generator, "cpu")[1] is None for edge in load("affine").edges)
     assert any(edge(generator, "cpu")[2] is None for edge in load("histogram").edges)
     assert any(not edge(generator, "cpu")[-1] for edge in load("histogram").edges)
-    for name in ("affine", "histogram", "pdl_pair", "grid_sync", "segment_sum", "linked"):
+    for name in ("affine", "histogram", "pdl_pair", "grid_sync", "segment_sum", "linked", "cpu_softmax"):
         assert any(not edge(generator, "cpu")[0].numel() for edge in load(name).edges), name
+    assert {edge(generator, "cpu")[-1] for edge in load("cpu_softmax").edges} == {0, 1}
 
 
 def test_the_corners_of_the_convolution_are_all_different() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import trunnion
-from trunnion.cli.place import choose_place
+from trunnion.cli.place import choose_place, host_place
 from trunnion.cli.presentation import Report, error_report, print_line, print_table
 from trunnion.cli.trial import COLUMNS, Compiled, failure, run_example, timed
 from trunnion.errors import ArtifactError, BackendUnavailableError, TrunnionError, UnsupportedFeatureError
@@ -47,10 +47,13 @@ def demo(
         Path | None, typer.Option(help="Run the artifacts that --save wrote there; compile nothing.")
     ] = None,
 ) -> Report:
-    """Compile the examples with every usable backend; run them on a GPU if there is one, else simulated."""
+    """Compile the examples with every usable backend; run them on a GPU if there is one, else simulated.
+
+    Those for the CPU run there, on every machine.
+    """
     with choose_place(simulate=None) as place:
         subjects = _compilations(backend) if artifacts is None else _saved(artifacts, backend)
-        outcomes = [_attempt(subject, place, save) for subject in subjects]
+        outcomes = [_attempt(subject, _place(subject, place), save) for subject in subjects]
     # A backend that is asked for by name must run everything; of the others, each may refuse what it does not declare.
     accepted = [outcome.ok or (outcome.refused and not backend) for outcome in outcomes]
     good = all(accepted) and any(outcome.ok for outcome in outcomes)
@@ -70,14 +73,18 @@ def _compilations(backend: str) -> list[_Subject]:
 
     registry = trunnion.default_registry()
     chosen = (registry.backend(backend),) if backend else registry.backends()
-    usable = [spec.name for spec in chosen if backend or probe(spec).usable]
+    usable = [spec for spec in chosen if backend or probe(spec).usable]
     if not usable:
         passed_over = [f"{spec.name}: {probe(spec).detail}" for spec in chosen]
         passed_over += [f"{plugin.name}: {plugin.reason}" for plugin in registry.unavailable()]
         reason = "; ".join(passed_over) or "none is installed; try: pip install 'trunnion[all]'"
         raise BackendUnavailableError("every backend", "this environment", reason)
     return [
-        _Subject(name, spec, partial(_compile, name, spec)) for spec in usable for name in examples.EXAMPLES
+        _Subject(name, spec.name, partial(_compile, name, spec.name))
+        for spec in usable
+        for kind, names in (("cuda", examples.EXAMPLES), ("cpu", examples.CPU_EXAMPLES))
+        for name in names
+        if kind in spec.targets
     ]
 
 
@@ -100,16 +107,24 @@ def _saved(folder: Path, backend: str) -> list[_Subject]:
 
     found = sorted(folder.glob(f"{backend or '*'}/*/"))
     subjects = [_Subject(path.name, path.parent.name, partial(_load, path)) for path in found]
-    strangers = [subject.example for subject in subjects if subject.example not in examples.EXAMPLES]
+    names = (*examples.EXAMPLES, *examples.CPU_EXAMPLES)
+    strangers = [subject.example for subject in subjects if subject.example not in names]
     if strangers or not subjects:
         what = f"artifacts of {', '.join(strangers)}" if strangers else "no artifact"
-        known = ", ".join(examples.EXAMPLES)
+        known = ", ".join(names)
         raise ArtifactError(f"got {what} in {folder}, expected folders <backend>/<example>, of {known}")
     return subjects
 
 
 def _load(path: Path) -> Compiled:
     return Compiled(trunnion.load(path), None)
+
+
+def _place(subject: _Subject, device: Place) -> Place:
+    """Return where a subject runs."""
+    from trunnion import examples
+
+    return host_place() if subject.example in examples.CPU_EXAMPLES else device
 
 
 def _attempt(subject: _Subject, place: Place, save: Path | None) -> Outcome:

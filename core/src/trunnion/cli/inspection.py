@@ -12,8 +12,9 @@ from trunnion.compiled import PROGRAM_FILE
 from trunnion.contract.spec import Target
 from trunnion.image.cubin import read_cubin
 from trunnion.image.elf import read_elf
+from trunnion.image.host_object import read_host_object
 from trunnion.image.ptx import read_ptx
-from trunnion.selection import choose_backend, load_part, named_target, target_kinds
+from trunnion.selection import choose_backend, launch_kind, load_part, named_target
 
 if TYPE_CHECKING:
     from trunnion.artifacts.artifact import Artifact
@@ -82,10 +83,8 @@ def launcher_of(program: KernelProgram, backend: str, target: str) -> dict[str, 
     plan = program.plan()
     registry = trunnion.default_registry()
     named = Target.parse(target) if target else named_target(program)
-    kind = None if named is None else named.kind
-    spec = choose_backend(program, backend, plan, registry, kind)
-    # Without a compiler for the program there is still text to be read.
-    kind = kind or next(iter(target_kinds(program, spec, registry)), min(spec.targets))
+    spec = choose_backend(program, backend, plan, registry, None if named is None else named.kind)
+    kind = launch_kind(program, spec, named, registry)
     source = load_part(spec, spec.load_wrapper)(spec).wrap(plan, kind)
     return {"name": source.filename, "language": source.language, "text": source.text}
 
@@ -121,7 +120,7 @@ def image_document(data: bytes, kind: str) -> dict[str, Any]:
     data
         The image.
     kind
-        What it is: ``"cubin"`` or ``"ptx"``; any other kind gives no more than size and hash.
+        What it is: ``"cubin"``, ``"ptx"`` or ``"host-object"``; any other kind gives no more than size and hash.
 
     Raises
     ------
@@ -131,6 +130,9 @@ def image_document(data: bytes, kind: str) -> dict[str, Any]:
     document = {"kind": kind, "nbytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     if kind == "ptx":
         return {**document, **_untyped(plain(read_ptx(data)))}
+    if kind == "host-object":
+        host = read_host_object(data)
+        return {**document, "definitions": list(host.definitions), "references": list(host.references)}
     if kind != "cubin":
         return document
     found = _untyped(plain(read_cubin(data)))

@@ -1,4 +1,4 @@
-"""Where programs run: on a GPU, or on the simulated driver of this process."""
+"""Where programs run: on a GPU, on the simulated driver of this process, or on the CPU."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from trunnion.sim import KernelBody, Simulator
     from trunnion.sim.trace import Event, Launched
 
-__all__ = ["SIMULATED", "Place", "choose_place", "gpu_name"]
+__all__ = ["CPU", "SIMULATED", "Place", "choose_place", "gpu_name", "host_place"]
 
 SIMULATED = "simulated"
 """What stands where a GPU's name would."""
+
+CPU = "CPU"
+"""What stands there for what runs on the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,31 +29,31 @@ class Place:
     """A device that programs can be launched on."""
 
     label: str
-    """The GPU's name, or `SIMULATED`."""
+    """The GPU's name, `SIMULATED` or `CPU`."""
 
     simulator: Simulator | None
-    """The simulated driver; None on a GPU."""
+    """The simulated driver; None on a GPU and on the CPU."""
 
     device: str = "cuda:0"
     """The device, as torch spells it."""
 
     def events(self) -> tuple[Event, ...] | None:
-        """Return everything that the simulated driver was asked so far; None on a GPU, which keeps no list."""
+        """Return everything that the simulated driver was asked so far; None elsewhere, where nobody keeps a list."""
         return None if self.simulator is None else tuple(self.simulator.trace)
 
     def launches(self) -> tuple[Launched, ...] | None:
-        """Return every launch so far, as the simulated driver saw it; None on a GPU."""
+        """Return every launch so far, as the simulated driver saw it; None elsewhere."""
         from trunnion.sim.trace import Launched
 
         events = self.events()
         return None if events is None else tuple(event for event in events if isinstance(event, Launched))
 
     def unused_bodies(self) -> list[str] | None:
-        """Return the symbols of bodies that no launch ran, sorted; None on a GPU, where kernels have their own."""
+        """Return the symbols of bodies that no launch ran, sorted; None elsewhere, where kernels have their own."""
         return None if self.simulator is None else sorted(self.simulator.unused_bodies)
 
     def register(self, program: CompiledProgram, bodies: Mapping[str, KernelBody]) -> None:
-        """Give a program's kernels their Python bodies; on a GPU they have their own.
+        """Give a program's kernels their Python bodies; elsewhere than in simulation they have their own.
 
         Parameters
         ----------
@@ -79,6 +82,11 @@ def gpu_name() -> str:
     import torch
 
     return str(torch.cuda.get_device_name(0)) if torch.cuda.is_available() else ""
+
+
+def host_place() -> Place:
+    """Return the CPU. What runs there truly runs, also beside a simulated GPU."""
+    return Place(CPU, None, "cpu")
 
 
 @contextlib.contextmanager

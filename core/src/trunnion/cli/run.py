@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,12 +15,14 @@ from trunnion.cli.arrays import write_arrays
 from trunnion.cli.bodies import load_bodies
 from trunnion.cli.given import given_arguments, given_sizes
 from trunnion.cli.inputs import Making, check_room, parse_sizes, random_inputs, symbol_values
-from trunnion.cli.place import choose_place
+from trunnion.cli.place import choose_place, host_place
 from trunnion.cli.presentation import Report, print_line, print_mapping, print_records, print_table
 from trunnion.cli.subject import find_subject
 from trunnion.cli.traced import launches_document, trace_document
 from trunnion.cli.trial import COLUMNS, Compiled, as_tuple, run_example, timed
+from trunnion.contract.spec import Target
 from trunnion.errors import ArgumentValueError, ProgramError, shorten
+from trunnion.selection import choose_backend, launch_kind, named_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,8 +103,12 @@ def run_program(  # noqa: PLR0913 - a command's options are its parameters
     wishes = _Wishes(
         sizes=parse_sizes(size or ()), arguments=tuple(arg or ()), inputs=inputs, outputs=outputs, seed=seed
     )
-    with choose_place(simulate=simulate) as place:
-        subject = find_subject(program)
+    subject = find_subject(program)
+    on_cpu = _launch_kind(subject, backend, target) == "cpu"
+    if on_cpu and (simulate or bodies):
+        given = "--simulate" if simulate else "--bodies"
+        raise ArgumentValueError(given, "a program for the CPU", "none: its kernels truly run")
+    with nullcontext(host_place()) if on_cpu else choose_place(simulate=simulate) as place:
         replaced = load_bodies(bodies)
         compiled = _compile(subject, backend, target)
         if subject.example is None:
@@ -110,6 +117,19 @@ def run_program(  # noqa: PLR0913 - a command's options are its parameters
         wishes.refuse()
         example = dataclasses.replace(subject.example, bodies={**subject.example.bodies, **replaced})
         return _run_example(example, compiled, place, wishes)
+
+
+def _launch_kind(subject: Subject, backend: str, target: str) -> str:
+    """Return the kind of device that a subject runs on: it must be known before any driver is loaded."""
+    if subject.artifact is not None:
+        return subject.artifact.manifest.target.partition(":")[0]
+    if subject.program is None:
+        return ""
+    registry = trunnion.default_registry()
+    named = Target.parse(target) if target else named_target(subject.program)
+    kind = None if named is None else named.kind
+    spec = choose_backend(subject.program, backend, subject.program.plan(), registry, kind)
+    return launch_kind(subject.program, spec, named, registry)
 
 
 def _compile(subject: Subject, backend: str, target: str) -> Compiled:

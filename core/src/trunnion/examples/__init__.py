@@ -7,7 +7,7 @@ from importlib import import_module
 from trunnion.errors import ProgramError, shorten
 from trunnion.examples.example import Example
 
-__all__ = ["EXAMPLES", "Example", "load"]
+__all__ = ["CPU_EXAMPLES", "EXAMPLES", "Example", "load"]
 
 EXAMPLES: tuple[str, ...] = (
     "vector_add",
@@ -24,7 +24,10 @@ EXAMPLES: tuple[str, ...] = (
     "im2col_conv",
     "linked",
 )
-"""The names of all examples, the simplest first."""
+"""The names of the examples for GPUs, the simplest first."""
+
+CPU_EXAMPLES: tuple[str, ...] = ("cpu_axpy", "cpu_softmax")
+"""The names of the examples for the CPU, where they truly run on any machine."""
 
 
 def load(name: str) -> Example:
@@ -33,14 +36,15 @@ def load(name: str) -> Example:
     Parameters
     ----------
     name
-        One of `EXAMPLES`.
+        One of `EXAMPLES` or `CPU_EXAMPLES`.
 
     Raises
     ------
     ProgramError
         If there is no such example.
     """
-    if name not in EXAMPLES:
-        raise ProgramError(f"got example {shorten(name)}, expected one of {', '.join(EXAMPLES)}")
+    known = (*EXAMPLES, *CPU_EXAMPLES)
+    if name not in known:
+        raise ProgramError(f"got example {shorten(name)}, expected one of {', '.join(known)}")
     example: Example = import_module(f"trunnion.examples.{name}").EXAMPLE
     return example

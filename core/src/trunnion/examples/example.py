@@ -29,13 +29,16 @@ class Example:
     """One example."""
 
     name: str
-    """Its name in `trunnion.examples.EXAMPLES`."""
+    """Its name in `trunnion.examples.EXAMPLES` or `CPU_EXAMPLES`."""
 
     summary: str
     """One line."""
 
     program: KernelProgram
     """The program."""
+
+    kind: str = "cuda"
+    """The kind of device that it runs on."""
 
     inputs: Inputs
     """Makes the arguments of a call: random tensors from a CPU generator, on a device such as ``"cuda:0"``."""
@@ -47,7 +50,8 @@ class Example:
     """Computes in torch, from the same arguments, what the program must give."""
 
     bodies: Mapping[str, KernelBody]
-    """For the simulator: a Python body for each kernel, by the name that the program uses."""
+    """For the simulator: a Python body for each kernel, by the name that the program uses. None on the CPU: kernels
+    truly run there."""
 
     tolerance: float
     """The largest error allowed, relative to the greatest magnitude of the reference; 0: equal to the last bit."""
@@ -85,7 +89,7 @@ def text_beside(filename: str) -> str:
 
 
 def device_code(filename: str, *, headers: tuple[str, ...] = (), **fields: Any) -> DeviceCode:
-    """Return the CUDA C++ source that lies beside the examples.
+    """Return the source that lies beside the examples: CUDA C++, or C++ for the CPU.
 
     Parameters
     ----------
@@ -97,7 +101,8 @@ def device_code(filename: str, *, headers: tuple[str, ...] = (), **fields: Any) 
         Further fields of `DeviceCode`.
     """
     includes = tuple((name, text_beside(name)) for name in headers)
-    return DeviceCode("cuda", text_beside(filename), name=filename, includes=includes, **fields)
+    language = "cuda" if filename.endswith(".cu") else "c++"
+    return DeviceCode(language, text_beside(filename), name=filename, includes=includes, **fields)
 
 
 def _members(results: Results) -> tuple[torch.Tensor, ...]:
