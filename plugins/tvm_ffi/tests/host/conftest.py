@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import shutil
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import trunnion
+from trunnion import ProgramBuilder, symbols
 from trunnion.contract.compiler import CompileRequest, DeviceImage
 from trunnion.contract.spec import Target
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelParameter, KernelSignature
 from trunnion_tvm_ffi.host_compiler import CpuCompiler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trunnion.compiled import CompiledProgram
+    from trunnion.model.program import KernelProgram
 
 COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
 POINTER = KernelParameter(8, 8, "a pointer")
@@ -29,6 +37,26 @@ extern "C" void fill(double* y, bool on, int count, const trunnion_block_t* bloc
 """
 
 
+BLOCK = "#include <trunnion/block.h>\n"
+SCALING = """
+void scale(const float* x, float* y, int64_t n, float factor, const trunnion_block_t* block) {
+  for (int64_t i = block->index[0]; i < n; i += block->grid[0]) y[i] = x[i] * factor;
+}
+"""
+
+
+def scaling(*, code: str = SCALING, grid: int = 3) -> KernelProgram:
+    p = ProgramBuilder("scale", DeviceCode("c++", BLOCK + code))
+    (n,) = symbols("n")
+    x, y, factor = (
+        p.input("x", "float32", (n,)),
+        p.output("y", "float32", (n,)),
+        p.scalar("factor", "float32"),
+    )
+    p.launch("scale", args=(x, y, n, factor), grid=grid, block=1)
+    return p.build()
+
+
 @pytest.fixture(params=COMPILERS or ["g++"])
 def cxx(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each compiler that this machine has; without one, the tests say so by failing."""
@@ -36,11 +64,24 @@ def cxx(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="module")
+def scale() -> Iterator[CompiledProgram]:
+    """Return a compiled program that scales a vector."""
+    with trunnion.compile(scaling()) as program:
+        yield program
+
+
 @pytest.fixture(scope="session")
 def host() -> SimpleNamespace:
     """Requests to the device compiler, made of texts and of what a program says of its kernels."""
     return SimpleNamespace(
-        request=request_for, compiled=compiled, kernel=kernel, scale=SCALE, pointer=POINTER, long=LONG
+        request=request_for,
+        compiled=compiled,
+        kernel=kernel,
+        scale=SCALE,
+        pointer=POINTER,
+        long=LONG,
+        scaling=scaling,
     )
 
 

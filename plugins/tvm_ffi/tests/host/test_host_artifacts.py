@@ -1,0 +1,161 @@
+"""What is built of programs for the CPU: what it needs, who loads it, how it is chosen, kept and refused."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+import trunnion
+from trunnion import DeviceCode, ProgramBuilder
+from trunnion.contract.spec import Capability
+from trunnion.errors import (
+    DeviceRequirementError,
+    UnsupportedFeatureError,
+)
+from trunnion.examples import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import SimpleNamespace
+
+BLOCK = "#include <trunnion/block.h>\n"
+
+
+# What is built ------------------------------------------------------------------------------------------------------
+
+
+def test_a_launcher_needs_neither_cuda_nor_a_library_of_cpp(scale: Any, tmp_path: Path) -> None:
+    (tmp_path / "launcher.so").write_bytes(scale.artifact.files["launcher.so"])
+
+    def said(*command: str) -> str:
+        return subprocess.run(
+            [*command, "launcher.so"], cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+
+    undefined = [line.split()[-1] for line in said("nm", "-D", "--undefined-only").splitlines()]
+    assert not [name for name in undefined if name.startswith("cu")]
+    defined = {line.split()[-1] for line in said("nm", "-D", "--defined-only").splitlines()}
+    assert {name for name in defined if not name.startswith("__tvm_ffi_")} == set()
+    needed = [line for line in said("readelf", "-d").splitlines() if "NEEDED" in line]
+    assert not [line for line in needed if "libstdc++" in line or "libcuda" in line]
+
+
+def test_plain_tvm_ffi_loads_an_exported_module(scale: Any, tmp_path: Path) -> None:
+    """In a process that never imports trunnion."""
+    (tmp_path / "scale.so").write_bytes(scale.artifact.files["launcher.so"])
+    source = """
+import sys, torch, tvm_ffi
+module = tvm_ffi.load_module("./scale.so")
+x = torch.arange(5, dtype=torch.float32)
+assert module.main(x, 2.0).tolist() == [0, 2, 4, 6, 8]
+y = torch.empty(5)
+module.main_out(x, 3.0, y)
+assert y.tolist() == [0, 3, 6, 9, 12]
+try:
+    module.main(x.double(), 2.0)
+except TypeError as error:
+    assert "expected one of float32" in str(error), error
+else:
+    raise SystemExit("no error")
+assert not [name for name in sys.modules if name.startswith("trunnion")]
+"""
+    subprocess.run([sys.executable, "-c", source], cwd=tmp_path, check=True, timeout=300)
+
+
+def test_artifacts_are_kept_and_told_apart(tmp_path: Path) -> None:
+    example = load("cpu_axpy")
+    header = tmp_path / "number.h"
+    header.write_text("#define NUMBER 1\n")
+    first = trunnion.compile(example.program, cache=tmp_path / "cache")
+    assert (
+        trunnion.compile(example.program, cache=tmp_path / "cache").artifact.digest == first.artifact.digest
+    )
+    with trunnion.load(first.artifact.save(tmp_path / "saved") or tmp_path / "saved") as loaded:
+        inputs = example.inputs(torch.Generator().manual_seed(0), "cpu")
+        assert example.largest_error(loaded(*inputs), inputs) <= example.tolerance
+    keys = {first.artifact.manifest.key}
+    for options in ({"threads": 2}, {"O": 3}, {"I": str(tmp_path)}):
+        made = trunnion.compile(example.program, cache=tmp_path / "cache", options={"tvm_ffi": options})
+        keys.add(made.artifact.manifest.key)
+    assert len(keys) == 4
+
+
+def test_only_what_needs_a_gpu_is_refused() -> None:
+    p = ProgramBuilder("clusters", DeviceCode("c++", BLOCK + "void k(const trunnion_block_t*) {}"))
+    p.launch("k", args=(), grid=2, block=1, cluster=2)
+    for backend in ("tvm_ffi", "auto"):
+        with pytest.raises(UnsupportedFeatureError) as caught:
+            trunnion.compile(p.build(), backend)
+        assert "cluster" in caught.value.features
+    declared = trunnion.default_registry().backend("tvm_ffi").targets
+    assert declared["cpu"] < declared["cuda"] == frozenset(Capability)
+
+
+def test_a_cpp_program_goes_to_the_cpu_and_cuda_does_not(host: SimpleNamespace) -> None:
+    choices = {choice.backend: choice for choice in trunnion.explain(host.scaling())}
+    assert choices["tvm_ffi"].chosen
+    assert "no installed device compiler makes of c++" in choices["nvrtc"].reason
+    vector_add = load("vector_add").program
+    assert not {choice.backend: choice for choice in trunnion.explain(vector_add)}["tvm_ffi"].chosen
+    with pytest.raises(UnsupportedFeatureError, match="cuda on cpu"):
+        trunnion.compile(vector_add, "tvm_ffi", target="cpu")
+    with pytest.raises(UnsupportedFeatureError, match=r"c\+\+ on cuda"):
+        trunnion.compile(host.scaling(), "tvm_ffi", target="sm_90a")
+
+
+def test_a_machine_that_lacks_instructions_is_told_so(host: SimpleNamespace, tmp_path: Path) -> None:
+    """An object whose own word is that it does not fit, in the place of one for another machine."""
+    program = trunnion.compile(host.scaling())
+    adapter_spec = trunnion.default_registry().backend("tvm_ffi")
+    text = (
+        "#include <trunnion/block.h>\n"
+        '#define HIDDEN extern "C" __attribute__((visibility("hidden"), used))\n'
+        "HIDDEN void trunnion_kernel_0(void* const*, const trunnion_block_t*) { __builtin_trap(); }\n"
+        "HIDDEN constexpr uint32_t trunnion_threads = 1;\n"
+        'HIDDEN constexpr char trunnion_architecture[] = "x86-64-v9";\n'
+        "HIDDEN bool trunnion_fits() noexcept { return false; }\n"
+    )
+    from trunnion.codegen.cpp.build import runtime_folder
+    from trunnion.contract.compiler import DeviceImage, ImageKernel
+    from trunnion.torch_runtime import default_runtime
+
+    (tmp_path / "k.cc").write_text(text)
+    subprocess.run(
+        ["c++", "-std=c++17", "-fPIC", f"-I{runtime_folder()}", "-c", "k.cc"], cwd=tmp_path, check=True
+    )
+    kernels = program.artifact.manifest.kernels
+    image = DeviceImage(
+        kind="host-object",
+        data=(tmp_path / "k.o").read_bytes(),
+        target=program.target,
+        kernels=tuple(ImageKernel(one.name, "trunnion_kernel_0", one.parameters) for one in kernels),
+    )
+    source = adapter_spec.load_wrapper()(adapter_spec).wrap(program.plan, "cpu")
+    adapter = adapter_spec.load_adapter()(adapter_spec)
+    artifact = adapter.build(source, image, tmp_path)
+    with pytest.raises(DeviceRequirementError, match="x86-64-v9"):
+        adapter.load(artifact, default_runtime("cpu"))
+
+
+def test_ctypes_structures_arrive_as_they_are() -> None:
+    class Point(ctypes.Structure):
+        _fields_ = (("x", ctypes.c_double), ("n", ctypes.c_int32))
+
+    text = """
+    struct Point { double x; int n; };
+    void k(Point point, double* y, uint64_t address, const trunnion_block_t*) {
+      y[0] = point.x * point.n;
+      y[1] = address;
+    }
+    """
+    p = ProgramBuilder("struct", DeviceCode("c++", BLOCK + text))
+    point, address = p.struct("point", 16, alignment=8), p.pointer("address")
+    y = p.output("y", "float64", (2,))
+    p.launch("k", args=(point, y, address), grid=1, block=1)
+    with trunnion.compile(p.build()) as program:
+        assert program(Point(2.5, 4), 4096).tolist() == [10.0, 4096.0]
