@@ -104,9 +104,12 @@ class CppProgram(LoadedProgram):
 
         return entry
 
-    def _witnessed_entry(self, *args: Any) -> Any:
-        """Make a call that may have no tensor, and so no device and no allocator but those of the tensor library."""
-        return self.call(args)
+    def _witnessed_entry(self, *args: Any, **named: Any) -> Any:
+        """Make a call that may have no tensor, and so no device and no allocator but those of the tensor library.
+
+        As the Python launcher's entry of such a program, it takes what `call` takes.
+        """
+        return self.call(args, **named)
 
     def _raise_raised(self) -> None:
         self._run(self._function("raised"))
