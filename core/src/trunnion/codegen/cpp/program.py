@@ -76,7 +76,8 @@ class CppProgram(LoadedProgram):
         if facts.direct:
             entry = direct_entry(function("python_entry"), runtime, self._entry, self._raise_raised)
             self._entry = entry or self._entry
-        if runtime.only_device is not None and self._allocates and not _always_a_tensor(facts):
+        named = runtime.only_device is None and not any(param.kind == "tensor" for param in facts.params)
+        if named or (runtime.only_device is not None and self._allocates and not _always_a_tensor(facts)):
             self._entry = self._witnessed_entry
 
     @property
