@@ -73,8 +73,10 @@ def _build(target: Path, make: Callable[[Path], None]) -> None:
         made = built / target.name
         make(built)
         (built / _DIGEST).write_text(hashlib.sha256(made.read_bytes()).hexdigest())
-        for path in (made, built / _DIGEST, built):
+        for path in (made, built / _DIGEST):
+            path.chmod(0o600)  # a tool makes files as the umask says, which may let a group write
             _write_through(path)
+        _write_through(built)
         if target.parent.is_symlink() or target.parent.exists():
             target.parent.rename(Path(staging) / "broken")
         built.rename(target.parent)
