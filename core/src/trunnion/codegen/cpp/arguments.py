@@ -36,11 +36,19 @@ def emit_structure(text: CallText, plan: LaunchPlan) -> None:
     for tensor in inputs:
         text.require(f"check_place(t{tensor.index}, kTensor{tensor.index}, place)")
     text.require("settle_device(given, place)")
-    lazy = [f"looks_lazy(t{tensor.index})" for tensor in inputs if tensor.dtype.name in _LAZY]
-    text.line(f"{text.member('bool', 'doubtful')} = {' || '.join(lazy) or 'false'};")
+    doubts = [f"looks_lazy(t{tensor.index})" for tensor in inputs if tensor.dtype.name in _LAZY]
+    numbers = [f"s{scalar.index}" for scalar in plan.scalars if _is_prepared(scalar)]
+    numbers += [f"a{pointer.index}" for pointer in plan.pointers]
+    doubts += [f"looks_prepared(given[{positions[name]}])" for name in numbers]
+    text.line(f"{text.member('bool', 'doubtful')} = {' || '.join(doubts) or 'false'};")
     for tensor in inputs:
         with text.when(f"t{tensor.index} != nullptr" if tensor.nullable else "true"):
             _emit_numbers_of(text, tensor)
+
+
+def _is_prepared(scalar: ScalarSlot) -> bool:
+    """Whether some numbers of the type travel as something else, which a caller of trunnion may not pass."""
+    return scalar.dtype.kind is Kind.COMPLEX or scalar.dtype.name == "uint64"
 
 
 def _emit_numbers_of(text: CallText, tensor: TensorSlot) -> None:

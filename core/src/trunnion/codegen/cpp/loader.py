@@ -49,8 +49,11 @@ def load_library(library: bytes, plugin: str) -> Callable[[str], Any]:
 
     def function(name: str) -> Any:
         try:
-            return module.get_function(name)
+            found = module.get_function(name)
         except AttributeError as error:
             raise CorruptArtifactError("launcher.so", f"exports no function {name!a}") from error
+        # Whatever the user's default is: `close` waits for launches of threads that want Python's lock back.
+        found.release_gil = True
+        return found
 
     return function

@@ -28,6 +28,10 @@ def _is_lazy(tensor: Any) -> bool:
     return bool(tensor.is_neg() or tensor.is_conj())
 
 
+def _is_left_out(param: ParamFacts, value: Any) -> bool:
+    return value is None and param.nullable
+
+
 class Preparation:
     """Checks and converts what a caller passes.
 
@@ -48,6 +52,7 @@ class Preparation:
         self._outputs = facts.outputs
         self._checks = checks
         self._class: Any = checks.tensor_type
+        self._on_cuda = checks.runtime.only_device is None
         named = {param.dtype for param in (*facts.params, *facts.outputs) if param.kind == "tensor"}
         self._dtypes = {name: checks.dtype(name) for name in named}
 
@@ -61,22 +66,30 @@ class Preparation:
         """
         if len(args) != len(self._params):
             raise support.count_error(tuple(args), tuple(param.name for param in self._params))
-        return tuple(self._argument(param, value) for param, value in zip(self._params, args, strict=True))
+        given = tuple(zip(self._params, args, strict=True))
+        tensors = [pair for pair in given if pair[0].kind == "tensor" and not _is_left_out(*pair)]
+        for param, value in tensors:
+            self._tensor(param.name, value, param.dtype)
+        for param, value in tensors:
+            self._place(param.name, value, f"a tensor on {'a CUDA device' if self._on_cuda else 'the CPU'}")
+        return tuple(self._number(param, value) for param, value in given)
 
-    def certain(self, args: Sequence[Any]) -> None:
-        """Refuse a call with a tensor that is not what it looks like in memory.
+    def certain(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the arguments of a call that looks well, as they travel.
 
         Raises
         ------
-        ArgumentTypeError
-            If a tensor is lazily negated or conjugated, or has no memory.
+        ArgumentError
+            If a tensor is lazily negated or conjugated, or has no memory; or if a number is one for TVM-FFI alone.
         """
-        for param, value in zip(self._params, args, strict=True):
+        given = tuple(zip(self._params, args, strict=True))
+        for param, value in given:
             if param.kind == "tensor" and value is not None:
                 self._checks.check_tensor(param.name, value)
+        return tuple(self._number(param, value) for param, value in given)
 
-    def destinations(self, out: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the tensors that the caller gives for the outputs.
+    def destinations(self, out: Sequence[Any], device: int | None) -> tuple[Any, ...]:
+        """Return the tensors that the caller gives for the outputs, on the device of a call.
 
         Raises
         ------
@@ -86,13 +99,14 @@ class Preparation:
         if len(out) != len(self._outputs):
             raise support.out_count_error(out, tuple(tensor.name for tensor in self._outputs))
         for tensor, value in zip(self._outputs, out, strict=True):
+            if isinstance(value, self._class):
+                self._place(tensor.name, value, f"CUDA device {device}" if self._on_cuda else "the CPU")
             self._tensor(tensor.name, value, tensor.dtype)
         return tuple(out)
 
-    def _argument(self, param: ParamFacts, value: Any) -> Any:
+    def _number(self, param: ParamFacts, value: Any) -> Any:
+        """Return an argument as it travels; a tensor travels as it is."""
         if param.kind == "tensor":
-            if value is not None or not param.nullable:
-                self._tensor(param.name, value, param.dtype)
             return value
         if param.kind == "scalar":
             return self._scalar(param, value)
@@ -108,14 +122,15 @@ class Preparation:
                 checks.check_tensor(name, value)
             if value.dtype is not self._dtypes[dtype]:
                 raise support.dtype_error(name, value, dtype)
-            # Another device is another error, which the launcher finds, but for one that TVM-FFI cannot name to it.
-            if checks.runtime.presents_device(value):
+            if checks.runtime.presents_device(value):  # another device is another error
                 checks.check_storage((name,), (value,))
-            elif value.is_meta:
-                where = "a CUDA device" if checks.runtime.only_device is None else "the CPU"
-                raise ArgumentValueError(name, f"a tensor on {value.device}", f"a tensor on {where}")
         except RuntimeError as error:
             raise support.unreadable_error((name,), (value,), error) from error
+
+    def _place(self, name: str, value: Any, expected: str) -> None:
+        """Accept a tensor of the program's kind of device: of others TVM-FFI cannot carry all."""
+        if not self._checks.runtime.presents_device(value):
+            raise ArgumentValueError(name, f"a tensor on {value.device}", expected)
 
     def _scalar(self, param: ParamFacts, value: Any) -> Any:
         kind, name = dtype_of(param.dtype), param.name

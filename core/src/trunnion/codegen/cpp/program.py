@@ -14,7 +14,7 @@ from trunnion.codegen.cpp.set_aside import SetAsideHook
 from trunnion.codegen.python.tensors import TensorChecks
 from trunnion.codegen.set_aside import process_set_aside
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
-from trunnion.errors import ArgumentTypeError, TrunnionError
+from trunnion.errors import ArgumentError, TrunnionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,6 +61,7 @@ class CppProgram(LoadedProgram):
         self._function = function
         self._main, self._main_out = function("main"), function("main_out")
         self._runtime, self._maps = runtime, facts.maps
+        self._count = len(facts.params)
         self._several = len(facts.outputs) > 1
         self._allocates = bool(facts.outputs or facts.workspaces)
         self._class: Any = runtime.tensor_type
@@ -87,9 +88,12 @@ class CppProgram(LoadedProgram):
 
     def _make_entry(self) -> Callable[..., Any]:
         main, again = self._main, self._prepared_entry
+        count, refuse = self._count, self._preparation.arguments
         if self._several:
 
             def entry(*args: Any) -> Any:
+                if len(args) != count:  # what follows them is the launcher's, and trunnion's
+                    refuse(args)
                 try:
                     return tuple(main(*args))
                 except _RAISED as error:
@@ -98,6 +102,8 @@ class CppProgram(LoadedProgram):
         else:
 
             def entry(*args: Any) -> Any:
+                if len(args) != count:
+                    refuse(args)
                 try:
                     return main(*args)
                 except _RAISED as error:
@@ -119,10 +125,10 @@ class CppProgram(LoadedProgram):
         """Raise what a failed call means; or make it again with arguments that TVM-FFI can carry."""
         fields = fields_of(error)
         if fields == ("Doubt",):
-            self._preparation.certain(args)
-            return self._give(self._run(self._main, *args, *_KNOWN))
+            certain = self._preparation.certain(args)
+            return self._give(self._run(self._main, *certain, *_KNOWN))
         typed = self._typed(fields)
-        if typed is not None and not isinstance(typed, ArgumentTypeError):
+        if typed is not None and not isinstance(typed, ArgumentError):
             raise typed from error
         prepared = self._preparation.arguments(args)  # says better what is wrong with an argument
         if len(prepared) == len(args) and all(new is old for new, old in zip(prepared, args, strict=True)):
@@ -163,6 +169,7 @@ class CppProgram(LoadedProgram):
         given, where = self._given(args, out, stream, device)
         with where:
             launch, *outputs = self._run(self._function("bind"), *given)
+        launch.release_gil = True  # as everything that `load_library` gives
         held = (given, self._pick(tuple(outputs if out is None else out)))
 
         def again(held: tuple[Any, Any] = held) -> Any:
@@ -190,8 +197,8 @@ class CppProgram(LoadedProgram):
     ) -> tuple[tuple[Any, ...], AbstractContextManager[Any]]:
         """Return what the launcher is given, and the scope in which memory is allocated under the call's stream."""
         prepared = self._preparation.arguments(args)
-        destinations = () if out is None else self._preparation.destinations(out)
         ordinal = self._ordinal(args, device)
+        destinations = () if out is None else self._preparation.destinations(out, ordinal)
         witness: Any = None
         where: AbstractContextManager[Any] = nullcontext()
         if ordinal is not None:

@@ -23,7 +23,8 @@ class Locked {
 
 class Life {
  public:
-  // Whoever asks to be asked is told of tensors that may be lazy; to others they are what they look like.
+  // Whoever asks to be asked is told of tensors that may be lazy, and of numbers that look prepared; to others they are
+  // what they look like.
   void ask() { asks_ = true; }
   bool asks() const { return asks_; }
 

@@ -112,7 +112,7 @@ bool raise_place(const DLTensor& tensor, const TensorRule& rule, const Place& pl
 
 bool raise_doubt() {
   Text message;
-  message << "a tensor that may be lazy";
+  message << "an argument that may not be what it looks like";
   return Raising("RuntimeError", "Doubt").with(message);
 }
 

@@ -1,0 +1,110 @@
+"""The general entry of a C++ launcher refuses what the Python launcher refuses, in its words."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+
+from trunnion.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.expr import symbols
+from trunnion.model.program import DeviceCode
+from trunnion.sim.trace import Launched
+
+if TYPE_CHECKING:
+    from trunnion.model.program import KernelProgram
+
+pytestmark = pytest.mark.tvm_ffi_abi
+
+CODE = DeviceCode("cuda", "//")
+ON_CUDA = "a tensor on a CUDA device"
+
+
+def one_tensor(*, outputs: int = 0) -> KernelProgram:
+    p = ProgramBuilder("p", CODE)
+    (n,) = symbols("n")
+    x = p.input("x", "float32", (n,))
+    made = [p.output(f"y{index}", "float32", (n,)) for index in range(outputs)]
+    p.launch("k", (x, *made), 1, 32)
+    return p.build()
+
+
+def with_number(kind: str) -> KernelProgram:
+    p = ProgramBuilder("p", CODE)
+    (n,) = symbols("n")
+    x = p.input("x", "float32", (n,))
+    a = p.pointer("a", nullable=True) if kind == "pointer" else p.scalar("a", kind)
+    p.launch("k", (x, a), 1, 32)
+    return p.build()
+
+
+def on_device() -> Any:
+    return torch.zeros(4, 3, device="cuda:0")[:, 0].contiguous()
+
+
+def refused(program: Any, *args: Any) -> ArgumentError:
+    """Return the error of a call, which each way in raises alike."""
+    said = []
+    for call in (lambda: program.entry(*args), lambda: program.call(args)):
+        with pytest.raises(ArgumentError) as caught:
+            call()
+        said.append(caught.value)
+    assert (type(said[0]), str(said[0])) == (type(said[1]), str(said[1]))
+    return said[0]
+
+
+@pytest.mark.parametrize("outputs", [0, 1, 2])
+@pytest.mark.parametrize("more", [(None,), (0,), (0, 0), (None, None, None, None), (0, 0, None, True)])
+def test_arguments_beyond_the_signature_are_refused(
+    launcher: Any, outputs: int, more: tuple[Any, ...]
+) -> None:
+    error = refused(launcher(one_tensor(outputs=outputs)), on_device(), *more)
+    assert type(error) is ArgumentTypeError
+    assert str(error) == f"got {1 + len(more)} arguments, expected 1 ('x')"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "got", "expected"),
+    [
+        ("complex64", bytes(16), "bytes", "a number that fits complex64"),
+        ("complex128", bytearray(16), "bytearray", "a number that fits complex128"),
+        ("uint64", ctypes.c_void_p(2**63 + 8), "c_void_p", f"an integer, 0 to {2**64 - 1}"),
+        ("pointer", ctypes.c_void_p(8), "c_void_p", f"an integer, 0 to {2**64 - 1}"),
+        ("pointer", ctypes.c_void_p(2**63 + 8), "c_void_p", f"an integer, 0 to {2**64 - 1}"),
+    ],
+)
+def test_what_only_prepared_numbers_look_like_is_refused(
+    launcher: Any, kind: str, value: Any, got: str, expected: str
+) -> None:
+    error = refused(launcher(with_number(kind)), on_device(), value)
+    assert type(error) is ArgumentTypeError
+    assert error.got.startswith(got)
+    assert error.expected == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("complex64", 1 - 2j), ("uint64", 2**64 - 1), ("pointer", 2**64 - 256)]
+)
+def test_the_numbers_themselves_are_taken(simulator: Any, launcher: Any, kind: str, value: Any) -> None:
+    program, given = launcher(with_number(kind)), on_device()
+    program.entry(given, value)
+    program.call((given, value))
+    program.bind((given, value))()
+    assert len([event for event in simulator.trace if isinstance(event, Launched)]) == 3
+
+
+@pytest.mark.parametrize("outputs", [0, 1])
+def test_a_tensor_that_is_nowhere_is_on_another_device(launcher: Any, outputs: int) -> None:
+    error = refused(launcher(one_tensor(outputs=outputs)), torch.empty(4, device="meta"))
+    assert type(error) is ArgumentValueError
+    assert (error.argument, error.got, error.expected) == ("x", "a tensor on meta", ON_CUDA)
+
+
+def test_an_array_is_no_tensor_wherever_it_lies(launcher: Any) -> None:
+    error = refused(launcher(one_tensor()), np.zeros(4, np.float32))
+    assert type(error) is ArgumentTypeError
+    assert (error.argument, error.got, error.expected) == ("x", "ndarray", "a tensor")
