@@ -21,6 +21,14 @@ class Locked {
   pthread_mutex_t& mutex_;
 };
 
+// What is true of one process. It lies in a page that a forked child finds zeroed: whoever was launching, or closing, is
+// not there. A mutex of zeros is one that nobody holds.
+struct Present {
+  int32_t in_flight;
+  bool loaded;
+  pthread_mutex_t closing;
+};
+
 class Life {
  public:
   // Whoever asks to be asked is told of tensors that may be lazy, and of numbers that look prepared; to others they are
@@ -29,7 +37,9 @@ class Life {
   bool asks() const { return asks_; }
 
   bool enter_call() {
-    __atomic_add_fetch(&in_flight_, 1, __ATOMIC_SEQ_CST);
+    Present* here = present();
+    if (__builtin_expect(here == nullptr, 0)) return raise_no_page();
+    __atomic_add_fetch(&here->in_flight, 1, __ATOMIC_SEQ_CST);
     ++depth();
     if (__builtin_expect(!is_gone(), 1)) return true;
     leave_call();
@@ -38,7 +48,7 @@ class Life {
 
   void leave_call() {
     --depth();
-    __atomic_sub_fetch(&in_flight_, 1, __ATOMIC_SEQ_CST);
+    __atomic_sub_fetch(&present_->in_flight, 1, __ATOMIC_SEQ_CST);
   }
 
   // Wait for all launches, then unload, once.
@@ -48,15 +58,18 @@ class Life {
       return raise_lifecycle(
           "a program cannot be closed from within its own launch; close it after the call");
     }
-    if (is_forked()) return true;  // whoever held the lock may not exist here
-    const Locked closing(closing_);
+    if (is_forked()) return true;  // nothing that was loaded is left
+    Present* here = present();
+    if (here == nullptr) return raise_no_page();
+    const Locked closing(here->closing);
     if (__atomic_exchange_n(&closed_, true, __ATOMIC_SEQ_CST)) return true;
     const timespec poll{0, 500000};
-    while (__atomic_load_n(&in_flight_, __ATOMIC_SEQ_CST) != 0) nanosleep(&poll, nullptr);
+    // Less than none: a launch itself forked, and came to its end here.
+    while (__atomic_load_n(&here->in_flight, __ATOMIC_SEQ_CST) > 0) nanosleep(&poll, nullptr);
     return unload();
   }
 
-  // A page that a forked child finds zeroed, where what was loaded does not survive: no call is made there any more.
+  // What was loaded does not survive a fork: no call is made in a child any more. False: there is no memory.
   bool watch_forks();
 
  protected:
@@ -64,7 +77,7 @@ class Life {
   static constexpr const char* kForked =
       "the process forked after the program was loaded; load it again in the child";
 
-  bool is_forked() const { return alive_ != nullptr && *alive_ == 0; }
+  bool is_forked() const { return watches_ && !__atomic_load_n(&present_->loaded, __ATOMIC_RELAXED); }
 
  private:
   static int& depth() {
@@ -74,11 +87,19 @@ class Life {
 
   bool is_gone() const { return __atomic_load_n(&closed_, __ATOMIC_SEQ_CST) || is_forked(); }
 
-  int32_t in_flight_ = 0;
+  // The page; null: there is no memory.
+  Present* present() {
+    Present* here = __atomic_load_n(&present_, __ATOMIC_ACQUIRE);
+    return __builtin_expect(here != nullptr, 1) ? here : make_present();
+  }
+
+  [[gnu::cold]] Present* make_present();
+  [[gnu::cold]] static bool raise_no_page();
+
+  Present* present_ = nullptr;
   bool closed_ = false;
   bool asks_ = false;
-  volatile unsigned char* alive_ = nullptr;
-  pthread_mutex_t closing_ = PTHREAD_MUTEX_INITIALIZER;
+  bool watches_ = false;
 };
 
 // A call under way: the program's end waits for it.

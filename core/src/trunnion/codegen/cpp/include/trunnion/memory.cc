@@ -4,9 +4,10 @@ namespace trunnion {
 
 bool raise_no_allocator() {
   Text requirement, got;
-  requirement << "an allocator for outputs";
-  return raise_requirement(requirement, got << "none: no tensor library took part in the call",
-                           "call main_out with destinations");
+  requirement << "an allocator for outputs and workspaces";
+  return raise_requirement(
+      requirement, got << "none: no tensor library took part in the call",
+      "set one (TVMFFIEnvSetDLPackManagedTensorAllocator); outputs alone main_out takes as given");
 }
 
 bool raise_unallocated(const DLTensor& wanted, const char* dtype_name) {

@@ -95,7 +95,8 @@ inline bool check_place(const DLTensor* tensor, const TensorRule& rule, Place& p
 
 // Whether a tensor library may hold a tensor negated or conjugated lazily, which DLPack does not show. torch conjugates
 // complex tensors only, and negates the imaginary parts of such, which lie two elements apart: but of one element, or
-// none, every stride is allowed.
+// none, every stride is allowed. Not every lazy tensor looks so: as_strided gives such a part odd strides, and the private
+// _neg_view negates any tensor. Only torch can tell those.
 inline bool looks_lazy(const DLTensor* tensor) {
   if (tensor == nullptr) return false;
   if (tensor->dtype.code == kDLComplex) return true;
