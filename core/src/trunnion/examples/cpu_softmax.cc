@@ -35,7 +35,8 @@ void normalise(const T* x, const Statistics* statistics, T* y, int64_t n, const 
 
 // The logarithm takes the place of the probability; computed anew, because that of a small one would be inexact.
 template <typename T>
-void take_logarithm(const T* x, const Statistics* statistics, T* y, int64_t n, const trunnion_block_t* block) {
+void take_logarithm(const T* x, const Statistics* statistics, T* y, int64_t n,
+                    const trunnion_block_t* block) {
   const int64_t start = block->index[0] * n;
   const Statistics& row = statistics[block->index[0]];
   for (int64_t i = start; i < start + n; ++i) y[i] = static_cast<T>(x[i] - row.largest + log(row.factor));
