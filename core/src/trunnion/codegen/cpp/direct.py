@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import sysconfig
 from typing import TYPE_CHECKING, Any
 
@@ -63,8 +64,9 @@ def direct_entry(
         Raises what the last launch of the calling thread raised.
     """
     exchange = runtime.exchange_api()
-    # Without its lock, CPython lays objects out in another way.
-    if not exchange or sysconfig.get_config_var("Py_GIL_DISABLED"):
+    # Without its lock, and where it traces references, CPython lays objects out in another way.
+    odd = any(map(sysconfig.get_config_var, ("Py_GIL_DISABLED", "Py_TRACE_REFS")))
+    if not exchange or odd or sys.implementation.name != "cpython":
         return None
     definition = offer(exchange, id(runtime.tensor_type), id(general), id(failed))
     if not definition:

@@ -44,14 +44,21 @@ struct MapLayout {
 bool raise_map(const MapRule& rule, const MapLayout& layout, const DeviceState& state, uint64_t address,
                const char* problem);
 
+// From the first to the last along one dimension, in units of the step; no further than 2**90, where no memory reaches.
+inline Wide reach(int64_t extent, int64_t step) {
+  constexpr Wide kMost = static_cast<Wide>(1) << 90;
+  const Wide distance = (static_cast<Wide>(extent) - 1) * step;
+  return distance > kMost ? kMost : distance < -kMost ? -kMost : distance;
+}
+
 // Check that a map lies in its memory; a map with an extent of 0 breaks a rule of its own.
 inline bool check_within(const MapRule& rule, const MapLayout& layout, int64_t offset, int64_t limit) {
   const Wide bits = rule.element_bits;
-  const Wide last = static_cast<Wide>(layout.dims[0] - 1) * layout.innermost_stride * bits;
+  const Wide last = reach(layout.dims[0], layout.innermost_stride) * bits;
   Wide end = offset + (last + bits + 7) / 8;
   for (uint32_t axis = 0; axis < rule.rank; ++axis) {
     if (layout.dims[axis] == 0) return true;
-    if (axis != 0) end += static_cast<Wide>(layout.dims[axis] - 1) * layout.strides[axis - 1];
+    if (axis != 0) end += reach(layout.dims[axis], layout.strides[axis - 1]);
   }
   if (offset >= 0 && end <= limit) return true;
   Text message, from, to, whole;

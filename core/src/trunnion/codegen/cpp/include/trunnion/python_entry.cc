@@ -43,12 +43,15 @@ static Outcome run_directly(Program& program, const CallRule& rule, const Python
                             const Arguments& arguments) {
   const Begun begun(rule, TRUNNION_CALL_MEMORY(rule));
   CallBase& call = *begun;
-  if (!rule.check(call, arguments, false) || call.doubtful) return Outcome::kRefused;
-  if (!prepare_directly(program, call, *entry.exchange) || !rule.allocate(call, false))
-    return Outcome::kRefused;
-  void* released = entry.python.save_thread();
+  void* released = nullptr;
   bool good = false;
   {
+    // Over before Python's lock is waited for: whoever closes the program waits for this, and may keep the lock meanwhile.
+    const Flight flight(program);
+    if (!flight || !rule.check(call, arguments, false) || call.doubtful) return Outcome::kRefused;
+    if (!prepare_directly(program, call, *entry.exchange) || !rule.allocate(call, false))
+      return Outcome::kRefused;
+    released = entry.python.save_thread();
     Entered entered;
     good = enter_call(program, rule, call, entered) && rule.encode(call) && rule.fire(call);
   }
@@ -68,8 +71,7 @@ void* call_from_python(Program& program, const CallRule& rule, PythonEntry& entr
   }
   if (plain) {
     Arguments arguments(given, rule.inputs);
-    const Flight flight(program);
-    if (arguments.expect(rule.names, rule.inputs) && flight) {
+    if (arguments.expect(rule.names, rule.inputs)) {
       outcome = run_directly(program, rule, entry, arguments);
     }
   }

@@ -93,8 +93,10 @@ bool raise_dtype(const DLTensor& tensor, const TensorRule& rule) {
 }
 
 bool raise_rank(const DLTensor& tensor, const TensorRule& rule) {
+  constexpr int32_t kMostShown = 64;  // no tensor library has tensors of more
   Text got, expected;
-  describe_numbers(got << tensor.ndim << " dimensions, shape ", tensor.shape, tensor.ndim);
+  got << tensor.ndim << " dimensions";
+  if (tensor.ndim <= kMostShown) describe_numbers(got << ", shape ", tensor.shape, tensor.ndim);
   return raise_argument_value(rule.name, got, expected << rule.rank << " dimensions");
 }
 

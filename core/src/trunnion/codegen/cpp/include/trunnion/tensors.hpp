@@ -121,19 +121,19 @@ inline bool is_empty(const DLTensor& tensor) {
 // Elements between neighbours; a producer may leave the strides of a contiguous tensor out.
 inline int64_t stride_of(const DLTensor& tensor, int32_t axis) {
   if (tensor.strides != nullptr) return tensor.strides[axis];
-  int64_t stride = 1;
+  uint64_t stride = 1;  // unsigned: nobody promised that the elements can be counted in 64 bits
   for (int32_t inner = tensor.ndim - 1; inner > axis; --inner)
-    stride *= tensor.shape[inner] > 0 ? tensor.shape[inner] : 1;
-  return stride;
+    stride *= tensor.shape[inner] > 0 ? static_cast<uint64_t>(tensor.shape[inner]) : 1;
+  return static_cast<int64_t>(stride);
 }
 
 inline bool is_contiguous(const DLTensor& tensor) {
   if (tensor.strides == nullptr) return true;
-  int64_t expected = 1;
+  uint64_t expected = 1;  // as above
   for (int32_t axis = tensor.ndim - 1; axis >= 0; --axis) {
     const int64_t extent = tensor.shape[axis];
-    if (extent != 1 && tensor.strides[axis] != expected) return is_empty(tensor);
-    expected *= extent;
+    if (extent != 1 && static_cast<uint64_t>(tensor.strides[axis]) != expected) return is_empty(tensor);
+    expected *= static_cast<uint64_t>(extent);
   }
   return true;
 }
