@@ -1,0 +1,290 @@
+"""The direct entry: what it takes by itself, and what it leaves to the general one."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from trunnion.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, LifecycleError
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
+from trunnion.model.expr import Symbol, ceildiv
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from trunnion.codegen.cpp.program import CppProgram
+    from trunnion.model.program import KernelProgram
+
+pytestmark = pytest.mark.tvm_ffi_abi
+
+COUNT = 1000
+
+
+def every_plain_kind() -> KernelProgram:
+    """Return a program with a parameter of every kind that the direct entry takes."""
+    builder = ProgramBuilder("every", DeviceCode("cuda", "// no text", name="every.cu"))
+    n = Symbol("n", max=2**31 - 1)
+    given = (
+        builder.input("x", "float32", (n,)),
+        builder.input("y", "int32", (n,), nullable=True),
+        builder.scalar("small", "int32"),
+        builder.scalar("great", "int64"),
+        builder.scalar("octet", "uint8"),
+        builder.scalar("single", "float32"),
+        builder.scalar("double", "float64"),
+        builder.scalar("half", "float16"),
+        builder.scalar("flag", "bool"),
+    )
+    builder.launch("every", args=given, grid=ceildiv(n, 256), block=256)
+    return builder.build()
+
+
+@pytest.fixture
+def program(load: Callable[..., CppProgram], driver: Any) -> CppProgram:
+    program = load(every_plain_kind())
+    program.preload(0)
+    return program
+
+
+def plain() -> list[Any]:
+    y = torch.zeros(COUNT, dtype=torch.int32)
+    return [torch.zeros(COUNT), y, -5, 2**40, 200, 0.5, -2.5, 1.5, True]
+
+
+def changed(**values: Any) -> list[Any]:
+    names = ("x", "y", "small", "great", "octet", "single", "double", "half", "flag")
+    return [values.get(name, value) for name, value in zip(names, plain(), strict=True)]
+
+
+@contextmanager
+def general_calls(program: CppProgram) -> Iterator[list[str]]:
+    """Count the calls of the general entry while this lasts."""
+    code, calls = program.entry.__self__[0].__code__, []
+
+    def seen(frame: Any, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is code:
+            calls.append(event)
+
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(before)
+
+
+def outcome(entry: Callable[..., Any], args: list[Any]) -> tuple[Any, ...]:
+    try:
+        return ("returned", entry(*args))
+    except (ArgumentError, LifecycleError) as error:
+        return (type(error), str(error), getattr(error, "argument", None))
+
+
+def test_it_is_a_function_of_cpythons_own_convention(program: CppProgram) -> None:
+    assert type(program.entry).__name__ == "builtin_function_or_method"
+    assert program.entry.__name__ == "entry"
+
+
+def test_every_plain_kind_arrives_as_it_was_given(program: CppProgram, driver: Any) -> None:
+    args = plain()
+    with general_calls(program) as general:
+        assert program.entry(*args) is None
+    assert not general
+    (launch,) = driver.launches
+    assert launch.parameters == (
+        struct.pack("<Q", args[0].data_ptr()),
+        struct.pack("<Q", args[1].data_ptr()),
+        struct.pack("<i", -5),
+        struct.pack("<q", 2**40),
+        struct.pack("<B", 200),
+        struct.pack("<f", 0.5),
+        struct.pack("<d", -2.5),
+        struct.pack("<e", 1.5),
+        struct.pack("<?", True),
+    )
+    assert (launch.grid, launch.block, launch.stream) == ((4, 1, 1), (256, 1, 1), 0)
+
+
+PLAIN = {
+    "nothing for a tensor that may be left out": ({"y": None}, 1, bytes(8)),
+    "the least integer": ({"great": -(2**63)}, 3, struct.pack("<q", -(2**63))),
+    "the greatest integer": ({"great": 2**63 - 1}, 3, struct.pack("<q", 2**63 - 1)),
+    "an integer for a float": ({"single": 3}, 5, struct.pack("<f", 3.0)),
+    "a great integer for a double": ({"double": 2**53 + 1}, 6, struct.pack("<d", float(2**53 + 1))),
+    "minus zero": ({"double": -0.0}, 6, struct.pack("<d", -0.0)),
+    "infinity": ({"single": float("inf")}, 5, struct.pack("<f", float("inf"))),
+    "false": ({"flag": False}, 8, b"\0"),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_it_takes(program: CppProgram, driver: Any, name: str) -> None:
+    values, ordinal, wanted = PLAIN[name]
+    with general_calls(program) as general:
+        program.entry(*changed(**values))
+    assert not general
+    (launch,) = driver.launches
+    assert launch.parameters[ordinal] == wanted
+
+
+class Index:
+    def __index__(self) -> int:
+        return 7
+
+
+HANDED_ON: dict[str, Any] = {
+    "an integer of numpy": ({"small": np.int64(7)}, 2, struct.pack("<i", 7)),
+    "an object that is an integer": ({"small": Index()}, 2, struct.pack("<i", 7)),
+    "a float of numpy": ({"single": np.float32(0.5)}, 5, struct.pack("<f", 0.5)),
+    "a bool of numpy": ({"flag": np.bool_(True)}, 8, b"\1"),
+    "a vast integer for a double": ({"double": 2**70}, 6, struct.pack("<d", 2.0**70)),
+}
+
+
+@pytest.mark.parametrize("name", HANDED_ON)
+def test_the_general_entry_takes(program: CppProgram, driver: Any, name: str) -> None:
+    values, ordinal, wanted = HANDED_ON[name]
+    with general_calls(program) as general:
+        got = outcome(program.entry, changed(**values))
+    assert len(general) == 1
+    if name == "a bool of numpy":
+        assert got[0] is ArgumentTypeError
+        return
+    assert got == ("returned", None)
+    (launch,) = driver.launches
+    assert launch.parameters[ordinal] == wanted
+
+
+def test_the_general_entry_takes_a_parameter_of_a_module(program: CppProgram, driver: Any) -> None:
+    parameter = torch.nn.Parameter(torch.zeros(COUNT), requires_grad=False)
+    with general_calls(program) as general:
+        assert program.entry(*changed(x=parameter)) is None
+    assert len(general) == 1
+    (launch,) = driver.launches
+    assert launch.parameters[0] == struct.pack("<Q", parameter.data_ptr())
+
+
+def fake() -> torch.Tensor:
+    with FakeTensorMode():
+        return torch.zeros(COUNT)
+
+
+def without_storage() -> torch.Tensor:
+    tensor = torch.zeros(COUNT)
+    tensor.untyped_storage().resize_(0)
+    return tensor
+
+
+REFUSED: dict[str, tuple[Callable[[], list[Any]], type[Exception]]] = {
+    "no arguments": (list, ArgumentTypeError),
+    "too few": (lambda: plain()[:-1], ArgumentTypeError),
+    "too many": (lambda: [*plain(), 1], ArgumentTypeError),
+    "nothing for a tensor": (lambda: changed(x=None), ArgumentTypeError),
+    "an integer for a tensor": (lambda: changed(x=3), ArgumentTypeError),
+    "text for a tensor": (lambda: changed(x="tensor"), ArgumentTypeError),
+    "another type": (lambda: changed(x=torch.zeros(COUNT).double()), ArgumentTypeError),
+    "another rank": (lambda: changed(x=torch.zeros(COUNT, 1)), ArgumentValueError),
+    "other extents": (lambda: changed(x=torch.zeros(COUNT - 1)), ArgumentValueError),
+    "strides": (lambda: changed(x=torch.zeros(2 * COUNT)[::2]), ArgumentValueError),
+    "a tensor without memory": (lambda: changed(x=torch.zeros(COUNT, device="meta")), ArgumentError),
+    "a fake tensor": (lambda: changed(x=fake()), ArgumentTypeError),
+    "a sparse tensor": (lambda: changed(x=torch.zeros(COUNT).to_sparse()), ArgumentTypeError),
+    "a tensor of another library's layout": (
+        lambda: changed(x=torch.zeros(COUNT).to_mkldnn()),
+        ArgumentTypeError,
+    ),
+    "a nested tensor": (
+        lambda: changed(x=torch.nested.nested_tensor([torch.zeros(3)], layout=torch.jagged)),
+        ArgumentTypeError,
+    ),
+    "a tensor whose storage is gone": (lambda: changed(x=without_storage()), ArgumentTypeError),
+    "a lazily negated tensor": (
+        lambda: changed(x=torch.zeros(COUNT, dtype=torch.cfloat).conj().imag),
+        ArgumentError,
+    ),
+    "true for an integer": (lambda: changed(small=True), ArgumentTypeError),
+    "a float for an integer": (lambda: changed(small=1.0), ArgumentTypeError),
+    "a tensor for an integer": (lambda: changed(small=torch.tensor(3)), ArgumentTypeError),
+    "an integer beyond its type": (lambda: changed(small=2**31), ArgumentValueError),
+    "an integer below its type": (lambda: changed(octet=-1), ArgumentValueError),
+    "an integer beyond 64 bits": (lambda: changed(great=2**63), ArgumentValueError),
+    "a vast integer": (lambda: changed(great=-(10**40)), ArgumentValueError),
+    "true for a float": (lambda: changed(double=True), ArgumentTypeError),
+    "text for a float": (lambda: changed(double="1"), ArgumentTypeError),
+    "a float beyond its type": (lambda: changed(half=1e6), ArgumentValueError),
+    "an integer beyond every double": (lambda: changed(double=10**400), ArgumentValueError),
+    "an integer for a bool": (lambda: changed(flag=1), ArgumentTypeError),
+    "nothing for a bool": (lambda: changed(flag=None), ArgumentTypeError),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_it_refuses_as_the_general_entry_does(program: CppProgram, driver: Any, name: str) -> None:
+    make, kind = REFUSED[name]
+    args = make()
+    with general_calls(program) as general:
+        got = outcome(program.entry, args)
+    assert len(general) == 1
+    assert issubclass(got[0], kind), got
+    assert got == outcome(program._make_entry(), args)
+    assert not driver.launches
+    program.entry(*plain())
+    assert len(driver.launches) == 1
+
+
+def test_inside_transforms_of_functions_tensors_are_refused(program: CppProgram, driver: Any) -> None:
+    rest = plain()[1:]
+
+    def called(x: torch.Tensor) -> torch.Tensor:
+        assert type(x) is torch.Tensor
+        with pytest.raises(ArgumentTypeError) as refused:
+            program.entry(x, *rest)
+        assert refused.value.argument == "x"
+        return x.sum()
+
+    torch.func.vmap(called)(torch.zeros(3, COUNT))
+    torch.func.grad(called)(torch.zeros(COUNT))
+    assert not driver.launches
+
+
+def test_one_lazily_negated_element_is_refused(load: Any, driver: Any) -> None:
+    builder = ProgramBuilder("one", DeviceCode("cuda", "// no text", name="one.cu"))
+    builder.launch("one", args=(builder.input("x", "float32", (Symbol("n"),)),), grid=1, block=1)
+    program = load(builder.build())
+    program.preload(0)
+    for _ in range(2):
+        with pytest.raises(ArgumentTypeError) as refused:
+            program.entry(torch._neg_view(torch.ones(1)))
+        assert refused.value.argument == "x"
+    assert not driver.launches
+    with general_calls(program) as general:
+        program.entry(torch.ones(2))
+        assert not general
+        program.entry(torch.ones(1))  # looks like one that is
+    assert len(general) == 1
+    assert len(driver.launches) == 2
+
+
+def test_it_takes_no_keywords(program: CppProgram, driver: Any) -> None:
+    with pytest.raises(TypeError, match="keyword"):
+        program.entry(*plain()[:-1], flag=True)
+    with pytest.raises(TypeError, match="keyword"):
+        program._make_entry()(*plain()[:-1], flag=True)
+    assert not driver.launches
+
+
+def test_the_first_call_prepares_the_device_by_the_general_entry(load: Any, driver: Any) -> None:
+    program = load(every_plain_kind())
+    with general_calls(program) as general:
+        program.entry(*plain())
+        program.entry(*plain())
+    assert len(general) == 1
+    assert len(driver.launches) == 2
