@@ -35,9 +35,9 @@ def host_arguments(given: Sequence[object]) -> list[Any]:
         if not isinstance(value, TensorSpec):
             return value
         storage = shared if value.shared else _storage(_nbytes(value))
-        return (
-            storage[: _nbytes(value)].view(_kind(value)).as_strided(value.shape, value.strides, value.offset)
-        )
+        viewed = storage[: _nbytes(value)].view(_kind(value))
+        # torch counts from the start of the memory, not of a view.
+        return viewed.as_strided(value.shape, value.strides, viewed.storage_offset() + value.offset)
 
     return [made(value) for value in given]
 
