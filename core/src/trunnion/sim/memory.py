@@ -88,8 +88,9 @@ class DeviceMemory:
         ctypes.memset(address, POISON, nbytes)
         allocation = Allocation(address, nbytes, device)
         with self._lock:
+            if address not in self._live:  # else what lay here before was unmapped, and is not forgotten yet
+                insort(self._starts, address)
             self._live[address] = (allocation, weakref.ref(buffer))
-            insort(self._starts, address)
         weakref.finalize(buffer, self._forget, allocation).atexit = False
         return allocation, buffer
 
