@@ -106,11 +106,15 @@ class Subject:
 
 
 def mistakes(program):
-    """Draw calls with a mistake of each kind, but for tensors of the host: a foreign function may well take them."""
+    """Draw calls with a mistake of each kind, but for two that a foreign function may well take.
+
+    These are tensors of the host, and a call with neither a tensor nor a device.
+    """
 
     def on_devices(call):
-        tensors = (value for value in (*call.args, *(call.out or ())) if isinstance(value, TensorSpec))
-        return all(tensor.device is not None for tensor in tensors)
+        tensors = [value for value in (*call.args, *(call.out or ())) if isinstance(value, TensorSpec)]
+        placed = bool(tensors) or call.device is not None
+        return placed and all(tensor.device is not None for tensor in tensors)
 
     return mistakes_of_each_kind(program).map(
         lambda drawn: [broken.call for broken in drawn if on_devices(broken.call)]
