@@ -8,7 +8,7 @@ from pathlib import Path
 from trunnion import DeviceCode, KernelProgram, ProgramBuilder, examples
 from trunnion.codegen.cpp.emitter import emit_launcher
 from trunnion.toolchain.host_headers import LEAST_FFI
-from trunnion_tvm_ffi.availability import LEAST_TORCH
+from trunnion.toolchain.torch_release import LEAST_TORCH
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "tvm-ffi.md").read_text("utf-8")
 

@@ -5,11 +5,11 @@ import sys
 import textwrap
 from importlib.metadata import EntryPoint
 
+from trunnion.codegen.cpp.wrapper import CppWrapper
 from trunnion.contract.spec import Capability
 from trunnion.registry import Registry, default_registry
 from trunnion_tvm_ffi.adapter import TvmFfiAdapter
 from trunnion_tvm_ffi.availability import probe_backend
-from trunnion_tvm_ffi.wrapper import TvmFfiWrapper
 
 POINT = EntryPoint("tvm_ffi", "trunnion_tvm_ffi.hooks", "trunnion")
 
@@ -20,7 +20,7 @@ def test_the_registry_takes_what_is_announced() -> None:
     assert registry.unavailable() == ()
     assert backend.targets["cuda"] == frozenset(Capability)
     assert backend.accepts[:2] == ("cubin", "ptx")
-    assert backend.load_wrapper() is TvmFfiWrapper
+    assert backend.load_wrapper() is CppWrapper
     assert backend.load_adapter() is TvmFfiAdapter
     assert backend.probe is probe_backend
     assert backend.diagnose is not None

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.artifacts.artifact import Artifact
-from trunnion.codegen.cpp.build import HOST_OBJECT, LAUNCHER, build_launcher, launcher_fingerprint
-from trunnion.codegen.cpp.facts import FACTS_FILE, CallFacts
+from trunnion.codegen.cpp.build import HOST_OBJECT, build_launcher, launcher_fingerprint
+from trunnion.codegen.cpp.files import kept_launcher, launcher_files
 from trunnion.codegen.cpp.host import host_kernel_symbol
 from trunnion.codegen.cpp.program import CppProgram
 from trunnion.contract.adapter import KernelAdapter
 from trunnion.errors import CorruptArtifactError, shorten
 from trunnion.image.match import match_parameters
-from trunnion_tvm_ffi.availability import refuse_old_torch
+from trunnion.toolchain.torch_release import refuse_old_torch
+from trunnion_tvm_ffi.availability import DISTRIBUTION
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,23 +36,13 @@ class TvmFfiAdapter(KernelAdapter):
         if image.kind == HOST_OBJECT:
             _check_host_symbols(symbols)
         library = build_launcher(source.text, image, symbols, staging, plugin=self.spec.name)
-        files = {
-            source.filename: source.text.encode(),
-            f"image.{image.kind}": image.data,
-            LAUNCHER: library,
-            FACTS_FILE: CallFacts.of(source.plan).to_json().encode(),
-        }
-        return Artifact.create(self.spec, source, image, files)
+        return Artifact.create(self.spec, source, image, launcher_files(source, image, library))
 
     def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
         """Load the module, which is native code; see `KernelAdapter.load`."""
-        refuse_old_torch()
-        files = artifact.files
-        missing = sorted({LAUNCHER, FACTS_FILE} - set(files))
-        if missing:
-            raise CorruptArtifactError("artifact", f"must hold {' and '.join(missing)}")
-        facts = CallFacts.from_json(files[FACTS_FILE])
-        return CppProgram(files[LAUNCHER], facts, runtime, self.spec.name)
+        refuse_old_torch(self.spec.name, DISTRIBUTION)
+        library, facts = kept_launcher(artifact.files)
+        return CppProgram(library, facts, runtime, self.spec.name)
 
     def fingerprint(self) -> str:
         """Return what identifies the host compiler, its headers and TVM-FFI."""

@@ -35,9 +35,9 @@ _CPU = frozenset(
 
 
 def _wrapper() -> type[SourceWrapper]:
-    from trunnion_tvm_ffi.wrapper import TvmFfiWrapper  # noqa: PLC0415 - imported when a program is wrapped
+    from trunnion.codegen.cpp.wrapper import CppWrapper  # noqa: PLC0415 - imported when a program is wrapped
 
-    return TvmFfiWrapper
+    return CppWrapper
 
 
 def _adapter() -> type[KernelAdapter]:
@@ -47,9 +47,9 @@ def _adapter() -> type[KernelAdapter]:
 
 
 def _diagnose() -> Diagnosis:
-    from trunnion_tvm_ffi.diagnosis import diagnose_backend  # noqa: PLC0415 - only who asks what is wrong pays
+    from trunnion.toolchain.launcher_diagnosis import diagnose_launchers  # noqa: PLC0415 - only who asks pays
 
-    return diagnose_backend()
+    return diagnose_launchers()
 
 
 def _compiler() -> type[DeviceCompiler]:

@@ -1,4 +1,4 @@
-"""`TvmFfiWrapper`: launch plan to C++ source. Imports no toolchain, so source can be made anywhere."""
+"""`CppWrapper`: launch plan to C++ source. Imports no toolchain, so source can be made anywhere."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from trunnion.contract.source import GeneratedSource, SourceWrapper
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan
 
-__all__ = ["TvmFfiWrapper"]
+__all__ = ["CppWrapper"]
 
 
-class TvmFfiWrapper(SourceWrapper):
-    """Render a plan as C++ over TVM-FFI's C ABI."""
+class CppWrapper(SourceWrapper):
+    """Render a plan as C++ over TVM-FFI's C ABI, for CUDA devices or for the CPU."""
 
     @property
     def version(self) -> str:

@@ -1,4 +1,4 @@
-"""What `trunnion doctor` is told: with what launchers are built, loaded and run, and what of it does not fit."""
+"""What `trunnion doctor` is told of C++ launchers: with what they are built, loaded and run, and what does not fit."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from trunnion.contract.diagnosis import Component, Diagnosis, Finding, Severity
 from trunnion.toolchain.driver import installed_driver
 from trunnion.toolchain.host_diagnosis import diagnose_host
 from trunnion.toolchain.search import path_text
-from trunnion_tvm_ffi.availability import LEAST_TORCH, installed_torch, torch_problem
+from trunnion.toolchain.torch_release import LEAST_TORCH, installed_torch, torch_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trunnion.toolchain.driver import InstalledDriver
 
-__all__ = ["LEAST_DRIVER", "diagnose_backend"]
+__all__ = ["LEAST_DRIVER", "diagnose_launchers"]
 
 LEAST_DRIVER = (12, 0)
 """The CUDA version of the oldest driver that has what every launcher calls: libraries that serve all devices."""
 
 
-def diagnose_backend() -> Diagnosis:
+def diagnose_launchers() -> Diagnosis:
     """Return what building, loading and launching need. Loads none of it into this process."""
     driver = installed_driver()
     host = diagnose_host()

@@ -1,0 +1,55 @@
+"""Whether C++ launchers can be built and loaded, found out without importing or loading what they need."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+from trunnion.contract.spec import Availability
+from trunnion.errors import BackendUnavailableError
+from trunnion.toolchain.host import find_host_toolchain
+from trunnion.toolchain.search import loader_places
+from trunnion.toolchain.torch_release import installed_torch, refuse_old_torch
+
+__all__ = ["probe_launchers"]
+
+_DRIVER = "libcuda.so.1"
+
+
+def probe_launchers(plugin: str, distribution: str) -> Availability:
+    """Say whether launchers can be built and loaded here, and whether there are torch and a driver to run them with.
+
+    A compiler is asked for its version, which takes some milliseconds the first time.
+
+    Parameters
+    ----------
+    plugin
+        The backend that asks.
+    distribution
+        What brings it.
+    """
+    try:
+        toolchain = find_host_toolchain(plugin)
+        refuse_old_torch(plugin, distribution)
+    except BackendUnavailableError as error:
+        return Availability(usable=False, detail=error.reason)
+    torch, driver = installed_torch(), _driver()
+    found = [
+        f"apache-tvm-ffi {toolchain.ffi.distribution}",
+        *(f"{name} {version}" for name, version in toolchain.versions.items() if name == "cuda.h"),
+        toolchain.compiler.name,
+        f"torch {torch}" if torch else "no torch here: it builds, it cannot call",
+        f"driver: {driver}" if driver else "no NVIDIA driver here: it builds, it cannot launch",
+    ]
+    return Availability(usable=True, detail="; ".join(found))
+
+
+def _driver() -> str:
+    """Return where the driver is, without loading it; empty if there is none."""
+    try:
+        ctypes.CDLL(_DRIVER, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        places = (place.path for place in loader_places(_DRIVER))
+        return next((path for path in places if path and Path(path).is_file()), "")
+    return "loaded already"  # so it is, for one, if it is simulated: then it lies in no folder
