@@ -50,7 +50,7 @@ $(STAMP): $(MANIFESTS)
 	$(INSTALL) --group build
 	$(INSTALL) --no-build-isolation --group dev \
 	    --editable 'core[cli,conformance,cpp]' --editable 'plugins/nvrtc[compiler]' \
-	    --editable 'plugins/tvm_ffi[headers]'
+	    --editable 'plugins/tvm_ffi[headers]' --editable 'plugins/cutedsl[compiler]'
 	touch $@
 
 demo: $(STAMP)

@@ -34,7 +34,16 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = trunnion.nonesuch
 
 
-HEAVY = ("torch", "cuda", "tvm_ffi", "cutlass", "numpy", "trunnion_nvrtc", "trunnion_tvm_ffi")
+HEAVY = (
+    "torch",
+    "cuda",
+    "tvm_ffi",
+    "cutlass",
+    "numpy",
+    "trunnion_nvrtc",
+    "trunnion_tvm_ffi",
+    "trunnion_cutedsl",
+)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,11 @@ FOR_PLUGINS = frozenset(
 )
 """The parts of core that plugins build on; the rest is for users, or for tests."""
 
-TOOLCHAINS = {"nvrtc": frozenset({"cuda"}), "tvm_ffi": frozenset({"tvm_ffi"})}
+TOOLCHAINS = {
+    "nvrtc": frozenset({"cuda"}),
+    "tvm_ffi": frozenset({"tvm_ffi"}),
+    "cutedsl": frozenset({"cutlass"}),
+}
 """The packages that each plugin wraps."""
 
 EDGES = frozenset(

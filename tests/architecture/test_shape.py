@@ -172,5 +172,11 @@ def test_the_rules_read_every_file() -> None:
     paths = {module.path for module in python_files()}
     assert {"core/src/trunnion/errors.py", "tests/architecture/test_shape.py", "docs/conf.py"} <= paths
     names = {module.name for module in (*core_modules(), *plugin_modules())}
-    assert {"trunnion", "trunnion.contract.spec", "trunnion_nvrtc", "trunnion_tvm_ffi"} <= names
+    assert {
+        "trunnion",
+        "trunnion.contract.spec",
+        "trunnion_nvrtc",
+        "trunnion_tvm_ffi",
+        "trunnion_cutedsl",
+    } <= names
     assert isinstance(next(python_files()), Module)

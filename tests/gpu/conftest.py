@@ -18,7 +18,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.gpu)
 
 
-@pytest.fixture(scope="module", params=["nvrtc", "tvm_ffi"])
+@pytest.fixture(scope="module", params=["nvrtc", "tvm_ffi", "cutedsl"])
 def build(request):
     """Return `trunnion.compile` for one backend after the other: each must pass every test."""
     return functools.partial(trunnion.compile, backend=request.param)

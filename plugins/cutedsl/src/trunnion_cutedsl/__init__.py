@@ -1,0 +1,1 @@
+"""The CuTeDSL backend of trunnion."""

@@ -1,0 +1,55 @@
+"""What this distribution announces to trunnion. Importing it imports neither CuTeDSL nor TVM-FFI."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.contract.spec import BackendSpec, Capability
+from trunnion.hookspecs import hookimpl
+from trunnion_cutedsl.availability import probe_backend
+
+if TYPE_CHECKING:
+    from trunnion.contract.adapter import KernelAdapter
+    from trunnion.contract.diagnosis import Diagnosis
+    from trunnion.contract.source import SourceWrapper
+
+__all__ = ["trunnion_register_backends"]
+
+_CAPABILITIES = frozenset(Capability)  # all there is
+
+
+def _wrapper() -> type[SourceWrapper]:
+    from trunnion.codegen.cpp.wrapper import CppWrapper  # noqa: PLC0415 - imported when a program is wrapped
+
+    return CppWrapper
+
+
+def _adapter() -> type[KernelAdapter]:
+    from trunnion_cutedsl.adapter import CuteDslAdapter  # noqa: PLC0415 - at build or load
+
+    return CuteDslAdapter
+
+
+def _diagnose() -> Diagnosis:
+    from trunnion.toolchain.launcher_diagnosis import diagnose_launchers  # noqa: PLC0415 - only who asks pays
+
+    return diagnose_launchers()
+
+
+@hookimpl
+def trunnion_register_backends() -> list[BackendSpec]:
+    """Announce the backend ``cutedsl``: a launcher in C++ beside its image, called through TVM-FFI."""
+    return [
+        BackendSpec(
+            name="cutedsl",
+            contract_version=1,
+            targets={"cuda": _CAPABILITIES},
+            accepts=("cubin", "ptx"),
+            load_wrapper=_wrapper,
+            load_adapter=_adapter,
+            probe=probe_backend,
+            diagnose=_diagnose,
+            auto_rank=3,
+            summary="a C++ launcher beside its cubin, called through TVM-FFI",
+        )
+    ]
