@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import os
 import stat
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["kept_file"]
 
 _DIGEST = "sha256"
+_MOST_KNOWN = 64
 
 
 def kept_file(cache: Path, key: str, name: str, make: Callable[[Path], None]) -> Path:
@@ -86,10 +88,17 @@ def _build(target: Path, make: Callable[[Path], None]) -> None:
 def _is_whole(target: Path) -> bool:
     """Whether the file is there, as it was when it was made: a machine may have stopped while it was written."""
     try:
-        expected = target.with_name(_DIGEST).read_text("ascii", "replace")
-        return hashlib.sha256(target.read_bytes()).hexdigest() == expected
+        details = target.stat()
+        stamp = (details.st_ino, details.st_size, details.st_ctime_ns)
+        return _digest(target, stamp) == target.with_name(_DIGEST).read_text("ascii", "replace")
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return False
+
+
+@functools.lru_cache(_MOST_KNOWN)
+def _digest(target: Path, _stamp: tuple[int, ...]) -> str:
+    """Return the digest of a file; once in a process, as long as nobody writes to it."""
+    return hashlib.sha256(target.read_bytes()).hexdigest()
 
 
 def _write_through(path: Path) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trunnion.codegen.cpp.image import emit_image
-from trunnion.codegen.cpp.runtime_object import runtime_object
+from trunnion.codegen.cpp.runtime_parts import runtime_header, runtime_object
+from trunnion.errors import CompileError
 from trunnion.toolchain.host import find_host_toolchain
 from trunnion.toolchain.host_compilation import HostCompilation, compile_host
 
@@ -53,6 +56,7 @@ _FAMILY = {
     # Its assembler maps no path: told that it runs in ".", it has none to write.
     "clang++": ("-fdebug-compilation-dir", "."),
 }
+_PRECOMPILES = frozenset({"g++"})  # clang takes such headers by options of their own
 _LINKING = (
     "-shared",
     "-Wl,--as-needed",
@@ -109,13 +113,13 @@ def build_launcher(
     """
     linked = image.kind == HOST_OBJECT
     toolchain = find_host_toolchain(plugin, cuda=not linked)
-    runtime = _runtime(toolchain, staging, plugin, tuple(options), linked=linked)
+    shared = _Shared(toolchain, plugin, tuple(options), linked)
     if linked:
         inputs, names = {_OBJECT: image.data}, (_SOURCE, _OBJECT, _RUNTIME)
     else:
         assembly = emit_image(symbols, _EMBEDDED).encode()
         inputs, names = {_ASSEMBLY: assembly, _EMBEDDED: image.data}, (_SOURCE, _ASSEMBLY, _RUNTIME)
-    inputs[_RUNTIME] = runtime
+    inputs[_RUNTIME] = shared.object(staging)
     wanted = HostCompilation(
         source=_SOURCE,
         text=text,
@@ -123,7 +127,19 @@ def build_launcher(
         options=(*_options(toolchain, names, linked=linked), *_mapped(toolchain, staging), *options),
         inputs={_EXPORTS: _VERSION_SCRIPT, **inputs},
     )
-    return compile_host(toolchain.compiler, wanted, staging, plugin)
+    return _compile(wanted, shared, staging)
+
+
+def _compile(wanted: HostCompilation, shared: _Shared, staging: Path) -> bytes:
+    """Compile with the precompiled header if there is one; where that fails, as without it."""
+    compiler, plugin = shared.toolchain.compiler, shared.plugin
+    # GCC maps such a header to one certain address, and ends where something else lies there.
+    with contextlib.suppress(CompileError):
+        folder = shared.header()
+        if folder is not None:
+            faster = replace(wanted, options=(f"-I{folder}", *wanted.options))
+            return compile_host(compiler, faster, staging, plugin)
+    return compile_host(compiler, wanted, staging, plugin)
 
 
 def _mapped(toolchain: HostToolchain, staging: Path) -> tuple[str, ...]:
@@ -132,31 +148,60 @@ def _mapped(toolchain: HostToolchain, staging: Path) -> tuple[str, ...]:
     return tuple(f"-ffile-prefix-map={folder}=." for folder in folders)
 
 
-def _runtime(
-    toolchain: HostToolchain, staging: Path, plugin: str, options: tuple[str, ...], *, linked: bool
-) -> bytes:
-    """Return the object of what all launchers of a kind share; see ``include/trunnion/launch_runtime.cc``."""
-    kind = "host" if linked else "launch"
-    include = tuple(f"-I{folder}" for folder in _include_folders(toolchain))
+class _Shared(NamedTuple):
+    """What all launchers of a kind share; see ``include/trunnion/launch_runtime.hpp``."""
 
-    def compiled(folder: Path) -> bytes:
-        wanted = HostCompilation(
-            source=_RUNTIME_SOURCE,
-            text=f"#include <trunnion/{kind}_runtime.cc>\n",
-            output=_RUNTIME,
-            options=(
-                *launcher_options(toolchain.compiler.family),
-                *include,
-                *_mapped(toolchain, folder),
-                *options,
-                "-c",
-                _RUNTIME_SOURCE,
+    toolchain: HostToolchain
+    plugin: str
+    options: tuple[str, ...]
+    linked: bool
+
+    def object(self, staging: Path) -> bytes:
+        """Return the object file of what calls do not come through."""
+        text = f"#include <trunnion/{self._kind}_runtime.cc>\n"
+        return runtime_object(
+            self._identity,
+            lambda folder: self._compiled(folder, text, _RUNTIME, ("-c", _RUNTIME_SOURCE)),
+            staging,
+        )
+
+    def header(self) -> Path | None:
+        """Return the folder that holds the precompiled header; None where there is none."""
+        if self.toolchain.compiler.family not in _PRECOMPILES:
+            return None
+        header = f"{self._kind}_runtime.hpp"
+        text = f"#include <trunnion/{header}>\n"
+        return runtime_header(
+            header,
+            self._identity,
+            lambda folder, name: self._compiled(
+                folder, text, name, ("-c", "-x", "c++-header", _RUNTIME_SOURCE)
             ),
         )
-        return compile_host(toolchain.compiler, wanted, folder, plugin)
 
-    identity = f"{kind} {launcher_fingerprint(plugin, cuda=not linked)} {options}"
-    return runtime_object(identity, compiled, staging)
+    @property
+    def _kind(self) -> str:
+        return "host" if self.linked else "launch"
+
+    @property
+    def _identity(self) -> str:
+        return f"{self._kind} {launcher_fingerprint(self.plugin, cuda=not self.linked)} {self.options}"
+
+    def _compiled(self, folder: Path, text: str, output: str, what: tuple[str, ...]) -> bytes:
+        toolchain = self.toolchain
+        wanted = HostCompilation(
+            source=_RUNTIME_SOURCE,
+            text=text,
+            output=output,
+            options=(
+                *launcher_options(toolchain.compiler.family),
+                *(f"-I{folder}" for folder in _include_folders(toolchain)),
+                *_mapped(toolchain, folder),
+                *self.options,
+                *what,
+            ),
+        )
+        return compile_host(toolchain.compiler, wanted, folder, self.plugin)
 
 
 def launcher_options(family: str) -> tuple[str, ...]:

@@ -1,0 +1,96 @@
+"""What launchers share is compiled once and kept; a launcher is the same with, without, and with a spoilt one."""
+
+from __future__ import annotations
+
+import platformdirs
+import pytest
+
+from trunnion import examples
+from trunnion.codegen.cpp import build as module
+from trunnion.codegen.cpp.build import build_launcher
+from trunnion.codegen.cpp.emitter import emit_launcher
+
+pytestmark = pytest.mark.tvm_ffi_abi
+
+_TEXT = emit_launcher(examples.load("vector_add").program.plan())
+_REFUSE_STALE = ("-Winvalid-pch", "-Werror=invalid-pch")
+
+
+@pytest.fixture
+def cache(cxx, tmp_path, monkeypatch):
+    """A cache of this test's own."""
+    folder = tmp_path / "cache"
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: folder / name)
+    return folder
+
+
+@pytest.fixture
+def build(cache, tmp_path, embedded, monkeypatch):
+    """Build the launcher of vector add; return its bytes and the names of what was compiled for it."""
+    built = []
+
+    def compiled(compiler, wanted, folder, plugin, *, run=module.compile_host):
+        built.append(wanted.output)
+        return run(compiler, wanted, folder, plugin)
+
+    monkeypatch.setattr(module, "compile_host", compiled)
+
+    def make(name: str, options=()):
+        built.clear()
+        folder = tmp_path / name
+        folder.mkdir()
+        data = build_launcher(
+            _TEXT, embedded(b"image"), ("vector_add",), folder, plugin="acme", options=options
+        )
+        return data, tuple(built)
+
+    return make
+
+
+def precompiled(cache):
+    return sorted(cache.rglob("*.gch"))
+
+
+def test_what_is_shared_is_compiled_once(build, cache) -> None:
+    first, made = build("first", _REFUSE_STALE)
+    assert made == ("runtime.o", "launch_runtime.hpp.gch", "launcher.so")
+    second, made = build("second", _REFUSE_STALE)
+    assert made == ("launcher.so",), "the compiler refused the precompiled header"
+    assert first == second
+
+
+def test_a_launcher_is_the_same_without_the_precompiled_header(build, cache, monkeypatch) -> None:
+    with_it, _ = build("with")
+    monkeypatch.setattr(module, "_PRECOMPILES", frozenset())
+    without, made = build("without")
+    assert made == ("launcher.so",)
+    assert with_it == without
+
+
+def test_a_spoilt_precompiled_header_is_made_again(build, cache) -> None:
+    whole, _ = build("first")
+    (header,) = precompiled(cache)
+    header.write_bytes(header.read_bytes()[:5000])
+    again, made = build("again")
+    assert made == ("launch_runtime.hpp.gch", "launcher.so")
+    assert again == whole
+
+
+def test_a_precompiled_header_that_the_compiler_dies_of_is_done_without(build, cache) -> None:
+    whole, _ = build("first")
+    (header,) = precompiled(cache)
+    data = header.read_bytes()
+    header.write_bytes(data[:5000])
+    header.with_name("sha256").write_text(module.hashlib.sha256(data[:5000]).hexdigest())
+    again, made = build("again")
+    assert made == ("launcher.so", "launcher.so")
+    assert again == whole
+
+
+def test_a_cache_that_cannot_be_written_to_is_done_without(build, cache) -> None:
+    whole, _ = build("first")
+    cache.rename(cache.with_name("elsewhere"))
+    cache.write_text("in the way")
+    again, made = build("again")
+    assert made == ("runtime.o", "launcher.so")
+    assert again == whole
