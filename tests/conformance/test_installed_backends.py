@@ -12,7 +12,10 @@ import pytest
 from trunnion.registry import default_registry
 from trunnion.testing.laws import EXAMPLES, catalogue
 
-_BACKENDS = tuple(spec.name for spec in default_registry().backends() if spec.probe().usable)
+_USABLE = sorted(
+    (spec for spec in default_registry().backends() if spec.probe().usable), key=lambda spec: -spec.auto_rank
+)
+_BACKENDS = tuple(spec.name for spec in _USABLE)
 
 
 def test_there_is_a_backend():
