@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.codegen.cpp.places import argument_positions
+from trunnion.codegen.cpp.places import argument_positions, presence, tensor_rule
 from trunnion.model.dtypes import Kind
 from trunnion.model.interval import INT64_MAX
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trunnion.codegen.cpp.text import CallText
     from trunnion.model.plan import LaunchPlan, PointerSlot, ScalarSlot, StructSlot, TensorSlot
 
@@ -30,19 +32,20 @@ def inputs_of(plan: LaunchPlan) -> list[TensorSlot]:
 def emit_structure(text: CallText, plan: LaunchPlan) -> None:
     """Write what is asked of each tensor alone, and the device of all of them."""
     inputs, positions = inputs_of(plan), argument_positions(plan)
-    for tensor in inputs:
-        name = text.member("const DLTensor*", f"t{tensor.index}")
-        text.require(f"read_tensor(given[{positions[name]}], kTensor{tensor.index}, {name})")
-    for tensor in inputs:
-        text.require(f"check_place(t{tensor.index}, kTensor{tensor.index}, place)")
+    if inputs:
+        text.member("const DLTensor*", f"t[{len(inputs)}]")
+    places = [(tensor.position, tensor.index) for tensor in inputs]
+    text.each(places, lambda at, i: _required(f"read_tensor(given[{at}], {tensor_rule(i)}, t[{i}])"))
+    text.each(_indices(inputs), lambda i: _required(f"check_place(t[{i}], {tensor_rule(i)}, place)"))
     text.require("settle_device(given, place)")
-    doubts = [f"looks_lazy(t{tensor.index})" for tensor in inputs if tensor.dtype.name in _LAZY]
     numbers = [f"s{scalar.index}" for scalar in plan.scalars if _is_prepared(scalar)]
     numbers += [f"a{pointer.index}" for pointer in plan.pointers]
-    doubts += [f"looks_prepared(given[{positions[name]}])" for name in numbers]
+    doubts = [f"looks_prepared(given[{positions[name]}])" for name in numbers]
     text.line(f"{text.member('bool', 'doubtful')} = {' || '.join(doubts) or 'false'};")
+    lazy = [tensor for tensor in inputs if tensor.dtype.name in _LAZY]
+    text.each(_indices(lazy), lambda i: f"doubtful = doubtful || looks_lazy(t[{i}]);")
     for tensor in inputs:
-        with text.when(f"t{tensor.index} != nullptr" if tensor.nullable else "true"):
+        with text.when(presence(tensor)):
             _emit_numbers_of(text, tensor)
 
 
@@ -54,23 +57,32 @@ def _is_prepared(scalar: ScalarSlot) -> bool:
 def _emit_numbers_of(text: CallText, tensor: TensorSlot) -> None:
     index = tensor.index
     for axis in range(len(tensor.shape)):
-        text.line(f"{text.member('int64_t', f'd{index}_{axis}')} = t{index}->shape[{axis}];")
+        text.line(f"{text.member('int64_t', f'd{index}_{axis}')} = t[{index}]->shape[{axis}];")
         if tensor.strides is not None:
-            text.line(f"{text.member('int64_t', f'r{index}_{axis}')} = stride_of(*t{index}, {axis});")
+            text.line(f"{text.member('int64_t', f'r{index}_{axis}')} = stride_of(*t[{index}], {axis});")
 
 
 def emit_layouts(text: CallText, plan: LaunchPlan) -> None:
     """Write the checks that tensors are contiguous which do not name their strides."""
-    for tensor in inputs_of(plan):
-        if tensor.strides is None:
-            text.require(f"check_layout(t{tensor.index}, kTensor{tensor.index})")
+    contiguous = [tensor for tensor in inputs_of(plan) if tensor.strides is None]
+    text.each(_indices(contiguous), lambda i: _required(f"check_layout(t[{i}], {tensor_rule(i)})"))
 
 
 def emit_pointers(text: CallText, plan: LaunchPlan) -> None:
     """Write the lines that take the tensors' addresses, and check them."""
-    for tensor in inputs_of(plan):
-        name = text.member("uint64_t", f"p{tensor.index}")
-        text.require(f"read_address(t{tensor.index}, kTensor{tensor.index}, {name})")
+    if plan.tensors:
+        text.member("uint64_t", f"p[{len(plan.tensors)}]")
+    text.each(
+        _indices(inputs_of(plan)), lambda i: _required(f"read_address(t[{i}], {tensor_rule(i)}, p[{i}])")
+    )
+
+
+def _indices(tensors: Sequence[TensorSlot]) -> list[tuple[int]]:
+    return [(tensor.index,) for tensor in tensors]
+
+
+def _required(condition: str) -> str:
+    return f"if (!{condition}) return false;"
 
 
 # Numbers ---------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ symbol that may be read in several places, ``y2`` the shape of an output, ``z0``
 
 from __future__ import annotations
 
+from collections import Counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "3"
+VERSION = "4"
 """Changes whenever the text for some plan does."""
 
 EXPORTS = {
@@ -251,12 +252,19 @@ class LauncherEmitter:
     def _fire(self, text: CallText) -> None:
         emit_capture_check(text, self.plan)
         emit_fills(text, self.plan, self.fill)
-        for launch in self.plan.launches:
-            if launch_condition(launch) != "false":
-                with text.out.block(f"if ({launch_condition(launch)}) {{", "}"):
-                    given = ", ".join(parameters(self.plan, launch)) or "nullptr"
-                    text.line(f"void* parameters[] = {{{given}}};")
-                    self.emit_launch(text, launch, _smem(launch))
+        fired = [launch for launch in self.plan.launches if launch_condition(launch) != "false"]
+        given = [", ".join(parameters(self.plan, launch)) or "nullptr" for launch in fired]
+        # An array of many launches is written once: each entry costs a compiler as much as a check.
+        often = [values for values, count in Counter(given).items() if count > 1]
+        for index, values in enumerate(often):
+            text.line(f"void* shared{index}[] = {{{values}}};")
+        for launch, values in zip(fired, given, strict=True):
+            with text.out.block(f"if ({launch_condition(launch)}) {{", "}"):
+                if values in often:
+                    text.line(f"void** parameters = shared{often.index(values)};")
+                else:
+                    text.line(f"void* parameters[] = {{{values}}};")
+                self.emit_launch(text, launch, _smem(launch))
 
     def _outputs(self, out: SourceWriter) -> None:
         out.line()

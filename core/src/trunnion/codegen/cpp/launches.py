@@ -30,7 +30,7 @@ _AXES = "xyz"
 
 def memory_address(memory: MemoryRef) -> str:
     """Return the member that holds the address of a tensor or a workspace."""
-    return f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}"
+    return f"p[{memory.slot}]" if memory.kind is MemoryKind.TENSOR else f"w{memory.slot}"
 
 
 # Before anything is allocated or launched --------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.codegen.cpp.conditions import readers_condition
 from trunnion.codegen.cpp.launches import memory_address
+from trunnion.codegen.cpp.places import tensor_rule
 from trunnion.codegen.literals import cpp_name
 from trunnion.model.expr import Const
 from trunnion.model.plan import MemoryKind, TiledMode
@@ -113,8 +114,8 @@ def emit_absent(text: CallText, plan: LaunchPlan) -> None:
         memory = encode.memory
         if memory.kind is MemoryKind.TENSOR and plan.tensors[memory.slot].nullable:
             with text.when(readers_condition(plan, encode.readers)):
-                raised = f'raise_absent(kTensor{memory.slot}.name, "a tensor map")'
-                text.refuse(f"t{memory.slot} == nullptr", raised)
+                raised = f'raise_absent({tensor_rule(memory.slot)}.name, "a tensor map")'
+                text.refuse(f"t[{memory.slot}] == nullptr", raised)
 
 
 def emit_encodes(text: CallText, plan: LaunchPlan) -> None:

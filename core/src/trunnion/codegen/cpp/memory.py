@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.conditions import readers_condition
+from trunnion.codegen.cpp.places import output_rule
 from trunnion.codegen.python.fills import fill_steps
 from trunnion.model.plan import TensorSlot
 
@@ -74,8 +75,7 @@ def emit_given_outputs(text: CallText, plan: LaunchPlan, inputs: int) -> None:
     with text.out.block("if (outputs_given) {", "}"):
         for place, tensor in enumerate(outputs):
             index, at = tensor.index, inputs + place
-            values = f"given[{at}], kTensor{index}, device(), y{index}, p{index}"
-            text.member("uint64_t", f"p{index}")
+            values = f"given[{at}], {output_rule(index)}, device(), y{index}, p[{index}]"
             text.require(f"check_output({values})")
         if len(outputs) > 1:
             spans = [_span(tensor) for tensor in outputs]
@@ -86,7 +86,7 @@ def emit_given_outputs(text: CallText, plan: LaunchPlan, inputs: int) -> None:
 def _span(tensor: TensorSlot) -> str:
     index, nbytes = tensor.index, tensor.dtype.itemsize
     count = f"element_count(y{index}, {len(tensor.shape)}) * {nbytes}"
-    return f"{{p{index}, {count}, &kTensor{index}.tensor.name}}"
+    return f"{{p[{index}], {count}, &{output_rule(index)}.tensor.name}}"
 
 
 def emit_allocations(text: CallText, plan: LaunchPlan, allocate: str) -> None:
@@ -107,7 +107,7 @@ def emit_allocations(text: CallText, plan: LaunchPlan, allocate: str) -> None:
             for tensor in outputs:
                 index = tensor.index
                 text.member("Held", f"h{index}")
-                values = f"kTensor{index}, device(), y{index}, h{index}, p{index}"
+                values = f"{output_rule(index)}, device(), y{index}, h{index}, p[{index}]"
                 text.require(f"{allocate}({values})")
     for space in plan.workspaces:
         index = space.index
@@ -146,7 +146,8 @@ def emit_fills(text: CallText, plan: LaunchPlan, fill: Callable[[str, str], str]
         Returns the statement of one write, for a step and an address; it may use ``count``, which is not 0.
     """
     counts = {
-        f"t{t.index}": (f"p{t.index}", f"element_count(y{t.index}, {len(t.shape)})") for t in outputs_of(plan)
+        f"t{t.index}": (f"p[{t.index}]", f"element_count(y{t.index}, {len(t.shape)})")
+        for t in outputs_of(plan)
     }
     counts |= {f"z{s.index}": (f"w{s.index}", f"z{s.index}_bytes") for s in plan.workspaces}
     for owner, pattern in _patterns(plan):

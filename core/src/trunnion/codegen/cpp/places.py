@@ -9,9 +9,18 @@ from trunnion.codegen.literals import cpp_string
 from trunnion.model.expr_text import format_expr
 
 if TYPE_CHECKING:
-    from trunnion.model.plan import LaunchPlan, Source, ValueCheck
+    from trunnion.model.plan import LaunchPlan, Source, TensorSlot, ValueCheck
 
-__all__ = ["Place", "argument_positions", "author_text", "place_of", "slot_name"]
+__all__ = [
+    "Place",
+    "argument_positions",
+    "author_text",
+    "output_rule",
+    "place_of",
+    "presence",
+    "slot_name",
+    "tensor_rule",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,21 @@ class Place:
 
     live: str
     """The condition under which it means anything, beside being there: see `trunnion.model.slots.Binding`."""
+
+
+def tensor_rule(index: int | str) -> str:
+    """Return what is asked of an input; the index may be an expression."""
+    return f"kTensors[{index}]"
+
+
+def output_rule(index: int) -> str:
+    """Return what is asked of an output."""
+    return f"kOutput{index}"
+
+
+def presence(tensor: TensorSlot) -> str:
+    """Return the condition under which a call has the tensor; ``"true"``: always."""
+    return f"t[{tensor.index}] != nullptr" if tensor.nullable else "true"
 
 
 def slot_name(plan: LaunchPlan, index: int) -> str:
@@ -62,9 +86,9 @@ def place_of(plan: LaunchPlan, source: Source) -> Place:
         live += [f"d{tensor.index}_{axis} != 0" for axis in range(len(tensor.shape))]
     return Place(
         f"{letter}{source.slot}_{source.axis}",
-        f"kTensor{tensor.index}.name",
+        f"{tensor_rule(tensor.index)}.name",
         cpp_string(f"the {word} along dimension {source.axis}"),
-        f"t{tensor.index} != nullptr" if tensor.nullable else "true",
+        presence(tensor),
         " && ".join(live),
     )
 

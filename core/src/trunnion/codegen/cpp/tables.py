@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trunnion.codegen.cpp.places import output_rule
 from trunnion.codegen.literals import cpp_name, cpp_string
 from trunnion.model.expr import Const
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER_BLOCKS
@@ -51,11 +52,12 @@ def _tensor_rule(tensor: TensorSlot) -> str:
 
 def emit_tensor_rules(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write what is asked of each tensor, and the sizes of workspaces."""
-    for tensor in plan.tensors:
-        if tensor.output:
-            out.line(f"constexpr OutputRule kTensor{tensor.index}{{{_tensor_rule(tensor)}}};")
-        else:
-            out.line(f"constexpr TensorRule kTensor{tensor.index}{_tensor_rule(tensor)};")
+    inputs = [_tensor_rule(tensor) for tensor in plan.tensors if not tensor.output]
+    if inputs:  # which come before the outputs
+        with out.block("constexpr TensorRule kTensors[] = {", "};"):
+            out.lines(*(f"{rule}," for rule in inputs))
+    for tensor in plan.tensors[len(inputs) :]:
+        out.line(f"constexpr OutputRule {output_rule(tensor.index)}{{{_tensor_rule(tensor)}}};")
     for space in plan.workspaces:
         fields = [cpp_name(space.name), str(space.itemsize), str(space.alignment)]
         out.line(f"constexpr WorkspaceRule kWorkspace{space.index}{braces(fields)};")

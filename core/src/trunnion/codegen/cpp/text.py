@@ -11,13 +11,14 @@ from trunnion.codegen.exprs import ExprPrinter
 from trunnion.codegen.writer import SourceWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from trunnion.model.expr import Expr
 
 __all__ = ["CallText"]
 
 _FAILS = re.compile(r"\bfailed\b")
+_MOST_UNROLLED = 8  # statements; beyond, a compiler's time counts more than 1 ns for each
 
 
 class CallText:
@@ -60,6 +61,24 @@ class CallText:
         """Write a call that raises where it returns false."""
         self.out.line(f"if (!{condition}) return false;")
 
+    def each(self, items: Sequence[tuple[int, ...]], statement: Callable[..., str]) -> None:
+        """Write one statement for each item, a loop for many neighbours.
+
+        Parameters
+        ----------
+        items
+            The numbers that a statement is made of.
+        statement
+            Returns the statement for such numbers, each given as C++.
+        """
+        for run in _runs(items):
+            if len(run) < _MOST_UNROLLED:
+                for item in run:
+                    self.line(statement(*map(str, item)))
+                continue
+            with self.out.block(f"for (int32_t i = 0; i < {len(run)}; ++i) {{", "}"):
+                self.line(statement(*(f"i + {first}" if first else "i" for first in run[0])))
+
     def refuse(self, wrong: str, raised: str) -> None:
         """Write a check, and what it raises."""
         self.out.line(f"if ({wrong}) return {raised};")
@@ -80,3 +99,15 @@ class CallText:
         else:
             with self.out.block(f"if ({condition}) {{", "}"):
                 yield
+
+
+def _runs(items: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:
+    """Split items where the numbers do not all go up by one."""
+    run: list[tuple[int, ...]] = []
+    for item in items:
+        if run and item != tuple(number + 1 for number in run[-1]):
+            yield run
+            run = []
+        run.append(item)
+    if run:
+        yield run

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.codegen.cpp.conditions import launch_condition
 from trunnion.codegen.cpp.launches import memory_address
+from trunnion.codegen.cpp.places import tensor_rule
 from trunnion.codegen.literals import cpp_name
 from trunnion.codegen.python.values import window_bounds
 from trunnion.model.plan import MemoryKind
@@ -82,7 +83,8 @@ def emit_window_values(text: CallText, plan: LaunchPlan) -> None:
         with text.when(launch_condition(launch)):
             if memory.kind is MemoryKind.TENSOR and plan.tensors[memory.slot].nullable:
                 text.refuse(
-                    f"t{memory.slot} == nullptr", f'raise_absent(kTensor{memory.slot}.name, "a window")'
+                    f"t[{memory.slot}] == nullptr",
+                    f'raise_absent({tensor_rule(memory.slot)}.name, "a window")',
                 )
             offset = text.store("int64_t", f"o{index}", window.offset_bytes)
             with text.out.block("{", "}"):
