@@ -19,6 +19,16 @@ struct CallBase {
   DeviceState* state;
 };
 
+// The stream puts what bound calls launch in order.
+struct Turns {
+  bool open() { return true; }
+  void close() {}
+};
+
+struct Turn {
+  explicit Turn(const Turns&) {}
+};
+
 }  // namespace trunnion
 
 #include <trunnion/run.hpp>

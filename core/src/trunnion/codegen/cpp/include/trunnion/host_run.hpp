@@ -27,6 +27,35 @@ struct CallBase {
 // Nothing has to be current on the CPU.
 struct Entered {};
 
+// Launches of one bound call take turns: its outputs and workspaces are the same in each, and the CPU has no stream that
+// puts them in order. Whose turn it is lies in a page that a forked child finds zeroed: nobody's.
+class Turns {
+ public:
+  bool open();  // false: the error is raised
+  void close();
+
+ private:
+  friend class Turn;
+  struct Holder {
+    pthread_mutex_t mutex;
+    const void* thread;  // an address of its own; null: nobody
+  };
+  Holder* holder_ = nullptr;
+};
+
+// One launch of a bound call, which waits for those before it; within such a launch, another one does not wait for it.
+class Turn {
+ public:
+  explicit Turn(const Turns& turns);
+  ~Turn();
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  Turns::Holder* const holder_;
+  bool mine_;  // given back at the end
+};
+
 // Write a number `count` times. The memory may be aligned to less than the number.
 template <typename Number>
 void fill_with(const FillStep& step, unsigned char* at, uint64_t count) {

@@ -2,20 +2,24 @@
 
 namespace trunnion {
 
-Present* Life::make_present() {
-  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  void* made = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+void* map_forgetful(size_t nbytes) {
+  void* made = mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (made == MAP_FAILED) return nullptr;
-  madvise(made, page, MADV_WIPEONFORK);
+  madvise(made, nbytes, MADV_WIPEONFORK);
+  return made;
+}
+
+Present* Life::make_present() {
+  auto* mine = static_cast<Present*>(map_forgetful(sizeof(Present)));
+  if (mine == nullptr) return nullptr;
   Present* there = nullptr;
-  auto* mine = static_cast<Present*>(made);
   if (__atomic_compare_exchange_n(&present_, &there, mine, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
     return mine;
-  munmap(made, page);  // another thread was faster
+  munmap(mine, sizeof(Present));  // another thread was faster
   return there;
 }
 
-bool Life::raise_no_page() {
+bool raise_no_page() {
   Text message;
   return raise_plain("MemoryError", "MemoryError",
                      message << "the launcher's own memory could not be allocated");

@@ -29,6 +29,11 @@ struct Present {
   pthread_mutex_t closing;
 };
 
+// Memory of zeros, whole pages of it, that a forked child finds zeroed again; null: there is none.
+void* map_forgetful(size_t nbytes);
+
+bool raise_no_page();
+
 class Life {
  public:
   // Whoever asks to be asked is told of tensors that may be lazy, and of numbers that look prepared; to others they are
@@ -94,7 +99,6 @@ class Life {
   }
 
   [[gnu::cold]] Present* make_present();
-  [[gnu::cold]] static bool raise_no_page();
 
   Present* present_ = nullptr;
   bool closed_ = false;

@@ -43,6 +43,7 @@ struct Bound {
     const Bound& bound = *static_cast<Bound*>(self);
     const Flight flight(*bound.program);
     if (!flight) return -1;
+    const Turn turn(bound.turns);
     Entered entered;
     if (!enter_call(*bound.program, *bound.rule, *bound.call, entered)) return -1;
     if (!fire_call(*bound.program, *bound.rule, *bound.call, bound.own_outputs)) return -1;
@@ -52,6 +53,7 @@ struct Bound {
   static void destroy(void* self) {
     Bound* bound = static_cast<Bound*>(self);
     bound->rule->end(*bound->call);
+    bound->turns.close();
     std::free(self);
   }
 
@@ -59,6 +61,7 @@ struct Bound {
   const CallRule* rule;
   CallBase* call;
   bool own_outputs;
+  Turns turns;
 };
 
 static Bound* new_bound(Program& program, const CallRule& rule, bool own_outputs) {
@@ -70,7 +73,10 @@ static Bound* new_bound(Program& program, const CallRule& rule, bool own_outputs
     return nullptr;
   }
   CallBase* call = rule.begin(static_cast<unsigned char*>(memory) + kCallAlignment);
-  return new (memory) Bound{&program, &rule, call, own_outputs};
+  Bound* bound = new (memory) Bound{&program, &rule, call, own_outputs, {}};
+  if (bound->turns.open()) return bound;
+  Bound::destroy(bound);
+  return nullptr;
 }
 
 int bind_call(Program& program, const CallRule& rule, const TVMFFIAny* given, int32_t count,

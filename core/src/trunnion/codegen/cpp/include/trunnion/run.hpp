@@ -1,9 +1,9 @@
 // From a call to its launches, on any kind of device. What one program computes is a `Call`, which the emitter writes; a
 // `CallRule` is what the shared runtime knows of it, so that all of this is compiled once, for all launchers.
 //
-// What differs by kind of device stands before this: the classes `Program`, `Entered` and `CallBase`, and the functions
-// `prepare_call` (up to the allocations), `enter_call` (whatever must be current while it launches) and `settle` (what
-// must be over before memory of the call is given back).
+// What differs by kind of device stands before this: the classes `Program`, `Entered`, `CallBase`, `Turns` and `Turn` (who
+// may launch a bound call now), and the functions `prepare_call` (up to the allocations), `enter_call` (whatever must be
+// current while it launches) and `settle` (what must be over before memory of the call is given back).
 #pragma once
 
 #include <new>
