@@ -73,9 +73,9 @@ class CpuCompiler(DeviceCompiler):
         compiler = host_compiler(NAME)
         parts = read_host_request(request, compiler.machine)
         with tempfile.TemporaryDirectory(prefix="trunnion-") as folder:
-            made = [_compiled(compiler, part, Path(folder, str(index))) for index, part in enumerate(parts)]
+            made = [_compiled(compiler, part, _folder(folder, index)) for index, part in enumerate(parts)]
             headers = dict.fromkeys(
-                name for index in range(len(parts)) for name in _read(Path(folder, str(index)))
+                name for index in range(len(parts)) for name in _read(Path(folder), str(index))
             )
             objects = [one.data for one in made]
             _check_parts(request, parts, objects)
@@ -103,13 +103,14 @@ class CpuCompiler(DeviceCompiler):
         """
         compiler = host_compiler(NAME)
         digest = hashlib.sha256()
-        for part in read_host_request(request, compiler.machine):
-            with tempfile.TemporaryDirectory(prefix="trunnion-") as folder:
+        parts = read_host_request(request, compiler.machine)
+        with tempfile.TemporaryDirectory(prefix="trunnion-") as folder:
+            for index, part in enumerate(parts):
                 try:
-                    _run(compiler, part, Path(folder), ("-M",), _DEPENDENCIES)
+                    _run(compiler, part, _folder(folder, index), ("-M",), _DEPENDENCIES)
                 except CompileError:
                     return {}
-                for name in _read(Path(folder)):
+                for name in _read(Path(folder), str(index)):
                     data = Path(name).read_bytes()
                     digest.update(f"{name}\0{len(data)}\0".encode("utf-8", "surrogateescape") + data)
         return {"headers": digest.hexdigest()}
@@ -136,8 +137,14 @@ def _own_headers() -> dict[str, bytes]:
 
 def _compiled(compiler: HostCompiler, part: HostPart, folder: Path) -> HostOutput:
     words = (*_COMPILING, *_FAMILY[compiler.family], "-MD", "-MF", _DEPENDENCIES)
-    folder.mkdir()
     return _run(compiler, part, folder, words, _OBJECT)
+
+
+def _folder(root: str, index: int) -> Path:
+    """Make the folder of a part: as deep for the list of its headers as for its compilation, whatever ``../`` names."""
+    folder = Path(root, str(index))
+    folder.mkdir()
+    return folder
 
 
 def _run(
@@ -210,9 +217,19 @@ def _parameters(found: HostObject, index: int) -> tuple[ImageParameter, ...]:
     return tuple(ImageParameter(ordinal, offset, size) for ordinal, (offset, size) in enumerate(pairs))
 
 
-def _read(folder: Path) -> list[str]:
-    """Return the headers of this machine that a run in a folder read, as its list of dependencies says."""
+def _read(root: Path, part: str) -> list[str]:
+    """Return the headers of this machine that a run read, as its list of dependencies says.
+
+    Relative names are those of the program's own files, below the root, or lead out of it: the compiler looks beside
+    whoever includes first.
+    """
+    folder = root / part
     text = os.fsdecode(Path(folder, _DEPENDENCIES).read_bytes()).replace("\\\n", " ")
     _, _, names = text.partition(": ")
     words = [_ESCAPED.sub(r"\1\2", word) for word in re.findall(r"(?:\\.|\S)+", names)]
-    return [word for word in words if Path(word).is_absolute()]
+    own, found = root.resolve(), []
+    for word in words:
+        path = Path(word) if Path(word).is_absolute() else (folder / word).resolve()
+        if Path(word).is_absolute() or not path.is_relative_to(own):
+            found.append(str(path))
+    return found

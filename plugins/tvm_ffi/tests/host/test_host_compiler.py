@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import platform
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -255,6 +256,24 @@ def test_the_key_knows_the_headers_of_this_machine(host: SimpleNamespace, tmp_pa
     assert compiler.surroundings(asked) != before
     header.unlink()
     assert compiler.surroundings(asked) == {}
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_the_key_knows_headers_beside_the_compilers_folder(
+    host: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    outside = tmp_path / "outside.h"
+    outside.write_text("#define X 1\n")
+    held = DeviceCode("c++", '#include "in/held.h"\n', includes=[("in/held.h", '#include "../../../outside.h"\n')])
+    asked = host.request(*[held, DeviceCode("c++", '#include "../0/in/held.h"\n')][:parts])
+    compiler = CpuCompiler()
+    before = compiler.surroundings(asked)
+    assert compiler.surroundings(asked) == before != {}
+    image = compiler.compile(asked)
+    assert [name for name in image.headers_read if name.startswith(str(tmp_path))] == [str(outside)]
+    outside.write_text("#define X 2\n")
+    assert compiler.surroundings(asked) != before
 
 
 def test_the_fingerprint_is_the_toolchains(
