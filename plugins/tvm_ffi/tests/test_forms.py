@@ -145,11 +145,13 @@ def test_a_bound_call_can_be_repeated(function):
 
 def test_a_closed_program_is_not_called(function):
     with function("axpy", AXPY) as axpy:
-        bound = axpy.bind(1.0, ramp(), ramp())
+        bound, entry = axpy.bind(1.0, ramp(), ramp()), axpy.entry
+        untouched, before = ramp(), entry(1.0, ramp(), ramp())
     axpy.close()
-    for call in (lambda: axpy(1.0, ramp(), ramp()), lambda: axpy.entry, axpy.bind, bound):
-        with pytest.raises(errors.LifecycleError):
-            call()
+    for call in (axpy, lambda *_: axpy.entry, axpy.bind, lambda *_: bound(), entry):
+        with pytest.raises(errors.LifecycleError, match="the program was closed"):
+            call(1.0, before, untouched)
+    assert torch.equal(untouched, ramp())
 
 
 def test_entry_takes_positional_arguments(function):
@@ -157,6 +159,9 @@ def test_entry_takes_positional_arguments(function):
     assert torch.equal(entry(1.0, ramp(), ramp()), 2 * ramp())
     with pytest.raises(errors.ArgumentTypeError):
         entry(1.0, ramp())
+    for named in ({"out": [ramp()]}, {"stream": "abc"}, {"device": 0}):
+        with pytest.raises(TypeError, match="keyword argument"):
+            entry(1.0, ramp(), ramp(), **named)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import ProgramError
+from trunnion.errors import LifecycleError, ProgramError
 from trunnion_tvm_ffi.arrays import Arrays, ForeignArray
 from trunnion_tvm_ffi.dlpack import CUDA
 from trunnion_tvm_ffi.fills import fill
@@ -47,6 +47,22 @@ class Caller:
         self._function, self._plan, self._results, self._callee = function, plan, results, callee
         self._outputs = () if plan is None else tuple(slot for slot in plan.tensors if slot.output)
         self._fills = any(slot.fill is not None for slot in self._outputs)
+        self._closed = False
+
+    def close(self) -> None:
+        """Make no call any more; those under way go on."""
+        self._closed = True
+
+    def check_open(self) -> None:
+        """Refuse what comes after `close`.
+
+        Raises
+        ------
+        LifecycleError
+            If it was called.
+        """
+        if self._closed:
+            raise LifecycleError("the program was closed; take the module up again")
 
     @cached_property
     def arrays(self) -> Arrays:
@@ -82,14 +98,27 @@ class Caller:
 
     @cached_property
     def call(self) -> Callable[..., Any]:
-        """`prepare`, and then `run`."""
+        """`check_open`, `prepare`, and then `run`."""
 
         def call(*args: Any, **named: Any) -> Any:
+            self.check_open()
             call = prepare(*args, **named)
             return self.run(call, self.stream_of(call))
 
         prepare = self.prepare
         return self.arrays.guarded(call)
+
+    @cached_property
+    def entry(self) -> Callable[..., Any]:
+        """`call` without anything that has a name."""
+
+        def entry(*args: Any) -> Any:
+            self.check_open()
+            call = prepare(*args)
+            return self.run(call, self.stream_of(call))
+
+        prepare = self.prepare
+        return self.arrays.guarded(entry)
 
     def stream_of(self, call: PreparedCall) -> int | None:
         """Return the handle of the stream that a call runs on; None on the host, and where TVM-FFI finds it out."""

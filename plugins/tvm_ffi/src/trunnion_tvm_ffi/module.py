@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import device_ordinal, expect, stream_handle
 from trunnion.contract.adapter import BoundLaunch
-from trunnion.errors import ArgumentTypeError, LifecycleError, ProgramError, shorten
+from trunnion.errors import ArgumentTypeError, ProgramError, shorten
 from trunnion.model.params import Signature
 from trunnion.model.planning import plan_signature
 from trunnion_tvm_ffi.calls import Caller
@@ -127,7 +127,7 @@ class ModuleProgram:
         if signature is not None:
             self.plan = plan_signature(function.name, signature)
             self.result_idx = () if callee else result_places(signature, result_idx)
-        self._caller: Caller | None = Caller(function, self.plan, self.result_idx, callee=callee)
+        self._caller = Caller(function, self.plan, self.result_idx, callee=callee)
 
     @property
     def name(self) -> str:
@@ -210,7 +210,7 @@ class ModuleProgram:
     @property
     def entry(self) -> Callable[..., Any]:
         """The call itself: positional arguments, on the current stream; the fastest way in."""
-        return self._ready().call
+        return self._ready().entry
 
     def _given(self, out: Any) -> Sequence[Any] | None:
         if out is None or isinstance(out, (tuple, list)):
@@ -224,17 +224,15 @@ class ModuleProgram:
     # Life ------------------------------------------------------------------------------------------------------
 
     def _ready(self) -> Caller:
-        caller = self._caller
-        if caller is None:
-            raise LifecycleError("the program was closed; take the module up again")
-        return caller
+        self._caller.check_open()
+        return self._caller
 
     def close(self) -> None:
-        """Let go of the function; calling it again does nothing.
+        """Call the function no more, by an `entry` that was taken before neither; closing again does nothing.
 
         A file that was loaded stays loaded: tensors that its functions returned may need its code to be freed.
         """
-        self._caller = None
+        self._caller.close()
 
     def __enter__(self) -> Self:
         return self
