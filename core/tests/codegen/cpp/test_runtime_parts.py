@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
+from pathlib import Path
+
 import platformdirs
 import pytest
 
@@ -9,6 +13,7 @@ from trunnion import examples
 from trunnion.codegen.cpp import build as module
 from trunnion.codegen.cpp.build import build_launcher
 from trunnion.codegen.cpp.emitter import emit_launcher
+from trunnion.errors import DeviceRequirementError
 
 pytestmark = pytest.mark.tvm_ffi_abi
 
@@ -91,6 +96,28 @@ def test_a_cache_that_cannot_be_written_to_is_done_without(build, cache) -> None
     whole, _ = build("first")
     cache.rename(cache.with_name("elsewhere"))
     cache.write_text("in the way")
+    again, made = build("again")
+    assert made == ("runtime.o", "launcher.so")
+    assert again == whole
+
+
+def test_a_full_cache_is_done_without(build, cache, monkeypatch) -> None:
+    whole, _ = build("first")
+    shutil.rmtree(cache)
+    compile_host, write = module.compile_host, Path.write_bytes
+
+    def compiled(compiler, wanted, folder, plugin):
+        if folder.is_relative_to(cache):
+            raise DeviceRequirementError("a folder that C++ can be compiled in", f"{folder} is full")
+        return compile_host(compiler, wanted, folder, plugin)
+
+    def written(path, data):
+        if path.is_relative_to(cache):
+            raise OSError(errno.ENOSPC, "no space left on device")
+        return write(path, data)
+
+    monkeypatch.setattr(module, "compile_host", compiled)
+    monkeypatch.setattr(Path, "write_bytes", written)
     again, made = build("again")
     assert made == ("runtime.o", "launcher.so")
     assert again == whole

@@ -265,7 +265,9 @@ def test_the_key_knows_headers_beside_the_compilers_folder(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     outside = tmp_path / "outside.h"
     outside.write_text("#define X 1\n")
-    held = DeviceCode("c++", '#include "in/held.h"\n', includes=[("in/held.h", '#include "../../../outside.h"\n')])
+    held = DeviceCode(
+        "c++", '#include "in/held.h"\n', includes=[("in/held.h", '#include "../../../outside.h"\n')]
+    )
     asked = host.request(*[held, DeviceCode("c++", '#include "../0/in/held.h"\n')][:parts])
     compiler = CpuCompiler()
     before = compiler.surroundings(asked)

@@ -6,6 +6,7 @@ import functools
 import hashlib
 from typing import TYPE_CHECKING
 
+from trunnion.errors import DeviceRequirementError
 from trunnion.toolchain.kept import kept_file
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ def runtime_object(identity: str, compiled: Callable[[Path], bytes], staging: Pa
     identity
         Everything that the object depends on.
     compiled
-        Compiles it, under the name ``runtime.o``, in an empty folder.
+        Compiles it in the given folder.
     staging
-        A folder to compile it in where none can be kept.
+        The folder to compile it in. It is not one of the cache, so that no error is laid to a cache that is full.
 
     Raises
     ------
@@ -39,11 +40,16 @@ def runtime_object(identity: str, compiled: Callable[[Path], bytes], staging: Pa
     UntrustedArtifactError
         If others could have written what was kept.
     """
+    made: list[bytes] = []
+
+    def make(built: Path) -> None:
+        made.append(compiled(staging))
+        (built / _OBJECT).write_bytes(made[0])
+
     try:
-        path = kept_file(_cache_folder(), _key(identity), _OBJECT, lambda built: _discard(compiled(built)))
-        return _read(path)
-    except OSError:  # a home that cannot be written to: slower, and no reason to refuse
-        return compiled(staging)
+        return _read(kept_file(_cache_folder(), _key(identity), _OBJECT, make))
+    except OSError:  # a home that is full or cannot be written to: slower, and no reason to refuse
+        return made[0] if made else compiled(staging)
 
 
 def runtime_header(header: str, identity: str, compiled: Callable[[Path, str], object]) -> Path | None:
@@ -77,7 +83,7 @@ def runtime_header(header: str, identity: str, compiled: Callable[[Path, str], o
     try:
         folder = _cache_folder() / _key(f"{header} {identity}")
         kept_file(folder, _FOLDER, name, lambda built: _discard(compiled(built, name)))
-    except OSError:
+    except (OSError, DeviceRequirementError):  # the latter: there is no room to compile it in
         return None
     return folder
 
