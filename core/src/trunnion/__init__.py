@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
     from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
+    from trunnion.model.view import TensorView
     from trunnion.model.window import AccessPolicyWindow
     from trunnion.model.workspace import Workspace
     from trunnion.registry import Registry, default_registry
@@ -91,6 +92,7 @@ _HOMES = {
     "trunnion.model.plan": ("LaunchPlan",),
     "trunnion.model.program": ("KernelProgram",),
     "trunnion.model.tensormap": ("Im2colTensorMap", "TiledTensorMap"),
+    "trunnion.model.view": ("TensorView",),
     "trunnion.model.window": ("AccessPolicyWindow",),
     "trunnion.model.workspace": ("Workspace",),
     "trunnion.registry": ("Registry", "default_registry"),
@@ -132,6 +134,7 @@ __all__ = [
     "Symbol",
     "Target",
     "TensorParam",
+    "TensorView",
     "TiledTensorMap",
     "TrunnionError",
     "Workspace",

@@ -359,7 +359,7 @@ def test_every_capability_of_programs_can_be_required() -> None:
     p.launch("k", (im2col, tiled, address, record, out, scratch), 4, 32, cluster=2, preferred_cluster=4)
     p.launch(
         "l",
-        (a,),
+        (a, out.view()),
         1,
         1,
         window=a.window(),

@@ -147,3 +147,11 @@ def test_bodies_that_no_launch_ran_are_known(library, simulator, body):
     finally:
         simulator.unregister_body("plan")
     assert "plan" not in simulator.unused_bodies
+
+
+def test_a_tensor_with_its_layout_is_decoded():
+    data = struct.pack("<Qiii4xqq", 4096, 7, 8, 9, 72, -9)
+    found = call_of(data).view(0, (None, None, 3, None), (None, None, 1, 2))
+    assert (found.address, found.shape, found.strides) == (4096, (7, 8, 3, 9), (72, -9, 1, 2))
+    with pytest.raises(KernelBodyError, match="parameter 0 as a view; it has 40 bytes, not 8"):
+        call_of(data).view(0, (3,), (1,))

@@ -33,6 +33,9 @@ class Capability(enum.StrEnum):
     STRUCT_PARAMS = "struct_params"
     """The caller passes bytes that reach the kernel by value."""
 
+    TENSOR_VIEWS = "tensor_views"
+    """A launch is given a tensor or a workspace with its layout, by value."""
+
     OUTPUT_FILL = "output_fill"
     """An output is filled with a value before the first launch."""
 

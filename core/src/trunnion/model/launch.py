@@ -13,6 +13,7 @@ from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.tensormap import TensorMap
+from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_BLOCK", "MAX_GRID", "MAX_SMEM", "MAX_THREADS", "Argument", "Dims", "KernelLaunch"]
 
-Argument = Memory | ScalarParam | PointerParam | StructParam | TensorMap | Expr
-"""What a launch passes: a tensor's or a workspace's pointer, a number, an address or bytes of the caller's, a tensor
-map by value, or an integer expression.
+Argument = Memory | TensorView | ScalarParam | PointerParam | StructParam | TensorMap | Expr
+"""What a launch passes: a tensor's or a workspace's pointer, or either with its layout, a number, an address or bytes
+of the caller's, a tensor map by value, or an integer expression.
 
 An expression travels as the type of its outermost cast, or as ``int64`` if it has none.
 """
@@ -127,6 +128,8 @@ class KernelLaunch:
         for argument in self.args:
             if isinstance(argument, TensorMap):
                 found[argument.tensor] = None
+            elif isinstance(argument, TensorView):
+                found[argument.memory] = None
             elif isinstance(argument, Memory):
                 found[argument] = None
         if self.window is not None:
@@ -159,13 +162,13 @@ class KernelLaunch:
         self._check_clusters()
 
     def _argument(self, index: int, value: object) -> Argument:
-        if isinstance(value, (Memory, ScalarParam, PointerParam, StructParam, TensorMap, Expr)):
+        if isinstance(value, (Memory, TensorView, ScalarParam, PointerParam, StructParam, TensorMap, Expr)):
             return value
         if type(value) is int:
             with place(f"args[{index}]"):
                 return as_expr(value)
         raise ProgramError(
-            f"got {describe(value)}, expected a parameter, a workspace, a tensor map or an integer expression",
+            f"got {describe(value)}, expected a parameter, a workspace, a view, a tensor map or an integer expression",
             field=f"args[{index}]",
         )
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from trunnion.model.dtypes import DType
     from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
+    from trunnion.model.view import TensorView
     from trunnion.model.window import AccessPolicyWindow
 
 __all__ = ["MAX_RANK", "Memory", "exprs", "power_of_two"]
@@ -67,6 +68,9 @@ class Memory:
         dtype: DType
         shape: tuple[Expr, ...]
 
+        @property
+        def alignment(self) -> int | None: ...  # noqa: D102 - ditto
+
     def steps(self) -> tuple[Expr, ...]:
         """Return elements between neighbours along each dimension, outermost first."""
         result: list[Expr] = []
@@ -91,6 +95,12 @@ class Memory:
         for axis, extent in enumerate(self.shape):
             if extent.bounds.high < 0:
                 raise ProgramError("the extent is negative in every call", field=f"shape[{axis}]")
+
+    def view(self) -> TensorView:
+        """Return this memory with its layout, as one argument by value: see `TensorView`."""
+        from trunnion.model.view import TensorView  # noqa: PLC0415 - it reads this module
+
+        return TensorView(self)
 
     def tiled(self, box_dim: Sequence[int], **fields: Any) -> TiledTensorMap:
         """Return a tiled tensor map over this memory; further fields are those of `TiledTensorMap`.

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from trunnion.model.dtypes import DType
+from trunnion.model.expr import Const
 from trunnion.model.slots import (
     Binding,
     MemoryKind,
@@ -61,6 +62,7 @@ __all__ = [
     "TensorSlot",
     "TiledMode",
     "ValueCheck",
+    "ViewArgument",
     "WorkspaceSlot",
 ]
 
@@ -117,6 +119,38 @@ class ExprArgument:
 
 
 @dataclass(frozen=True, slots=True)
+class ViewArgument:
+    """Memory with its layout, by value: its address, then `numbers`, each at the next place that its size allows."""
+
+    memory: MemoryRef
+    """Whose."""
+
+    dtype: DType
+    """The element type."""
+
+    extents: tuple[Expr, ...]
+    """Elements along each dimension, outermost first: constants, and casts to ``int32``."""
+
+    strides: tuple[Expr, ...]
+    """Elements between neighbours along each dimension: constants, and expressions that travel as ``int64``."""
+
+    alignment: int
+    """Bytes that the address is a multiple of."""
+
+    @property
+    def numbers(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """What travels behind the address: the extents that are no constants, then such strides."""
+        extents = tuple(extent for extent in self.extents if not isinstance(extent, Const))
+        return extents, tuple(stride for stride in self.strides if not isinstance(stride, Const))
+
+    @property
+    def size(self) -> int:
+        """Bytes, as C lays out the structure."""
+        extents, strides = self.numbers
+        return 8 + 8 * -(-len(extents) // 2) + 8 * len(strides)
+
+
+@dataclass(frozen=True, slots=True)
 class MapArgument:
     """A tensor map by value."""
 
@@ -125,7 +159,13 @@ class MapArgument:
 
 
 PlannedArgument = (
-    PointerArgument | ScalarArgument | AddressArgument | StructArgument | ExprArgument | MapArgument
+    PointerArgument
+    | ViewArgument
+    | ScalarArgument
+    | AddressArgument
+    | StructArgument
+    | ExprArgument
+    | MapArgument
 )
 """What a launch passes."""
 

@@ -41,10 +41,11 @@ from trunnion.model.plan import (
     ValueCheck,
     WorkspaceSlot,
 )
-from trunnion.model.planning_memory import MapUse, Slots, map_identity, plan_map, plan_window
+from trunnion.model.planning_memory import MapUse, Slots, map_identity, plan_map, plan_view, plan_window
 from trunnion.model.requirements import requirements
 from trunnion.model.scalars import scalar_bytes
 from trunnion.model.tensormap import TensorMap
+from trunnion.model.view import TensorView
 from trunnion.model.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -284,10 +285,12 @@ class _Planner:
     def _part(self, launch: KernelLaunch) -> int:
         return 0 if launch.code is None else self.program.code.index(launch.code)
 
-    def _argument(self, argument: Argument, launch: int) -> PlannedArgument:
+    def _argument(self, argument: Argument, launch: int) -> PlannedArgument:  # noqa: PLR0911 - one for each kind
         match argument:
             case Memory():
                 return PointerArgument(self._memory(argument))
+            case TensorView():
+                return plan_view(argument.memory, self.slots)
             case ScalarParam():
                 return ScalarArgument(self.slot_of[argument])
             case PointerParam():
@@ -322,12 +325,16 @@ class _Planner:
                 )
         return tuple(found.values())
 
-    def _parameter(self, argument: Argument) -> KernelParameter:
+    def _parameter(self, argument: Argument) -> KernelParameter:  # noqa: PLR0911 - one for each kind
         match argument:
             case Memory():
                 return KernelParameter(
                     _POINTER_BYTES, _POINTER_BYTES, f"a pointer to {argument.dtype} (8 bytes)"
                 )
+            case TensorView():
+                view = plan_view(argument.memory, self.slots)
+                text = f"a view of {argument.memory.dtype} ({view.size} bytes)"
+                return KernelParameter(view.size, _POINTER_BYTES, text)
             case PointerParam():
                 return KernelParameter(_POINTER_BYTES, _POINTER_BYTES, "a pointer (8 bytes)")
             case StructParam(_, nbytes, alignment):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trunnion.model.expr import Expr, as_expr, minimum, select
-from trunnion.model.plan import Encode, Im2colMode, PlannedWindow, TiledMode
+from trunnion.model.expr import Const, Expr, as_expr, minimum, select
+from trunnion.model.plan import Encode, Im2colMode, PlannedWindow, TiledMode, ViewArgument
 from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trunnion.model.tensormap import TensorMap
     from trunnion.model.window import AccessPolicyWindow
 
-__all__ = ["MapUse", "Slots", "map_identity", "plan_map", "plan_window"]
+__all__ = ["MapUse", "Slots", "map_identity", "plan_map", "plan_view", "plan_window"]
 
 _BITS_OF_BYTE = 8
 
@@ -46,6 +46,18 @@ class MapUse:
 
     readers: tuple[int, ...]
     """The launches."""
+
+
+def plan_view(memory: Memory, slots: Slots) -> ViewArgument:
+    """Return memory with its layout, over slots; extents that are no constants are casts, which check their range."""
+    extents = (one if isinstance(one, Const) else one.cast("int32") for one in memory.shape)
+    return ViewArgument(
+        memory=slots.memory(memory),
+        dtype=memory.dtype,
+        extents=slots.exprs(extents),
+        strides=slots.exprs(memory.steps()),
+        alignment=memory.alignment or memory.dtype.itemsize,
+    )
 
 
 def map_identity(tensor_map: TensorMap) -> tuple[object, ...]:

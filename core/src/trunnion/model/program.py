@@ -13,6 +13,7 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.memory import Memory
 from trunnion.model.params import Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.tensormap import TensorMap
+from trunnion.model.view import TensorView
 from trunnion.model.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ def _expressions(argument: Argument) -> Iterator[Expr]:
         case TensorMap():
             yield argument.element_offset
             yield from (*argument.extents, *argument.layout())
+        case TensorView():
+            yield from argument.expressions
         case Workspace():
             yield from argument.shape
         case TensorParam() | ScalarParam() | PointerParam() | StructParam() | Memory():
@@ -143,10 +146,17 @@ def _places(launch: KernelLaunch) -> Iterator[tuple[str, Expr]]:
         yield from ((f"args[{index}]", expr) for expr in _expressions(argument))
 
 
+def _owner(argument: Argument) -> object:
+    match argument:
+        case TensorMap():
+            return argument.tensor
+        case TensorView():
+            return argument.memory
+    return argument
+
+
 def _check_references(launch: KernelLaunch, params: set[Param], known: set[Symbol]) -> None:
-    owners = [
-        (f"args[{i}]", arg.tensor if isinstance(arg, TensorMap) else arg) for i, arg in enumerate(launch.args)
-    ]
+    owners: list[tuple[str, object]] = [(f"args[{i}]", _owner(arg)) for i, arg in enumerate(launch.args)]
     if launch.window is not None:
         owners.append(("window", launch.window.memory))
     for field, owner in owners:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from trunnion.model.capability import Capability
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
+from trunnion.model.view import TensorView
 
 if TYPE_CHECKING:
     from trunnion.model.launch import KernelLaunch
@@ -49,6 +50,7 @@ def _of_launch(launch: KernelLaunch) -> set[Capability]:
     needed = _those(
         {
             Capability.CONDITIONAL_LAUNCH: launch.when is not None,
+            Capability.TENSOR_VIEWS: any(isinstance(argument, TensorView) for argument in launch.args),
             Capability.TMA_TILED: any(isinstance(argument, TiledTensorMap) for argument in launch.args),
             Capability.TMA_IM2COL: any(isinstance(argument, Im2colTensorMap) for argument in launch.args),
             Capability.ACCESS_POLICY_WINDOW: launch.window is not None,

@@ -1,6 +1,7 @@
 """Programs as JSON: a schema with a version, every field named, unknown fields refused.
 
-References are positions: ``{"param": 0}``, ``{"output": 0}``, ``{"workspace": 0}``, ``{"map": {...}}``. Expressions are
+References are positions: ``{"param": 0}``, ``{"output": 0}``, ``{"workspace": 0}``; ``{"view": ...}`` and
+``{"map": {...}}`` hold one. Expressions are
 text in the grammar of `trunnion.model.expr_text`; symbols are declared once, with their bounds. This module writes;
 `trunnion.model.serial_reading` reads.
 """
@@ -21,6 +22,7 @@ from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.tensormap import TensorMap, TiledTensorMap
+from trunnion.model.view import TensorView
 from trunnion.model.words import DriverEnum
 
 if TYPE_CHECKING:
@@ -167,6 +169,8 @@ def _reference(member: Param | Workspace | Memory, program: KernelProgram) -> di
 def _dump_argument(argument: Argument, program: KernelProgram) -> dict[str, Any]:
     if isinstance(argument, TensorMap):
         return {"map": _dump_map(argument, program)}
+    if isinstance(argument, TensorView):
+        return {"view": _reference(argument.memory, program)}
     if isinstance(argument, Expr):
         return {"expr": format_expr(argument)}
     return _reference(argument, program)

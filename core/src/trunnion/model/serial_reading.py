@@ -19,6 +19,7 @@ from trunnion.model.program import KernelProgram
 from trunnion.model.record import Record
 from trunnion.model.serial import SCHEMA
 from trunnion.model.tensormap import Im2colTensorMap, TensorMap, TiledTensorMap
+from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
 from trunnion.model.workspace import Workspace
 
@@ -209,6 +210,8 @@ class _Loader:
         argument: Argument
         if record.has("map"):
             argument = self._map(record.record("map"))
+        elif record.has("view"):
+            argument = TensorView(self._memory(record, "view"))
         elif record.has("expr"):
             argument = self._expr(record, "expr")
         else:

@@ -16,13 +16,29 @@ from trunnion.sim.tensormap import Im2colRequest, TiledRequest, decode
 from trunnion.sim.tiled_view import TiledView
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trunnion.sim.launch_attributes import WindowAttribute
     from trunnion.sim.memory import BoundMemory
 
-__all__ = ["KernelBody", "KernelCall"]
+__all__ = ["KernelBody", "KernelCall", "TensorLayout"]
 
 _POINTER_BYTES: Final = 8
 _Request = TypeVar("_Request", TiledRequest, Im2colRequest)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorLayout:
+    """A tensor as a kernel sees it that was given one with its layout."""
+
+    address: int
+    """Of the first element."""
+
+    shape: tuple[int, ...]
+    """Elements along each dimension, outermost first."""
+
+    strides: tuple[int, ...]
+    """Elements between neighbours along each dimension."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +87,34 @@ class KernelCall:
             If there is no such parameter, or it is not 8 bytes.
         """
         return int.from_bytes(self._bytes(ordinal, _POINTER_BYTES, "a pointer"), "little")
+
+    def view(self, ordinal: int, shape: Sequence[int | None], strides: Sequence[int | None]) -> TensorLayout:
+        """Return a parameter as a tensor with its layout, as `trunnion.model.view.TensorView` passes one.
+
+        Parameters
+        ----------
+        ordinal
+            Its position.
+        shape
+            The extents that the kernel was compiled for, outermost first; None: the call decides it.
+        strides
+            The strides, in the same way.
+
+        Raises
+        ------
+        KernelBodyError
+            If there is no such parameter, or it has another size.
+        """
+        extents = sum(extent is None for extent in shape)
+        steps = sum(stride is None for stride in strides)
+        code = f"<Q{'i' * extents}{'4x' * (extents % 2)}{'q' * steps}"
+        address, *numbers = struct.unpack(code, self._bytes(ordinal, struct.calcsize(code), "a view"))
+        passed = iter(numbers)
+        return TensorLayout(
+            address,
+            tuple(next(passed) if extent is None else extent for extent in shape),
+            tuple(next(passed) if stride is None else stride for stride in strides),
+        )
 
     def scalar(self, ordinal: int, dtype_: DType | str) -> int | float | bool:
         """Return a parameter as a number.

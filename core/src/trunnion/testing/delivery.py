@@ -14,6 +14,7 @@ from trunnion.testing.expected import (
     ExpectedNan,
     ExpectedParameter,
     ExpectedParts,
+    ExpectedView,
 )
 from trunnion.testing.rounding import SIZES, encode_float, is_nan
 
@@ -57,6 +58,8 @@ def locate_workspaces(expected: Sequence[ExpectedLaunch], got: Sequence[Launched
         for value, data in zip(want.parameters, have.parameters, strict=False):
             if isinstance(value, Address) and value.workspace:
                 found.setdefault(value.base, int.from_bytes(data, "little") - value.offset)
+            elif isinstance(value, ExpectedView) and value.address is not None and value.address.workspace:
+                found.setdefault(value.address.base, int.from_bytes(data[:8], "little"))
             elif isinstance(value, ExpectedMap) and value.address.workspace:
                 decoded = _decoded(data)
                 if not isinstance(decoded, str):
@@ -191,7 +194,17 @@ def _parameter_problem(value: ExpectedParameter, data: bytes, where: Mapping[Add
         case Address():
             wanted_bytes = (where[value.base] + value.offset).to_bytes(8, "little")
             return "" if data == wanted_bytes else f"{data.hex()}, expected {wanted_bytes.hex()}"
+        case ExpectedView():
+            return _view_problem(value, data, where)
     return "" if is_number(value, data) else f"{data[:64].hex()}, expected {str(value)[:300]}"
+
+
+def _view_problem(value: ExpectedView, data: bytes, where: Mapping[Address, int]) -> str:
+    address = 0 if value.address is None else where[value.address.base] + value.address.offset
+    start, end = value.stride_offset, value.stride_offset + len(value.strides)
+    wanted = (address.to_bytes(8, "little"), value.extents, value.strides, end)
+    got = (data[:8], data[8 : 8 + len(value.extents)], data[start:end], len(data))
+    return "" if got == wanted else f"the view is {data.hex()}, expected {wanted}"
 
 
 def _decoded(data: bytes) -> TiledRequest | Im2colRequest | str:

@@ -20,6 +20,7 @@ __all__ = [
     "ExpectedOutput",
     "ExpectedParameter",
     "ExpectedParts",
+    "ExpectedView",
     "ExpectedWindow",
     "ExpectedWorkspace",
     "Problem",
@@ -168,10 +169,29 @@ class ExpectedParts:
     """The real part and the imaginary part."""
 
 
+@dataclass(frozen=True, slots=True)
+class ExpectedView:
+    """A tensor with its layout: the address, then the numbers, then nothing; what lies between does not count."""
+
+    address: Address | None
+    """Of the first element; None: null."""
+
+    extents: bytes
+    """The extents that travel, 4 bytes each; they follow the address."""
+
+    strides: bytes
+    """The strides that travel, 8 bytes each, at the next multiple of 8."""
+
+    @property
+    def stride_offset(self) -> int:
+        """Where the strides begin."""
+        return 8 + len(self.extents) + len(self.extents) % 8
+
+
 ExpectedNumber = bytes | ExpectedNan | ExpectedParts
 """What a number must be in memory."""
 
-ExpectedParameter = ExpectedNumber | Address | ExpectedMap
+ExpectedParameter = ExpectedNumber | Address | ExpectedView | ExpectedMap
 """What a kernel's parameter must be; an address travels as 8 bytes, least first."""
 
 

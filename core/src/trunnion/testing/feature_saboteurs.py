@@ -16,6 +16,7 @@ from trunnion.model.plan import (
     LaunchPlan,
     PlannedLaunch,
     ValueCheck,
+    ViewArgument,
 )
 from trunnion.sim.abi import FunctionAttribute
 from trunnion.sim.trace import AttributeSet, Launched, PersistingLinesReset
@@ -91,6 +92,17 @@ def _other_float(plan: LaunchPlan) -> LaunchPlan:
 def _null_addresses(launch: PlannedLaunch) -> PlannedLaunch:
     null = ExprArgument(Const(0), dtype("int64"))
     args = tuple(null if isinstance(argument, AddressArgument) else argument for argument in launch.args)
+    return replace(launch, args=args)
+
+
+def _longer_views(launch: PlannedLaunch) -> PlannedLaunch:
+    """Pass one more than each extent of a view."""
+    args = tuple(
+        replace(one, extents=tuple(x if isinstance(x, Const) else x + 1 for x in one.extents))
+        if isinstance(one, ViewArgument)
+        else one
+        for one in launch.args
+    )
     return replace(launch, args=args)
 
 
@@ -282,6 +294,9 @@ FEATURE_SABOTEURS: tuple[Saboteur, ...] = (
         "V2",
         stage="emitter",
         emitted=each_launch(_null_addresses),
+    ),
+    saboteur(
+        "longer-views", "Overstates extents.", "V7", stage="emitter", emitted=each_launch(_longer_views)
     ),
     saboteur("never-absent", "Demands every tensor.", "V4", stage="emitter", emitted=_never_absent),
     saboteur(

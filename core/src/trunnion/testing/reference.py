@@ -15,6 +15,7 @@ from trunnion.model.expr import Cast, Expr
 from trunnion.model.memory import Memory
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.tensormap import TensorMap
+from trunnion.model.view import TensorView
 from trunnion.model.workspace import Workspace
 from trunnion.testing.expected import (
     CallFacts,
@@ -28,9 +29,11 @@ from trunnion.testing.reference_arguments import Reading
 from trunnion.testing.reference_memory import (
     address_of,
     expect_map,
+    expect_view,
     expect_window,
     expect_workspaces,
     is_absent,
+    view_size,
 )
 from trunnion.testing.reference_numbers import encode_number
 from trunnion.testing.rounding import SIZES, OutOfRangeError, encode_integer
@@ -130,6 +133,8 @@ def parameter_layouts(program: KernelProgram) -> dict[str, tuple[tuple[int, int]
 def _layout(argument: Argument) -> tuple[int, int]:
     if isinstance(argument, TensorMap):
         return 128, 64
+    if isinstance(argument, TensorView):
+        return view_size(argument.memory), 8
     if isinstance(argument, (Memory, PointerParam)):
         return 8, 8
     if isinstance(argument, StructParam):
@@ -209,9 +214,11 @@ def _within(
     return good
 
 
-def _parameter(reading: Reading, argument: Argument) -> ExpectedParameter | None:
+def _parameter(reading: Reading, argument: Argument) -> ExpectedParameter | None:  # noqa: PLR0911 - one for each kind
     if isinstance(argument, Memory):
         return bytes(8) if is_absent(reading, argument) else address_of(argument)
+    if isinstance(argument, TensorView):
+        return expect_view(reading, argument.memory)
     if isinstance(argument, (ScalarParam, PointerParam, StructParam)):
         return reading.by_value[argument.name]
     if isinstance(argument, TensorMap):

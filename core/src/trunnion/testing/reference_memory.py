@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ArgumentError, DeviceRequirementError, ExprError, TensorMapError
 from trunnion.model.dtypes import DType
+from trunnion.model.expr import Const
 from trunnion.model.params import TensorParam
 from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
 from trunnion.model.workspace import Workspace
@@ -15,11 +16,13 @@ from trunnion.testing.expected import (
     Address,
     ExpectedIm2col,
     ExpectedMap,
+    ExpectedView,
     ExpectedWindow,
     ExpectedWorkspace,
 )
 from trunnion.testing.reference_arguments import bytes_per_element
 from trunnion.testing.reference_maps import broken_rules
+from trunnion.testing.rounding import OutOfRangeError, encode_integer
 
 if TYPE_CHECKING:
     from trunnion.model.expr import Expr
@@ -28,7 +31,15 @@ if TYPE_CHECKING:
     from trunnion.model.window import AccessPolicyWindow
     from trunnion.testing.reference_arguments import Reading
 
-__all__ = ["address_of", "expect_map", "expect_window", "expect_workspaces", "is_absent"]
+__all__ = [
+    "address_of",
+    "expect_map",
+    "expect_view",
+    "expect_window",
+    "expect_workspaces",
+    "is_absent",
+    "view_size",
+]
 
 _OUTSIDE = (TensorMapError, ArgumentError, ExprError)
 _WINDOW = (ArgumentError, ExprError, DeviceRequirementError)
@@ -92,6 +103,41 @@ def _extent(reading: Reading, memory: Memory) -> _Extent | None:
     if shape is None or strides is None:
         return None
     return _Extent(shape, strides, bytes_per_element(memory.dtype.name))
+
+
+# Views ------------------------------------------------------------------------------------------------------------
+
+
+def _varying(memory: Memory) -> tuple[list[bool], list[bool]]:
+    """Return which extents and which strides a call decides; a default stride is the product of all inner extents."""
+    extents = [not isinstance(extent, Const) for extent in memory.shape]
+    named = memory.strides if isinstance(memory, TensorParam) else None
+    if named is None:
+        return extents, [any(extents[axis + 1 :]) for axis in range(len(extents))]
+    return extents, [not isinstance(stride, Const) for stride in named]
+
+
+def view_size(memory: Memory) -> int:
+    """Return the bytes of a view."""
+    extents, strides = _varying(memory)
+    return 8 + (sum(extents) + 1) // 2 * 8 + sum(strides) * 8
+
+
+def expect_view(reading: Reading, memory: Memory) -> ExpectedView | None:
+    """Return what a view must be; None once the reason why it can be none is recorded."""
+    extent = _extent(reading, memory)
+    if extent is None:
+        return None
+    groups = []
+    numbers = (extent.shape, extent.strides)
+    for values, varying, kind in zip(numbers, _varying(memory), ("int32", "int64"), strict=True):
+        try:
+            passed = [value for value, varies in zip(values, varying, strict=True) if varies]
+            groups.append(b"".join(encode_integer(value, kind) for value in passed))
+        except OutOfRangeError as error:
+            reading.refuse((ExprError,), None, f"a view of {memory.name!a}: {error}")
+            return None
+    return ExpectedView(None if is_absent(reading, memory) else address_of(memory), *groups)
 
 
 # Workspaces -------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Check, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
+from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
 from trunnion.model.workspace import Workspace
 
@@ -31,7 +32,7 @@ _FIELD = {
     TiledTensorMap: "label",
     Im2colTensorMap: "label",
 }
-_NAMELESS = (Expr, Signature, AccessPolicyWindow)
+_NAMELESS = (Expr, Signature, AccessPolicyWindow, TensorView)
 
 
 def renamed(program: KernelProgram) -> KernelProgram:

@@ -21,7 +21,13 @@ from trunnion.codegen.cpp.attributes import emit_attributes
 from trunnion.codegen.cpp.bindings import emit_binding, emit_check
 from trunnion.codegen.cpp.conditions import launch_condition
 from trunnion.codegen.cpp.direct import direct_kinds
-from trunnion.codegen.cpp.launches import emit_arguments, emit_geometry, extents, parameters
+from trunnion.codegen.cpp.launches import (
+    emit_arguments,
+    emit_geometry,
+    emit_views,
+    extents,
+    parameters,
+)
 from trunnion.codegen.cpp.maps import emit_absent, emit_encodes, emit_map_rules, emit_map_values
 from trunnion.codegen.cpp.memory import (
     emit_allocations,
@@ -260,6 +266,7 @@ class LauncherEmitter:
             text.line(f"void* shared{index}[] = {{{values}}};")
         for launch, values in zip(fired, given, strict=True):
             with text.out.block(f"if ({launch_condition(launch)}) {{", "}"):
+                emit_views(text, launch)
                 if values in often:
                     text.line(f"void** parameters = shared{often.index(values)};")
                 else:

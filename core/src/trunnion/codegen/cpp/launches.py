@@ -16,6 +16,7 @@ from trunnion.model.plan import (
     PointerArgument,
     ScalarArgument,
     StructArgument,
+    ViewArgument,
 )
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from trunnion.model.expr import Expr
     from trunnion.model.plan import LaunchPlan, MemoryRef, PlannedArgument, PlannedLaunch
 
-__all__ = ["emit_arguments", "emit_geometry", "extents", "memory_address", "parameters"]
+__all__ = ["emit_arguments", "emit_geometry", "emit_views", "extents", "memory_address", "parameters"]
 
 _AXES = "xyz"
 
@@ -95,15 +96,32 @@ def _emit_limits(text: CallText, expr: Expr, name: str, limits: tuple[int, int],
 
 def emit_arguments(text: CallText, launch: PlannedLaunch) -> None:
     """Write the lines that compute a launch's integer arguments, if it happens."""
-    computed = [
-        (ordinal, argument)
-        for ordinal, argument in enumerate(launch.args)
-        if isinstance(argument, ExprArgument)
-    ]
-    if computed and launch_condition(launch) != "false":
-        with text.when(launch_condition(launch)):
-            for ordinal, argument in computed:
-                text.store(argument.dtype.cpp, f"e{launch.index}_{ordinal}", argument.value)
+    kinds = (ExprArgument, ViewArgument)
+    if launch_condition(launch) == "false" or not any(isinstance(given, kinds) for given in launch.args):
+        return
+    with text.when(launch_condition(launch)):
+        for ordinal, argument in enumerate(launch.args):
+            match argument:
+                case ExprArgument():
+                    text.store(argument.dtype.cpp, f"e{launch.index}_{ordinal}", argument.value)
+                case ViewArgument():
+                    _emit_view(text, argument, f"e{launch.index}_{ordinal}")
+
+
+def _emit_view(text: CallText, view: ViewArgument, name: str) -> None:
+    """Write the numbers of a view; its address is known later."""
+    extents, strides = view.numbers
+    text.member(f"View<{len(extents)}, {len(strides)}>", name)
+    for member, kind, values in (("extents", "int32_t", extents), ("strides", "int64_t", strides)):
+        for place, value in enumerate(values):
+            text.line(f"{name}.{member}[{place}] = static_cast<{kind}>({text.expr(value)});")
+
+
+def emit_views(text: CallText, launch: PlannedLaunch) -> None:
+    """Write the lines that put the addresses into a launch's views, once all memory is there."""
+    for ordinal, argument in enumerate(launch.args):
+        if isinstance(argument, ViewArgument):
+            text.line(f"e{launch.index}_{ordinal}.address = {memory_address(argument.memory)};")
 
 
 # The launch --------------------------------------------------------------------------------------------------------
@@ -127,7 +145,7 @@ def _parameter(plan: LaunchPlan, launch: int, argument: tuple[int, PlannedArgume
             return f"u{struct}"
         case MapArgument(encode):
             return f"m{encode}"
-        case ExprArgument():
+        case ExprArgument() | ViewArgument():
             return f"e{launch}_{ordinal}"
     raise TypeError(f"a launch passes a {type(given).__name__}")
 

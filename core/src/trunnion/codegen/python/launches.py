@@ -18,6 +18,7 @@ from trunnion.model.plan import (
     PointerArgument,
     ScalarArgument,
     StructArgument,
+    ViewArgument,
 )
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ParameterBuffer",
+    "computed",
     "emit_geometry",
     "geometry_exprs",
     "launch_condition",
@@ -79,6 +81,9 @@ def _code(plan: LaunchPlan, argument: PlannedArgument) -> str:
             return plan.scalars[scalar].dtype.struct_code
         case StructArgument(struct):
             return f"{plan.structs[struct].nbytes}s"
+        case ViewArgument():
+            extents, strides = map(len, argument.numbers)
+            return f"Q{'i' * extents}{'4x' * (extents % 2)}{'q' * strides}"
         case ExprArgument():
             return argument.dtype.struct_code
     return _POINTER
@@ -91,6 +96,9 @@ def packed_values(plan: LaunchPlan, launch: PlannedLaunch) -> list[str]:
         match argument:
             case PointerArgument(memory):
                 values.append(f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}")
+            case ViewArgument(memory):
+                values.append(f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}")
+                values += [name for name, _ in computed(launch, ordinal)]
             case ScalarArgument(scalar):
                 values += _scalar_values(plan, scalar)
             case AddressArgument(pointer):
@@ -99,10 +107,23 @@ def packed_values(plan: LaunchPlan, launch: PlannedLaunch) -> list[str]:
                 values.append(f"u{struct}")
             case ExprArgument():
                 value = argument.value
-                values.append(str(value.value) if isinstance(value, Const) else f"e{launch.index}_{ordinal}")
+                values += (
+                    [str(value.value)] if isinstance(value, Const) else [computed(launch, ordinal)[0][0]]
+                )
             case MapArgument():
                 pass
     return values
+
+
+def computed(launch: PlannedLaunch, ordinal: int) -> list[tuple[str, Expr]]:
+    """Return the variable and the expression of each number that is computed for an argument."""
+    match launch.args[ordinal]:
+        case ExprArgument(value) if not isinstance(value, Const):
+            return [(f"e{launch.index}_{ordinal}", value)]
+        case ViewArgument() as view:
+            numbers = [number for group in view.numbers for number in group]
+            return [(f"e{launch.index}_{ordinal}_{place}", number) for place, number in enumerate(numbers)]
+    return []
 
 
 def _scalar_values(plan: LaunchPlan, scalar: int) -> list[str]:

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.python.arguments import emit_layouts, emit_numbers, emit_pointers, emit_structure
 from trunnion.codegen.python.bindings import all_fixed, emit_binding, emit_check, fixed_slots, is_fixed_check
-from trunnion.codegen.python.launches import emit_geometry, geometry_exprs, readers_condition, when
+from trunnion.codegen.python.launches import (
+    computed,
+    emit_geometry,
+    geometry_exprs,
+    readers_condition,
+    when,
+)
 from trunnion.codegen.python.memory import emit_extents, outputs_of
 from trunnion.codegen.python.names import assigned_conditionally
 from trunnion.codegen.python.values import (
@@ -18,7 +24,6 @@ from trunnion.codegen.python.values import (
     window_exprs,
 )
 from trunnion.codegen.writer import SourceWriter
-from trunnion.model.plan import ExprArgument
 
 if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter
@@ -109,7 +114,7 @@ def _ordinals(launch: PlannedLaunch, shaped: set[int], slots: frozenset[int], *,
     """Return the arguments of a launch that belong to a part."""
     return [
         ordinal
-        for ordinal, argument in enumerate(launch.args)
-        if isinstance(argument, ExprArgument)
-        and (launch.index in shaped and all_fixed((argument.value,), slots)) is fixed
+        for ordinal in range(len(launch.args))
+        if (numbers := [number for _, number in computed(launch, ordinal)])
+        and (launch.index in shaped and all_fixed(numbers, slots)) is fixed
     ]

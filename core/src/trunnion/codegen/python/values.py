@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
-from trunnion.codegen.python.launches import launch_condition, readers_condition, when
+from trunnion.codegen.python.launches import computed, launch_condition, readers_condition, when
 from trunnion.codegen.python.memory import memory_name
 from trunnion.model.expr import Const, Select
-from trunnion.model.plan import ExprArgument, MemoryKind
+from trunnion.model.plan import MemoryKind
 
 if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter
@@ -32,14 +32,10 @@ def emit_arguments(
     out: SourceWriter, launch: PlannedLaunch, ordinals: list[int], printer: ExprPrinter
 ) -> None:
     """Write the lines that compute some of a launch's integer arguments, if it happens."""
-    exprs = []
-    for ordinal in ordinals:
-        argument = launch.args[ordinal]
-        if isinstance(argument, ExprArgument) and not isinstance(argument.value, Const):
-            exprs.append((ordinal, argument.value))
+    exprs = [number for ordinal in ordinals for number in computed(launch, ordinal)]
     if exprs:
         with when(out, launch_condition(launch)):
-            out.lines(*(f"e{launch.index}_{ordinal} = {printer.text(value)}" for ordinal, value in exprs))
+            out.lines(*(f"{name} = {printer.text(value)}" for name, value in exprs))
 
 
 def encode_exprs(encode: Encode) -> list[Expr]:

@@ -13,6 +13,7 @@ from trunnion.model.launch import Argument, KernelLaunch
 from trunnion.model.memory import Memory
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.tensormap import TensorMap
+from trunnion.model.view import TensorView
 from trunnion.testing.strategies.attributes import draw_attributes
 from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.expressions import INTEGERS, expressions
@@ -62,6 +63,8 @@ def draw_launches(draft: Draft) -> tuple[KernelLaunch, ...]:
 def _required_arguments(draft: Draft, maps: _Maps) -> tuple[Argument, ...]:
     """Return what the first launch must be given for the program to require what it shall."""
     args: list[Argument] = [*draft.workspaces[:1], *draft.pointers[:1], *draft.structs[:1]]
+    if draft.wants(Capability.TENSOR_VIEWS):
+        args.append(choose(draft.draw, draft.memories).view())
     if draft.wants(Capability.TMA_TILED):
         args.append(_new_map(draft, choose(draft.draw, draft.mapped), maps, image=False))
     if draft.wants(Capability.TMA_IM2COL):
@@ -149,7 +152,9 @@ def _argument(draft: Draft, maps: _Maps) -> Argument:
         return _map(draft, maps)
     kinds: tuple[Sequence[Argument], ...] = (draft.memories, draft.memories, draft.scalars, draft.pointers)
     given = choose(draw, [(), *(kind for kind in (*kinds, draft.structs) if kind)])
-    return choose(draw, given) if given else _integer(draft)
+    argument = choose(draw, given) if given else _integer(draft)
+    viewed = draft.wants(Capability.TENSOR_VIEWS) and isinstance(argument, Memory) and draw(st.booleans())
+    return argument.view() if viewed and isinstance(argument, Memory) else argument
 
 
 def _integer(draft: Draft) -> Expr:
@@ -192,6 +197,8 @@ def _like(draft: Draft, argument: Argument, maps: _Maps) -> Argument:  # noqa: P
     match argument:
         case Memory():
             return choose(draw, [one for one in draft.memories if one.dtype == argument.dtype])
+        case TensorView():
+            return argument  # another layout would be another parameter
         case ScalarParam():
             return choose(draw, [s for s in draft.scalars if s.dtype == argument.dtype])
         case PointerParam():

@@ -60,6 +60,15 @@ def structs(harness: Harness, scenario: Scenario) -> None:
     delivers(harness, scenario)
 
 
+_VIEWS = frozenset({Capability.TENSOR_VIEWS, Capability.DYNAMIC_SHAPES})
+
+
+@law("V7", given=needing(*sorted(_VIEWS)), requires=_VIEWS)
+def views(harness: Harness, scenario: Scenario) -> None:
+    """A view arrives as address, extents and strides, laid out as in C, without those that are constant."""
+    delivers(harness, scenario)
+
+
 _NULLABLE = frozenset({Capability.NULLABLE_TENSORS})
 
 

@@ -9,6 +9,7 @@
 #include <new>
 #include <trunnion/life.hpp>
 #include <trunnion/memory.hpp>
+#include <trunnion/views.hpp>
 
 namespace trunnion {
 

@@ -1,0 +1,33 @@
+// A tensor with its layout, as a kernel takes it by value: the address, the extents that a call decides, then the
+// strides that it decides. What no call decides is not there at all, so that nothing lies between the others.
+#pragma once
+
+#include <cstdint>
+
+namespace trunnion {
+
+template <int Extents, int Strides>
+struct View {
+  uint64_t address;
+  int32_t extents[Extents];
+  int64_t strides[Strides];
+};
+
+template <int Extents>
+struct View<Extents, 0> {
+  uint64_t address;
+  int32_t extents[Extents];
+};
+
+template <int Strides>
+struct View<0, Strides> {
+  uint64_t address;
+  int64_t strides[Strides];
+};
+
+template <>
+struct View<0, 0> {
+  uint64_t address;
+};
+
+}  // namespace trunnion
