@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import cpp_string
+from trunnion.codegen.python.support import cut
 from trunnion.model.expr_text import format_expr
 
 if TYPE_CHECKING:
@@ -94,11 +95,11 @@ def place_of(plan: LaunchPlan, source: Source) -> Place:
 
 
 def author_text(plan: LaunchPlan, check: ValueCheck) -> str:
-    """Return the expected value as the author wrote it, over symbols' names; empty if that says no more."""
+    """Return the expected value as the author wrote it, over symbols' names, cut as in Python's messages."""
     source = check.source
     if source.kind == "scalar":
         symbol = plan.signature.scalars[source.slot].symbol
-        return "" if symbol is None else symbol.name
+        return "" if symbol is None else cut(symbol.name)
     tensor = plan.signature.tensors[source.slot]
     exprs = tensor.shape if source.kind == "shape" else tensor.strides or ()
-    return format_expr(exprs[source.axis])
+    return cut(format_expr(exprs[source.axis]))

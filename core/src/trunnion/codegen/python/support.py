@@ -27,6 +27,7 @@ __all__ = [
     "cluster_error",
     "condition_error",
     "count_error",
+    "cut",
     "divisor",
     "dtype_error",
     "extent_error",
@@ -37,6 +38,7 @@ __all__ = [
     "negative_error",
     "out_count_error",
     "rank_error",
+    "size_error",
     "smem_error",
     "storage_error",
     "stride_error",
@@ -140,8 +142,12 @@ def value_error(name: str, got: int, expected: int, text: str) -> ArgumentError:
 
 
 def _equation(expected: int, text: str) -> str:
-    shown = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
-    return str(expected) if text == str(expected) else f"{expected} ({shown})"
+    return str(expected) if text == str(expected) else f"{expected} ({cut(text)})"
+
+
+def cut(text: str) -> str:
+    """Return an expression's text, without the end of a very long one."""
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 def layout_error(name: str, tensor: Any) -> ArgumentError:
@@ -211,6 +217,11 @@ def cluster_error(kernel: str, axis: int, got: int, cluster: int) -> ArgumentErr
 def negative_error(name: str, axis: int, got: int) -> ArgumentError:
     """Return the error of memory that would have a negative extent."""
     return ArgumentValueError(name, f"extent {got} along dimension {axis}", "at least 0")
+
+
+def size_error(name: str) -> ArgumentError:
+    """Return the error of a workspace that no memory could hold."""
+    return ArgumentValueError(name, "arguments that ask for 2**63 bytes of it or more", "fewer than 2**63")
 
 
 def absent_error(name: str, reader: str) -> ArgumentError:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import spanned_bytes
 from trunnion.codegen.python import support
 from trunnion.codegen.python.scalars import integer
-from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError, shorten
 from trunnion.model.dtypes import dtype
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class TensorChecks:
                 raise ArgumentValueError(
                     name,
                     f"a tensor on device {tensor.get_device()}",
-                    f"device {first}, where {live[0][0]!a} lies",
+                    f"device {first}, where {shorten(live[0][0])} lies",
                 )
         if given is not None and given != first:
             raise ArgumentValueError("device", str(given), f"{first}, where the tensors lie")
@@ -183,10 +183,9 @@ class TensorChecks:
         spans = [
             (t.data_ptr(), t.numel() * t.element_size(), name) for t, name in zip(out, names, strict=True)
         ]
-        spans = sorted(span for span in spans if span[1])
-        for (start, nbytes, name), (other, _, second) in pairwise(spans):
-            if other < start + nbytes:
-                raise ArgumentValueError(second, f"memory that {name!a} also lies in", "memory of its own")
+        spans = [span for span in spans if span[1]]
+        if any(other[0] < one[0] + one[1] for one, other in pairwise(sorted(spans))):
+            raise _overlap_error(spans)
 
     def _check_output(self, tensor: Any, wanted: OutputWanted, device: int) -> None:
         name, shape, kind, alignment = wanted
@@ -213,3 +212,11 @@ class TensorChecks:
 
 OutputWanted = tuple[str, tuple[int, ...], Any, int]
 """Name, shape, element type, alignment in bytes."""
+
+
+def _overlap_error(spans: list[tuple[int, int, str]]) -> ArgumentValueError:
+    """Return the error of outputs that share memory; it names the first in which another begins, and that one."""
+    one, other = next(
+        (one, other) for one, other in permutations(spans, 2) if one[0] <= other[0] < one[0] + one[1]
+    )
+    return ArgumentValueError(other[2], f"memory that {shorten(one[2])} also lies in", "memory of its own")
