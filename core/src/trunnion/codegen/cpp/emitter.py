@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "4"
+VERSION = "5"
 """Changes whenever the text for some plan does."""
 
 EXPORTS = {

@@ -24,7 +24,6 @@ from trunnion.errors import (
     LifecycleError,
     shorten,
 )
-from trunnion.model.interval import INT64_MAX
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER_BLOCKS
 
 if TYPE_CHECKING:
@@ -292,23 +291,17 @@ class Context(TensorChecks):
         name
             The workspace's name, for messages.
         nbytes
-            How many.
+            How many: fewer than 2**63, whatever aligns them included.
         alignment
             Bytes that the address is a multiple of.
         where
             The device and the stream.
 
-        Raises
-        ------
-        ArgumentValueError
-            If no memory is that large.
         """
         if not nbytes:
             return None, 0
         device, stream = where
         spare = alignment if alignment > _ALLOCATOR_ALIGNMENT else 0
-        if nbytes + spare > INT64_MAX:
-            raise ArgumentValueError(name, f"arguments that ask for {nbytes} bytes of it", "fewer than 2**63")
         held = self.allocate((nbytes + spare,), self.byte, device, stream)
         address = held.data_ptr()
         aligned = address + -address % alignment

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.fills import fill_steps
 from trunnion.codegen.python.launches import readers_condition, when
+from trunnion.model.interval import INT64_MAX
 from trunnion.model.plan import MemoryKind, TensorSlot
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ __all__ = [
     "emit_extents",
     "emit_fills",
     "emit_given_outputs",
+    "emit_size",
     "fill_table",
     "memory_address",
     "memory_name",
@@ -59,6 +62,18 @@ def emit_extents(
             with out.block(f"if {names[-1]} < 0:"):
                 out.line(f"raise negative_error({python_string(memory.name)}, {axis}, {names[-1]})")
     out.line(f"{letter}{memory.index} = {python_tuple(names)}")
+
+
+def emit_size(out: SourceWriter, workspace: WorkspaceSlot, printer: ExprPrinter) -> None:
+    """Write the lines that compute the bytes of a workspace, and refuse more than any memory has."""
+    emit_extents(out, workspace, workspace.extents, printer)
+    index = workspace.index
+    factors = [f"z{index}_{axis}" for axis in range(len(workspace.extents))]
+    out.line(f"z{index}_bytes = {' * '.join([*factors, str(workspace.itemsize)])}")
+    most = INT64_MAX - max(workspace.alignment, _ALLOCATOR_ALIGNMENT)  # what aligns it comes on top
+    if math.prod(max(extent.bounds.high, 0) for extent in workspace.extents) * workspace.itemsize > most:
+        with out.block(f"if z{index}_bytes > {most}:"):
+            out.line(f"raise size_error({python_string(workspace.name)})")
 
 
 def emit_given_outputs(out: SourceWriter, plan: LaunchPlan) -> None:
@@ -107,10 +122,7 @@ def emit_allocations(out: SourceWriter, plan: LaunchPlan, *, named: bool) -> Non
 
 def _emit_workspace(out: SourceWriter, workspace: WorkspaceSlot) -> None:
     """Allocate bytes, and more of them where the allocator aligns less than is asked for."""
-    index = workspace.index
-    factors = [f"z{index}_{axis}" for axis in range(len(workspace.extents))]
-    out.line(f"z{index}_bytes = {' * '.join([*factors, str(workspace.itemsize)])}")
-    name = python_string(workspace.name)
+    index, name = workspace.index, python_string(workspace.name)
     out.line(
         f"h{index}, w{index} = workspace({name}, z{index}_bytes, {workspace.alignment}, (device, stream))"
     )

@@ -13,7 +13,7 @@ from trunnion.codegen.python.launches import (
     readers_condition,
     when,
 )
-from trunnion.codegen.python.memory import emit_extents, outputs_of
+from trunnion.codegen.python.memory import emit_extents, emit_size, outputs_of
 from trunnion.codegen.python.names import assigned_conditionally
 from trunnion.codegen.python.values import (
     emit_absent,
@@ -91,7 +91,7 @@ def _emit_derived(out: SourceWriter, plan: LaunchPlan, printer: ExprPrinter, *, 
         sized = shaped.issuperset(workspace.readers) and all_fixed(workspace.extents, slots)
         if sized is fixed:
             with when(out, readers_condition(plan, workspace.readers)):
-                emit_extents(out, workspace, workspace.extents, printer)
+                emit_size(out, workspace, printer)
     for launch in plan.launches:
         emit_arguments(out, launch, _ordinals(launch, shaped, slots, fixed=fixed), printer)
         windowed = launch.index in shaped and all_fixed(window_exprs(launch.window), slots)

@@ -90,18 +90,21 @@ bool check_disjoint(const Span* spans, int32_t count) {
 }
 
 bool workspace_bytes(const WorkspaceRule& rule, const int64_t* extents, int32_t rank, uint64_t& nbytes) {
+  // What aligns it comes on top, and an extent has 63 bits.
+  const uint64_t most =
+      INT64_MAX - (rule.alignment > kAllocatorAlignment ? rule.alignment : kAllocatorAlignment);
   UnsignedWide total = rule.itemsize;
   bool empty = false, wide = false;
   for (int32_t axis = 0; axis < rank; ++axis) {
     empty = empty || extents[axis] == 0;
     total *= static_cast<uint64_t>(extents[axis]);
-    wide = wide || total > (static_cast<UnsignedWide>(1) << 63);
-    if (wide) total = static_cast<UnsignedWide>(1) << 64 >> 1;
+    wide = wide || total > most;
+    if (wide) total = most;  // a factor may still be 0
   }
   nbytes = empty ? 0 : static_cast<uint64_t>(total);
   if (empty || !wide) return true;
   Text got, expected;
-  got << "arguments that ask for more than 2**63 bytes of it";
+  got << "arguments that ask for 2**63 bytes of it or more";
   return raise_argument_value(rule.name, got, expected << "fewer than 2**63");
 }
 
