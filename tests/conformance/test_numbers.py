@@ -100,18 +100,7 @@ def addresses_and_bytes() -> Case:
     return Case(p.build(), tuple(calls))
 
 
-def the_same_again_and_equal_numbers_of_other_bytes() -> Case:
-    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
-    real, whole, flag = p.scalar("real", "float32"), p.scalar("whole", "int32"), p.scalar("flag", "bool")
-    p.launch("reals", (real, whole, flag), 1, 1)
-    p.launch("integers", (whole, whole), 1, 1)
-    calls = [(0.0, 0, False), (0.0, 0, False), (-0.0, 0, False), (-0.0, 1, True), (-0.0, 1, True)]
-    calls += [(-0.0, True, True), (1.0, 1, 1), (1, 1, True), (0.0, 0, False)]
-    return Case(p.build(), tuple(calls))
-
-
 CASES = (
-    the_same_again_and_equal_numbers_of_other_bytes,
     symbol_of_uint64,
     symbol_of_two_scalars,
     symbol_of_the_least_integers,

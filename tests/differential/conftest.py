@@ -1,0 +1,18 @@
+"""The backends that are compared, on one simulated driver."""
+
+from __future__ import annotations
+
+import pytest
+from twins.twins import Twins
+
+from trunnion.registry import default_registry
+from trunnion.testing.harness import Harness
+
+NAMES = ("nvrtc", "tvm_ffi")
+
+
+@pytest.fixture
+def twins(simulator):
+    """Return the Python launcher's backend and the C++ launcher's."""
+    specs = {spec.name: spec for spec in default_registry().backends()}
+    return Twins(tuple(Harness(spec=specs[name], simulator=simulator) for name in NAMES))

@@ -1,0 +1,58 @@
+"""Mistakes of which more than one true thing could be said: both backends say the same."""
+
+from __future__ import annotations
+
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
+from trunnion.model.expr import Symbol
+from trunnion.testing.strategies import CallSpec, TensorSpec
+
+LONG = "a" * 9999 + "b"
+
+
+def tensor(extent, **said):
+    return TensorSpec(dtype="float32", shape=(extent,), strides=(1,), **said)
+
+
+def refused(twins, builder, *calls):
+    with twins.loaded(builder.build()) as pair:
+        for call in calls:
+            pair.compare(call)
+    assert pair.refused == len(calls)
+
+
+def test_destinations_that_share_memory(twins):
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    n = Symbol("n")
+    t = builder.input("t", "float32", (n,))
+    outs = [builder.output(name, "float32", (n * times,)) for name, times in (("z", 3), (LONG, 1), ("a", 2))]
+    builder.launch("k", (t, *outs), 1, 1)
+    shared = tuple(tensor(extent, shared=True) for extent in (12, 4, 8))
+    later = (shared[0], tensor(4), tensor(8, shared=True, offset=4))
+    refused(twins, builder, *(CallSpec(args=(tensor(4),), out=out) for out in (shared, later)))
+
+
+def test_tensors_on_two_devices_and_numbers_of_long_names(twins):
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    n = Symbol(LONG)
+    a = builder.input(LONG, "float32", (n,))
+    b = builder.input("b", "float32", (n * 2 + 1,))
+    builder.scalar("s", "int32", symbol=n)
+    builder.launch("k", (a, b), 1, 1)
+    refused(
+        twins,
+        builder,
+        CallSpec(args=(tensor(4), tensor(9, device=1), 4)),
+        CallSpec(args=(tensor(4), tensor(8), 4)),
+        CallSpec(args=(tensor(4), tensor(9), 5)),
+    )
+
+
+def test_a_workspace_that_no_memory_could_hold(twins):
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    n = Symbol("n")
+    builder.scalar("s", "int64", symbol=n)
+    out = builder.output("out", "int8", (4,), fill=0)
+    scratch = [builder.workspace(f"scratch{by}", "int8", (n, 2), alignment=by) for by in (1, 1024)]
+    builder.launch("k", (out, *scratch), 1, 1)
+    refused(twins, builder, *(CallSpec(args=(count,), device=0) for count in (2**62, 2**63 - 1)))

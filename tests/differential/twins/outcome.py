@@ -1,0 +1,116 @@
+"""What a backend made of a call, told so that another backend's word for it is the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from trunnion.sim.tensormap import decode
+from trunnion.sim.trace import Launched, MemorySet
+from trunnion.testing.delivery import locate_workspaces
+from trunnion.testing.expected import Address, Expected, ExpectedMap, Refused
+from trunnion.testing.provision import input_addresses, output_addresses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trunnion.model.program import KernelProgram
+    from trunnion.testing.expected import CallFacts, ExpectedLaunch
+    from trunnion.testing.harness import Harness
+    from trunnion.testing.observed import Observed
+
+__all__ = ["Outcome", "outcome_of"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One call.
+
+    Each backend allocates for itself, so an address in what it allocated is told as the tensor's or the workspace's
+    name, and the bytes from its start. Everything else is as the driver saw it.
+    """
+
+    error: tuple[Any, ...] | None
+    launches: tuple[Any, ...]
+    sets: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+    workspaces: tuple[Any, ...]
+
+    def differences(self, other: Outcome) -> list[str]:
+        """Return in what two calls differ, a line for each part."""
+        pairs = ((part.name, getattr(self, part.name), getattr(other, part.name)) for part in fields(self))
+        return [f"{name}:\n  {one}\n  {two}" for name, one, two in pairs if one != two]
+
+
+def outcome_of(
+    harness: Harness,
+    program: KernelProgram,
+    facts: CallFacts,
+    expected: Expected | Refused,
+    observed: Observed,
+) -> Outcome:
+    """Return what a backend made of a call; ``expected`` says which parameters are addresses, and of what."""
+    if observed.error is not None or isinstance(expected, Refused):
+        launches = tuple(launch.kernel for launch in observed.launches)
+        return Outcome(_told(observed.error), launches, (), (), ())
+    places = {
+        **locate_workspaces(expected.launches, observed.launches),
+        **output_addresses(harness, expected, observed),
+    }
+    every = {**input_addresses(program, facts), **places}
+    pairs = zip(expected.launches, observed.launches, strict=True)
+    return Outcome(
+        error=None,
+        launches=tuple(_launch(want, have, places) for want, have in pairs),
+        sets=tuple(_set(event, every) for event in observed.events if isinstance(event, MemorySet)),
+        outputs=tuple(
+            (tuple(got.shape), got.stride(), got.dtype, got.device, _filled(harness, want, got))
+            for want, got in zip(expected.outputs, observed.outputs, strict=True)
+        ),
+        workspaces=tuple(sorted((one.nbytes, one.device, one.stream) for one in observed.allocations)),
+    )
+
+
+def _told(error: Exception | None) -> tuple[Any, ...] | None:
+    return None if error is None else (type(error), str(error), vars(error))
+
+
+def _filled(harness: Harness, want: Any, got: Any) -> bytes | None:
+    return None if want.fill is None else harness.contents(got)
+
+
+def _launch(want: ExpectedLaunch, have: Launched, places: Mapping[Address, int]) -> dict[str, Any]:
+    parameters = tuple(
+        _parameter(value, data, places) for value, data in zip(want.parameters, have.parameters, strict=True)
+    )
+    told: dict[str, Any] = {part.name: getattr(have, part.name) for part in fields(have)}
+    window = want.window
+    if window is not None and window.address.base in places:
+        start = places[window.address.base]
+        attributes = have.attributes
+        told["attributes"] = replace(attributes, window=_moved(attributes.window, start))
+        told["window"] = _moved(have.window, start)
+    del told["library"]  # a handle: each has its own
+    return {**told, "parameters": parameters}
+
+
+def _moved(window: Any, start: int) -> Any:
+    return window and replace(window, address=window.address - start)
+
+
+def _parameter(value: Any, data: bytes, places: Mapping[Address, int]) -> Any:
+    if isinstance(value, Address) and value.base in places:
+        return value.base, int.from_bytes(data, "little") - places[value.base]
+    if isinstance(value, ExpectedMap):
+        request = decode(data)
+        if value.address.base in places:
+            return value.address.base, replace(request, address=request.address - places[value.address.base])
+        return request
+    return data
+
+
+def _set(event: MemorySet, places: Mapping[Address, int]) -> tuple[Any, ...]:
+    """Return a fill, by the nearest start of a tensor or workspace before it."""
+    starts = [(start, address) for address, start in places.items() if 0 < start <= event.address]
+    start, address = max(starts, key=lambda one: one[0])
+    return address, replace(event, address=event.address - start)
