@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from trunnion.arguments import expect, file_path
 from trunnion.artifacts.manifest import artifact_key
 from trunnion.artifacts.store import ArtifactStore
-from trunnion.compiled import LOG_FILE, PROGRAM_FILE, CompiledProgram, KnownProgram
+from trunnion.compiled import LOG_FILE, PROGRAM_FILE, CompiledProgram, KnownProgram, PendingArtifact
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.errors import ArtifactError, DeviceRequirementError, ProgramError, shorten
 from trunnion.model.program import KernelProgram
 from trunnion.registry import Registry, default_registry
-from trunnion.selection import choose_backend, choose_compiler, load_part, named_target
+from trunnion.selection import choose_backend, choose_compiler, launch_kind, load_part, named_target
 
 if TYPE_CHECKING:
     from trunnion.artifacts.artifact import Artifact
@@ -42,6 +42,7 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
     options: Mapping[str, Mapping[str, Any]] | None = None,
     cache: ArtifactStore | str | PathLike[str] | None = None,
     registry: Registry | None = None,
+    lazy: bool = False,
 ) -> CompiledProgram:
     """Compile a program for a backend. Needs no device if a target is named.
 
@@ -62,6 +63,10 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
         A store, or the folder of one, that is asked first and keeps what is built; None: nothing is kept.
     registry
         The plugins to choose from; None: those that are installed.
+    lazy
+        Whether to compile, or to look into the cache, only when it is needed: at the first call, bind, preload or look
+        at what was built. Whatever can be said of the program without a compiler is said now all the same; a target
+        that is not named is asked for then, and what a compiler refuses is raised then.
 
     Raises
     ------
@@ -84,20 +89,18 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
     store = None if cache is None else _store(cache)
     named = named_target(program) if target is None else Target.parse(target)
     job = _job(program, backend, compiler, (plugins, None if named is None else named.kind))
-    request = CompileRequest(
-        code=program.code,
-        kernels=job.plan.kernels,
-        target=_default_target(job.device_compiler) if named is None else named,
-        options=_options(options, job.compiler.name),
-        accepts=job.backend.accepts,
-    )
-    build = _Build(job, request, job.wrap(request.target), program.to_json())
-    if store is None:
-        with tempfile.TemporaryDirectory(prefix="trunnion-") as staging:
-            artifact = build.run(Path(staging))
-    else:
-        artifact = build.from_store(store)
-    return CompiledProgram(artifact, job.backend, known=KnownProgram(program, build.text, build.source))
+    given = _options(options, job.compiler.name)
+    if named is None and not lazy:
+        named = _default_target(job.device_compiler)
+    kind = launch_kind(program, job.backend, named, plugins)
+    known = KnownProgram(program, program.to_json(), job.wrap(kind))
+
+    def artifact() -> Artifact:
+        return job.artifact(job.request(named, kind, given), known, store)
+
+    if lazy:
+        return CompiledProgram(PendingArtifact(kind, artifact, known), job.backend)
+    return CompiledProgram(artifact(), job.backend, known=known)
 
 
 def load(artifact: Artifact | str | PathLike[str], *, registry: Registry | None = None) -> CompiledProgram:
@@ -136,8 +139,35 @@ class _Job:
     def adapter(self) -> KernelAdapter:
         return load_part(self.backend, self.backend.load_adapter)(self.backend)
 
-    def wrap(self, target: Target) -> GeneratedSource:
-        return load_part(self.backend, self.backend.load_wrapper)(self.backend).wrap(self.plan, target.kind)
+    def wrap(self, kind: str) -> GeneratedSource:
+        return load_part(self.backend, self.backend.load_wrapper)(self.backend).wrap(self.plan, kind)
+
+    def request(self, named: Target | None, kind: str, options: Mapping[str, Any]) -> CompileRequest:
+        """Return what the device compiler is asked for.
+
+        Raises
+        ------
+        ProgramError
+            If no target is named, and the compiler's own is of another kind than the launcher is for.
+        """
+        target = _default_target(self.device_compiler) if named is None else named
+        if target.kind != kind:
+            raise ProgramError(f"got {target} by itself, expected one for {kind}: name it", field="target")
+        return CompileRequest(
+            code=self.program.code,
+            kernels=self.plan.kernels,
+            target=target,
+            options=options,
+            accepts=self.backend.accepts,
+        )
+
+    def artifact(self, request: CompileRequest, known: KnownProgram, store: ArtifactStore | None) -> Artifact:
+        """Return what is built, or was built before and is in the store."""
+        build = _Build(self, request, known.source, known.text)
+        if store is not None:
+            return build.from_store(store)
+        with tempfile.TemporaryDirectory(prefix="trunnion-") as staging:
+            return build.run(Path(staging))
 
 
 @dataclass(frozen=True, slots=True)

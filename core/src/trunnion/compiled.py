@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from trunnion.contract.spec import BackendSpec
     from trunnion.model.plan import LaunchPlan
 
-__all__ = ["LOG_FILE", "PROGRAM_FILE", "CompiledProgram", "KnownProgram", "program_of"]
+__all__ = ["LOG_FILE", "PROGRAM_FILE", "CompiledProgram", "KnownProgram", "PendingArtifact", "program_of"]
 
 PROGRAM_FILE = "program.json"
 """The file of an artifact that holds the program that it was built from."""
@@ -59,6 +59,20 @@ class KnownProgram:
     """The launcher, with its plan."""
 
 
+@dataclass(frozen=True, slots=True)
+class PendingArtifact:
+    """What is still to be built, for a program that is already known."""
+
+    kind: str
+    """The kind of device that it is for."""
+
+    build: Callable[[], Artifact]
+    """Build it, or find it in a store."""
+
+    known: KnownProgram
+    """The program."""
+
+
 class CompiledProgram:
     """A program, compiled and bound to a backend; it loads itself at its first call.
 
@@ -67,7 +81,7 @@ class CompiledProgram:
     Parameters
     ----------
     artifact
-        What was built.
+        What was built, or is to be built when it is first needed.
     spec
         The backend that built it.
     runtime
@@ -83,22 +97,28 @@ class CompiledProgram:
 
     def __init__(
         self,
-        artifact: Artifact,
+        artifact: Artifact | PendingArtifact,
         spec: BackendSpec,
         runtime: Runtime | None = None,
         known: KnownProgram | None = None,
     ) -> None:
-        self.artifact = artifact
-        self.target = _target_of(artifact)
-        """What it was compiled for."""
-        if known is None or artifact.files.get(PROGRAM_FILE) != known.text.encode():
-            self.program = program_of(artifact)
+        self._artifact: Artifact | None = None
+        self._pending: PendingArtifact | None = None
+        self._making = threading.Lock()
+        if isinstance(artifact, PendingArtifact):
+            self._pending, known, self._kind = artifact, artifact.known, artifact.kind
+        else:
+            self._artifact, self._kind = artifact, _target_of(artifact).kind
+            known = known if known and artifact.files.get(PROGRAM_FILE) == known.text.encode() else None
+        if known is None:
+            self.program = program_of(self.artifact)
             wrapper = load_part(spec, spec.load_wrapper)(spec)
-            self._source = wrapper.wrap(self.program.plan(), self.target.kind)
+            self._source = wrapper.wrap(self.program.plan(), self._kind)
         else:
             self.program, self._source = known.program, known.source
         self.plan: LaunchPlan = self._source.plan
-        self._check_manifest()
+        if self._artifact is not None:
+            self._check_manifest(self._artifact)
         self._spec = spec
         self._runtime = runtime
         self._lock = threading.Lock()
@@ -139,6 +159,25 @@ class CompiledProgram:
         return self._spec.name
 
     @property
+    def artifact(self) -> Artifact:
+        """What was built; if nothing was built yet, it is built now, once for all threads that ask."""
+        found = self._artifact
+        if found is not None:
+            return found
+        with self._making:
+            if self._artifact is None:
+                assert self._pending is not None  # noqa: S101 - what was not built is to be built
+                built = self._pending.build()
+                self._check_manifest(built)
+                self._artifact = built
+            return self._artifact
+
+    @property
+    def target(self) -> Target:
+        """What it was compiled for; if it was not compiled yet, it is now."""
+        return _target_of(self.artifact)
+
+    @property
     def host_source(self) -> str:
         """The launcher's source, as the artifact holds it."""
         return self._source.text
@@ -175,11 +214,13 @@ class CompiledProgram:
         return self.artifact.files[name]
 
     def __repr__(self) -> str:
-        return f"<CompiledProgram {shorten(self.program.name)} for {self.target} by {self.backend}>"
+        found = self._artifact
+        target = f"{self._kind}, at its first call," if found is None else str(_target_of(found))
+        return f"<CompiledProgram {shorten(self.program.name)} for {target} by {self.backend}>"
 
-    def _check_manifest(self) -> None:
+    def _check_manifest(self, artifact: Artifact) -> None:
         """Refuse an artifact whose parts do not belong together, or that another version built."""
-        manifest, source = self.artifact.manifest, self._source
+        manifest, source = artifact.manifest, self._source
         if self.plan.hash != manifest.plan_hash:
             raise CorruptArtifactError(PROGRAM_FILE, "is not the program that the launcher was built from")
         if [kernel.name for kernel in manifest.kernels] != [kernel.name for kernel in self.plan.kernels]:
@@ -188,7 +229,7 @@ class CompiledProgram:
         here = f"{source.emitter}, contract {CONTRACT_VERSION}"
         if built != here:
             raise ArtifactError(f"it was built by {built}; this is {here}: build it again from the program")
-        if self.artifact.files.get(source.filename) != source.text.encode():
+        if artifact.files.get(source.filename) != source.text.encode():
             raise CorruptArtifactError(source.filename, "is not what this version writes for the program")
 
     # Calls -----------------------------------------------------------------------------------------------------
@@ -227,7 +268,7 @@ class CompiledProgram:
         LifecycleError
             If the program was closed, or the process forked after its first call.
         """
-        ordinal = device_ordinal(device, self.target.kind)
+        ordinal = device_ordinal(device, self._kind)
         return self._load().call(args, out=self._outputs(out), stream=stream_handle(stream), device=ordinal)
 
     def bind(self, *args: Any, out: Any = None, stream: Any = None, device: Any = None) -> BoundLaunch:
@@ -247,7 +288,7 @@ class CompiledProgram:
             args,
             out=self._outputs(out),
             stream=stream_handle(stream),
-            device=device_ordinal(device, self.target.kind),
+            device=device_ordinal(device, self._kind),
         )
         return BoundLaunch(
             loaded.runtime.guarded(bound.entry),
@@ -280,9 +321,10 @@ class CompiledProgram:
             if self._closed:
                 raise LifecycleError("the program was closed; compile or load it again")
             if self._loaded is None:
-                runtime = self._runtime or default_runtime(self.target.kind)
+                artifact = self.artifact
+                runtime = self._runtime or default_runtime(self._kind)
                 adapter = load_part(self._spec, self._spec.load_adapter)(self._spec)
-                program = adapter.load(self.artifact, runtime)
+                program = adapter.load(artifact, runtime)
                 self._loaded = _Loaded(
                     program,
                     runtime,
