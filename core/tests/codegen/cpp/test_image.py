@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 
 import pytest
@@ -51,13 +52,20 @@ def assemble(folder, symbols: list[str], data: bytes) -> tuple[dict[str, tuple[i
 @example(symbols=["n" * 10_000], data=b"\xff" * 65)
 def test_what_is_embedded_is_read_back(folder, symbols, data) -> None:
     found, section = assemble(folder, symbols, data)
-    assert set(found) == {"trunnion_image", "trunnion_image_end", "trunnion_kernel_names"}
+    assert set(found) == {
+        "trunnion_image",
+        "trunnion_image_end",
+        "trunnion_image_bytes",
+        "trunnion_kernel_names",
+    }
     assert {kind for _, kind in found.values()} == {"OBJECT GLOBAL HIDDEN"}
     begin, end, listed = (
         found[name][0] for name in ("trunnion_image", "trunnion_image_end", "trunnion_kernel_names")
     )
     assert begin % ALIGNMENT == 0
     assert section[begin:end] == data
+    (size,) = struct.unpack_from("<Q", section, found["trunnion_image_bytes"][0])
+    assert size == len(data)
     assert section[listed:] == b"".join(symbol.encode() + b"\0" for symbol in symbols) + b"\0"
 
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from trunnion.artifacts.artifact import Artifact
 from trunnion.codegen.cpp.build import build_launcher, launcher_fingerprint
 from trunnion.codegen.cpp.files import kept_launcher, launcher_files
-from trunnion.codegen.cpp.program import CppProgram
+from trunnion.codegen.cpp.image import encoded_name
+from trunnion.codegen.cpp.program import CppProgram, HandedImage
 from trunnion.contract.adapter import KernelAdapter
+from trunnion.errors import CorruptArtifactError
 from trunnion.image.match import match_parameters
 from trunnion.toolchain.torch_release import refuse_old_torch
 from trunnion_cutedsl.availability import DISTRIBUTION
@@ -30,15 +32,34 @@ class CuteDslAdapter(KernelAdapter):
     def build(self, source: GeneratedSource, image: DeviceImage, staging: Path) -> Artifact:
         """Return the artifact; see `KernelAdapter.build`."""
         match_parameters(source.plan.kernels, image)
-        symbols = [kernel.symbol for kernel in image.kernels]
-        library = build_launcher(source.text, image, symbols, staging, plugin=self.spec.name)
+        for kernel in image.kernels:
+            encoded_name(
+                kernel.symbol
+            )  # what no launcher could be handed is refused here, not when it is loaded
+        library = build_launcher(source.text, None, (), staging, plugin=self.spec.name)
         return Artifact.create(self.spec, source, image, launcher_files(source, image, library))
 
     def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
         """Load the launcher, which is native code, and its image; see `KernelAdapter.load`."""
         refuse_old_torch(self.spec.name, DISTRIBUTION)
         library, facts = kept_launcher(artifact.files)
-        return CppProgram(library, facts, runtime, self.spec.name)
+        symbols = tuple(kernel.symbol for kernel in artifact.manifest.kernels)
+        image = HandedImage(self._image(artifact), symbols)
+        return CppProgram(library, facts, runtime, self.spec.name, image)
+
+    def _image(self, artifact: Artifact) -> bytes:
+        """Return the image that lies in an artifact.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If there is none, or several.
+        """
+        found = [name for name in (f"image.{kind}" for kind in self.spec.accepts) if name in artifact.files]
+        if len(found) != 1:
+            wanted = " or ".join(f"image.{kind}" for kind in self.spec.accepts)
+            raise CorruptArtifactError("artifact", f"must hold one of {wanted}")
+        return artifact.files[found[0]]
 
     def fingerprint(self) -> str:
         """Return what identifies the host compiler, its headers and TVM-FFI."""

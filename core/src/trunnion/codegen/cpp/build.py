@@ -71,7 +71,7 @@ _WITHOUT_CPP = ("-nodefaultlibs", "-lc", "-lm", "-ldl", "-lpthread", "-lgcc")
 
 def build_launcher(
     text: str,
-    image: DeviceImage,
+    image: DeviceImage | None,
     symbols: Sequence[str],
     staging: Path,
     *,
@@ -90,9 +90,10 @@ def build_launcher(
     text
         The launcher's C++.
     image
-        The device image. One of kind ``"host-object"`` is linked; any other is embedded as it is.
+        The device image. One of kind ``"host-object"`` is linked; any other is embedded as it is. None: whoever loads
+        the launcher hands one over (``load``), a cubin or PTX.
     symbols
-        The exact names of the kernels, in the plan's order.
+        The exact names of the kernels, in the plan's order; none without an image.
     staging
         An existing folder that belongs to this build alone.
     plugin
@@ -111,23 +112,32 @@ def build_launcher(
     ProgramError
         If a kernel's name cannot be embedded.
     """
-    linked = image.kind == HOST_OBJECT
+    linked = image is not None and image.kind == HOST_OBJECT
     toolchain = find_host_toolchain(plugin, cuda=not linked)
     shared = _Shared(toolchain, plugin, tuple(options), linked)
-    if linked:
-        inputs, names = {_OBJECT: image.data}, (_SOURCE, _OBJECT, _RUNTIME)
-    else:
-        assembly = emit_image(symbols, _EMBEDDED).encode()
-        inputs, names = {_ASSEMBLY: assembly, _EMBEDDED: image.data}, (_SOURCE, _ASSEMBLY, _RUNTIME)
-    inputs[_RUNTIME] = shared.object(staging)
+    second = _OBJECT if linked else _ASSEMBLY
+    inputs = {**_image_files(image, symbols), _RUNTIME: shared.object(staging)}
     wanted = HostCompilation(
         source=_SOURCE,
         text=text,
         output=LAUNCHER,
-        options=(*_options(toolchain, names, linked=linked), *_mapped(toolchain, staging), *options),
+        options=(
+            *_options(toolchain, (_SOURCE, second, _RUNTIME), linked=linked),
+            *_mapped(toolchain, staging),
+            *options,
+        ),
         inputs={_EXPORTS: _VERSION_SCRIPT, **inputs},
     )
     return _compile(wanted, shared, staging)
+
+
+def _image_files(image: DeviceImage | None, symbols: Sequence[str]) -> dict[str, bytes]:
+    """Return the files that bring an image into a launcher: an object, or assembler text and what it includes."""
+    if image is None:
+        return {_ASSEMBLY: emit_image((), None).encode()}
+    if image.kind == HOST_OBJECT:
+        return {_OBJECT: image.data}
+    return {_ASSEMBLY: emit_image(symbols, _EMBEDDED).encode(), _EMBEDDED: image.data}
 
 
 def _compile(wanted: HostCompilation, shared: _Shared, staging: Path) -> bytes:

@@ -290,7 +290,7 @@ class CudaEmitter(LauncherEmitter):
 
     header = "trunnion/launch_runtime.hpp"
     place = "kDLCUDA"
-    exports = MappingProxyType(EXPORTS)
+    exports = MappingProxyType({**EXPORTS, "load": "load_image(program, given, count, result)"})
     allocate = "allocate_output"
 
     def emit_head(self, out: SourceWriter) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trunnion.codegen.cpp.direct import direct_entry
+from trunnion.codegen.cpp.image import encoded_name
 from trunnion.codegen.cpp.loader import load_library
 from trunnion.codegen.cpp.payload import fields_of, typed_error, unallocated
 from trunnion.codegen.cpp.preparation import Preparation
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from trunnion.codegen.cpp.facts import CallFacts
     from trunnion.contract.runtime import Runtime
 
-__all__ = ["CppProgram"]
+__all__ = ["CppProgram", "HandedImage"]
 
 _DRIVERS_OWN = (1, 2)  # CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
 
@@ -32,6 +34,28 @@ _KNOWN = (None, None, None, True)
 
 _RAISED = (TypeError, ValueError, RuntimeError, ArithmeticError, MemoryError, BufferError, AttributeError)
 """What TVM-FFI raises: for a launcher, and on its own for an argument that it cannot carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandedImage:
+    """A device image that does not lie in its launcher."""
+
+    data: bytes
+    """The image."""
+
+    symbols: tuple[str, ...]
+    """The exact names of the kernels in it, in the plan's order."""
+
+    @property
+    def names(self) -> bytes:
+        """The names as a launcher takes them.
+
+        Raises
+        ------
+        ProgramError
+            If there can be no kernel of such a name.
+        """
+        return b"".join(map(encoded_name, self.symbols))
 
 
 class CppProgram(LoadedProgram):
@@ -47,6 +71,9 @@ class CppProgram(LoadedProgram):
         The tensor library.
     plugin
         The backend's name, for errors.
+    image
+        What a launcher without an image of its own is handed: the image, and its kernels' exact names; None: the
+        launcher has one.
 
     Raises
     ------
@@ -56,7 +83,14 @@ class CppProgram(LoadedProgram):
         If the driver refuses the image.
     """
 
-    def __init__(self, library: bytes, facts: CallFacts, runtime: Runtime, plugin: str) -> None:
+    def __init__(
+        self,
+        library: bytes,
+        facts: CallFacts,
+        runtime: Runtime,
+        plugin: str,
+        image: HandedImage | None = None,
+    ) -> None:
         function = load_library(library, plugin)
         self._function = function
         self._main, self._main_out = function("main"), function("main_out")
@@ -70,7 +104,7 @@ class CppProgram(LoadedProgram):
         self._preparation = Preparation(facts, self._checks)
         self._recognition = Recognition(facts.params, runtime)
         self._set_aside = SetAsideHook(facts, self._call_export, process_set_aside())
-        self._call_export("load")
+        self._call_export("load", *(() if image is None else (image.data, image.names)))
         self._call_export("ask")
         self._set_aside.attach()
         self._entry = self._make_entry()

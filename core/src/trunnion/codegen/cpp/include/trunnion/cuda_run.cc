@@ -1,4 +1,5 @@
 #include <trunnion/cuda_run.hpp>
+#include <trunnion/scalars.hpp>
 
 namespace trunnion {
 
@@ -57,6 +58,25 @@ bool settle(const Program& program, const CallRule& rule, const CallBase& call, 
   const bool waits = call.stream_named && reinterpret_cast<uint64_t>(call.stream) == kPerThreadStream &&
                      (own_outputs || rule.has_workspaces);
   return __builtin_expect(!waits, 1) ? fired : wait_for(program.driver(), call.stream, fired);
+}
+
+static bool view_handed(const TVMFFIAny& given, const Name& name, TVMFFIByteArray& bytes) {
+  if (view_bytes(given, bytes)) return true;
+  Text got, expected;
+  describe_type(got, given);
+  return raise_argument_type(name, got, expected << "bytes");
+}
+
+int load_image(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
+  constexpr Name kGiven[] = {{"image", 5}, {"names", 5}};
+  if (count == 0) return load(program, result);
+  if (count != 2) return raise_count(count, kGiven, 2), -1;
+  HandedImage handed{};
+  if (!view_handed(given[0], kGiven[0], handed.data) || !view_handed(given[1], kGiven[1], handed.names))
+    return -1;
+  const Flight flight(program);
+  if (!flight || !program.load(handed)) return -1;
+  return give_nothing(result), 0;
 }
 
 int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {

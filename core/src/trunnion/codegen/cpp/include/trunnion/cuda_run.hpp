@@ -49,6 +49,9 @@ bool enter_call(const Program& program, const CallRule& rule, const CallBase& ca
 // go to another thread next, whose own stream does not wait for this one: so the call does.
 bool settle(const Program& program, const CallRule& rule, const CallBase& call, bool own_outputs, bool fired);
 
+// Load the image: the launcher's own if nothing is given, else the one that is, with its kernels' names.
+int load_image(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result);
+
 int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result);
 
 }  // namespace trunnion

@@ -2,7 +2,52 @@
 
 namespace trunnion {
 
-bool Program::load_locked() {
+bool Program::load_embedded() {
+  if (trunnion_image_bytes != 0) return load_locked(trunnion_image, trunnion_kernel_names);
+  return raise_lifecycle("the launcher has no image of its own; hand it one: load(image, names)");
+}
+
+// A copy with a zero byte behind it, which PTX wants, at an address that the driver likes; null: there is no memory.
+static char* copy_of(const TVMFFIByteArray& bytes) {
+  void* memory = nullptr;
+  if (posix_memalign(&memory, 64, bytes.size + 1) != 0) return nullptr;
+  std::memcpy(memory, bytes.data, bytes.size);
+  static_cast<char*>(memory)[bytes.size] = 0;
+  return static_cast<char*>(memory);
+}
+
+// Whether there is a name for each kernel, and nothing else.
+static bool has_names(const TVMFFIByteArray& names, uint32_t count) {
+  size_t found = 0;
+  for (size_t at = 0; at < names.size; ++at) {
+    const bool ends = names.data[at] == 0;
+    if (ends && (at == 0 || names.data[at - 1] == 0)) return false;
+    found += ends;
+  }
+  return found == count && (names.size == 0 || names.data[names.size - 1] == 0);
+}
+
+bool Program::load(const HandedImage& handed) {
+  Text got, expected;
+  if (!has_names(handed.names, rule_->kernel_count)) {
+    got << handed.names.size << " bytes";
+    expected << rule_->kernel_count << " kernels' exact names, each with a zero byte behind it";
+    return raise_argument_value(Name{"names", 5}, got, expected);
+  }
+  if (handed.data.size == 0) {
+    return raise_argument_value(Name{"image", 5}, got << "0 bytes", expected << "a cubin, or PTX");
+  }
+  const Locked locked(mutex_);
+  if (loaded_ || trunnion_image_bytes != 0) return raise_lifecycle("the launcher has its image already");
+  char* image = copy_of(handed.data);
+  char* names = copy_of(handed.names);
+  const bool good = image != nullptr && names != nullptr ? load_locked(image, names) : raise_memory();
+  std::free(image);  // of which the driver has made its own
+  if (!good) std::free(names);
+  return good;
+}
+
+bool Program::load_locked(const void* image, const char* names) {
   if (!find_driver(driver_)) return false;
   CUresult status = driver_.init(0);
   if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuInit", status);
@@ -11,9 +56,9 @@ bool Program::load_locked() {
   if (states_ == nullptr) states_ = allocate<DeviceState*>(static_cast<size_t>(device_count_));
   if (kernels_ == nullptr) kernels_ = allocate<CUkernel>(rule_->kernel_count);
   if (!watch_forks() || states_ == nullptr || kernels_ == nullptr) return raise_memory();
-  status = driver_.library_load_data(&library_, trunnion_image, nullptr, nullptr, 0, nullptr, nullptr, 0);
+  status = driver_.library_load_data(&library_, image, nullptr, nullptr, 0, nullptr, nullptr, 0);
   if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuLibraryLoadData", status);
-  const char* name = trunnion_kernel_names;
+  const char* name = names;
   for (uint32_t index = 0; index < rule_->kernel_count; ++index, name += std::strlen(name) + 1) {
     status = driver_.library_get_kernel(&kernels_[index], library_, name);
     if (status != CUDA_SUCCESS) {
@@ -21,6 +66,7 @@ bool Program::load_locked() {
       return raise_driver(driver_, "cuLibraryGetKernel", status);
     }
   }
+  names_ = names;
   __atomic_store_n(&loaded_, true, __ATOMIC_RELEASE);
   return true;
 }

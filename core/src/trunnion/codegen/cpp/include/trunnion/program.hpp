@@ -4,10 +4,10 @@
 #include <trunnion/driver.hpp>
 #include <trunnion/life.hpp>
 
-// Written into the launcher by its image.S.
+// Written into the launcher by its image.s. A launcher without an image has 0 bytes of it, and no names.
 extern "C" {
 extern const unsigned char trunnion_image[] __attribute__((visibility("hidden")));
-extern const unsigned char trunnion_image_end[] __attribute__((visibility("hidden")));
+extern const uint64_t trunnion_image_bytes __attribute__((visibility("hidden")));
 extern const char trunnion_kernel_names[] __attribute__((visibility("hidden")));
 }
 
@@ -42,6 +42,13 @@ struct DeviceState {
   uint32_t* dynamic_smem;  // that each kernel is allowed, in bytes
 };
 
+// An image from elsewhere, and the exact names of the kernels in it, in the program's order, each with a zero byte behind
+// it. It lies where it lies for as long as it is loaded, and no longer.
+struct HandedImage {
+  TVMFFIByteArray data;
+  TVMFFIByteArray names;
+};
+
 class Entered;
 
 class Program : public Life {
@@ -54,7 +61,7 @@ class Program : public Life {
 
   // The exact name of a kernel in the image.
   const char* symbol(uint32_t kernel) const {
-    const char* name = trunnion_kernel_names;
+    const char* name = names_;
     while (kernel-- != 0) name += std::strlen(name) + 1;
     return name;
   }
@@ -71,8 +78,11 @@ class Program : public Life {
   bool load() {
     if (__atomic_load_n(&loaded_, __ATOMIC_ACQUIRE)) return true;
     const Locked locked(mutex_);
-    return loaded_ || load_locked();
+    return loaded_ || load_embedded();
   }
+
+  // Load an image that is handed over, in place of one that the launcher does not have.
+  bool load(const HandedImage& handed);
 
   // The state of a device, made if there is none. `stream` is that of the launch that asks, if one does.
   DeviceState* device(int32_t ordinal, const CUstream* stream) {
@@ -107,7 +117,8 @@ class Program : public Life {
   bool reach(int32_t ordinal, Entered& entered);
 
  private:
-  bool load_locked();
+  bool load_embedded();
+  bool load_locked(const void* image, const char* names);
 
   template <typename Element>
   static Element* allocate(size_t count) {
@@ -132,6 +143,7 @@ class Program : public Life {
   Driver driver_ = {};
   CUlibrary library_ = nullptr;
   CUkernel* kernels_ = nullptr;
+  const char* names_ = nullptr;
   DeviceState** states_ = nullptr;
   int32_t device_count_ = 0;
   bool loaded_ = false;
