@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trunnion.contract.spec import BackendSpec, Capability, CompilerSpec, Target
     from trunnion.errors import TrunnionError
     from trunnion.hookspecs import hookimpl
+    from trunnion.image.prebuilt import PrebuiltImage
     from trunnion.model.builder import ProgramBuilder
     from trunnion.model.code import DeviceCode
     from trunnion.model.dtypes import DType, dtype
@@ -62,6 +63,7 @@ _HOMES = {
     "trunnion.contract.spec": ("BackendSpec", "Capability", "CompilerSpec", "Target"),
     "trunnion.errors": ("TrunnionError",),
     "trunnion.hookspecs": ("hookimpl",),
+    "trunnion.image.prebuilt": ("PrebuiltImage",),
     "trunnion.model.builder": ("ProgramBuilder",),
     "trunnion.model.dtypes": ("DType", "dtype"),
     "trunnion.model.expr": (
@@ -125,6 +127,7 @@ __all__ = [
     "LaunchPlan",
     "LoadedProgram",
     "PointerParam",
+    "PrebuiltImage",
     "ProgramBuilder",
     "Registry",
     "ScalarParam",

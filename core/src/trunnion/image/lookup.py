@@ -1,0 +1,100 @@
+"""Which kernel of an image made elsewhere is meant: asked when a program is written, never when it launches."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from trunnion.errors import ProgramError, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["KernelLookupError", "find_kernel"]
+
+_VARIANT = re.compile(r"_[0-9]+(?![A-Za-z0-9])")
+_LENGTH = re.compile(r"[0-9]+\Z")
+
+
+class KernelLookupError(ProgramError, LookupError):
+    """An image has no kernel that is meant, or several that could be.
+
+    Parameters
+    ----------
+    pattern
+        What was looked for.
+    matches
+        The exact names of the kernels that match equally well; none if no kernel does.
+    kernels
+        The exact names of all kernels of the image.
+    """
+
+    def __init__(self, pattern: str, matches: Iterable[str], kernels: Iterable[str]) -> None:
+        self.pattern, self.matches, self.kernels = pattern, tuple(matches), tuple(kernels)
+        if self.matches:
+            listed = "\n".join(f"  {name!a}" for name in self.matches)
+            super().__init__(
+                f"{shorten(pattern)} could be {len(self.matches)} kernels; give more of the name of one:\n{listed}"
+            )
+            return
+        listed = "\n".join(f"  {name!a}" for name in self.kernels) or "  none at all"
+        super().__init__(f"{shorten(pattern)} matches no kernel of the image, which has:\n{listed}")
+
+
+def find_kernel(pattern: str, kernels: Iterable[str]) -> str:
+    """Return the exact name of the one kernel that is meant.
+
+    A compiler hides a kernel's own name among others: CuTeDSL's ``gemm`` becomes something like
+    ``kernel_cutlass_gemm_TensorMap_..._0``, and a second one of that name ``kernel_cutlass_gemm_1_TensorMap_..._0``;
+    that of C++ becomes ``_Z4gemmPf``.
+
+    The exact name comes before everything. Otherwise a kernel matches where the pattern is a whole word of its name:
+    words are separated by ``_`` and whatever else is no letter or digit, and a mangled name of C++ counts its words'
+    letters. Kernels whose word is followed by ``_`` and a number are variants; they count only if nothing else matches.
+
+    Parameters
+    ----------
+    pattern
+        The kernel's own name, or any part of its exact name that ends where words end.
+    kernels
+        The exact names of all kernels of the image.
+
+    Raises
+    ------
+    KernelLookupError
+        If no kernel matches, or several do that are equally near; all of them are named.
+    """
+    known = tuple(kernels)
+    if pattern in known:
+        return pattern
+    nearest: dict[bool, list[str]] = {False: [], True: []}
+    for name in known:
+        variants = {_is_variant(name, end) for end in _ends(pattern, name)}
+        if variants:
+            nearest[variants == {True}].append(name)
+    matches = nearest[False] or nearest[True]
+    if len(matches) == 1:
+        return matches[0]
+    raise KernelLookupError(pattern, matches, known)
+
+
+def _ends(pattern: str, name: str) -> Iterable[int]:
+    """Yield where the pattern ends as a whole word of a name."""
+    start = name.find(pattern) if pattern else -1
+    while start >= 0:
+        end = start + len(pattern)
+        if _is_counted(name[:start], len(pattern)) or (
+            not name[start - 1 : start].isalnum() and not name[end : end + 1].isalnum()
+        ):
+            yield end
+        start = name.find(pattern, start + 1)
+
+
+def _is_counted(before: str, length: int) -> bool:
+    """Whether a mangled name says, just before it, how many letters a word has: ``_Z4gemmPf``."""
+    digits = _LENGTH.search(before)
+    return before.startswith("_Z") and digits is not None and int(digits[0]) == length
+
+
+def _is_variant(name: str, end: int) -> bool:
+    return _VARIANT.match(name, end) is not None

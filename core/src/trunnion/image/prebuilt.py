@@ -1,0 +1,235 @@
+"""`PrebuiltImage`: a cubin made elsewhere, and what is known of its kernels."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from trunnion.arguments import file_path
+from trunnion.contract.compiler import DeviceImage, ImageKernel
+from trunnion.errors import CorruptArtifactError, ProgramError, shorten
+from trunnion.image.cubin import CubinInfo, KernelInfo, read_cubin
+from trunnion.image.lookup import find_kernel
+from trunnion.model.code import DeviceCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from os import PathLike
+
+    from trunnion.contract.compiler import CompileRequest
+    from trunnion.model.program import KernelProgram
+
+__all__ = ["METADATA_SUFFIX", "PrebuiltImage", "compile_prebuilt"]
+
+METADATA_SUFFIX: Final = ".json"
+"""Behind the whole file name of an image: the file that describes it."""
+
+_ARCH = re.compile(r"sm_([0-9]+)([a-z]?)")
+
+
+@dataclass(frozen=True, slots=True)
+class PrebuiltImage:
+    """A cubin that another tool made, with names for its kernels.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If the bytes are no cubin, or one that must be linked first.
+    KernelLookupError
+        If a pattern finds no kernel, or several.
+    """
+
+    data: bytes
+    """The cubin."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What programs call its kernels: given with the pattern that finds each (`find_kernel`), kept with what was found,
+    the exact name."""
+
+    file: str = "image.cubin"
+    """The file name that messages show."""
+
+    info: CubinInfo = field(init=False, repr=False)
+    """What the cubin says of itself."""
+
+    def __post_init__(self) -> None:
+        info = read_cubin(self.data)
+        if info.relocatable:
+            raise CorruptArtifactError(shorten(self.file), "must be linked before it can be loaded")
+        known = [kernel.name for kernel in info.kernels]
+        object.__setattr__(self, "info", info)
+        found = {name: find_kernel(pattern, known) for name, pattern in self.names.items()}
+        object.__setattr__(self, "names", MappingProxyType(dict(sorted(found.items()))))
+
+    def __hash__(self) -> int:
+        return hash((self.data, tuple(self.names.items()), self.file))
+
+    @classmethod
+    def from_file(
+        cls, path: str | PathLike[str], *, kernels: Mapping[str, str] | None = None
+    ) -> PrebuiltImage:
+        """Read a cubin, and the file of the same name with ``.json`` behind it if there is one.
+
+        That file is an object: ``{"schema": 1, "sha256": "...", "kernels": {"gemm": "main_kernel"}}``. ``sha256`` is
+        that of the cubin, in hex, and may be left out; ``kernels`` has the patterns of names.
+
+        Parameters
+        ----------
+        path
+            The cubin.
+        kernels
+            Patterns of names, in place of those of the file.
+
+        Raises
+        ------
+        ProgramError
+            If the cubin cannot be read.
+        CorruptArtifactError
+            If it is no cubin that can be loaded, or the other file does not describe it.
+        KernelLookupError
+            If a pattern finds no kernel, or several.
+        """
+        file = Path(file_path(path))
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            raise ProgramError(
+                f"cannot read {shorten(str(file))}: {error.strerror}", field="image"
+            ) from error
+        beside = file.with_name(file.name + METADATA_SUFFIX)
+        described = _read_names(beside, data) if beside.exists() else {}
+        return cls(data, described if kernels is None else kernels, file.name)
+
+    @property
+    def code(self) -> DeviceCode:
+        """The image as the device code of a program, for the architecture that it was made for."""
+        return DeviceCode("cubin", self.data, name=self.file, target=self.info.arch)
+
+    def kernel(self, name: str) -> KernelInfo:
+        """Return what the image says of a kernel.
+
+        Parameters
+        ----------
+        name
+            One of `names`, an exact name, or a pattern.
+
+        Raises
+        ------
+        KernelLookupError
+            If no kernel is meant, or several could be.
+        """
+        known = {kernel.name: kernel for kernel in self.info.kernels}
+        return known[self.names.get(name) or find_kernel(name, known)]
+
+    def serve(self, program: KernelProgram) -> KernelProgram:
+        """Return a program that launches this image's kernels, by their exact names, in place of its own code.
+
+        Parameters
+        ----------
+        program
+            The program, whose launches name kernels as `kernel` takes them.
+
+        Raises
+        ------
+        KernelLookupError
+            If one of them is not there, or could be several.
+        """
+        launches = tuple(
+            replace(launch, kernel=self.kernel(launch.kernel).name, code=None) for launch in program.launches
+        )
+        return replace(program, code=(self.code,), launches=launches)
+
+
+def compile_prebuilt(request: CompileRequest) -> DeviceImage | None:
+    """Return the image of a request that is one already: what a device compiler does with a single cubin.
+
+    Kernels go by their exact names. None: the request has other code, or several parts.
+
+    Parameters
+    ----------
+    request
+        What a device compiler was asked for.
+
+    Raises
+    ------
+    ProgramError
+        If the cubin does not run on the target, or has no kernel of a name.
+    CorruptArtifactError
+        If it is no cubin, or one that must be linked first.
+    """
+    if len(request.code) != 1 or request.code[0].language != "cubin":
+        return None
+    code = request.code[0]
+    image = PrebuiltImage(bytes(code.source), {}, code.name)  # type: ignore[arg-type]  # a cubin is bytes, says DeviceCode
+    arch = image.info.arch
+    if not _runs_on(arch, request.target.arch):
+        raise ProgramError(
+            f"got a cubin for {shorten(arch)}, which does not run on {shorten(str(request.target))}",
+            field="code",
+        )
+    kernels = []
+    for index, wanted in enumerate(request.kernels):
+        found = image.info.kernel(wanted.name)
+        if found is None:
+            known = ", ".join(shorten(kernel.name) for kernel in image.info.kernels) or "none"
+            raise ProgramError(
+                f"got {shorten(wanted.name)}, expected the exact name of a kernel in this cubin ({known}); "
+                "PrebuiltImage finds one by a part of it",
+                field=f"kernels[{index}].name",
+            )
+        kernels.append(ImageKernel(wanted.name, found.name, found.parameters))
+    return DeviceImage(
+        kind="cubin",
+        data=image.data,
+        target=request.target,
+        kernels=tuple(kernels),
+        toolchain={"image": f"made elsewhere, SHA-256 {sha256(image.data).hexdigest()}"},
+    )
+
+
+def _runs_on(arch: str, target: str) -> bool:
+    """Whether a cubin runs: on its own architecture, and without a letter on later ones of the same major number."""
+    if arch == target:
+        return True
+    made, wanted = _ARCH.fullmatch(arch), _ARCH.fullmatch(target)
+    if made is None or wanted is None or made[2]:
+        return False
+    mine, theirs = int(made[1]), int(wanted[1])
+    return mine // 10 == theirs // 10 and mine <= theirs
+
+
+def _read_names(path: Path, data: bytes) -> dict[str, str]:
+    """Return the patterns that a metadata file gives names to.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If it is no such file, or describes another image.
+    """
+    what = shorten(path.name)
+    try:
+        read: Any = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise CorruptArtifactError(what, f"is not JSON: {type(error).__name__}") from error
+    fields = read if isinstance(read, dict) else {}
+    unknown = sorted(fields.keys() - {"schema", "sha256", "kernels"})
+    if fields.get("schema") != 1 or unknown:
+        raise CorruptArtifactError(
+            what, f"has to be an object of schema 1 with 'sha256' and 'kernels'{_listed(unknown)}"
+        )
+    digest = sha256(data).hexdigest()
+    if fields.get("sha256", digest) != digest:
+        raise CorruptArtifactError(what, f"describes another image; the SHA-256 of this one is {digest}")
+    kernels = fields.get("kernels", {})
+    if not isinstance(kernels, dict) or not all(isinstance(one, str) for one in kernels.values()):
+        raise CorruptArtifactError(what, "'kernels' has to map names to patterns, both text")
+    return kernels
+
+
+def _listed(unknown: list[str]) -> str:
+    return f", not {', '.join(map(shorten, unknown))}" if unknown else ""

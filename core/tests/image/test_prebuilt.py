@@ -1,0 +1,184 @@
+"""A cubin from elsewhere: read whole, described by a file beside it or not, and launched by its exact names."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from hashlib import sha256
+
+import pytest
+
+from trunnion.contract.compiler import CompileRequest
+from trunnion.contract.spec import Target
+from trunnion.errors import ArtifactError, CorruptArtifactError, ProgramError
+from trunnion.image.lookup import KernelLookupError
+from trunnion.image.prebuilt import PrebuiltImage, compile_prebuilt
+from trunnion.image.synthetic import SyntheticKernel, synthetic_cubin
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
+
+NAMES = ("kernel_cutlass_gemm_Tensor_0", "kernel_cutlass_gemm_1_Tensor_0", "reduce")
+CUBIN = synthetic_cubin([SyntheticKernel(name=name) for name in NAMES], "sm_90a")
+PLAIN = synthetic_cubin([SyntheticKernel(name="k")], "sm_80")
+
+
+def program(*kernels):
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    for kernel in kernels:
+        p.launch(kernel, (), 1, 32)
+    return p.build()
+
+
+def request(code, *kernels, target="sm_90a"):
+    planned = program(*kernels).plan().kernels
+    return CompileRequest(code=code, kernels=planned, target=Target.parse(target))
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "gemm.cubin"
+    path.write_bytes(CUBIN)
+    return path
+
+
+def described(file, **fields):
+    file.with_name("gemm.cubin.json").write_text(json.dumps(fields), "utf-8")
+
+
+def test_its_kernels_are_found_by_name_and_by_pattern(file):
+    image = PrebuiltImage.from_file(file)
+    assert [kernel.name for kernel in image.info.kernels] == list(NAMES)
+    assert image.kernel("gemm").name == NAMES[0]
+    assert image.kernel("gemm_1").name == NAMES[1]
+    assert image.kernel(NAMES[2]).name == "reduce"
+    assert image.names == {}
+
+
+def test_what_lies_beside_it_gives_its_kernels_names(file):
+    described(file, schema=1, kernels={"main": "gemm", "sum": "reduce"}, sha256=sha256(CUBIN).hexdigest())
+    image = PrebuiltImage.from_file(file)
+    assert image.names == {"main": NAMES[0], "sum": "reduce"}
+    assert image.kernel("main").name == NAMES[0]
+    assert PrebuiltImage.from_file(file, kernels={"x": "gemm_1"}).names == {"x": NAMES[1]}
+
+
+def test_a_pattern_that_says_not_which_kernel_is_refused_when_the_image_is_read(file):
+    described(file, schema=1, kernels={"main": "kernel_cutlass"})
+    with pytest.raises(KernelLookupError) as caught:
+        PrebuiltImage.from_file(file)
+    assert caught.value.matches == NAMES[:2]
+    with pytest.raises(KernelLookupError, match="matches no kernel"):
+        PrebuiltImage.from_file(file, kernels={"main": "nobody"})
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "schema 1"),
+        ({"schema": 2}, "schema 1"),
+        ({"schema": 1, "kernel": {}}, "not 'kernel'"),
+        ({"schema": 1, "sha256": "0"}, "describes another image"),
+        ({"schema": 1, "kernels": ["gemm"]}, "both text"),
+        ({"schema": 1, "kernels": {"gemm": 1}}, "both text"),
+    ],
+)
+def test_a_file_that_does_not_describe_it_is_refused(file, fields, said):
+    described(file, **fields)
+    with pytest.raises(CorruptArtifactError, match=said) as caught:
+        PrebuiltImage.from_file(file)
+    assert caught.value.what == "'gemm.cubin.json'"
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "no json", "\udcff"])
+def test_a_file_that_is_no_description_at_all(file, text):
+    file.with_name("gemm.cubin.json").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(CorruptArtifactError):
+        PrebuiltImage.from_file(file)
+
+
+def test_what_is_no_cubin_is_refused(tmp_path):
+    with pytest.raises(ProgramError, match="cannot read"):
+        PrebuiltImage.from_file(tmp_path / "nothing.cubin")
+    with pytest.raises(ArtifactError):
+        PrebuiltImage.from_file("")
+    for data in (b"", b"\x7fELF", CUBIN[:-1], CUBIN[:100]):
+        with pytest.raises(CorruptArtifactError):
+            PrebuiltImage(data)
+
+
+def test_a_program_is_served_by_exact_names(file):
+    given = program("main", "gemm_1", "main")
+    served = PrebuiltImage.from_file(file, kernels={"main": "reduce"}).serve(given)
+    assert [launch.kernel for launch in served.launches] == ["reduce", NAMES[1], "reduce"]
+    (code,) = served.code
+    assert (code.language, code.source, code.name, code.target) == ("cubin", CUBIN, "gemm.cubin", "sm_90a")
+    assert served.signature == given.signature
+    assert type(served).from_json(served.to_json()) == served
+    with pytest.raises(KernelLookupError, match="could be 2 kernels"):
+        PrebuiltImage.from_file(file).serve(program("kernel_cutlass"))
+
+
+def test_a_launch_of_one_part_of_several_is_served_too():
+    parts = (DeviceCode("cuda", "// one"), DeviceCode("cuda", "// two"))
+    p = ProgramBuilder("p", parts)
+    p.launch("k", (), 1, 32, code=parts[1])
+    served = PrebuiltImage(PLAIN).serve(p.build())
+    assert [(launch.kernel, launch.code) for launch in served.launches] == [("k", None)]
+
+
+def test_it_is_a_value():
+    one, two = PrebuiltImage(CUBIN, {"a": "gemm"}), PrebuiltImage(CUBIN, {"a": "gemm"})
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one != PrebuiltImage(CUBIN)
+    assert pickle.loads(pickle.dumps(one.info)) == one.info  # noqa: S301 - its own
+
+
+# As a device compiler's part ------------------------------------------------------------------------------------------
+
+
+def test_a_cubin_is_an_image_already():
+    made = compile_prebuilt(request((PrebuiltImage(CUBIN).code,), "reduce", NAMES[0]))
+    assert made is not None
+    assert (made.kind, made.data, str(made.target)) == ("cubin", CUBIN, "cuda:sm_90a")
+    assert [(kernel.name, kernel.symbol) for kernel in made.kernels] == [("reduce",) * 2, (NAMES[0],) * 2]
+    assert sha256(CUBIN).hexdigest() in made.toolchain["image"]
+
+
+def test_other_code_is_left_to_its_compiler():
+    cubin = PrebuiltImage(CUBIN).code
+    assert compile_prebuilt(request((DeviceCode("cuda", "//"),), "reduce")) is None
+    assert compile_prebuilt(request((cubin, cubin), "reduce")) is None
+
+
+def test_a_name_that_is_not_exact_is_refused_with_what_there_is():
+    with pytest.raises(ProgramError, match="PrebuiltImage finds one") as caught:
+        compile_prebuilt(request((PrebuiltImage(CUBIN).code,), "reduce", "gemm"))
+    assert caught.value.field == "kernels[1].name"
+    assert all(name in str(caught.value) for name in NAMES)
+
+
+@pytest.mark.parametrize(
+    ("cubin", "kernel", "target", "runs"),
+    [
+        (CUBIN, "reduce", "sm_90a", True),
+        (CUBIN, "reduce", "sm_90", False),
+        (CUBIN, "reduce", "sm_100a", False),
+        (PLAIN, "k", "sm_80", True),
+        (PLAIN, "k", "sm_86", True),
+        (PLAIN, "k", "sm_89", True),
+        (PLAIN, "k", "sm_75", False),
+        (PLAIN, "k", "sm_90", False),
+        (PLAIN, "k", "compute_80", False),
+        (PLAIN, "k", "cpu", False),
+    ],
+)
+def test_it_has_to_run_on_the_target(cubin, kernel, target, runs):
+    asked = request((PrebuiltImage(cubin).code,), kernel, target=target)
+    if runs:
+        made = compile_prebuilt(asked)
+        assert made is not None
+        assert str(made.target) == f"cuda:{target}"
+    else:
+        with pytest.raises(ProgramError, match="does not run on"):
+            compile_prebuilt(asked)
