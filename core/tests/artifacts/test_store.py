@@ -310,6 +310,31 @@ def test_a_builder_that_is_killed_frees_the_key(
     assert list((store.root / "staging").iterdir()) == []
 
 
+def test_whoever_builds_next_clears_what_a_killed_builder_of_another_key_left(
+    store: ArtifactStore, make_artifact: MakeArtifact, tmp_path: Path
+) -> None:
+    start(store, tmp_path / "log", "die").communicate(timeout=60)
+    assert len(list((store.root / "staging").iterdir())) == 1
+    other = {"plan": "2"}
+    store.get_or_build(artifact_key(other), lambda _: make_artifact().keyed(other))
+    assert list((store.root / "staging").iterdir()) == []
+
+
+def test_what_a_living_builder_of_another_key_has_is_left_alone(
+    store: ArtifactStore, make_artifact: MakeArtifact
+) -> None:
+    other = {"plan": "2"}
+
+    def build(folder: Path) -> Artifact:
+        (folder / "mine").write_bytes(b"")
+        store.get_or_build(artifact_key(other), lambda _: make_artifact().keyed(other))
+        assert (folder / "mine").exists()
+        return make_artifact().keyed(INPUTS)
+
+    store.get_or_build(KEY, build)
+    assert list((store.root / "staging").iterdir()) == []
+
+
 @pytest.mark.parametrize("kind", ["folder", "loop", "link to nowhere"])
 def test_what_is_in_the_place_of_a_lock_is_told(store: ArtifactStore, kind: str) -> None:
     place = store.root / "locks" / f"{KEY}.lock"

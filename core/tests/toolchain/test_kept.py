@@ -41,3 +41,12 @@ def test_what_others_could_have_written_is_not_read(tmp_path: Path) -> None:
     path.chmod(0o620)
     with pytest.raises(UntrustedArtifactError, match=r"made\.o is owned or writable by others"):
         kept_file(tmp_path / "cache", "key", "made.o", write)
+
+
+def test_what_a_killed_process_left_is_cleared_by_who_builds_next(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    left = cache / "building-dead"
+    left.mkdir(parents=True)
+    (left / "made.o").write_bytes(b"half")
+    kept_file(cache, "key", "made.o", write)
+    assert [one.name for one in cache.iterdir()] == ["key"]

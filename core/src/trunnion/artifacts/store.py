@@ -7,7 +7,7 @@ import os
 import re
 import tempfile
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -128,9 +128,7 @@ class ArtifactStore:
 
     def _build(self, key: str, build: Callable[[Path], Artifact]) -> Artifact:
         """Build and publish an artifact; called with the key's lock held."""
-        for left in self._staging.glob(f"{key}-*"):
-            # Left by a builder that died: nobody else works on this key now.
-            discard(left)
+        self._sweep(key)
         work = Path(tempfile.mkdtemp(prefix=f"{key}-", dir=self._staging))
         try:
             scratch, finished = work / "scratch", work / "finished"
@@ -147,6 +145,20 @@ class ArtifactStore:
         finally:
             discard(work)
         return artifact
+
+    def _sweep(self, key: str) -> None:
+        """Delete what builders left that died; called with the key's lock held.
+
+        Whoever works on a key holds its lock: what lies there of this key belongs to nobody, and so does what lies
+        there of another one whose lock is free.
+        """
+        for left in self._staging.glob("*-*"):
+            owner = left.name.partition("-")[0]
+            if owner == key:
+                discard(left)
+            elif _KEY.fullmatch(owner):
+                with suppress(filelock.Timeout), self._lock(owner, timeout=0):
+                    discard(left)
 
     def _read(self, key: str) -> Artifact | None:
         """Return a verified artifact without a lock; None if there is none.

@@ -6,6 +6,7 @@ import fcntl
 import functools
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["kept_file"]
 
 _DIGEST = "sha256"
+_STAGING = "building-"
 _MOST_KNOWN = 64
 
 
@@ -69,7 +71,11 @@ def _alone(folder: Path) -> Iterator[None]:
 def _build(target: Path, make: Callable[[Path], None]) -> None:
     """Make the file in a folder of its own and rename that, whole, over whatever is there."""
     cache = target.parent.parent
-    with tempfile.TemporaryDirectory(dir=cache, prefix="building-") as staging:
+    for left in cache.glob(f"{_STAGING}*"):
+        shutil.rmtree(
+            left, ignore_errors=True
+        )  # of a process that died: nobody else builds while the lock is held
+    with tempfile.TemporaryDirectory(dir=cache, prefix=_STAGING) as staging:
         built = Path(staging) / "image"
         built.mkdir(mode=0o700)
         made = built / target.name
