@@ -1,0 +1,117 @@
+"""Calls of drawn programs, whose launchers the sanitizers watch, in a process of their own.
+
+`test_sanitizers` runs this with the sanitizers' libraries loaded first, and with a compiler that builds all C++ with
+them: the launchers, what they share, and the kernels for the CPU. What a sanitizer reports ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import hypothesis
+from hypothesis import strategies as st
+
+import trunnion
+from trunnion import sim
+from trunnion.errors import TrunnionError
+from trunnion.testing.comparison import check_call
+from trunnion.testing.harness import Harness
+from trunnion.testing.host_calls import host_arguments
+from trunnion.testing.host_recorder import HOST_CAPABILITIES, recording_program
+from trunnion.testing.strategies import PROGRAM_CAPABILITIES, Scenario, calls, mistakes_of_each_kind, programs
+
+PROGRAMS, HOST_PROGRAMS, CALLS = 6, 2, 3
+
+
+@st.composite
+def examples(draw, capabilities):
+    program = draw(programs(capabilities))
+    return program, [draw(calls(program)) for _ in range(CALLS)], draw(mistakes_of_each_kind(program))
+
+
+def drawn(capabilities, count):
+    """Return examples, the same in every run."""
+    found = []
+
+    @hypothesis.settings(
+        max_examples=count,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=(hypothesis.Phase.generate,),
+        suppress_health_check=tuple(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(st.data())
+    def collect(data):
+        found.append(data.draw(examples(capabilities)))
+
+    collect()
+    return found
+
+
+def on_devices(tally):
+    """Call programs on the simulated driver: each way in, every kind of mistake, bound launches, after the end."""
+    simulator = sim.start(devices=2)
+    harness = Harness(spec=trunnion.default_registry().backend("tvm_ffi"), simulator=simulator)
+    found = drawn(PROGRAM_CAPABILITIES, PROGRAMS)
+    with ThreadPoolExecutor(2) as pool:
+        artifacts = list(pool.map(harness.build, [program for program, _, _ in found]))
+    for (program, good, mistakes), artifact in zip(found, artifacts, strict=True):
+        loaded = harness.load(artifact)
+        for call in [*good, *(broken.call for broken in mistakes)]:
+            check_call(harness, Scenario(program, call), loaded, first=False)
+            args = harness.arguments(call.args)
+            tally.count(simulator.call, loaded.entry, *args)
+            tally.count(simulator.call, twice, loaded.bind, args, device=call.device)
+        loaded.close()
+        loaded.close()
+        tally.count(loaded.call, harness.arguments(good[0].args), device=0)
+
+
+def on_the_host(tally):
+    """Call programs for the CPU, on several threads."""
+    with tempfile.TemporaryDirectory() as folder:
+        for program, good, mistakes in drawn(HOST_CAPABILITIES, HOST_PROGRAMS):
+            recorded = recording_program(program, Path(folder, "records"))
+            with trunnion.compile(recorded, "tvm_ffi", options={"tvm_ffi": {"threads": 2}}) as compiled:
+                for call in [*good, *(broken.call for broken in mistakes)]:
+                    args = host_arguments(call.args)
+                    device = None if call.device is None else 0
+                    tally.count(compiled, *args, device=device)
+                    tally.count(twice, compiled.bind, *args, device=device)
+
+
+def twice(bind, *args, **said):
+    """Bind a call, and make it twice."""
+    bound = bind(*args, **said)
+    bound()
+    bound()
+
+
+@dataclass
+class Tally:
+    """What became of calls."""
+
+    made: int = 0
+    refused: int = 0
+
+    def count(self, function, *args, **said):
+        """Make a call."""
+        try:
+            function(*args, **said)
+        except TrunnionError:
+            self.refused += 1
+        else:
+            self.made += 1
+
+
+if __name__ == "__main__":
+    calls_made = Tally()
+    on_devices(calls_made)
+    on_the_host(calls_made)
+    sys.stdout.write(json.dumps(asdict(calls_made)))
