@@ -20,7 +20,7 @@ from architecture_rules.source import Module, core_modules, plugin_modules, plug
 _VALUES = frozenset({"arguments", "errors", "model"})
 _CONTRACT = _VALUES | {"contract"}
 _MAKING = _CONTRACT | {"artifacts", "codegen", "image"}
-_FRONT = _MAKING | {"compiled", "hookspecs", "registry", "torch_runtime"}
+_FRONT = _MAKING | {"built_program", "compiled", "hookspecs", "registry", "torch_runtime"}
 
 LAYERS = {
     "errors": frozenset[str](),
@@ -34,7 +34,8 @@ LAYERS = {
     "registry": _CONTRACT | {"hookspecs"},
     "toolchain": _CONTRACT,
     "torch_runtime": _CONTRACT | {"sim"},
-    "compiled": _MAKING | {"registry", "selection", "torch_runtime"},
+    "built_program": _CONTRACT | {"artifacts", "selection"},
+    "compiled": _MAKING | {"built_program", "registry", "selection", "torch_runtime"},
     "selection": _CONTRACT | {"registry"},
     "compilation": _FRONT | {"selection"},
     "sim": _VALUES | {"image", "toolchain"},

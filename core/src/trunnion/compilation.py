@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from trunnion.arguments import expect, file_path
 from trunnion.artifacts.manifest import artifact_key
 from trunnion.artifacts.store import ArtifactStore
-from trunnion.compiled import LOG_FILE, PROGRAM_FILE, CompiledProgram, KnownProgram, PendingArtifact
+from trunnion.built_program import LOG_FILE, PROGRAM_FILE, KnownProgram, PendingArtifact
+from trunnion.compiled import CompiledProgram
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.errors import ArtifactError, DeviceRequirementError, ProgramError, shorten

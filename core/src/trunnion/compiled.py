@@ -9,18 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import device_ordinal, expect, file_path, stream_handle
 from trunnion.artifacts.artifact import Artifact
+from trunnion.built_program import LOG_FILE, BuiltProgram
 from trunnion.contract.adapter import BoundLaunch
-from trunnion.contract.spec import CONTRACT_VERSION, Target
-from trunnion.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    ArtifactError,
-    CorruptArtifactError,
-    LifecycleError,
-    ProgramError,
-    shorten,
-)
-from trunnion.model.program import KernelProgram
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, LifecycleError, shorten
 from trunnion.registry import Registry, default_registry
 from trunnion.selection import load_part
 from trunnion.torch_runtime import default_runtime
@@ -30,47 +21,14 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from trunnion.built_program import KnownProgram, PendingArtifact
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.contract.runtime import Runtime
-    from trunnion.contract.source import GeneratedSource
-    from trunnion.contract.spec import BackendSpec
+    from trunnion.contract.spec import BackendSpec, Target
     from trunnion.model.plan import LaunchPlan
+    from trunnion.model.program import KernelProgram
 
-__all__ = ["LOG_FILE", "PROGRAM_FILE", "CompiledProgram", "KnownProgram", "PendingArtifact", "program_of"]
-
-PROGRAM_FILE = "program.json"
-"""The file of an artifact that holds the program that it was built from."""
-
-LOG_FILE = "compile.log"
-"""The file of an artifact that holds what the device compiler said; there is none if it said nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnownProgram:
-    """What whoever built, or found, an artifact has made of its program already."""
-
-    program: KernelProgram
-    """The program."""
-
-    text: str
-    """The program as JSON: if the artifact's file says something else, the file counts."""
-
-    source: GeneratedSource
-    """The launcher, with its plan."""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingArtifact:
-    """What is still to be built, for a program that is already known."""
-
-    kind: str
-    """The kind of device that it is for."""
-
-    build: Callable[[], Artifact]
-    """Build it, or find it in a store."""
-
-    known: KnownProgram
-    """The program."""
+__all__ = ["CompiledProgram"]
 
 
 class CompiledProgram:
@@ -91,8 +49,10 @@ class CompiledProgram:
 
     Raises
     ------
+    ArtifactError
+        If another version built it.
     CorruptArtifactError
-        If the artifact's program is not the one that its plan was made from.
+        If the launcher's text is what runs, and is not what the artifact's program makes of it.
     """
 
     def __init__(
@@ -102,23 +62,7 @@ class CompiledProgram:
         runtime: Runtime | None = None,
         known: KnownProgram | None = None,
     ) -> None:
-        self._artifact: Artifact | None = None
-        self._pending: PendingArtifact | None = None
-        self._making = threading.Lock()
-        if isinstance(artifact, PendingArtifact):
-            self._pending, known, self._kind = artifact, artifact.known, artifact.kind
-        else:
-            self._artifact, self._kind = artifact, _target_of(artifact).kind
-            known = known if known and artifact.files.get(PROGRAM_FILE) == known.text.encode() else None
-        if known is None:
-            self.program = program_of(self.artifact)
-            wrapper = load_part(spec, spec.load_wrapper)(spec)
-            self._source = wrapper.wrap(self.program.plan(), self._kind)
-        else:
-            self.program, self._source = known.program, known.source
-        self.plan: LaunchPlan = self._source.plan
-        if self._artifact is not None:
-            self._check_manifest(self._artifact)
+        self._built = BuiltProgram(artifact, spec, known)
         self._spec = spec
         self._runtime = runtime
         self._lock = threading.Lock()
@@ -161,26 +105,39 @@ class CompiledProgram:
     @property
     def artifact(self) -> Artifact:
         """What was built; if nothing was built yet, it is built now, once for all threads that ask."""
-        found = self._artifact
-        if found is not None:
-            return found
-        with self._making:
-            if self._artifact is None:
-                assert self._pending is not None  # noqa: S101 - what was not built is to be built
-                built = self._pending.build()
-                self._check_manifest(built)
-                self._artifact = built
-            return self._artifact
+        return self._built.artifact
 
     @property
     def target(self) -> Target:
         """What it was compiled for; if it was not compiled yet, it is now."""
-        return _target_of(self.artifact)
+        return self._built.target
+
+    @property
+    def program(self) -> KernelProgram:
+        """The program.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If the artifact holds none.
+        """
+        return self._built.program
+
+    @property
+    def plan(self) -> LaunchPlan:
+        """The plan of its launches.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If the artifact's program is not the one that its launcher was made from.
+        """
+        return self._built.source.plan
 
     @property
     def host_source(self) -> str:
         """The launcher's source, as the artifact holds it."""
-        return self._source.text
+        return self._built.source.text
 
     @property
     def device_source(self) -> str:
@@ -214,23 +171,8 @@ class CompiledProgram:
         return self.artifact.files[name]
 
     def __repr__(self) -> str:
-        found = self._artifact
-        target = f"{self._kind}, at its first call," if found is None else str(_target_of(found))
+        target = str(self.target) if self._built.is_built else f"{self._built.kind}, at its first call,"
         return f"<CompiledProgram {shorten(self.program.name)} for {target} by {self.backend}>"
-
-    def _check_manifest(self, artifact: Artifact) -> None:
-        """Refuse an artifact whose parts do not belong together, or that another version built."""
-        manifest, source = artifact.manifest, self._source
-        if self.plan.hash != manifest.plan_hash:
-            raise CorruptArtifactError(PROGRAM_FILE, "is not the program that the launcher was built from")
-        if [kernel.name for kernel in manifest.kernels] != [kernel.name for kernel in self.plan.kernels]:
-            raise CorruptArtifactError("manifest.json", "its kernels are not those of the program")
-        built = f"{manifest.emitter}, contract {manifest.contract_version}"
-        here = f"{source.emitter}, contract {CONTRACT_VERSION}"
-        if built != here:
-            raise ArtifactError(f"it was built by {built}; this is {here}: build it again from the program")
-        if artifact.files.get(source.filename) != source.text.encode():
-            raise CorruptArtifactError(source.filename, "is not what this version writes for the program")
 
     # Calls -----------------------------------------------------------------------------------------------------
 
@@ -268,7 +210,7 @@ class CompiledProgram:
         LifecycleError
             If the program was closed, or the process forked after its first call.
         """
-        ordinal = device_ordinal(device, self._kind)
+        ordinal = device_ordinal(device, self._built.kind)
         return self._load().call(args, out=self._outputs(out), stream=stream_handle(stream), device=ordinal)
 
     def bind(self, *args: Any, out: Any = None, stream: Any = None, device: Any = None) -> BoundLaunch:
@@ -288,7 +230,7 @@ class CompiledProgram:
             args,
             out=self._outputs(out),
             stream=stream_handle(stream),
-            device=device_ordinal(device, self._kind),
+            device=device_ordinal(device, self._built.kind),
         )
         return BoundLaunch(
             loaded.runtime.guarded(bound.entry),
@@ -322,7 +264,7 @@ class CompiledProgram:
                 raise LifecycleError("the program was closed; compile or load it again")
             if self._loaded is None:
                 artifact = self.artifact
-                runtime = self._runtime or default_runtime(self._kind)
+                runtime = self._runtime or default_runtime(self._built.kind)
                 adapter = load_part(self._spec, self._spec.load_adapter)(self._spec)
                 program = adapter.load(artifact, runtime)
                 self._loaded = _Loaded(
@@ -374,27 +316,3 @@ class _Loaded:
     entry: Callable[..., Any]
     call: Callable[..., Any]
     bind: Callable[..., BoundLaunch]
-
-
-def _target_of(artifact: Artifact) -> Target:
-    try:
-        return Target.parse(artifact.manifest.target)
-    except ProgramError as error:
-        raise CorruptArtifactError("manifest.json", f"names no target: {error}") from error
-
-
-def program_of(artifact: Artifact) -> KernelProgram:
-    """Return the program that an artifact was built from.
-
-    Raises
-    ------
-    CorruptArtifactError
-        If it holds none.
-    """
-    text = artifact.files.get(PROGRAM_FILE)
-    if text is None:
-        raise CorruptArtifactError(PROGRAM_FILE, "is missing from the artifact")
-    try:
-        return KernelProgram.from_json(text.decode())
-    except ValueError as error:
-        raise CorruptArtifactError(PROGRAM_FILE, f"is not a program: {error}") from error

@@ -15,7 +15,7 @@ from trunnion import examples
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import FileRecord
 from trunnion.contract.compiler import DeviceImage
-from trunnion.errors import CorruptArtifactError, ProgramError
+from trunnion.errors import ArtifactError, CorruptArtifactError, ProgramError
 from trunnion.image.cubin import read_cubin
 from trunnion.registry import default_registry
 from trunnion.testing.harness import synthetic_image
@@ -119,3 +119,26 @@ except RuntimeError as error:
     here.load(artifact.files["image.cubin"], kernel.symbol.encode() + b"\0")
     here.preload(0)
     here.close()
+
+
+def test_a_program_that_the_launcher_was_not_made_from_is_told_when_it_is_asked_for(artifact):
+    other = artifact.including("program.json", examples.load("hopper_gemm").program.to_json().encode())
+    loaded = trunnion.load(other)
+    for ask in (lambda: loaded.plan, lambda: loaded.host_source):
+        with pytest.raises(CorruptArtifactError, match="not the program that the launcher was built from"):
+            ask()
+    broken = trunnion.load(artifact.including("program.json", b"{}"))
+    with pytest.raises(CorruptArtifactError, match="is not a program"):
+        _ = broken.program
+
+
+def test_an_artifact_of_another_version_is_refused_when_it_is_loaded(artifact):
+    older = Artifact(replace(artifact.manifest, emitter="cpp/0"), artifact.files)
+    with pytest.raises(ArtifactError, match=r"it was built by cpp/0, contract 1; this is cpp/"):
+        trunnion.load(older)
+
+
+def test_a_text_beside_the_launcher_that_is_not_its_own_is_told_when_it_is_asked_for(artifact):
+    edited = trunnion.load(artifact.including("launcher.cc", b"// edited\n"))
+    with pytest.raises(CorruptArtifactError, match="is not what this version writes"):
+        _ = edited.host_source

@@ -7,8 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import trunnion
+from trunnion.built_program import PROGRAM_FILE
 from trunnion.cli.document import plain
-from trunnion.compiled import PROGRAM_FILE
 from trunnion.contract.spec import Target
 from trunnion.image.cubin import read_cubin
 from trunnion.image.elf import read_elf

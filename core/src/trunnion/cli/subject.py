@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import MAX_FILE_BYTES
-from trunnion.compiled import program_of
+from trunnion.built_program import program_of
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.program import KernelProgram
 

@@ -32,7 +32,7 @@ class GeneratedSource:
     """The plan that it renders; `KernelAdapter.build` checks the image against it."""
 
     emitter: str
-    """Name and version of what wrote it: part of an artifact's key."""
+    """Name and version of what wrote it, the wrapper's `version`: part of an artifact's key."""
 
 
 class SourceWrapper(ABC):
@@ -46,6 +46,10 @@ class SourceWrapper(ABC):
     spec
         The backend that the wrapper belongs to; what it declares is what `wrap` lets through.
     """
+
+    text_runs: bool = True
+    """Whether the text itself is what runs. Then whoever loads an artifact writes it anew, from the artifact's program,
+    and refuses another one. What was compiled from a text is known by its bytes alone."""
 
     def __init__(self, spec: BackendSpec) -> None:
         self.spec = spec

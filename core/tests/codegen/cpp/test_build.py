@@ -182,7 +182,7 @@ def test_the_fingerprint_changes_with_the_headers_of_launchers(cxx, monkeypatch,
     monkeypatch.setattr("trunnion.codegen.cpp.build.runtime_folder", lambda: tmp_path)
     (tmp_path / "a.hpp").write_text("int a;")
     first = launcher_fingerprint("acme")
-    (tmp_path / "a.hpp").write_text("int b;")
+    (tmp_path / "a.hpp").write_text("long b;")
     second = launcher_fingerprint("acme")
     (tmp_path / "a.hpp").rename(tmp_path / "b.hpp")
     assert len({first, second, launcher_fingerprint("acme")}) == 3

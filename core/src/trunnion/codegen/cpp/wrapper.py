@@ -17,6 +17,8 @@ __all__ = ["CppWrapper"]
 class CppWrapper(SourceWrapper):
     """Render a plan as C++ over TVM-FFI's C ABI, for CUDA devices or for the CPU."""
 
+    text_runs = False
+
     @property
     def version(self) -> str:
         """The emitter's version."""

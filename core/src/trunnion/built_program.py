@@ -1,0 +1,225 @@
+"""`BuiltProgram`: a program and what was built of it, each read, checked or built when it is first needed."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trunnion.contract.spec import CONTRACT_VERSION, Target
+from trunnion.errors import ArtifactError, CorruptArtifactError, ProgramError
+from trunnion.model.program import KernelProgram
+from trunnion.selection import load_part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trunnion.artifacts.artifact import Artifact
+    from trunnion.artifacts.manifest import Manifest
+    from trunnion.contract.source import GeneratedSource
+    from trunnion.contract.spec import BackendSpec
+
+__all__ = [
+    "LOG_FILE",
+    "PROGRAM_FILE",
+    "BuiltProgram",
+    "KnownProgram",
+    "PendingArtifact",
+    "program_of",
+    "target_of",
+]
+
+PROGRAM_FILE = "program.json"
+"""The file of an artifact that holds the program that it was built from."""
+
+LOG_FILE = "compile.log"
+"""The file of an artifact that holds what the device compiler said; there is none if it said nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProgram:
+    """What whoever built, or found, an artifact has made of its program already."""
+
+    program: KernelProgram
+    """The program."""
+
+    text: str
+    """The program as JSON: if the artifact's file says something else, the file counts."""
+
+    source: GeneratedSource
+    """The launcher, with its plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingArtifact:
+    """What is still to be built, for a program that is already known."""
+
+    kind: str
+    """The kind of device that it is for."""
+
+    build: Callable[[], Artifact]
+    """Build it, or find it in a store."""
+
+    known: KnownProgram
+    """The program."""
+
+
+class BuiltProgram:
+    """An artifact, the program that it was built from, and its launcher's text.
+
+    Parameters
+    ----------
+    artifact
+        What was built, or is to be built when it is first needed.
+    spec
+        The backend that builds it.
+    known
+        What is known of its program already; None: it is read from the artifact.
+
+    Raises
+    ------
+    ArtifactError
+        If another version built it.
+    CorruptArtifactError
+        If the launcher's text is what runs, and is not what the artifact's program makes of it.
+    """
+
+    def __init__(
+        self, artifact: Artifact | PendingArtifact, spec: BackendSpec, known: KnownProgram | None = None
+    ) -> None:
+        self._spec = spec
+        self._making = threading.Lock()
+        self._pending: PendingArtifact | None = None
+        self._artifact: Artifact | None = None
+        if isinstance(artifact, PendingArtifact):
+            self._pending, known, self.kind = artifact, artifact.known, artifact.kind
+        else:
+            self.kind = target_of(artifact).kind
+            known = known if known and artifact.files.get(PROGRAM_FILE) == known.text.encode() else None
+        self._program = None if known is None else known.program
+        self._source = None if known is None else known.source
+        if not isinstance(artifact, PendingArtifact):
+            self._check(artifact)
+            self._artifact = artifact
+
+    @property
+    def is_built(self) -> bool:
+        """Whether there is an artifact yet."""
+        return self._artifact is not None
+
+    @property
+    def artifact(self) -> Artifact:
+        """What was built; if nothing was built yet, it is built now, once for all threads that ask."""
+        found = self._artifact
+        if found is not None:
+            return found
+        with self._making:
+            if self._artifact is None:
+                assert self._pending is not None  # noqa: S101 - what was not built is to be built
+                built = self._pending.build()
+                self._check(built)
+                self._artifact = built
+            return self._artifact
+
+    @property
+    def target(self) -> Target:
+        """What it was built for."""
+        return target_of(self.artifact)
+
+    @property
+    def program(self) -> KernelProgram:
+        """The program.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If the artifact holds none.
+        """
+        if self._program is None:
+            self._program = program_of(self.artifact)
+        return self._program
+
+    @property
+    def source(self) -> GeneratedSource:
+        """The launcher's text, with its plan.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If the artifact's program is not the one that its launcher was made from.
+        """
+        if self._source is None:
+            self._source = self._written(self.artifact)
+        return self._source
+
+    def _check(self, artifact: Artifact) -> None:
+        """Refuse an artifact that another version built, or whose parts do not belong together.
+
+        A text that was compiled runs no more, and what runs is what the manifest's hashes are of; whether it was made
+        from the program that lies beside it is asked when somebody wants that program.
+        """
+        wrapper = load_part(self._spec, self._spec.load_wrapper)
+        _check_version(artifact.manifest, wrapper(self._spec).version)
+        if self._source is not None:
+            _check_source(artifact, self._source)
+        elif wrapper.text_runs:
+            self._source = self._written(artifact)
+
+    def _written(self, artifact: Artifact) -> GeneratedSource:
+        """Return what this version writes for an artifact's program: what the artifact holds."""
+        if self._program is None:
+            self._program = program_of(artifact)
+        wrapper = load_part(self._spec, self._spec.load_wrapper)(self._spec)
+        source = wrapper.wrap(self._program.plan(), self.kind)
+        _check_source(artifact, source)
+        return source
+
+
+def _check_version(manifest: Manifest, emitter: str) -> None:
+    """Refuse an artifact that another version built."""
+    built = f"{manifest.emitter}, contract {manifest.contract_version}"
+    here = f"{emitter}, contract {CONTRACT_VERSION}"
+    if built != here:
+        raise ArtifactError(f"it was built by {built}; this is {here}: build it again from the program")
+
+
+def _check_source(artifact: Artifact, source: GeneratedSource) -> None:
+    """Refuse an artifact that was not built from this text."""
+    manifest, plan = artifact.manifest, source.plan
+    if plan.hash != manifest.plan_hash:
+        raise CorruptArtifactError(PROGRAM_FILE, "is not the program that the launcher was built from")
+    if [kernel.name for kernel in manifest.kernels] != [kernel.name for kernel in plan.kernels]:
+        raise CorruptArtifactError("manifest.json", "its kernels are not those of the program")
+    if artifact.files.get(source.filename) != source.text.encode():
+        raise CorruptArtifactError(source.filename, "is not what this version writes for the program")
+
+
+def target_of(artifact: Artifact) -> Target:
+    """Return what an artifact was built for.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If it names no target.
+    """
+    try:
+        return Target.parse(artifact.manifest.target)
+    except ProgramError as error:
+        raise CorruptArtifactError("manifest.json", f"names no target: {error}") from error
+
+
+def program_of(artifact: Artifact) -> KernelProgram:
+    """Return the program that an artifact was built from.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If it holds none.
+    """
+    text = artifact.files.get(PROGRAM_FILE)
+    if text is None:
+        raise CorruptArtifactError(PROGRAM_FILE, "is missing from the artifact")
+    try:
+        return KernelProgram.from_json(text.decode())
+    except ValueError as error:
+        raise CorruptArtifactError(PROGRAM_FILE, f"is not a program: {error}") from error
