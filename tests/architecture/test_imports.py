@@ -31,6 +31,7 @@ LAYERS = {
     "codegen": _CONTRACT | {"toolchain"},
     "image": _CONTRACT,
     "artifacts": _CONTRACT,
+    "prebuilt_hooks": _CONTRACT | {"hookspecs", "image"},
     "registry": _CONTRACT | {"hookspecs"},
     "toolchain": _CONTRACT,
     "torch_runtime": _CONTRACT | {"sim"},

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
 
+import trunnion
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.errors import ArtifactError, CorruptArtifactError, ProgramError
 from trunnion.image.lookup import KernelLookupError
-from trunnion.image.prebuilt import PrebuiltImage, compile_prebuilt
+from trunnion.image.prebuilt import PrebuiltCompiler, PrebuiltImage
 from trunnion.image.synthetic import SyntheticKernel, synthetic_cubin
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
+from trunnion.sim.trace import Launched
 
 NAMES = ("kernel_cutlass_gemm_Tensor_0", "kernel_cutlass_gemm_1_Tensor_0", "reduce")
 CUBIN = synthetic_cubin([SyntheticKernel(name=name) for name in NAMES], "sm_90a")
@@ -27,6 +30,10 @@ def program(*kernels):
     for kernel in kernels:
         p.launch(kernel, (), 1, 32)
     return p.build()
+
+
+def compile_prebuilt(asked):
+    return PrebuiltCompiler().compile(asked)
 
 
 def request(code, *kernels, target="sm_90a"):
@@ -139,16 +146,38 @@ def test_it_is_a_value():
 
 def test_a_cubin_is_an_image_already():
     made = compile_prebuilt(request((PrebuiltImage(CUBIN).code,), "reduce", NAMES[0]))
-    assert made is not None
     assert (made.kind, made.data, str(made.target)) == ("cubin", CUBIN, "cuda:sm_90a")
     assert [(kernel.name, kernel.symbol) for kernel in made.kernels] == [("reduce",) * 2, (NAMES[0],) * 2]
     assert sha256(CUBIN).hexdigest() in made.toolchain["image"]
 
 
-def test_other_code_is_left_to_its_compiler():
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [({"options": ("-G",)}, "code[0].options"), ({"defines": (("N", "1"),)}, "code[0].defines")],
+)
+def test_what_says_how_to_compile_has_nothing_to_say_to_a_cubin(fields, field):
+    code = replace(PrebuiltImage(CUBIN).code, **fields)
+    with pytest.raises(ProgramError) as caught:
+        compile_prebuilt(request((code,), "reduce"))
+    assert caught.value.field == field
+
+
+def test_several_parts_and_options_are_refused():
     cubin = PrebuiltImage(CUBIN).code
-    assert compile_prebuilt(request((DeviceCode("cuda", "//"),), "reduce")) is None
-    assert compile_prebuilt(request((cubin, cubin), "reduce")) is None
+    with pytest.raises(ProgramError, match="got 2 parts, expected one cubin"):
+        compile_prebuilt(request((cubin, cubin), "reduce"))
+    with pytest.raises(ProgramError, match="got 'x', expected none"):
+        compile_prebuilt(replace(request((cubin,), "reduce"), options={"x": 1}))
+
+
+def test_it_is_announced_and_taken_where_nothing_better_is(simulator):
+    served = PrebuiltImage(synthetic_cubin([SyntheticKernel(name="k_kernel_0")], "sm_90a")).serve(
+        program("k")
+    )
+    with trunnion.compile(served, compiler="prebuilt") as compiled, simulator.torch_mode():
+        compiled(device=0)
+        assert str(compiled.target) == "cuda:sm_90a"
+    assert [event.kernel for event in simulator.trace if isinstance(event, Launched)] == ["k_kernel_0"]
 
 
 def test_a_name_that_is_not_exact_is_refused_with_what_there_is():
@@ -177,7 +206,6 @@ def test_it_has_to_run_on_the_target(cubin, kernel, target, runs):
     asked = request((PrebuiltImage(cubin).code,), kernel, target=target)
     if runs:
         made = compile_prebuilt(asked)
-        assert made is not None
         assert str(made.target) == f"cuda:{target}"
     else:
         with pytest.raises(ProgramError, match="does not run on"):

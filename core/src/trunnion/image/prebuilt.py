@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.arguments import file_path
-from trunnion.contract.compiler import DeviceImage, ImageKernel
+from trunnion.contract.compiler import DeviceCompiler, DeviceImage, ImageKernel
 from trunnion.errors import CorruptArtifactError, ProgramError, shorten
 from trunnion.image.cubin import CubinInfo, KernelInfo, read_cubin
 from trunnion.image.lookup import find_kernel
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from trunnion.contract.compiler import CompileRequest
+    from trunnion.contract.spec import Target
     from trunnion.model.program import KernelProgram
 
-__all__ = ["METADATA_SUFFIX", "PrebuiltImage", "compile_prebuilt"]
+__all__ = ["METADATA_SUFFIX", "PrebuiltCompiler", "PrebuiltImage"]
 
 METADATA_SUFFIX: Final = ".json"
 """Behind the whole file name of an image: the file that describes it."""
@@ -145,51 +146,70 @@ class PrebuiltImage:
         return replace(program, code=(self.code,), launches=launches)
 
 
-def compile_prebuilt(request: CompileRequest) -> DeviceImage | None:
-    """Return the image of a request that is one already: what a device compiler does with a single cubin.
+class PrebuiltCompiler(DeviceCompiler):
+    """The device compiler of what is compiled already: one cubin, whose kernels go by their exact names."""
 
-    Kernels go by their exact names. None: the request has other code, or several parts.
+    def compile(self, request: CompileRequest) -> DeviceImage:
+        """Return the cubin as the image that it is.
 
-    Parameters
-    ----------
-    request
-        What a device compiler was asked for.
+        Raises
+        ------
+        ProgramError
+            If it does not run on the target, has no kernel of a name, or is not alone; or if there are options.
+        CorruptArtifactError
+            If it is no cubin, or one that must be linked first.
+        """
+        image = _only_image(request)
+        arch = image.info.arch
+        if not _runs_on(arch, request.target.arch):
+            raise ProgramError(
+                f"got a cubin for {shorten(arch)}, which does not run on {shorten(str(request.target))}",
+                field="code",
+            )
+        return DeviceImage(
+            kind="cubin",
+            data=image.data,
+            target=request.target,
+            kernels=tuple(
+                _exact_kernel(image.info, wanted.name, index) for index, wanted in enumerate(request.kernels)
+            ),
+            toolchain={"image": f"made elsewhere, SHA-256 {sha256(image.data).hexdigest()}"},
+        )
 
-    Raises
-    ------
-    ProgramError
-        If the cubin does not run on the target, or has no kernel of a name.
-    CorruptArtifactError
-        If it is no cubin, or one that must be linked first.
-    """
-    if len(request.code) != 1 or request.code[0].language != "cubin":
+    def fingerprint(self) -> str:
+        """Return the version of what is read; no tool is involved."""
+        return "1"
+
+    def default_target(self) -> Target | None:
+        """Return None: a cubin knows what it is for, and `PrebuiltImage.code` says it."""
         return None
-    code = request.code[0]
-    image = PrebuiltImage(bytes(code.source), {}, code.name)  # type: ignore[arg-type]  # a cubin is bytes, says DeviceCode
-    arch = image.info.arch
-    if not _runs_on(arch, request.target.arch):
+
+
+def _only_image(request: CompileRequest) -> PrebuiltImage:
+    if request.options:
+        raise ProgramError(f"got {', '.join(map(shorten, request.options))}, expected none", field="options")
+    if len(request.code) != 1:
         raise ProgramError(
-            f"got a cubin for {shorten(arch)}, which does not run on {shorten(str(request.target))}",
+            f"got {len(request.code)} parts, expected one cubin; a compiler that links takes several",
             field="code",
         )
-    kernels = []
-    for index, wanted in enumerate(request.kernels):
-        found = image.info.kernel(wanted.name)
-        if found is None:
-            known = ", ".join(shorten(kernel.name) for kernel in image.info.kernels) or "none"
-            raise ProgramError(
-                f"got {shorten(wanted.name)}, expected the exact name of a kernel in this cubin ({known}); "
-                "PrebuiltImage finds one by a part of it",
-                field=f"kernels[{index}].name",
-            )
-        kernels.append(ImageKernel(wanted.name, found.name, found.parameters))
-    return DeviceImage(
-        kind="cubin",
-        data=image.data,
-        target=request.target,
-        kernels=tuple(kernels),
-        toolchain={"image": f"made elsewhere, SHA-256 {sha256(image.data).hexdigest()}"},
-    )
+    (code,) = request.code
+    for name in ("includes", "options", "defines"):
+        if getattr(code, name):
+            raise ProgramError("got some, expected none for a finished cubin", field=f"code[0].{name}")
+    return PrebuiltImage(bytes(code.source), {}, code.name)  # type: ignore[arg-type]  # a cubin is bytes, says DeviceCode
+
+
+def _exact_kernel(info: CubinInfo, name: str, index: int) -> ImageKernel:
+    found = info.kernel(name)
+    if found is None:
+        known = ", ".join(shorten(kernel.name) for kernel in info.kernels) or "none"
+        raise ProgramError(
+            f"got {shorten(name)}, expected the exact name of a kernel in this cubin ({known}); "
+            "PrebuiltImage finds one by a part of it",
+            field=f"kernels[{index}].name",
+        )
+    return ImageKernel(name, found.name, found.parameters)
 
 
 def _runs_on(arch: str, target: str) -> bool:
