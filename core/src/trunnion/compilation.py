@@ -18,7 +18,14 @@ from trunnion.built_program import LOG_FILE, PROGRAM_FILE, KnownProgram, Pending
 from trunnion.compiled import CompiledProgram
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
-from trunnion.errors import ArtifactError, DeviceRequirementError, ProgramError, shorten
+from trunnion.errors import (
+    ArtifactError,
+    DeviceRequirementError,
+    ProgramError,
+    UntrustedArtifactError,
+    shorten,
+)
+from trunnion.image.match import match_launches
 from trunnion.model.program import KernelProgram
 from trunnion.registry import Registry, default_registry
 from trunnion.selection import choose_backend, choose_compiler, launch_kind, load_part, named_target
@@ -44,6 +51,7 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
     cache: ArtifactStore | str | PathLike[str] | None = None,
     registry: Registry | None = None,
     lazy: bool = False,
+    trust: bool = False,
 ) -> CompiledProgram:
     """Compile a program for a backend. Needs no device if a target is named.
 
@@ -68,9 +76,13 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
         Whether to compile, or to look into the cache, only when it is needed: at the first call, bind, preload or look
         at what was built. Whatever can be said of the program without a compiler is said now all the same; a target
         that is not named is asked for then, and what a compiler refuses is raised then.
+    trust
+        Whether device code may run here, as you, while it is compiled, where its language is a program that does.
 
     Raises
     ------
+    UntrustedArtifactError
+        If the device code would run here and is not trusted.
     UnknownBackendError, BackendUnavailableError
         If a plugin that is asked for is not installed, or cannot work here.
     UnsupportedFeatureError
@@ -90,6 +102,7 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
     store = None if cache is None else _store(cache)
     named = named_target(program) if target is None else Target.parse(target)
     job = _job(program, backend, compiler, (plugins, None if named is None else named.kind))
+    _check_trust(job, trust)
     given = _options(options, job.compiler.name)
     if named is None and not lazy:
         named = _default_target(job.device_compiler)
@@ -157,6 +170,7 @@ class _Job:
         return CompileRequest(
             code=self.program.code,
             kernels=self.plan.kernels,
+            plan=self.plan,
             target=target,
             options=options,
             accepts=self.backend.accepts,
@@ -183,6 +197,7 @@ class _Build:
 
     def run(self, staging: Path) -> Artifact:
         image = self.job.device_compiler.compile(self.request)
+        match_launches(self.job.plan, image)
         built = self.job.adapter().build(self.source, image, staging)
         built = built.including(PROGRAM_FILE, self.text.encode())
         return built.including(LOG_FILE, image.log.encode()) if image.log else built
@@ -214,6 +229,22 @@ def _job(
     chosen = choose_backend(program, backend, plan, registry, kind)
     spec = choose_compiler(program, compiler, chosen, registry, kind)
     return _Job(program, plan, chosen, spec, load_part(spec, spec.load_compiler)())
+
+
+def _check_trust(job: _Job, trust: bool) -> None:  # noqa: FBT001 - a value of the caller's, which is checked
+    """Refuse source that would run here unless the caller vouches for it.
+
+    Raises
+    ------
+    UntrustedArtifactError
+        If it does not.
+    """
+    expect(trust, bool, "trust", "True or False")
+    if job.compiler.runs_source and not trust:
+        raise UntrustedArtifactError(
+            f"the device code of {shorten(job.program.name)} is a program, which {job.compiler.name} runs here, as you, "
+            "to compile it; got trust=False: read it, and pass trust=True"
+        )
 
 
 def _store(given: ArtifactStore | str | PathLike[str]) -> ArtifactStore:

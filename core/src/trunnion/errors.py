@@ -397,4 +397,4 @@ class CorruptArtifactError(ArtifactError, ValueError):
 
 
 class UntrustedArtifactError(ArtifactError):
-    """An artifact would run native code and is not on the list of what is trusted, or lies where others can write."""
+    """An artifact or a source would run code here and is not on the list of what is trusted, or others can write it."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from trunnion.cli.place import Place
     from trunnion.cli.trial import Outcome
+    from trunnion.contract.spec import CompilerSpec
 
 __all__ = ["demo"]
 
@@ -79,20 +80,32 @@ def _compilations(backend: str) -> list[_Subject]:
         passed_over += [f"{plugin.name}: {plugin.reason}" for plugin in registry.unavailable()]
         reason = "; ".join(passed_over) or "none is installed; try: pip install 'trunnion[all]'"
         raise BackendUnavailableError("every backend", "this environment", reason)
+    compilers = {compiler.name for compiler in registry.compilers() if probe(compiler).usable}
+    brought = [
+        name for compiler in registry.compilers() if compiler.name in compilers for name in _names(compiler)
+    ]
+    on_gpu = [*examples.EXAMPLES, *(name for name in brought if examples.load(name).kind == "cuda")]
+    on_cpu = [*examples.CPU_EXAMPLES, *(name for name in brought if name not in on_gpu)]
     return [
         _Subject(name, spec.name, partial(_compile, name, spec.name))
         for spec in usable
-        for kind, names in (("cuda", examples.EXAMPLES), ("cpu", examples.CPU_EXAMPLES))
+        for kind, names in (("cuda", on_gpu), ("cpu", on_cpu))
         for name in names
         if kind in spec.targets
     ]
+
+
+def _names(compiler: CompilerSpec) -> list[str]:
+    """Return the names of the examples that a device compiler brings."""
+    return [module.rpartition(".")[2] for module in compiler.examples]
 
 
 def _compile(example: str, backend: str) -> Compiled:
     from trunnion import examples
 
     program = examples.load(example).program
-    return timed(partial(trunnion.compile, program, backend=backend))
+    # An example came with an installed package: its text is trusted as that is.
+    return timed(partial(trunnion.compile, program, backend=backend, trust=True))
 
 
 def _saved(folder: Path, backend: str) -> list[_Subject]:
@@ -107,7 +120,7 @@ def _saved(folder: Path, backend: str) -> list[_Subject]:
 
     found = sorted(folder.glob(f"{backend or '*'}/*/"))
     subjects = [_Subject(path.name, path.parent.name, partial(_load, path)) for path in found]
-    names = (*examples.EXAMPLES, *examples.CPU_EXAMPLES)
+    names = examples.known_examples()
     strangers = [subject.example for subject in subjects if subject.example not in names]
     if strangers or not subjects:
         what = f"artifacts of {', '.join(strangers)}" if strangers else "no artifact"
@@ -124,7 +137,7 @@ def _place(subject: _Subject, device: Place) -> Place:
     """Return where a subject runs."""
     from trunnion import examples
 
-    return host_place() if subject.example in examples.CPU_EXAMPLES else device
+    return host_place() if examples.load(subject.example).kind == "cpu" else device
 
 
 def _attempt(subject: _Subject, place: Place, save: Path | None) -> Outcome:

@@ -29,7 +29,7 @@ __all__ = ["inspect"]
 _SECTIONS = ("program", "plan", "manifest")
 
 
-def inspect(
+def inspect(  # noqa: PLR0913 - a command's options are its parameters
     what: Annotated[
         str,
         typer.Argument(
@@ -50,6 +50,9 @@ def inspect(
         str, typer.Option(help="Which backend writes the launcher, or compiles under --compile.")
     ] = "auto",
     target: Annotated[str, typer.Option(help="What for, such as sm_90a.")] = "",
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Allow device code that runs here while it is compiled.")
+    ] = False,
 ) -> Report:
     """Show what something is made of. Nothing of it is run, and nothing compiled unless asked for."""
     subject = find_subject(what)
@@ -59,7 +62,8 @@ def inspect(
             "neither --compile nor --host-source",
             "one of them: nothing else needs a backend",
         )
-    artifact = _artifact(subject, backend, target, build=build)
+    trusted = trust or subject.example is not None
+    artifact = _artifact(subject, backend, target, trust=trusted if build else None)
     document: dict[str, Any] = dict.fromkeys((*_SECTIONS, "images", "host_source", "device_source"))
     document |= {"kind": subject.kind, "name": subject.name}
     if subject.program is not None:
@@ -78,8 +82,8 @@ def inspect(
     return Report(document, lambda: _show(document))
 
 
-def _artifact(subject: Subject, backend: str, target: str, *, build: bool) -> Artifact | None:
-    """Return the artifact that is looked at, or that is compiled because it was asked for.
+def _artifact(subject: Subject, backend: str, target: str, *, trust: bool | None) -> Artifact | None:
+    """Return the artifact that is looked at, or that is compiled because it was asked for (`trust` is not None).
 
     Raises
     ------
@@ -87,14 +91,14 @@ def _artifact(subject: Subject, backend: str, target: str, *, build: bool) -> Ar
         If something is asked for that the subject has already, or cannot have.
     """
     if subject.program is None or subject.artifact is not None:
-        if build or backend != "auto" or target:
+        if trust is not None or backend != "auto" or target:
             raise ProgramError(
                 f"{subject.kind} {subject.name!a} is built already: give no --compile, --backend or --target"
             )
         return subject.artifact
-    if not build:
+    if trust is None:
         return None
-    return trunnion.compile(subject.program, backend, target=target or None).artifact
+    return trunnion.compile(subject.program, backend, target=target or None, trust=trust).artifact
 
 
 def _show(document: dict[str, Any]) -> None:

@@ -94,6 +94,9 @@ def run_program(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     inputs: Annotated[str, typer.Option(help="A .npz file with arguments by their names.")] = "",
     outputs: Annotated[Path | None, typer.Option(help="Write the outputs to this .npz file.")] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Allow device code that runs here while it is compiled.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="What random contents come from.")] = 0,
 ) -> Report:
     """Compile and launch one program once, with random arguments where none are given.
@@ -110,7 +113,7 @@ def run_program(  # noqa: PLR0913 - a command's options are its parameters
         raise ArgumentValueError(given, "a program for the CPU", "none: its kernels truly run")
     with nullcontext(host_place()) if on_cpu else choose_place(simulate=simulate) as place:
         replaced = load_bodies(bodies)
-        compiled = _compile(subject, backend, target)
+        compiled = _compile(subject, backend, target, trust=trust)
         if subject.example is None:
             place.register(compiled.program, replaced)
             return _run_once(compiled, wishes, place, replaced)
@@ -132,7 +135,7 @@ def _launch_kind(subject: Subject, backend: str, target: str) -> str:
     return launch_kind(subject.program, spec, named, registry)
 
 
-def _compile(subject: Subject, backend: str, target: str) -> Compiled:
+def _compile(subject: Subject, backend: str, target: str, *, trust: bool) -> Compiled:
     """Compile what is a program, load what is built.
 
     Raises
@@ -150,7 +153,9 @@ def _compile(subject: Subject, backend: str, target: str) -> Compiled:
         raise ProgramError(
             f"{subject.name!a} is a device image: what a call takes is not in it; look at it with trunnion inspect"
         )
-    return timed(partial(trunnion.compile, subject.program, backend=backend, target=target or None))
+    trusted = trust or subject.example is not None
+    options: dict[str, Any] = {"backend": backend, "target": target or None, "trust": trusted}
+    return timed(partial(trunnion.compile, subject.program, **options))
 
 
 def _run_example(example: Example, compiled: Compiled, place: Place, wishes: _Wishes) -> Report:

@@ -80,7 +80,7 @@ def find_subject(text: str) -> Subject:
         return Subject(kind="artifact", name=text, artifact=artifact, program=program_of(artifact))
     if os.path.lexists(path):
         return _file(path, text)
-    if text in (*examples.EXAMPLES, *examples.CPU_EXAMPLES):
+    if text in examples.known_examples():
         example = examples.load(text)
         return Subject(kind="example", name=text, example=example, program=example.program)
     raise _nothing(text)
@@ -89,7 +89,7 @@ def find_subject(text: str) -> Subject:
 def _nothing(text: str) -> ProgramError:
     from trunnion import examples
 
-    known = ", ".join((*examples.EXAMPLES, *examples.CPU_EXAMPLES))
+    known = ", ".join(examples.known_examples())
     return ProgramError(f"got {shorten(text)}, expected a file, an artifact's folder or an example ({known})")
 
 

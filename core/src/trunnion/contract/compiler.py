@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from trunnion.contract.spec import Target
     from trunnion.model.code import DeviceCode
-    from trunnion.model.plan import KernelSignature
+    from trunnion.model.plan import KernelSignature, LaunchPlan
 
 __all__ = ["CompileRequest", "DeviceCompiler", "DeviceImage", "ImageKernel", "ImageParameter"]
 
@@ -45,6 +45,14 @@ class ImageKernel:
 
     parameters: tuple[ImageParameter, ...]
     """The parameter table, by ordinal."""
+
+    block: tuple[int, int, int] | None = field(default=None, compare=False)
+    """The threads that each block must have, if it was compiled for just so many; None: nothing is known."""
+
+    dynamic_smem_bytes: int = field(default=0, compare=False)
+    """The dynamic shared memory that a block uses, in bytes, as far as the compiler found out.
+
+    This and `block` are compared when a program is built; an artifact does not hold them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +110,9 @@ class CompileRequest:
 
     target: Target
     """What to compile for."""
+
+    plan: LaunchPlan | None = None
+    """The launches of these kernels, for a compiler that needs more than sizes: types, layouts, tensor maps, blocks."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     """The caller's options for this compiler, by name; an unknown one is refused."""

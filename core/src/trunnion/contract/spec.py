@@ -157,6 +157,14 @@ class CompilerSpec:
     diagnose: Callable[[], Diagnosis] | None = None
     """Say all that can be said of what the compiler needs; as in `BackendSpec`."""
 
+    runs_source: bool = False
+    """Whether the source is a program that runs here, as the user, when it is compiled: then the caller must say that
+    it is trusted (``trust=True``)."""
+
+    examples: tuple[str, ...] = ()
+    """Modules with an ``EXAMPLE`` each (`trunnion.examples.Example`) in its languages, for ``trunnion demo``. The last
+    part of a module's name is that of its example."""
+
     auto_rank: int = 0
     """Among usable compilers that fit, the one with the highest rank wins, then the first by name."""
 
@@ -164,7 +172,7 @@ class CompilerSpec:
     """One line for ``trunnion backends``."""
 
     def __post_init__(self) -> None:
-        _check_spec(self, ("languages", "targets", "produces"))
+        _check_spec(self, ("languages", "targets", "produces", "examples"))
 
 
 def _check_spec(spec: BackendSpec | CompilerSpec, words: tuple[str, ...]) -> None:

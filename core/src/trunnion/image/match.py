@@ -5,17 +5,18 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from trunnion.errors import ParameterMismatchError
+from trunnion.errors import ParameterMismatchError, ProgramError, shorten
 from trunnion.image.layout import pack_parameters_for
+from trunnion.model.expr import Const
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from trunnion.contract.compiler import DeviceImage, ImageKernel, ImageParameter
     from trunnion.contract.spec import Target
-    from trunnion.model.plan import KernelParameter, KernelSignature
+    from trunnion.model.plan import KernelParameter, KernelSignature, LaunchPlan, PlannedLaunch
 
-__all__ = ["match_parameters"]
+__all__ = ["match_launches", "match_parameters"]
 
 
 def match_parameters(kernels: Iterable[KernelSignature], image: DeviceImage) -> None:
@@ -36,10 +37,52 @@ def match_parameters(kernels: Iterable[KernelSignature], image: DeviceImage) -> 
         If the image lacks a kernel.
     """
     for index, kernel in enumerate(kernels):
-        # By position, where the image keeps the request's order: kernels of two parts may have one name.
-        same = index < len(image.kernels) and image.kernels[index].name == kernel.name
-        actual = image.kernels[index] if same else image.kernel(kernel.name)
-        _match(kernel, actual, image.target)
+        _match(kernel, _kernel(image, index, kernel.name), image.target)
+
+
+def match_launches(plan: LaunchPlan, image: DeviceImage) -> None:
+    """Compare how a plan launches each kernel with what the compiler found out of it.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    image
+        The compiled code.
+
+    Raises
+    ------
+    ProgramError
+        If a block has other threads than the kernel was compiled for, or a launch gives it less dynamic shared memory
+        than it uses; or if the image lacks a kernel.
+    """
+    for launch in plan.launches:
+        kernel = _kernel(image, launch.kernel, plan.kernels[launch.kernel].name)
+        _match_block(launch, kernel)
+        least = launch.dynamic_smem_bytes.bounds.low
+        if least < kernel.dynamic_smem_bytes:
+            given = f"{least}" if isinstance(launch.dynamic_smem_bytes, Const) else f"{least} in some calls"
+            raise ProgramError(
+                f"got {given}, where {shorten(kernel.name)} uses {kernel.dynamic_smem_bytes} bytes; pass "
+                f"dynamic_smem_bytes={kernel.dynamic_smem_bytes}",
+                field=f"launches[{launch.index}].dynamic_smem_bytes",
+            )
+
+
+def _match_block(launch: PlannedLaunch, kernel: ImageKernel) -> None:
+    for axis, (extent, wanted) in enumerate(zip(launch.block, kernel.block or (), strict=False)):
+        if extent != Const(wanted):
+            given = str(extent.value) if isinstance(extent, Const) else "what a call decides"
+            raise ProgramError(
+                f"got {given}, where {shorten(kernel.name)} was compiled for {wanted} threads",
+                field=f"launches[{launch.index}].block[{axis}]",
+            )
+
+
+def _kernel(image: DeviceImage, index: int, name: str) -> ImageKernel:
+    """Return a kernel, by position where the image keeps the request's order: two parts may share a name."""
+    same = index < len(image.kernels) and image.kernels[index].name == name
+    return image.kernels[index] if same else image.kernel(name)
 
 
 def _match(kernel: KernelSignature, actual: ImageKernel, target: Target) -> None:

@@ -249,6 +249,7 @@ class _Planner:
                 index=index,
                 name=workspace.name,
                 extents=self.slots.exprs(workspace.shape),
+                dtype=workspace.dtype,
                 itemsize=workspace.dtype.itemsize,
                 alignment=workspace.alignment,
                 zeroed=workspace.zeroed,

@@ -128,6 +128,9 @@ class WorkspaceSlot:
     extents: tuple[Expr, ...]
     """Elements along each dimension; one that is negative in a call is refused."""
 
+    dtype: DType
+    """The element type."""
+
     itemsize: int
     """Bytes of one element."""
 

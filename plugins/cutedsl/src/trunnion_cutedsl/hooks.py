@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.contract.spec import BackendSpec, Capability
+from trunnion.contract.spec import BackendSpec, Capability, CompilerSpec
 from trunnion.hookspecs import hookimpl
 from trunnion_cutedsl.availability import probe_backend
+from trunnion_cutedsl.release import probe_compiler
 
 if TYPE_CHECKING:
     from trunnion.contract.adapter import KernelAdapter
+    from trunnion.contract.compiler import DeviceCompiler
     from trunnion.contract.diagnosis import Diagnosis
     from trunnion.contract.source import SourceWrapper
 
-__all__ = ["trunnion_register_backends"]
+__all__ = ["trunnion_register_backends", "trunnion_register_compilers"]
 
 _CAPABILITIES = frozenset(Capability)  # all there is
 
@@ -36,6 +38,12 @@ def _diagnose() -> Diagnosis:
     return diagnose_launchers()
 
 
+def _compiler() -> type[DeviceCompiler]:
+    from trunnion_cutedsl.compiler import CuteDslCompiler  # noqa: PLC0415 - imported when a program is compiled
+
+    return CuteDslCompiler
+
+
 @hookimpl
 def trunnion_register_backends() -> list[BackendSpec]:
     """Announce the backend ``cutedsl``: a launcher in C++ beside its image, called through TVM-FFI."""
@@ -51,5 +59,25 @@ def trunnion_register_backends() -> list[BackendSpec]:
             diagnose=_diagnose,
             auto_rank=3,
             summary="a C++ launcher beside its cubin, called through TVM-FFI",
+        )
+    ]
+
+
+@hookimpl
+def trunnion_register_compilers() -> list[CompilerSpec]:
+    """Announce the device compiler ``cutedsl``: CuTeDSL text to cubins."""
+    return [
+        CompilerSpec(
+            name="cutedsl",
+            contract_version=1,
+            languages=("cutedsl",),
+            targets=("cuda",),
+            produces=("cubin",),
+            load_compiler=_compiler,
+            probe=probe_compiler,
+            runs_source=True,
+            examples=("trunnion_cutedsl.examples.cutedsl_vector_add",),
+            auto_rank=5,
+            summary="compiles CuTeDSL kernels, whose text runs here; nvidia-cutlass-dsl 4.7 or later",
         )
     ]

@@ -1,0 +1,64 @@
+"""What the compiling process answers when it has no cubin, as trunnion's errors."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from trunnion.errors import BackendUnavailableError, CompileError, ProgramError
+from trunnion_cutedsl.availability import DISTRIBUTION
+from trunnion_cutedsl.release import PACKAGE, installed_release
+
+if TYPE_CHECKING:
+    from trunnion_cutedsl.request import Job
+
+__all__ = ["compile_error", "raise_answer"]
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def raise_answer(answer: dict[str, Any], job: Job) -> None:
+    """Raise what an answer says; return if it says nothing of the kind.
+
+    Raises
+    ------
+    ProgramError
+        If the text has no such kernel, or it takes other arguments.
+    CompileError
+        If the text raised, or CuTeDSL refused it.
+    BackendUnavailableError
+        If CuTeDSL cannot be imported.
+    """
+    if "unusable" in answer:
+        reason = f"{PACKAGE} {installed_release()} cannot be imported ({answer['unusable']})"
+        raise BackendUnavailableError("cutedsl", DISTRIBUTION, f"{reason}; install it anew")
+    if "refused" in answer:
+        raise ProgramError(_plain(str(answer["refused"])), field="code")
+    if "failed" in answer:
+        failure = answer["failed"]
+        lines = [(str(name), int(number), str(text)) for name, number, text in failure["lines"]]
+        said = f"{failure['kind']}: {_plain(str(failure['text']))}".rstrip()
+        trail = [f"  {name}:{number}: {text}" for name, number, text in lines]
+        printed = _plain(str(answer.get("log", ""))).strip()
+        log = "\n".join(part for part in (said, *trail, printed) if part)
+        own = [number for name, number, _ in lines if name == job.file_name]
+        raise compile_error(log, job, own[-1] if own else 0)
+
+
+def compile_error(log: str, job: Job, line: int = 0) -> CompileError:
+    """Return the error of a failed compilation.
+
+    Parameters
+    ----------
+    log
+        What is said of it.
+    job
+        What was compiled.
+    line
+        The line of the text that it is about, counted from 1; 0: none.
+    """
+    return CompileError(f"CuTeDSL {installed_release()}", log, job.source, job.options.words, job.arch, line)
+
+
+def _plain(text: str) -> str:
+    return _COLOUR.sub("", text)

@@ -1,0 +1,230 @@
+"""The only module that imports CuTeDSL: it compiles one job, in a process that does nothing else.
+
+Everything here may be spoilt by the author's text, which runs in the same process: what it returns is only bytes and
+words, and trunnion checks them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+import cutlass
+from cutlass import cute
+from cutlass.cute.runtime import make_fake_stream, make_fake_tensor, make_ptr
+from cutlass.experimental.cuda import tensor_map
+
+from trunnion_cutedsl.host_ir import read_launches
+from trunnion_cutedsl.module_text import HOST_FILE, HOST_FUNCTION, emit_host
+
+__all__ = ["JobError", "compile_job"]
+
+
+class JobError(Exception):
+    """A job that cannot be compiled as it is put; the text says why."""
+
+
+def compile_job(job: dict[str, Any], folder: Path) -> tuple[list[dict[str, Any]], bytes]:
+    """Compile the kernels of a job into one cubin.
+
+    Parameters
+    ----------
+    job
+        What `Job.message` gives.
+    folder
+        An empty folder, which is the current one; it takes the text and all that CuTeDSL writes.
+
+    Returns
+    -------
+    tuple[list[dict[str, Any]], bytes]
+        For each kernel, in the job's order, its symbol, its shared memory and its block; then the cubin.
+
+    Raises
+    ------
+    JobError
+        If a kernel is not in the text or takes other arguments, or CuTeDSL did not write exactly one cubin.
+    """
+    module = _author_module(job)
+    kernels = [_kernel(module, kernel) for kernel in job["kernels"]]
+    host = _host(job, kernels)
+    arguments = [
+        argument
+        for index, kernel in enumerate(job["kernels"])
+        for argument in _arguments(kernel, f"kernel {index}")
+    ]
+    written = folder / "written"
+    written.mkdir()
+    words = [*job["options"], "--keep-cubin", f"--gpu-arch={job['arch']}", f"--dump-dir={written}"]
+    compiled = cute.compile(host, *arguments, make_fake_stream(), options=" ".join(map(_quoted, words)))
+    cubin = _only_cubin(written)
+    facts = read_launches(compiled.ir_module)
+    if [fact.symbol for fact in facts] != list(compiled.kernel_info):
+        said = ", ".join(compiled.kernel_info)
+        raise JobError(
+            f"CuTeDSL says that it compiled {said}, and launches {[fact.symbol for fact in facts]}"
+        )
+    return [dataclasses.asdict(fact) for fact in facts], cubin
+
+
+def _quoted(word: str) -> str:
+    name, equals, value = word.partition("=")
+    return f"{name}{equals}'{value}'" if " " in value else word
+
+
+def _only_cubin(folder: Path) -> bytes:
+    found = sorted(path.name for path in folder.iterdir())
+    cubins = [name for name in found if name.endswith(".cubin")]
+    if len(cubins) != 1:
+        raise JobError(f"CuTeDSL wrote {', '.join(found) or 'nothing'}; expected exactly one cubin")
+    return (folder / cubins[0]).read_bytes()
+
+
+# The author's text ------------------------------------------------------------------------------------------------
+
+
+def _author_module(job: dict[str, Any]) -> Any:
+    """Run the text as a module; the modules that it brings along can be imported from it."""
+    for name, text in (*job["modules"], (job["file_name"], job["source"])):
+        Path(name).write_text(text, encoding="utf-8")
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, "")
+    return _module(job["file_name"], {})
+
+
+def _module(file_name: str, given: dict[str, Any]) -> Any:
+    # By a relative path, so that no bytes depend on where the folder is.
+    spec = util.spec_from_file_location(file_name.removesuffix(".py"), file_name)
+    if spec is None or spec.loader is None:
+        raise JobError(f"{file_name} cannot be loaded")
+    module = util.module_from_spec(spec)
+    vars(module).update(given)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _kernel(module: Any, kernel: dict[str, Any]) -> Any:
+    """Return the kernel's function once it takes what the program gives."""
+    name = kernel["name"]["function"]
+    function = getattr(module, name, None)
+    if _kind(function) != "kernel":
+        known = [key for key, value in vars(module).items() if _kind(value) == "kernel"]
+        what = "is no kernel" if function is not None else "is not in the text"
+        raise JobError(f"{name} {what}; its functions under @cute.kernel are: {', '.join(known) or 'none'}")
+    constants = dict(kernel["name"]["constants"])
+    signature = inspect.signature(function)  # type: ignore[arg-type]  # a kernel is a function
+    free = [one for one in signature.parameters.values() if one.name not in constants]
+    unknown = [key for key in constants if key not in signature.parameters]
+    if unknown:
+        raise JobError(f"{name} has no parameter {', '.join(unknown)}; it is {name}{signature}")
+    wanted = [one for one in free if one.default is inspect.Parameter.empty or not _is_constant(one)]
+    count = len(kernel["parameters"])
+    if len(wanted) != count:
+        raise JobError(_count_message(name, wanted, count))
+    return function
+
+
+def _kind(value: Any) -> str:
+    return getattr(getattr(value, "__wrapped__", None), "_decorator_kind", "")
+
+
+def _is_constant(parameter: inspect.Parameter) -> bool:
+    return "Constexpr" in str(parameter.annotation)
+
+
+def _count_message(name: str, wanted: list[inspect.Parameter], count: int) -> str:
+    names = ", ".join(one.name for one in wanted) or "none"
+    made = [
+        one.name for one in wanted if any(word in str(one.annotation) for word in ("CopyAtom", "TiledMma"))
+    ]
+    compiled = [one.name for one in wanted if _is_constant(one)]
+    text = f"the program gives {name} {count} arguments, and it takes {len(wanted)}: {names}"
+    if made:
+        text += (
+            f"; {', '.join(made)} can only be made by a host function (cute.nvgpu.cpasync.make_tiled_tma_atom): take "
+            "the tensor map itself, as cutlass.GridConstant[TensorMap], and make atoms in the kernel"
+        )
+    if compiled:
+        text += f"; {', '.join(compiled)} is a constant: say it in the kernel's name, as in '{name}({compiled[0]}=...)'"
+    return text
+
+
+# The host function ------------------------------------------------------------------------------------------------
+
+
+def _host(job: dict[str, Any], kernels: list[Any]) -> Any:
+    Path(HOST_FILE).write_text(emit_host(job["kernels"]), encoding="utf-8")
+    given = {
+        "kernels": kernels,
+        "constants": [dict(kernel["name"]["constants"]) for kernel in job["kernels"]],
+        "prefixes": [kernel["prefix"] for kernel in job["kernels"]],
+        "make_map": _map_maker(job["kernels"]),
+    }
+    return getattr(_module(HOST_FILE, given), HOST_FUNCTION)
+
+
+def _map_maker(kernels: list[dict[str, Any]]) -> Any:
+    def make_map(index: int, ordinal: int, address: Any) -> Any:
+        """Return a placeholder that carries the constants of the plan's map; its bytes are never used."""
+        parameter = kernels[index]["parameters"][ordinal]
+        placeholder = tensor_map.create_tensor_map_tiled(
+            address, cutlass.Float16, [address, address], [address], [64, 8]
+        )
+        return dataclasses.replace(
+            placeholder,
+            swizzle=tensor_map.TensorMapSwizzle(parameter["swizzle"]),
+            dtype=_type(parameter["dtype"]),
+            tma_format=tensor_map.TensorMapDataFormat[parameter["format"]],
+            box_dims=tuple(parameter["box"]),
+        )
+
+    return make_map
+
+
+def _arguments(kernel: dict[str, Any], where: str) -> list[Any]:
+    arguments = [_argument(parameter, where) for parameter in kernel["parameters"]]
+    if not kernel["block"]:
+        arguments += [cutlass.Int32(32), cutlass.Int32(1), cutlass.Int32(1)]
+    return arguments
+
+
+def _argument(parameter: dict[str, Any], where: str) -> Any:
+    match parameter["kind"]:
+        case "tensor":
+            return _tensor(parameter)
+        case "pointer":
+            space, alignment = cute.AddressSpace.gmem, parameter["alignment"]
+            return make_ptr(_type(parameter["dtype"]), alignment, space, assumed_align=alignment)
+        case "scalar":
+            return _type(parameter["dtype"])(0)
+        case "map":
+            return cutlass.Int64(1 << 10)
+    raise JobError(f"{where} is given something of kind {parameter['kind']}")
+
+
+def _tensor(parameter: dict[str, Any]) -> Any:
+    """Return a fake tensor: numbers where the plan has constants, symbols where a call decides."""
+    rank = len(parameter["shape"])
+    numbers = [*parameter["shape"], *parameter["strides"]]
+    makers = [cute.sym_int32] * rank + [cute.sym_int64] * rank
+    values = [
+        make(divisibility=divisor) if value is None else value
+        for value, make, divisor in zip(numbers, makers, parameter["divisors"], strict=True)
+    ]
+    return make_fake_tensor(
+        _type(parameter["dtype"]),
+        tuple(values[:rank]),
+        tuple(values[rank:]),
+        assumed_align=parameter["alignment"],
+    )
+
+
+def _type(name: str) -> Any:
+    found = getattr(cutlass, name, None)
+    if found is None:
+        raise JobError(f"this CuTeDSL has no type {name}")
+    return found

@@ -1,0 +1,1 @@
+"""Programs in CuTeDSL: what the demo runs and the documentation shows."""

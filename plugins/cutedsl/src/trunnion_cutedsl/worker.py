@@ -1,0 +1,195 @@
+"""The process that has CuTeDSL imported: it forks a child for each job, and cleans up after it.
+
+``python -m trunnion_cutedsl.worker CONTROL LOCK FOLDER SECONDS``: CONTROL is a socket on which each job comes as one
+end of a connection; LOCK is a descriptor that only has to stay open; a worker that got no job for SECONDS ends. When
+CONTROL closes (whoever started the worker ended, however it did) all children are killed and FOLDER is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import selectors
+import signal
+import socket
+import sys
+import tempfile
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trunnion_cutedsl.messages import receive, send
+from trunnion_cutedsl.staging import discard
+
+__all__ = ["Worker", "main"]
+
+_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
+_MOST_LOG_BYTES = 1 << 20
+_MAIN = "trunnion_cutedsl.worker"
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """One job that runs."""
+
+    pid: int
+    folder: Path
+
+
+class Worker:
+    """The loop.
+
+    Parameters
+    ----------
+    control
+        Where connections come from.
+    folder
+        Where the folders of jobs are made.
+    seconds
+        How long it waits for a job while none runs.
+    """
+
+    def __init__(self, control: socket.socket, folder: Path, seconds: float) -> None:
+        self._control = control
+        self._folder = folder
+        self._seconds = seconds
+        self._selector = selectors.DefaultSelector()
+        self._children: dict[int, _Child] = {}
+
+    def run(self) -> None:
+        """Take jobs until nobody can send any, or none comes."""
+        self._selector.register(self._control, selectors.EVENT_READ)
+        try:
+            while self._step():
+                pass
+        finally:
+            for child in self._children.values():
+                _kill(child.pid)
+            discard(self._folder)
+
+    def _step(self) -> bool:
+        ready = self._selector.select(None if self._children else self._seconds)
+        for key, _ in ready:
+            if key.fd != self._control.fileno():
+                self._reap(key.fd)
+            elif not self._accept():
+                return False
+        return bool(ready)
+
+    def _accept(self) -> bool:
+        _, descriptors, _, _ = socket.recv_fds(self._control, 1, 1)
+        if not descriptors:
+            return False
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        connection = socket.socket(fileno=descriptors[0])
+        pid = os.fork()
+        if pid == 0:
+            self._selector.close()
+            self._control.close()
+            _serve(connection, folder)
+        connection.close()
+        descriptor = os.pidfd_open(pid)
+        self._children[descriptor] = _Child(pid, folder)
+        self._selector.register(descriptor, selectors.EVENT_READ)
+        return True
+
+    def _reap(self, descriptor: int) -> None:
+        """Take up a child that ended, with whatever it started, and remove its folder."""
+        child = self._children.pop(descriptor)
+        self._selector.unregister(descriptor)
+        _kill(child.pid)
+        os.waitpid(child.pid, 0)
+        os.close(descriptor)
+        discard(child.folder)
+
+
+def _kill(pid: int) -> None:
+    """Kill the session that a child leads: it, and what it started."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    except PermissionError:
+        return
+
+
+# In the child -----------------------------------------------------------------------------------------------------
+
+
+def _serve(connection: socket.socket, folder: Path) -> None:
+    """Do one job and end; never returns."""
+    status = 1
+    try:
+        os.setsid()
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        log = os.open(folder / "log", os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        for stream in (1, 2):
+            os.dup2(log, stream)
+        work = folder / "work"
+        work.mkdir()
+        os.chdir(work)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+        send(connection, {"pid": os.getpid()})
+        job, _ = receive(connection)
+        head, data = _answer(job, work)
+        _flush()
+        head["log"] = os.pread(log, _MOST_LOG_BYTES, 0).decode("utf-8", "replace")
+        send(connection, head, data)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # the text may have closed it
+            continue
+
+
+def _answer(job: dict[str, Any], folder: Path) -> tuple[dict[str, Any], bytes]:
+    """Return what becomes of a job: an error is an answer, too, whatever its class."""
+    try:
+        from trunnion_cutedsl.dsl import JobError, compile_job  # noqa: PLC0415 - imported before the fork
+    except Exception as error:  # noqa: BLE001 - whatever a broken package raises
+        return {"unusable": f"{type(error).__name__}: {error}"}, b""
+    try:
+        facts, cubin = compile_job(job, folder)
+    except JobError as error:
+        return {"refused": str(error)}, b""
+    except BaseException as error:  # noqa: BLE001 - the text may raise anything; the process ends either way
+        return {"failed": _failure(error, job)}, b""
+    return {"kernels": facts}, cubin
+
+
+def _failure(error: BaseException, job: dict[str, Any]) -> dict[str, Any]:
+    """Return the error, and the lines of the author's files that it came through, the innermost last."""
+    own = {job["file_name"], *(name for name, _ in job["modules"])}
+    lines = []
+    seen: BaseException | None = error
+    while seen is not None:
+        for frame in traceback.extract_tb(seen.__traceback__):
+            name = Path(frame.filename).name
+            if name in own and frame.lineno:
+                lines.append([name, frame.lineno, frame.line or ""])
+        seen = seen.__cause__ or seen.__context__
+    if isinstance(error, SyntaxError) and error.lineno:
+        lines.append([Path(error.filename or "").name, error.lineno, (error.text or "").strip()])
+    return {"kind": type(error).__name__, "text": str(error), "lines": lines}
+
+
+def main() -> None:
+    """Run the worker."""
+    control, _, folder, seconds = sys.argv[1:]
+    with contextlib.suppress(Exception):  # each child tries again, and says what is wrong
+        import trunnion_cutedsl.dsl  # noqa: F401, PLC0415 - every child has it then
+    Worker(socket.socket(fileno=int(control)), Path(folder), float(seconds)).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+"""The other side of `trunnion_cutedsl.worker`: start workers, hand them jobs, wait no longer than agreed.
+
+CuTeDSL takes most of a second to import, runs the author's text, prints, and keeps state for a whole process. So it is
+imported once in a process of its own, which forks a child for each compilation: a text that ends its process, hangs or
+breaks CuTeDSL's state hurts nothing but its own job, and jobs run at once.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from trunnion.errors import BackendUnavailableError
+from trunnion_cutedsl.messages import receive, send
+from trunnion_cutedsl.staging import discard, make_staging, sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["TooSlowError", "WorkerDiedError", "Workers", "workers"]
+
+_IDLE_SECONDS: Final = 60.0
+_START_SECONDS: Final = 120.0
+_DROPPED: Final = ("CUTE_DSL_", "CUTLASS_")
+_TRIES: Final = 3
+
+
+class WorkerDiedError(Exception):
+    """The process that compiled ended before it answered."""
+
+
+class TooSlowError(Exception):
+    """The compilation took longer than it may."""
+
+
+class _Worker:
+    """One worker process, for one architecture."""
+
+    def __init__(self, arch: str, seconds: float) -> None:
+        sweep()
+        self.folder, lock = make_staging()
+        self.owner = os.getpid()
+        self.control, theirs = socket.socketpair()
+        words = [str(theirs.fileno()), str(lock), str(self.folder), str(seconds)]
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "trunnion_cutedsl.worker", *words],
+                pass_fds=(theirs.fileno(), lock),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                env=_environment(arch),
+            )
+        except OSError as error:
+            discard(self.folder)
+            raise BackendUnavailableError(
+                "cutedsl", "the compiling process", f"{sys.executable!r} cannot be started: {error}"
+            ) from error
+        finally:
+            theirs.close()
+            os.close(lock)
+
+    def connect(self) -> socket.socket:
+        """Return a connection to a child that waits for one job.
+
+        Raises
+        ------
+        OSError
+            If the worker is gone.
+        """
+        ours, theirs = socket.socketpair()
+        try:
+            socket.send_fds(self.control, [b"j"], [theirs.fileno()])
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return ours
+
+    def close(self) -> None:
+        """Let the worker end, with its children and its folder."""
+        self.control.close()
+        if self.owner == os.getpid():
+            self.process.kill()  # it may be busy importing; its children die with it
+            self.process.wait()
+            discard(self.folder)
+
+
+def _environment(arch: str) -> dict[str, str]:
+    """Return the environment of a worker: this process's packages, no GPU, and none of CuTeDSL's own variables."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_DROPPED)}
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "PYTHONHASHSEED": "0",
+        "PYTHONUTF8": "1",
+        "CUTE_DSL_ARCH": arch,
+        "CUTE_DSL_DISABLE_FILE_CACHING": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "NO_COLOR": "1",
+    }
+
+
+class Workers:
+    """The workers of this process, one for each architecture that it compiled for.
+
+    Parameters
+    ----------
+    seconds
+        How long a worker stays that has nothing to do.
+    """
+
+    def __init__(self, seconds: float = _IDLE_SECONDS) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._workers: dict[str, _Worker] = {}
+
+    def run(self, arch: str, job: dict[str, Any], seconds: float) -> tuple[dict[str, Any], bytes]:
+        """Return the answer to a job.
+
+        Parameters
+        ----------
+        arch
+            What to compile for.
+        job
+            What the child is told.
+        seconds
+            How long it may take.
+
+        Raises
+        ------
+        TooSlowError
+            If it takes longer; the child is dead then.
+        WorkerDiedError
+            If the child ended without an answer.
+        BackendUnavailableError
+            If no worker can be started.
+        """
+        with self._child(arch) as connection:
+            deadline = time.monotonic() + seconds
+            try:
+                send(connection, job)
+                return receive(connection, deadline)
+            except TimeoutError as error:
+                raise TooSlowError from error
+            except (EOFError, OSError, ValueError, TypeError) as error:
+                raise WorkerDiedError(str(error)) from error
+
+    def close(self) -> None:
+        """End all workers."""
+        with self._lock:
+            gone, self._workers = list(self._workers.values()), {}
+        for worker in gone:
+            worker.close()
+
+    @contextlib.contextmanager
+    def _child(self, arch: str) -> Iterator[socket.socket]:
+        """Give a connection to a fresh child; kill it if it is not done at the end."""
+        connection, pid = self._open(arch)
+        descriptor = None
+        try:
+            # Before it gets its job it is there for sure, and its number is nobody else's.
+            with contextlib.suppress(ProcessLookupError):
+                descriptor = os.pidfd_open(pid)
+            yield connection
+        finally:
+            connection.close()
+            if descriptor is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                os.close(descriptor)
+
+    def _open(self, arch: str) -> tuple[socket.socket, int]:
+        for _ in range(_TRIES):
+            worker = self._worker(arch)
+            try:
+                connection = worker.connect()
+                hello, _ = receive(connection, time.monotonic() + _START_SECONDS)
+                connection.settimeout(_START_SECONDS)
+                return connection, int(hello["pid"])
+            except (OSError, EOFError, ValueError, KeyError):  # it had nothing to do, and ended just now
+                self._forget(arch, worker)
+        raise BackendUnavailableError(
+            "cutedsl",
+            "the compiling process",
+            "it ends before it takes a job; try: python -c 'import cutlass'",
+        )
+
+    def _worker(self, arch: str) -> _Worker:
+        with self._lock:
+            worker = self._workers.get(arch)
+            if worker is None or worker.owner != os.getpid():
+                worker = self._workers[arch] = _Worker(arch, self._seconds)
+            return worker
+
+    def _forget(self, arch: str, worker: _Worker) -> None:
+        with self._lock:
+            if self._workers.get(arch) is worker:
+                del self._workers[arch]
+        worker.close()
+
+
+@functools.cache
+def workers() -> Workers:
+    """Return the workers of this process; they end with it."""
+    found = Workers()
+    atexit.register(found.close)
+    return found
