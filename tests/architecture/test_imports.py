@@ -103,9 +103,11 @@ FOR_PLUGINS = frozenset(
         "codegen",
         "contract",
         "errors",
+        "examples",  # for those that a device compiler brings
         "hookspecs",
         "image",
         "model",
+        "sim",  # what the bodies of those examples are given
         "toolchain",
         "torch_runtime",  # for what a plugin offers to call beside its backend
     }
@@ -121,6 +123,7 @@ TOOLCHAINS = {
 
 EDGES = frozenset(
     {
+        "plugins/cutedsl/src/trunnion_cutedsl/dsl.py",
         "plugins/nvrtc/src/trunnion_nvrtc/device.py",
         "plugins/nvrtc/src/trunnion_nvrtc/headers.py",
         "plugins/nvrtc/src/trunnion_nvrtc/linker.py",

@@ -231,7 +231,7 @@ def _job(
     return _Job(program, plan, chosen, spec, load_part(spec, spec.load_compiler)())
 
 
-def _check_trust(job: _Job, trust: bool) -> None:  # noqa: FBT001 - a value of the caller's, which is checked
+def _check_trust(job: _Job, trust: bool) -> None:
     """Refuse source that would run here unless the caller vouches for it.
 
     Raises
@@ -242,8 +242,8 @@ def _check_trust(job: _Job, trust: bool) -> None:  # noqa: FBT001 - a value of t
     expect(trust, bool, "trust", "True or False")
     if job.compiler.runs_source and not trust:
         raise UntrustedArtifactError(
-            f"the device code of {shorten(job.program.name)} is a program, which {job.compiler.name} runs here, as you, "
-            "to compile it; got trust=False: read it, and pass trust=True"
+            f"the device code of {shorten(job.program.name)} is a program, which {job.compiler.name} runs here, as "
+            "you, to compile it; got trust=False: read it, and pass trust=True"
         )
 
 

@@ -95,7 +95,7 @@ def test_a_view_of_a_tensor_of_another_program_is_refused():
 
 def test_a_view_is_of_memory():
     with pytest.raises(ProgramError, match="view"):
-        TensorView(3)  # type: ignore[arg-type]
+        TensorView(3)
 
 
 def test_symbols_of_a_view_must_stand_in_the_signature():

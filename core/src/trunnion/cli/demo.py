@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import trunnion
+from trunnion.cli.exhibits import brought_by, known_examples, load_example
 from trunnion.cli.place import choose_place, host_place
 from trunnion.cli.presentation import Report, error_report, print_line, print_table
 from trunnion.cli.trial import COLUMNS, Compiled, failure, run_example, timed
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from trunnion.cli.place import Place
     from trunnion.cli.trial import Outcome
-    from trunnion.contract.spec import CompilerSpec
 
 __all__ = ["demo"]
 
@@ -80,30 +80,22 @@ def _compilations(backend: str) -> list[_Subject]:
         passed_over += [f"{plugin.name}: {plugin.reason}" for plugin in registry.unavailable()]
         reason = "; ".join(passed_over) or "none is installed; try: pip install 'trunnion[all]'"
         raise BackendUnavailableError("every backend", "this environment", reason)
-    compilers = {compiler.name for compiler in registry.compilers() if probe(compiler).usable}
-    brought = [
-        name for compiler in registry.compilers() if compiler.name in compilers for name in _names(compiler)
-    ]
-    on_gpu = [*examples.EXAMPLES, *(name for name in brought if examples.load(name).kind == "cuda")]
-    on_cpu = [*examples.CPU_EXAMPLES, *(name for name in brought if name not in on_gpu)]
+    brought = [name for spec in registry.compilers() if probe(spec).usable for name in brought_by(spec)]
+    kinds = {"cuda": list(examples.EXAMPLES), "cpu": list(examples.CPU_EXAMPLES)}
+    for name in brought:
+        kinds[load_example(name).kind].append(name)
     return [
         _Subject(name, spec.name, partial(_compile, name, spec.name))
         for spec in usable
-        for kind, names in (("cuda", on_gpu), ("cpu", on_cpu))
+        for kind, names in kinds.items()
         for name in names
         if kind in spec.targets
     ]
 
 
-def _names(compiler: CompilerSpec) -> list[str]:
-    """Return the names of the examples that a device compiler brings."""
-    return [module.rpartition(".")[2] for module in compiler.examples]
-
-
 def _compile(example: str, backend: str) -> Compiled:
-    from trunnion import examples
 
-    program = examples.load(example).program
+    program = load_example(example).program
     # An example came with an installed package: its text is trusted as that is.
     return timed(partial(trunnion.compile, program, backend=backend, trust=True))
 
@@ -116,11 +108,9 @@ def _saved(folder: Path, backend: str) -> list[_Subject]:
     ArtifactError
         If there is none.
     """
-    from trunnion import examples
-
     found = sorted(folder.glob(f"{backend or '*'}/*/"))
     subjects = [_Subject(path.name, path.parent.name, partial(_load, path)) for path in found]
-    names = examples.known_examples()
+    names = known_examples()
     strangers = [subject.example for subject in subjects if subject.example not in names]
     if strangers or not subjects:
         what = f"artifacts of {', '.join(strangers)}" if strangers else "no artifact"
@@ -135,20 +125,16 @@ def _load(path: Path) -> Compiled:
 
 def _place(subject: _Subject, device: Place) -> Place:
     """Return where a subject runs."""
-    from trunnion import examples
-
-    return host_place() if examples.load(subject.example).kind == "cpu" else device
+    return host_place() if load_example(subject.example).kind == "cpu" else device
 
 
 def _attempt(subject: _Subject, place: Place, save: Path | None) -> Outcome:
     """Return what becomes of one subject; an error is an outcome, so that the others have their turn."""
-    from trunnion import examples
-
     try:
         compiled = subject.make()
         if save is not None:
             compiled.program.artifact.save(save / subject.backend / subject.example)
-        outcome, _ = run_example(examples.load(subject.example), compiled, place)
+        outcome, _ = run_example(load_example(subject.example), compiled, place)
         compiled.program.close()
     except UnsupportedFeatureError as error:
         return replace(failure(subject.example, subject.backend, place, error), refused=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import MAX_FILE_BYTES
 from trunnion.built_program import program_of
+from trunnion.cli.exhibits import known_examples, load_example
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.program import KernelProgram
 
@@ -70,8 +71,6 @@ def find_subject(text: str) -> Subject:
     CorruptArtifactError
         If it is a folder and no whole artifact.
     """
-    from trunnion import examples
-
     if not text or "\0" in text:  # an empty text would be the folder that the command runs in
         raise _nothing(text)
     path = Path(text)
@@ -80,16 +79,14 @@ def find_subject(text: str) -> Subject:
         return Subject(kind="artifact", name=text, artifact=artifact, program=program_of(artifact))
     if os.path.lexists(path):
         return _file(path, text)
-    if text in examples.known_examples():
-        example = examples.load(text)
+    if text in known_examples():
+        example = load_example(text)
         return Subject(kind="example", name=text, example=example, program=example.program)
     raise _nothing(text)
 
 
 def _nothing(text: str) -> ProgramError:
-    from trunnion import examples
-
-    known = ", ".join(examples.known_examples())
+    known = ", ".join(known_examples())
     return ProgramError(f"got {shorten(text)}, expected a file, an artifact's folder or an example ({known})")
 
 

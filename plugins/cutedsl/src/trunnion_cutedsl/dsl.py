@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
 import sys
-from importlib import util
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import cutlass
@@ -19,13 +20,12 @@ from cutlass.cute.runtime import make_fake_stream, make_fake_tensor, make_ptr
 from cutlass.experimental.cuda import tensor_map
 
 from trunnion_cutedsl.host_ir import read_launches
+from trunnion_cutedsl.messages import JobError
 from trunnion_cutedsl.module_text import HOST_FILE, HOST_FUNCTION, emit_host
 
-__all__ = ["JobError", "compile_job"]
+__all__ = ["compile_job"]
 
-
-class JobError(Exception):
-    """A job that cannot be compiled as it is put; the text says why."""
+_TIME = 946684800  # the first second of 2000
 
 
 def compile_job(job: dict[str, Any], folder: Path) -> tuple[list[dict[str, Any]], bytes]:
@@ -89,21 +89,25 @@ def _only_cubin(folder: Path) -> bytes:
 def _author_module(job: dict[str, Any]) -> Any:
     """Run the text as a module; the modules that it brings along can be imported from it."""
     for name, text in (*job["modules"], (job["file_name"], job["source"])):
-        Path(name).write_text(text, encoding="utf-8")
+        _write(name, text)
     sys.dont_write_bytecode = True
     sys.path.insert(0, "")
     return _module(job["file_name"], {})
 
 
+def _write(name: str, text: str) -> None:
+    """Write a file that looks the same in each compilation: line information holds the time of its last change."""
+    Path(name).write_text(text, encoding="utf-8")
+    os.utime(name, (_TIME, _TIME))
+
+
 def _module(file_name: str, given: dict[str, Any]) -> Any:
-    # By a relative path, so that no bytes depend on where the folder is.
-    spec = util.spec_from_file_location(file_name.removesuffix(".py"), file_name)
-    if spec is None or spec.loader is None:
-        raise JobError(f"{file_name} cannot be loaded")
-    module = util.module_from_spec(spec)
-    vars(module).update(given)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    # By a relative path, which the import system would make absolute: no bytes shall depend on where the folder is.
+    module = ModuleType(file_name.removesuffix(".py"))
+    vars(module).update(given, __file__=file_name)
+    sys.modules[module.__name__] = module
+    text = Path(file_name).read_text(encoding="utf-8")
+    exec(compile(text, file_name, "exec", dont_inherit=True), vars(module))  # noqa: S102 - it is trusted
     return module
 
 
@@ -122,9 +126,15 @@ def _kernel(module: Any, kernel: dict[str, Any]) -> Any:
     if unknown:
         raise JobError(f"{name} has no parameter {', '.join(unknown)}; it is {name}{signature}")
     wanted = [one for one in free if one.default is inspect.Parameter.empty or not _is_constant(one)]
-    count = len(kernel["parameters"])
-    if len(wanted) != count:
-        raise JobError(_count_message(name, wanted, count))
+    parameters = kernel["parameters"]
+    if len(wanted) != len(parameters):
+        raise JobError(_count_message(name, wanted, len(parameters)))
+    for one, given in zip(wanted, parameters, strict=True):
+        if given["kind"] == "map" and "GridConstant" not in str(one.annotation):
+            raise JobError(
+                f"the program gives {one.name} of {name} a tensor map: declare {one.name}: "
+                "cutlass.GridConstant[TensorMap], or it is passed as something else"
+            )
     return function
 
 
@@ -157,7 +167,7 @@ def _count_message(name: str, wanted: list[inspect.Parameter], count: int) -> st
 
 
 def _host(job: dict[str, Any], kernels: list[Any]) -> Any:
-    Path(HOST_FILE).write_text(emit_host(job["kernels"]), encoding="utf-8")
+    _write(HOST_FILE, emit_host(job["kernels"]))
     given = {
         "kernels": kernels,
         "constants": [dict(kernel["name"]["constants"]) for kernel in job["kernels"]],

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import socket
 
-__all__ = ["MOST_BYTES", "receive", "send"]
+__all__ = ["MOST_BYTES", "JobError", "receive", "send"]
 
 MOST_BYTES = 1 << 30
 """The longest message that is read."""
@@ -21,6 +21,10 @@ MOST_BYTES = 1 << 30
 _LENGTHS = struct.Struct("<QQ")
 _CHUNK = 1 << 20
 _LEAST_SECONDS = 0.001  # 0 would mean: do not wait at all
+
+
+class JobError(Exception):
+    """A job that cannot be compiled as it is put; the text says why."""
 
 
 def send(connection: socket.socket, head: dict[str, Any], data: bytes = b"") -> None:

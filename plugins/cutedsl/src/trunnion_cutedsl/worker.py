@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trunnion_cutedsl.messages import receive, send
+from trunnion_cutedsl.messages import JobError, receive, send
 from trunnion_cutedsl.staging import discard
 
 __all__ = ["Worker", "main"]
@@ -154,15 +154,17 @@ def _flush() -> None:
 
 def _answer(job: dict[str, Any], folder: Path) -> tuple[dict[str, Any], bytes]:
     """Return what becomes of a job: an error is an answer, too, whatever its class."""
+    imported = False
     try:
-        from trunnion_cutedsl.dsl import JobError, compile_job  # noqa: PLC0415 - imported before the fork
-    except Exception as error:  # noqa: BLE001 - whatever a broken package raises
-        return {"unusable": f"{type(error).__name__}: {error}"}, b""
-    try:
-        facts, cubin = compile_job(job, folder)
+        from trunnion_cutedsl import dsl  # noqa: PLC0415 - imported before the fork
+
+        imported = True
+        facts, cubin = dsl.compile_job(job, folder)
     except JobError as error:
         return {"refused": str(error)}, b""
     except BaseException as error:  # noqa: BLE001 - the text may raise anything; the process ends either way
+        if not imported:
+            return {"unusable": f"{type(error).__name__}: {error}"}, b""
         return {"failed": _failure(error, job)}, b""
     return {"kernels": facts}, cubin
 
@@ -186,7 +188,8 @@ def _failure(error: BaseException, job: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Run the worker."""
     control, _, folder, seconds = sys.argv[1:]
-    with contextlib.suppress(Exception):  # each child tries again, and says what is wrong
+    # Each child tries again, and says what is wrong.
+    with contextlib.suppress(ImportError, OSError, RuntimeError, AttributeError):
         import trunnion_cutedsl.dsl  # noqa: F401, PLC0415 - every child has it then
     Worker(socket.socket(fileno=int(control)), Path(folder), float(seconds)).run()
 
