@@ -99,6 +99,15 @@ class Record:
         """Read a list of integers."""
         return self._members(name, int)
 
+    def integer_pairs(self, name: str) -> tuple[tuple[int, int], ...]:
+        """Read a list of pairs of integers."""
+        pairs = []
+        for index, pair in enumerate(self._take(name, list)):
+            if type(pair) is not list or [type(one) for one in pair] != [int, int]:
+                raise ProgramError("expected a pair of integers", field=f"{self.path}.{name}[{index}]")
+            pairs.append((pair[0], pair[1]))
+        return tuple(pairs)
+
     def pairs(self, name: str) -> tuple[tuple[str, str | None], ...]:
         """Read a list of pairs of a text, and a text or null."""
         pairs = []

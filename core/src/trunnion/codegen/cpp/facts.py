@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 from trunnion.codegen.cpp.direct import direct_kinds
 from trunnion.codegen.cpp.windows import persisting_bounds
 from trunnion.codegen.python.maps import Im2colSpec, MapSpec, TiledSpec
-from trunnion.errors import CorruptArtifactError
+from trunnion.errors import CorruptArtifactError, ProgramError, shorten
+from trunnion.model.dtypes import dtype
+from trunnion.model.fields import integer, place
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
 from trunnion.model.plan import MemoryKind, TiledMode
+from trunnion.model.record import Record
 
 if TYPE_CHECKING:
     from typing import Any
@@ -23,6 +26,9 @@ __all__ = ["FACTS_FILE", "CallFacts", "ParamFacts"]
 FACTS_FILE = "call.json"
 """The file of an artifact that holds them."""
 
+_TYPED = ("tensor", "scalar")
+_MOST = (1 << 63) - 1
+_MAP_NUMBERS = ("element_bits", "dtype_code", "interleave", "swizzle", "l2_promotion", "oob_fill")
 _KINDS = {TensorParam: "tensor", ScalarParam: "scalar", PointerParam: "pointer", StructParam: "struct"}
 
 
@@ -105,18 +111,12 @@ class CallFacts:
             If it is something else.
         """
         try:
-            read = json.loads(text)
-            return cls(
-                params=tuple(ParamFacts(**one) for one in read["params"]),
-                outputs=tuple(ParamFacts(**one) for one in read["outputs"]),
-                workspaces=int(read["workspaces"]),
-                direct=bool(read["direct"]),
-                maps=tuple(_read_map(one) for one in read["maps"]),
-                windowed=bool(read["windowed"]),
-                persisting=tuple((int(least), int(greatest)) for least, greatest in read["persisting"]),
-            )
-        except (ValueError, KeyError, TypeError) as error:
+            facts = _read(Record(json.loads(text), "call"))
+        except (ValueError, RecursionError) as error:  # a ProgramError is a ValueError
             raise CorruptArtifactError(FACTS_FILE, f"does not describe a call: {error}") from error
+        if facts.to_json().encode() != text:
+            raise CorruptArtifactError(FACTS_FILE, "is not spelled as it was written")
+        return facts
 
 
 def _param(param: Any) -> ParamFacts:
@@ -124,7 +124,7 @@ def _param(param: Any) -> ParamFacts:
     return ParamFacts(
         kind=kind,
         name=param.name,
-        dtype=param.dtype.name if kind in ("tensor", "scalar") else "",
+        dtype=param.dtype.name if kind in _TYPED else "",
         nullable=getattr(param, "nullable", False),
         alignment=param.alignment if kind == "pointer" else 1,
         nbytes=param.nbytes if kind == "struct" else 0,
@@ -152,9 +152,58 @@ def _map(plan: LaunchPlan, encode: Encode) -> MapSpec:
     )
 
 
-def _read_map(read: dict[str, Any]) -> MapSpec:
-    mode: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in read["mode"].items()
-    }
-    spec = TiledSpec(**mode) if "box" in mode else Im2colSpec(**mode)
-    return MapSpec(**{**read, "mode": spec, "element_strides": tuple(read["element_strides"])})
+# Reading: a ProgramError says which field is none ---------------------------------------------------------------------
+
+
+def _read(record: Record) -> CallFacts:
+    facts = CallFacts(
+        params=tuple(map(_read_param, record.records("params"))),
+        outputs=tuple(map(_read_param, record.records("outputs"))),
+        workspaces=_count(record, "workspaces"),
+        direct=record.boolean("direct"),
+        maps=tuple(map(_read_map, record.records("maps"))),
+        windowed=record.boolean("windowed"),
+        persisting=record.integer_pairs("persisting"),
+    )
+    record.done()
+    for pair in facts.persisting:
+        if list(pair) != sorted(pair) or min(pair) < 0:
+            raise ProgramError("expected the least and the greatest bytes", field=f"{record.path}.persisting")
+    return facts
+
+
+def _read_param(record: Record) -> ParamFacts:
+    facts = ParamFacts(
+        kind=record.text("kind"),
+        name=record.text("name"),
+        dtype=record.text("dtype"),
+        nullable=record.boolean("nullable"),
+        alignment=_count(record, "alignment", least=1),
+        nbytes=_count(record, "nbytes"),
+    )
+    record.done()
+    if facts.kind not in _KINDS.values():
+        raise ProgramError(f"got {shorten(facts.kind)}", field=f"{record.path}.kind")
+    if facts.kind in _TYPED:
+        with place(record.path):
+            dtype(facts.dtype)
+    return facts
+
+
+def _read_map(record: Record) -> MapSpec:
+    mode = record.record("mode")
+    spec: TiledSpec | Im2colSpec
+    if mode.has("box"):
+        spec = TiledSpec(mode.integers("box"))
+    else:
+        corners, counts = ("lower", "upper"), ("channels_per_pixel", "pixels_per_column")
+        spec = Im2colSpec(*map(mode.integers, corners), *map(mode.integer, counts))
+    mode.done()
+    numbers = {name: record.integer(name) for name in _MAP_NUMBERS}
+    strides, name = record.integers("element_strides"), record.text("name")
+    record.done()
+    return MapSpec(mode=spec, element_strides=strides, name=name, **numbers)
+
+
+def _count(record: Record, name: str, least: int = 0) -> int:
+    return integer(record.integer(name), f"{record.path}.{name}", least, _MOST)

@@ -1,4 +1,4 @@
-"""Random JSON programs with one thing wrong."""
+"""Random JSON documents with one thing wrong, of programs and of whatever else is written as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trunnion.testing.strategies.programs import programs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["json_programs"]
+__all__ = ["changed_documents", "json_programs"]
 
 _VALUES: tuple[object, ...] = (
     None,
@@ -20,6 +20,7 @@ _VALUES: tuple[object, ...] = (
     -1,
     2**70,
     1.5,
+    float("inf"),
     "",
     "n +",
     "((((",
@@ -31,13 +32,26 @@ _VALUES: tuple[object, ...] = (
 )
 
 
-@st.composite
-def json_programs(draw: st.DrawFn) -> str:
-    """Draw the text of a program in which one value was replaced, dropped or added, or that was cut off.
+def json_programs() -> st.SearchStrategy[str]:
+    """Draw the text of a program that was changed, as `changed_documents` does.
 
     Most such texts are no programs. Those that still are must be read like any other.
     """
-    text = draw(programs()).to_json()
+    return changed_documents(programs().map(lambda program: program.to_json()))
+
+
+@st.composite
+def changed_documents(draw: st.DrawFn, texts: st.SearchStrategy[str]) -> str:
+    """Draw a JSON text in which one value was replaced, dropped or added, or that was cut off.
+
+    Parameters
+    ----------
+    draw
+        Hypothesis' own.
+    texts
+        The texts before that: objects with members.
+    """
+    text = draw(texts)
     if draw(st.integers(0, 9)) == 0:
         return text[: draw(st.integers(0, len(text) - 1))]
     document = json.loads(text)
