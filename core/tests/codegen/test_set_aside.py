@@ -86,6 +86,16 @@ def test_a_limit_is_asked_for_once_and_restored_for_each_device() -> None:
     assert driver.limits[1:] == [10, 30, 7]
 
 
+def test_nobody_is_taken_for_an_owner_that_was_forgotten() -> None:
+    driver, share = Driver(), SetAside()
+    share.request(0, object(), 10, driver)
+    for _ in range(100):  # one of which lies where that one lay, if it is gone
+        share.release(0, object(), driver)
+        share.request(0, other := object(), 5, driver)
+        share.release(0, other, driver)
+    assert driver.limits == [7, 10]
+
+
 def test_two_drivers_of_one_device_share_its_limit() -> None:
     first, one, two = Driver(), object(), object()
     second = Driver(first.limits)

@@ -51,7 +51,8 @@ class SetAside:
         # Reentrant, because a signal's handler or a finalizer may launch a program in the middle of a request. Another
         # one in a child, where the thread that held this may not exist.
         self._lock = threading.RLock()
-        self._requests: dict[int, dict[int, int]] = {}
+        self._requests: dict[int, dict[object, int]] = {}
+        """By device what each owner asks for. An owner is held, so that none after it is taken for it."""
         self._original: dict[int, int] = {}
         """What the limit was before the first request, until it is that again."""
         self._applied: dict[int, int] = {}
@@ -65,7 +66,7 @@ class SetAside:
         device
             The device's ordinal.
         owner
-            Who asks, by identity; it lives until `release`.
+            In whose name, by identity: an ``object()`` that stands for who asks. It is held until `release`.
         nbytes
             What is asked for.
         driver
@@ -83,8 +84,8 @@ class SetAside:
                     return
                 self._original.setdefault(device, original)
             requests = self._requests.setdefault(device, {})
-            before = requests.get(id(owner), 0)
-            requests[id(owner)] = max(nbytes, before)
+            before = requests.get(owner, 0)
+            requests[owner] = max(nbytes, before)
             with ExitStack() as refused:  # what the driver refuses was never asked for
                 refused.callback(self._withdraw, device, owner, before)
                 self._apply(device, driver)
@@ -92,9 +93,9 @@ class SetAside:
 
     def _withdraw(self, device: int, owner: object, before: int) -> None:
         requests = self._requests[device]
-        requests.pop(id(owner), None)
+        requests.pop(owner, None)
         if before:
-            requests[id(owner)] = before
+            requests[owner] = before
         if device not in self._applied:
             self._original.pop(device, None)
 
@@ -111,7 +112,7 @@ class SetAside:
         """
         with self._lock:
             requests = self._requests.get(device, {})
-            requests.pop(id(owner), None)
+            requests.pop(owner, None)
             self._apply(device, driver)
             if not requests:
                 self._original.pop(device, None)

@@ -77,6 +77,8 @@ class SetAsideHook:
         self._windows = facts.persisting
         self._run = run
         self._owner = owner
+        self._name = object()
+        """In whose name cache is set aside for the program."""
         self._numbers = itertools.count(1)
         self._held: dict[int, object] = {}
         """In whose name cache is set aside for a window that a stream holds, by ticket."""
@@ -128,7 +130,7 @@ class SetAsideHook:
         return nbytes
 
     def _launch(self, device: int, nbytes: int, most_persisting: int) -> int:
-        self._request(device, self, min(nbytes, most_persisting))
+        self._request(device, self._name, min(nbytes, most_persisting))
         return nbytes
 
     def _captured(self, device: int, nbytes: int, asked: int, kernel: str) -> int:
@@ -180,5 +182,5 @@ class SetAsideHook:
                 steps.callback(self._release, device)
 
     def _release(self, device: int) -> None:
-        self._owner.release(device, self, _LauncherLimit(self._run, device))
+        self._owner.release(device, self._name, _LauncherLimit(self._run, device))
         self._devices.discard(device)

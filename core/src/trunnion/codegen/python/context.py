@@ -178,7 +178,7 @@ class Context(TensorChecks):
             state, nbytes = self.preload(device), self.windows.known(device)
             if nbytes > state.set_aside:
                 with self._entered(device):
-                    self.windows.request(device, self, nbytes)
+                    self.windows.request(device, nbytes)
                 state.set_aside = nbytes
 
     @contextmanager
@@ -329,7 +329,7 @@ class Context(TensorChecks):
                     kernel = self.symbols[self.specs[launch].kernel]
                     warnings.warn(captured_window(kernel, nbytes, state.set_aside), stacklevel=2)
                     return
-                self.windows.request(device, self, nbytes)
+                self.windows.request(device, nbytes)
             state.set_aside = nbytes
 
     def stream_window(
@@ -359,7 +359,7 @@ class Context(TensorChecks):
     def give_back(self, device: int) -> None:
         """Give back the cache that was set aside on a device; if that fails, it may be asked for again."""
         with self._entered(device):
-            self.windows.release(device, self)
+            self.windows.release(device)
 
     def forget(self, reason: str) -> None:
         """Refuse every call from now on, in a forked child, and ask the driver nothing."""

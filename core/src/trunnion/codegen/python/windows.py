@@ -84,10 +84,11 @@ class ProgramWindows:
         The driver; it has the methods of `WindowFacade` if some launch has a window.
     """
 
-    __slots__ = ("_launches", "facade")
+    __slots__ = ("_launches", "_name", "facade")
 
     def __init__(self, launches: Sequence[LaunchSpec], facade: DriverFacade) -> None:
         self._launches = launches
+        self._name = object()
         self.facade: Any = facade
         """The driver; another one in a forked child."""
 
@@ -138,14 +139,14 @@ class ProgramWindows:
             return 0
         return known_length(bounds, attribute(device, _MAX_WINDOW), attribute(device, _MAX_PERSISTING_L2))
 
-    def request(self, device: int, owner: object, nbytes: int) -> None:
-        """Set cache aside for a window of that length on behalf of an owner; a context is current."""
+    def request(self, device: int, nbytes: int) -> None:
+        """Set cache aside for a window of that length, in the program's name; a context is current."""
         facade = self.facade
-        facade.set_aside.request(device, owner, self._share(device, nbytes), facade)
+        facade.set_aside.request(device, self._name, self._share(device, nbytes), facade)
 
-    def release(self, device: int, owner: object) -> None:
-        """Give back what was set aside on behalf of an owner; a context is current."""
-        self.facade.set_aside.release(device, owner, self.facade)
+    def release(self, device: int) -> None:
+        """Give back what was set aside in the program's name; a context is current."""
+        self.facade.set_aside.release(device, self._name, self.facade)
 
     def on_stream(
         self, launch: int, device: int, stream: int, memory: tuple[int, int]
