@@ -138,6 +138,17 @@ def test_what_a_backend_can_do_on_gpus_is_of_no_use_to_a_program_for_the_cpu():
     assert choose(program(cluster=2), plugins) == "both"
 
 
+def test_what_is_missing_for_one_kind_of_target_is_no_matter_to_another():
+    partly = Availability(usable=True, detail="g++", unusable={"cuda": "there is no cuda.h"})
+    known = registry(replace(both(), probe=lambda: partly), compiler(), host_compiler())
+    for_cpu, for_cuda = program(language="c++"), program()
+    for kind in (None, "cpu"):
+        assert choose_backend(for_cpu, "auto", for_cpu.plan(), known, kind).name == "both"
+    with pytest.raises(BackendUnavailableError, match=r"there is no cuda\.h"):
+        choose_backend(for_cuda, "auto", for_cuda.plan(), known)
+    assert [choice.reason for choice in explain(for_cuda, registry=known)] == ["there is no cuda.h"]
+
+
 def test_what_a_backend_can_do_on_the_cpu_is_of_no_use_to_a_program_in_cuda():
     limited = both(cuda=frozenset(), cpu=EVERYTHING, rank=9)
     plugins = registry(limited, backend("gpu", DYNAMIC), compiler(), host_compiler())

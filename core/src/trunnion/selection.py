@@ -186,12 +186,13 @@ def _refusal(
         reason = f"does not launch on {kind!r}, only on {', '.join(sorted(spec.targets))}"
         return _Refusal(spec.name, reason, out_of_reach=True)
     reached = _reached(program, spec, registry, kind)
-    missing = _missing(spec, plan, reached or ({kind} if kind is not None else spec.targets))
+    kinds = reached or ({kind} if kind is not None else spec.targets)
+    missing = _missing(spec, plan, kinds)
     if missing:
         return _Refusal(spec.name, f"does not support {', '.join(sorted(missing))}", missing)
-    found = probe(spec)
-    if not found.usable:
-        return _Refusal(spec.name, found.detail, unusable=True)
+    problem = probe(spec).problem(kinds)
+    if problem:
+        return _Refusal(spec.name, problem, unusable=True)
     if not reached:
         languages = ", ".join(sorted({part.language for part in program.code}))
         known = sorted({language for compiler in registry.compilers() for language in compiler.languages})
@@ -310,7 +311,7 @@ def choose_compiler(
         hint = f"install a device compiler for it; see: trunnion backends ({backend.name} loads {backend.accepts})"
         features = [f"{language}{wanted}" for language in languages]
         raise UnsupportedFeatureError("every installed device compiler", features, hint)
-    usable = [spec for spec in fitting if probe(spec).usable]
+    usable = [spec for spec in fitting if not probe(spec).problem(kinds)]
     return min(usable or fitting, key=lambda spec: (-spec.auto_rank, spec.name))
 
 

@@ -60,6 +60,7 @@ def test_json_has_a_row_for_every_role(capsys: pytest.CaptureFixture[str]) -> No
         "targets": ["cpu", "cuda"],
         "capabilities": ["aot", "pdl"],
         "usable": True,
+        "unusable": {},
         "detail": "needs nothing more",
         "traceback": "",
     }

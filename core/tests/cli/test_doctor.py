@@ -93,6 +93,8 @@ def test_a_plugin_that_works(registry: Registry, capsys: pytest.CaptureFixture[s
         "role": "backend",
         "distribution": "acme-dist",
         "usable": True,
+        "targets": ["cuda"],
+        "unusable": {},
         "detail": "needs nothing more",
     }
     (component,) = (one for one in document["components"] if one["name"] == "libacme")
@@ -105,6 +107,21 @@ def test_a_plugin_that_works(registry: Registry, capsys: pytest.CaptureFixture[s
     assert {"severity": "warning", "code": "acme-old", "summary": "libacme is old", "advice": "renew it"} | {
         "plugin": "acme"
     } in document["findings"]
+
+
+def test_a_plugin_that_works_for_one_target_says_for_which(
+    registry: Registry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    partly = Availability(usable=True, detail="g++", unusable={"cuda": "there is no cuda.h"})
+    both = {"cuda": frozenset(), "cpu": frozenset()}
+    registry.register(dataclasses.replace(ACME, targets=both, probe=lambda: partly), "acme-dist")
+    status, document = doctor(capsys)
+    assert (status, document["usable"]) == (0, True)
+    (plugin,) = document["plugins"]
+    assert (plugin["usable"], plugin["targets"]) == (True, ["cpu", "cuda"])
+    assert plugin["unusable"] == {"cuda": "there is no cuda.h"}
+    assert run(["doctor"]) == 0
+    assert "for cpu alone" in " ".join(capsys.readouterr().out.split())
 
 
 def test_an_error_of_the_only_backend_is_exit_1(

@@ -62,6 +62,20 @@ def test_a_part_that_is_missing_is_named_with_what_to_do(
     assert found.detail == f"it is missing; {advice}"
 
 
+def test_for_the_cpu_nothing_of_cuda_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(plugin: str) -> object:
+        raise BackendUnavailableError(plugin, "its toolchain", "there is no cuda.h; install it")
+
+    assert probe_launchers("acme", "trunnion-acme", ("cuda", "cpu")).unusable == {}
+    monkeypatch.setattr("trunnion.toolchain.host.cuda_headers", refuse)
+    found = probe_launchers("acme", "trunnion-acme", ("cuda", "cpu"))
+    assert found.usable
+    assert found.unusable == {"cuda": "there is no cuda.h; install it"}
+    assert "cuda.h" not in found.detail
+    monkeypatch.setattr("trunnion.toolchain.host.ffi_files", refuse)
+    assert not probe_launchers("acme", "trunnion-acme", ("cuda", "cpu")).usable
+
+
 def test_without_a_compiler_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)

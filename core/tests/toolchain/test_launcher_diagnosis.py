@@ -112,6 +112,9 @@ def test_without_the_header(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert "pip install nvidia-cuda-runtime" in found.findings[0].advice
     (one,) = component(found, "cuda.h").candidates
     assert (one.chosen, one.reason) == (False, "it holds no cuda.h")
+    for_both = diagnose_launchers(("cuda", "cpu"))
+    assert codes(for_both)["cuda-header-missing"] is Severity.WARNING
+    assert for_both.healthy
 
 
 @pytest.mark.parametrize(("version", "too_old"), [("2.9.1", True), ("2.10.0", False)])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
 import trunnion
-from trunnion.cli.presentation import Report, print_line, print_table
+from trunnion.cli.presentation import Report, print_line, print_table, usable_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from rich.text import Text
 
     from trunnion.contract.spec import Availability, BackendSpec, CompilerSpec
     from trunnion.registry import PluginInfo
@@ -38,7 +38,13 @@ def _rows(plugin: PluginInfo) -> Iterator[dict[str, Any]]:
     """Yield one row for each role that a plugin plays, or one that says why it plays none."""
     head = {"name": plugin.name, "distribution": f"{plugin.distribution} {plugin.version}".strip()}
     if plugin.failure is not None:
-        nothing: dict[str, Any] = {"role": "", "targets": [], "capabilities": [], "usable": False}
+        nothing: dict[str, Any] = {
+            "role": "",
+            "targets": [],
+            "capabilities": [],
+            "usable": False,
+            "unusable": {},
+        }
         yield head | nothing | {"detail": plugin.failure.reason, "traceback": plugin.failure.traceback}
     if plugin.backend is not None and plugin.backend_availability is not None:
         yield head | _backend(plugin.backend) | _availability(plugin.backend_availability)
@@ -57,10 +63,11 @@ def _compiler(spec: CompilerSpec) -> dict[str, Any]:
 
 
 def _availability(found: Availability) -> dict[str, Any]:
-    return {"usable": found.usable, "detail": found.detail, "traceback": ""}
+    unusable = dict(found.unusable)
+    return {"usable": found.usable, "unusable": unusable, "detail": found.detail, "traceback": ""}
 
 
 def _cells(row: dict[str, Any]) -> list[str | Text]:
-    usable = Text("yes", style="green") if row["usable"] else Text("no", style="bold red")
+    usable = usable_text(row)
     joined = [", ".join(row[column]) for column in ("targets", "capabilities")]
     return [row["name"], row["role"], row["distribution"], *joined, usable, row["detail"]]

@@ -8,7 +8,15 @@ from rich.text import Text
 
 import trunnion
 from trunnion.cli.document import plain
-from trunnion.cli.presentation import Report, print_line, print_mapping, print_source, print_table, visible
+from trunnion.cli.presentation import (
+    Report,
+    print_line,
+    print_mapping,
+    print_source,
+    print_table,
+    usable_text,
+    visible,
+)
 from trunnion.cli.surroundings import (
     caches,
     environment,
@@ -105,6 +113,8 @@ def _roles(plugin: PluginInfo) -> Iterator[dict[str, Any]]:
                 "role": role,
                 "distribution": f"{plugin.distribution} {plugin.version}".strip(),
                 "usable": availability.usable and found.healthy,
+                "targets": sorted(spec.targets),
+                "unusable": dict(availability.unusable),
                 "detail": availability.detail,
                 "found": found,
             }
@@ -201,5 +211,5 @@ def _show_component(component: dict[str, Any]) -> None:
 
 
 def _plugin_cells(row: dict[str, Any], columns: tuple[str, ...]) -> list[str | Text]:
-    usable = Text("yes", style="green") if row["usable"] else Text("no", style="bold red")
+    usable = usable_text(row)
     return [usable if name == "usable" else Text(visible(row[name])) for name in columns]

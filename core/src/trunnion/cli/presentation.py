@@ -35,6 +35,7 @@ __all__ = [
     "print_source",
     "print_table",
     "reserved_output",
+    "usable_text",
     "visible",
     "write_json",
 ]
@@ -74,6 +75,20 @@ def visible(text: str, *, lines: bool = False) -> str:
     return "".join(
         one if one.isprintable() or one in kept else one.encode("unicode_escape").decode() for one in text
     )
+
+
+def usable_text(row: Mapping[str, Any]) -> Text:
+    """Return whether a plugin can be used in a role, and for which kinds of target if that is not so for all.
+
+    Parameters
+    ----------
+    row
+        ``usable``, ``targets`` and, for those of them that it cannot be used for, ``unusable``.
+    """
+    if not row["usable"]:
+        return Text("no", style="bold red")
+    alone = [kind for kind in row["targets"] if kind not in row["unusable"]]
+    return Text(f"for {visible(', '.join(alone))} alone" if row["unusable"] else "yes", style="green")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:

@@ -82,6 +82,16 @@ class Availability:
     detail: str
     """What was found (versions), or what is missing and how to install it."""
 
+    unusable: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """If it is usable for some kinds of target alone, what is missing for each other kind and how to install it."""
+
+    def problem(self, kinds: Iterable[str]) -> str:
+        """Return what is missing, and how to install it; empty if the plugin could work for one of those targets."""
+        if not self.usable:
+            return self.detail
+        missing = [self.unusable.get(kind, "") for kind in kinds]
+        return "" if "" in missing or not missing else "; ".join(dict.fromkeys(missing))
+
 
 def _always_available() -> Availability:
     return Availability(usable=True, detail="needs nothing more")

@@ -84,7 +84,9 @@ def _backends(config: pytest.Config) -> tuple[BackendSpec, ...]:
     """
     from trunnion.registry import default_registry  # noqa: PLC0415 - only where the suite is collected
 
-    found = _asked(config) or tuple(spec for spec in default_registry().backends() if spec.probe().usable)
+    found = _asked(config) or tuple(
+        spec for spec in default_registry().backends() if not spec.probe().problem(("cuda",))
+    )
     if not found:
         raise pytest.UsageError("no backend is installed that can be used here; see: trunnion backends")
     return found

@@ -34,7 +34,7 @@ _TRIAL_SECONDS = 30.0
 _Part = tuple[Component, tuple[Finding, ...]]
 
 
-def diagnose_host(*, cuda: bool = True) -> Diagnosis:
+def diagnose_host(headers: Severity | None = Severity.ERROR) -> Diagnosis:
     """Return what building C++ launchers needs: TVM-FFI, a compiler and CUDA's headers.
 
     The compiler is tried on a small source: one whose assembler, linker or headers of C are missing says its version
@@ -42,10 +42,10 @@ def diagnose_host(*, cuda: bool = True) -> Diagnosis:
 
     Parameters
     ----------
-    cuda
-        Whether CUDA's headers are needed.
+    headers
+        How bad it is that there are none of CUDA's headers; None: nobody wants any.
     """
-    parts = (_ffi(), _compiler(), *((_headers(),) if cuda else ()))
+    parts = (_ffi(), _compiler(), *((_headers(headers),) if headers is not None else ()))
     return Diagnosis(
         tuple(component for component, _ in parts),
         tuple(finding for _, findings in parts for finding in findings),
@@ -124,14 +124,14 @@ def _trial_failure(compiler: HostCompiler) -> str:
     return ""
 
 
-def _headers() -> _Part:
+def _headers(needed: Severity) -> _Part:
     found = find_cuda()
     if found is None:
         component = Component(name="cuda.h", kind="headers", candidates=judge(cuda_places(), ""))
         summary = (
             f"there is no cuda.h of CUDA {_text(LEAST_CUDA)} or newer, so no launcher for CUDA can be built"
         )
-        return component, (Finding(Severity.ERROR, "cuda-header-missing", summary, INSTALL_CUDA),)
+        return component, (Finding(needed, "cuda-header-missing", summary, INSTALL_CUDA),)
     component = Component(
         name="cuda.h",
         kind="headers",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trunnion.contract.spec import Availability
 from trunnion.errors import BackendUnavailableError
@@ -12,12 +13,18 @@ from trunnion.toolchain.host import find_host_toolchain
 from trunnion.toolchain.search import loader_places
 from trunnion.toolchain.torch_release import installed_torch, refuse_old_torch
 
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from trunnion.toolchain.host import HostToolchain
+
 __all__ = ["probe_launchers"]
 
 _DRIVER = "libcuda.so.1"
+_CUDA = "cuda"
 
 
-def probe_launchers(plugin: str, distribution: str) -> Availability:
+def probe_launchers(plugin: str, distribution: str, targets: Collection[str] = ("cuda",)) -> Availability:
     """Say whether launchers can be built and loaded here, and whether there are torch and a driver to run them with.
 
     A compiler is asked for its version, which takes some milliseconds the first time.
@@ -28,9 +35,11 @@ def probe_launchers(plugin: str, distribution: str) -> Availability:
         The backend that asks.
     distribution
         What brings it.
+    targets
+        The kinds of target that it launches on; all but ``"cuda"`` do without CUDA's headers.
     """
     try:
-        toolchain = find_host_toolchain(plugin)
+        toolchain, unusable = _toolchain(plugin, targets)
         refuse_old_torch(plugin, distribution)
     except BackendUnavailableError as error:
         return Availability(usable=False, detail=error.reason)
@@ -42,7 +51,17 @@ def probe_launchers(plugin: str, distribution: str) -> Availability:
         f"torch {torch}" if torch else "no torch here: it builds, it cannot call",
         f"driver: {driver}" if driver else "no NVIDIA driver here: it builds, it cannot launch",
     ]
-    return Availability(usable=True, detail="; ".join(found))
+    return Availability(usable=True, detail="; ".join(found), unusable=unusable)
+
+
+def _toolchain(plugin: str, targets: Collection[str]) -> tuple[HostToolchain, dict[str, str]]:
+    """Return what launchers are built with, and what is missing for some kind of target alone."""
+    try:
+        return find_host_toolchain(plugin), {}
+    except BackendUnavailableError as error:
+        if not set(targets) - {_CUDA}:
+            raise
+        return find_host_toolchain(plugin, cuda=False), {_CUDA: error.reason}
 
 
 def _driver() -> str:

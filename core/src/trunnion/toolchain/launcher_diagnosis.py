@@ -12,7 +12,7 @@ from trunnion.toolchain.search import path_text
 from trunnion.toolchain.torch_release import LEAST_TORCH, installed_torch, torch_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from trunnion.toolchain.driver import InstalledDriver
 
@@ -22,14 +22,21 @@ LEAST_DRIVER = (12, 0)
 """The CUDA version of the oldest driver that has what every launcher calls: libraries that serve all devices."""
 
 
-def diagnose_launchers() -> Diagnosis:
-    """Return what building, loading and launching need. Loads none of it into this process."""
+def diagnose_launchers(targets: Collection[str] = ("cuda",)) -> Diagnosis:
+    """Return what building, loading and launching need. Loads none of it into this process.
+
+    Parameters
+    ----------
+    targets
+        The kinds of target that are launched on. If ``"cuda"`` is not the only one, what it alone lacks is a warning.
+    """
     driver = installed_driver()
-    host = diagnose_host()
+    needed = Severity.WARNING if set(targets) - {"cuda"} else Severity.ERROR
+    host = diagnose_host(needed)
     torch, about_torch = _torch()
     return Diagnosis(
         (*host.components, torch, driver.component),
-        (*host.findings, *about_torch, *_about_driver(driver)),
+        (*host.findings, *about_torch, *_about_driver(driver, needed)),
     )
 
 
@@ -53,13 +60,13 @@ def _torch() -> tuple[Component, tuple[Finding, ...]]:
     return component, (Finding(Severity.ERROR, "torch-too-old", summary, advice),)
 
 
-def _about_driver(driver: InstalledDriver) -> Iterator[Finding]:
+def _about_driver(driver: InstalledDriver, needed: Severity) -> Iterator[Finding]:
     yield from driver.findings
     if driver.cuda is not None and driver.cuda < LEAST_DRIVER and not driver.simulated:
         ours, theirs = _text(LEAST_DRIVER), _text(driver.cuda)
         summary = f"the driver understands CUDA {theirs}, launchers call what CUDA {ours} brought"
         advice = "install release 525 of the driver, or a later one"
-        yield Finding(Severity.ERROR, "driver-too-old", summary, advice)
+        yield Finding(needed, "driver-too-old", summary, advice)
 
 
 def _text(version: tuple[int, ...]) -> str:

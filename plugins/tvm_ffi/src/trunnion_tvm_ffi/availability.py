@@ -6,7 +6,10 @@ from trunnion.contract.spec import Availability
 from trunnion.toolchain.host_compiler import INSTALL_COMPILER, try_compilers
 from trunnion.toolchain.launcher_availability import probe_launchers
 
-__all__ = ["DISTRIBUTION", "probe_backend", "probe_compiler"]
+__all__ = ["DISTRIBUTION", "TARGETS", "probe_backend", "probe_compiler"]
+
+TARGETS = ("cuda", "cpu")
+"""The kinds of target that the backend launches on."""
 
 DISTRIBUTION = "trunnion-tvm-ffi"
 """What brings this package."""
@@ -14,7 +17,7 @@ DISTRIBUTION = "trunnion-tvm-ffi"
 
 def probe_backend() -> Availability:
     """Say whether launchers can be built and loaded here, and whether there are torch and a driver to run them with."""
-    return probe_launchers("tvm_ffi", DISTRIBUTION)
+    return probe_launchers("tvm_ffi", DISTRIBUTION, TARGETS)
 
 
 def probe_compiler() -> Availability:

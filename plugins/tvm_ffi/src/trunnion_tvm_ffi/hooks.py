@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.contract.spec import BackendSpec, Capability, CompilerSpec
 from trunnion.hookspecs import hookimpl
-from trunnion_tvm_ffi.availability import probe_backend, probe_compiler
+from trunnion_tvm_ffi.availability import TARGETS, probe_backend, probe_compiler
 
 if TYPE_CHECKING:
     from trunnion.contract.adapter import KernelAdapter
@@ -49,7 +49,7 @@ def _adapter() -> type[KernelAdapter]:
 def _diagnose() -> Diagnosis:
     from trunnion.toolchain.launcher_diagnosis import diagnose_launchers  # noqa: PLC0415 - only who asks pays
 
-    return diagnose_launchers()
+    return diagnose_launchers(TARGETS)
 
 
 def _compiler() -> type[DeviceCompiler]:
@@ -65,7 +65,7 @@ def trunnion_register_backends() -> list[BackendSpec]:
         BackendSpec(
             name="tvm_ffi",
             contract_version=1,
-            targets={"cuda": _CUDA, "cpu": _CPU},
+            targets=dict(zip(TARGETS, (_CUDA, _CPU), strict=True)),
             accepts=("cubin", "ptx", "host-object"),
             load_wrapper=_wrapper,
             load_adapter=_adapter,
