@@ -89,7 +89,7 @@ def _compilations(backend: str) -> list[_Subject]:
         for spec in usable
         for kind, names in kinds.items()
         for name in names
-        if kind in spec.targets
+        if kind in spec.targets and (backend or kind not in probe(spec).unusable)
     ]
 
 
