@@ -26,8 +26,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.trunnion-ready
 MANIFESTS := constraints.txt pyproject.toml core/pyproject.toml $(wildcard plugins/*/pyproject.toml)
 
-# Our own C++ for the host: the launchers' headers, plugins and benchmarks.
-HOST_CPP := find core/src plugins benchmarks -type f '(' -name '*.h' -o -name '*.hpp' -o -name '*.cc' ')'
+# Our own C++ for the host: the launchers' headers, plugins, tests and benchmarks.
+HOST_CPP := find core plugins benchmarks -type f '(' -name '*.h' -o -name '*.hpp' -o -name '*.cc' ')'
 
 # Pinned, quiet, and never asking a question.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --no-input

@@ -26,14 +26,19 @@ def emit_binding(text: CallText, plan: LaunchPlan, binding: Binding) -> None:
         return
     variable = text.member("int64_t", f"v{binding.slot}")
     with text.out.block("{", "}"):
-        text.line("const Name* blamed = nullptr;")
-        text.line('const char* words = "";')
-        _emit_choice(text, plan, binding)
+        bounded = bool(_conditions(plan, binding, variable)[0])
+        if bounded:
+            text.line("const Name* blamed = nullptr;")
+            text.line('const char* words = "";')
+        _emit_choice(text, plan, binding, blamed=bounded)
         _emit_bounds(text, plan, binding, (variable, "*blamed", "words"))
 
 
-def _emit_choice(text: CallText, plan: LaunchPlan, binding: Binding) -> None:
-    """Write the choice of the first live candidate, else of the first that is there, else the error."""
+def _emit_choice(text: CallText, plan: LaunchPlan, binding: Binding, *, blamed: bool) -> None:
+    """Write the choice of the first live candidate, else of the first that is there, else the error.
+
+    Where the symbol has bounds of its own, what is chosen is remembered for the error.
+    """
     places = [place_of(plan, source) for source in binding.candidates]
     branches = [(_both(place.there, place.live), place) for place in places]
     branches += [(place.there, place) for place in places]
@@ -42,8 +47,9 @@ def _emit_choice(text: CallText, plan: LaunchPlan, binding: Binding) -> None:
         opener = "{" if always else f"if ({condition}) {{"
         with text.out.block(opener if index == 0 else f"}} else {opener}"):
             text.line(f"v{binding.slot} = {place.variable};")
-            text.line(f"blamed = &{place.argument};")
-            text.line(f"words = {place.words};")
+            if blamed:
+                text.line(f"blamed = &{place.argument};")
+                text.line(f"words = {place.words};")
         if always:
             text.line("}")
             return
@@ -64,6 +70,16 @@ def _mention(plan: LaunchPlan, source: Source) -> str:
 
 def _emit_bounds(text: CallText, plan: LaunchPlan, binding: Binding, value: tuple[str, str, str]) -> None:
     variable, argument, words = value
+    wrong, allowed = _conditions(plan, binding, variable)
+    if wrong:
+        least, most = source_range(plan, binding, INT64_MIN)
+        shown = _unsigned(variable) if least >= 0 and most > INT64_MAX else variable
+        raised = f"raise_symbol({argument}, {words}, {shown}, {cpp_string(', '.join(allowed))})"
+        text.refuse(" || ".join(wrong), raised)
+
+
+def _conditions(plan: LaunchPlan, binding: Binding, variable: str) -> tuple[list[str], list[str]]:
+    """Return what a symbol's value must not be, as conditions, and what it may be, in words."""
     least, most = source_range(plan, binding, INT64_MIN)
     wrong, allowed = [], []
     if binding.min > least or binding.max < most:
@@ -75,10 +91,7 @@ def _emit_bounds(text: CallText, plan: LaunchPlan, binding: Binding, value: tupl
     if binding.multiple_of > 1:
         wrong.append(f"{variable} % {binding.multiple_of} != 0")
         allowed.append(f"a multiple of {binding.multiple_of}")
-    if wrong:
-        shown = _unsigned(variable) if least >= 0 and most > INT64_MAX else variable
-        raised = f"raise_symbol({argument}, {words}, {shown}, {cpp_string(', '.join(allowed))})"
-        text.refuse(" || ".join(wrong), raised)
+    return wrong, allowed
 
 
 def _unsigned(variable: str) -> str:

@@ -12,7 +12,7 @@ struct CallBase {
   explicit CallBase(Place where) : place(where) {}
   DLDevice device() const { return DLDevice{place.kind, place.device}; }
 
-  bool doubtful;  // whether a tensor may be lazy
+  bool doubtful;  // whether an argument may not be what it looks like
   Place place;
   CUstream stream;
   bool stream_named;
