@@ -196,8 +196,8 @@ def _read_map(record: Record) -> MapSpec:
     if mode.has("box"):
         spec = TiledSpec(mode.integers("box"))
     else:
-        corners, counts = ("lower", "upper"), ("channels_per_pixel", "pixels_per_column")
-        spec = Im2colSpec(*map(mode.integers, corners), *map(mode.integer, counts))
+        lower, upper = mode.integers("lower"), mode.integers("upper")
+        spec = Im2colSpec(lower, upper, mode.integer("channels_per_pixel"), mode.integer("pixels_per_column"))
     mode.done()
     numbers = {name: record.integer(name) for name in _MAP_NUMBERS}
     strides, name = record.integers("element_strides"), record.text("name")
