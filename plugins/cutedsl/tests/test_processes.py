@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -14,9 +15,17 @@ from trunnion.artifacts.store import ArtifactStore
 
 BUILD = """
 import sys, trunnion
+from dataclasses import replace
 from trunnion import examples
-program = trunnion.compile(examples.load("vector_add").program, "cutedsl", target="sm_90a", cache=sys.argv[1])
-print(program.artifact.digest, program.artifact.manifest.key)
+from trunnion_cutedsl.examples.cutedsl_vector_add import EXAMPLE
+cache, language, waiting = sys.argv[1:]
+program = EXAMPLE.program if language == "cutedsl" else examples.load("vector_add").program
+if waiting:
+    (code,) = program.code
+    text = f"import time; door = open({waiting!r}, 'w'); time.sleep(600)\\n{code.source}"
+    program = replace(program, code=(replace(code, source=text),))
+built = trunnion.compile(program, "cutedsl", target="sm_90a", cache=cache, trust=True)
+print(built.artifact.digest, built.artifact.manifest.key)
 """
 KILLER = """#!/bin/sh
 for word in "$@"; do
@@ -26,9 +35,9 @@ exec "{compiler}" "$@"
 """
 
 
-def start(folder, **environment):
+def start(folder, language="cuda", *, waiting="", **environment):
     return subprocess.Popen(
-        [sys.executable, "-c", BUILD, str(folder)],
+        [sys.executable, "-c", BUILD, str(folder), language, str(waiting)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -70,7 +79,7 @@ def check(folder, key, digest):
 
 
 def test_eight_processes_make_one_artifact(folder):
-    said = [finish(child) for child in [start(folder) for _ in range(8)]]
+    said = [finish(child) for child in [start(folder, "cutedsl") for _ in range(8)]]
     ((digest, key),) = {tuple(one) for one in said}
     check(folder, key, digest)
 
@@ -97,3 +106,24 @@ def test_of_eight_that_begin_four_are_killed(folder, killing):
     assert len(said) >= 4
     ((digest, key),) = set(said)
     check(folder, key, digest)
+
+
+def test_killed_while_cutedsl_compiles_it_leaves_no_process_and_no_folder(folder, tmp_path):
+    """The text opens a pipe, which stays open as long as the process that compiles it lives."""
+    pipe, scratch = tmp_path / "pipe", tmp_path / "scratch"
+    os.mkfifo(pipe)
+    scratch.mkdir()
+    child = start(folder, "cutedsl", waiting=pipe, TMPDIR=str(scratch))
+    with pipe.open() as opened:  # returns once the text runs
+        (staging,) = scratch.glob("trunnion-cutedsl-*")
+        with (staging / "lock").open() as lock:
+            child.kill()
+            child.communicate(timeout=240)
+            assert opened.read() == "", "whoever compiled is dead"
+            fcntl.flock(lock, fcntl.LOCK_EX)  # and so is whoever cleans up after it
+        assert not staging.exists()
+    (left,) = (folder / "staging").iterdir()
+    digest, key = finish(start(folder, "cutedsl", TMPDIR=str(scratch)))
+    assert not left.name.startswith(key), "another text, another key"
+    check(folder, key, digest)
+    assert not list(scratch.glob("trunnion-cutedsl-*"))
