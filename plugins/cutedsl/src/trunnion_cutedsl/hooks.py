@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["trunnion_register_backends", "trunnion_register_compilers"]
 
 _CAPABILITIES = frozenset(Capability)  # all there is
+_EXAMPLES = ("cutedsl_vector_add", "cutedsl_pdl_pair", "cutedsl_split_k", "cutedsl_hopper_gemm")
 
 
 def _wrapper() -> type[SourceWrapper]:
@@ -76,7 +77,7 @@ def trunnion_register_compilers() -> list[CompilerSpec]:
             load_compiler=_compiler,
             probe=probe_compiler,
             runs_source=True,
-            examples=("trunnion_cutedsl.examples.cutedsl_vector_add",),
+            examples=tuple(f"trunnion_cutedsl.examples.{name}" for name in _EXAMPLES),
             auto_rank=5,
             summary="compiles CuTeDSL kernels, whose text runs here; nvidia-cutlass-dsl 4.7 or later",
         )
