@@ -62,6 +62,7 @@ class _Worker:
                 env=_environment(arch),
             )
         except OSError as error:
+            self.control.close()
             discard(self.folder)
             raise BackendUnavailableError(
                 "cutedsl", "the compiling process", f"{sys.executable!r} cannot be started: {error}"

@@ -1,0 +1,215 @@
+"""The processes that compile: many at once, killed in the middle, gone when whoever started them is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import trunnion
+from trunnion.artifacts.store import ArtifactStore
+from trunnion.errors import BackendUnavailableError, CompileError
+from trunnion_cutedsl import staging, workers
+from trunnion_cutedsl.examples.cutedsl_vector_add import EXAMPLE
+
+BUILD = """
+import sys, trunnion
+from trunnion_cutedsl.examples.cutedsl_vector_add import EXAMPLE
+program = trunnion.compile(EXAMPLE.program, "cutedsl", target="sm_90a", cache=sys.argv[1], trust=True)
+assert "cutlass" not in sys.modules
+print(program.artifact.digest)
+"""
+HANG = """
+import dataclasses, sys, trunnion
+from trunnion_cutedsl.examples.cutedsl_vector_add import EXAMPLE
+text = "print('running', file=open({place!r}, 'w'))\\nwhile True:\\n    pass\\n"
+code = dataclasses.replace(EXAMPLE.program.code[0], source=text)
+program = dataclasses.replace(EXAMPLE.program, code=(code,))
+trunnion.compile(program, "cutedsl", target="sm_90a", cache=sys.argv[1], trust=True)
+"""
+
+
+def start(text, *arguments, temporary):
+    temporary.mkdir(exist_ok=True)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "TMPDIR": str(temporary),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", text, *map(str, arguments)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(child):
+    said, errors = child.communicate(timeout=240)
+    assert child.returncode == 0, errors
+    return said.strip()
+
+
+def gone(check):
+    """Wait until something holds that a dying process brings about."""
+    ticks = threading.Event()
+    for _ in range(600):
+        if check():
+            return True
+        ticks.wait(0.05)
+    return False
+
+
+def test_processes_that_build_one_program_at_once_end_with_one_artifact(tmp_path):
+    cache, temporary = tmp_path / "cache", tmp_path / "tmp"
+    children = [start(BUILD, cache, temporary=temporary) for _ in range(8)]
+    assert len({finish(child) for child in children}) == 1
+    store = ArtifactStore(cache)
+    assert (
+        len(list((store.root / "entries").glob("*"))) == 1
+        or len(list(store.root.rglob("manifest.json"))) == 1
+    )
+    assert not list((store.root / "staging").iterdir())
+    assert gone(lambda: not list(temporary.glob("trunnion-cutedsl-*")))
+
+
+def test_threads_that_compile_at_once_get_the_same_image():
+    images = []
+    threads = [
+        threading.Thread(
+            target=lambda: images.append(
+                trunnion.compile(EXAMPLE.program, "nvrtc", target="sm_90a", trust=True).image("cubin")
+            )
+        )
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(images) == 4
+    assert len(set(images)) == 1
+
+
+def test_a_builder_that_is_killed_leaves_nothing_and_the_next_one_builds(tmp_path):
+    cache, temporary, place = tmp_path / "cache", tmp_path / "tmp", tmp_path / "running"
+    child = start(HANG.format(place=str(place)), cache, temporary=temporary)
+    assert gone(place.exists), child.poll()
+    assert list(temporary.glob("trunnion-cutedsl-*"))
+    os.kill(child.pid, signal.SIGKILL)
+    child.communicate(timeout=60)
+    assert gone(lambda: not list(temporary.glob("trunnion-cutedsl-*")))  # its worker saw it die
+    assert finish(start(BUILD, cache, temporary=temporary))
+    store = ArtifactStore(cache)
+    assert not list((store.root / "staging").iterdir())
+
+
+def test_the_folder_of_processes_that_were_all_killed_is_removed_by_the_next_worker(tmp_path, monkeypatch):
+    monkeypatch.setattr(staging.tempfile, "tempdir", str(tmp_path))
+    folder, lock = staging.make_staging()
+    staging.sweep()
+    assert folder.exists()  # somebody holds its lock
+    os.close(lock)
+    (folder / "work").mkdir()
+    staging.sweep()
+    assert not folder.exists()
+
+
+def test_what_is_not_ours_is_not_swept(tmp_path, monkeypatch):
+    monkeypatch.setattr(staging.tempfile, "tempdir", str(tmp_path))
+    target = tmp_path / "precious"
+    target.mkdir()
+    link = tmp_path / f"trunnion-cutedsl-{os.getuid()}-link"
+    link.symlink_to(target)
+    fresh = tmp_path / f"trunnion-cutedsl-{os.getuid()}-fresh"
+    fresh.mkdir()  # whose maker has not made its lock yet
+    staging.sweep()
+    assert target.exists()
+    assert fresh.exists()
+
+
+def test_a_worker_that_has_nothing_to_do_ends_and_another_takes_the_next_job():
+    pool = workers.Workers(seconds=0.05)
+    try:
+        job = {
+            "arch": "sm_90a",
+            "options": [],
+            "modules": [],
+            "file_name": "k.py",
+            "source": "raise KeyError",
+            "kernels": [],
+        }
+        for _ in range(2):
+            answer, _ = pool.run("sm_90a", job, 60)
+            assert answer["failed"]["kind"] == "KeyError"
+            (worker,) = pool._workers.values()
+            assert worker.process.wait(timeout=60) == 0
+            assert not worker.folder.exists()
+    finally:
+        pool.close()
+
+
+def test_without_an_interpreter_it_says_so(monkeypatch):
+    monkeypatch.setattr(workers.sys, "executable", "/nowhere/python")
+    with pytest.raises(BackendUnavailableError, match="/nowhere/python"):
+        workers.Workers().run("sm_90a", {}, 1)
+
+
+def test_no_variable_of_cutedsl_s_changes_what_is_made(monkeypatch):
+    pool = workers.Workers()
+    monkeypatch.setenv("CUTE_DSL_DRYRUN", "1")
+    monkeypatch.setenv("CUTE_DSL_ARCH", "sm_80")
+    try:
+        from trunnion_cutedsl.compiler import CuteDslCompiler
+
+        plan = EXAMPLE.program.plan()
+        request = trunnion.CompileRequest(
+            code=EXAMPLE.program.code,
+            kernels=plan.kernels,
+            target=trunnion.Target("cuda", "sm_90a"),
+            plan=plan,
+        )
+        assert CuteDslCompiler(pool).compile(request).kernels[0].symbol == "vector_add_0"
+    finally:
+        pool.close()
+
+
+def test_an_answer_that_is_none_is_an_error_and_no_hang(monkeypatch):
+    def odd(*_):
+        raise ValueError("a message of 99 bytes")
+
+    monkeypatch.setattr(workers, "send", odd)
+    pool = workers.Workers()
+    try:
+        with pytest.raises(workers.WorkerDiedError):
+            pool.run("sm_90a", {}, 5)
+    finally:
+        pool.close()
+
+
+def test_the_worker_folder_is_private():
+    folder, lock = staging.make_staging()
+    try:
+        assert Path(folder).stat().st_mode & 0o077 == 0
+    finally:
+        os.close(lock)
+        staging.discard(folder)
+
+
+def test_errors_of_a_text_do_not_outlive_it():
+    """A text that spoils CuTeDSL for its own process spoils nothing for the next one."""
+    import dataclasses
+
+    code = EXAMPLE.program.code[0]
+    text = "import cutlass.cute as cute\ncute.kernel = None\nraise RuntimeError('spoilt')\n"
+    bad = dataclasses.replace(EXAMPLE.program, code=(dataclasses.replace(code, source=text),))
+    with pytest.raises(CompileError, match="spoilt"):
+        trunnion.compile(bad, "nvrtc", target="sm_90a", trust=True)
+    assert trunnion.compile(EXAMPLE.program, "nvrtc", target="sm_90a", trust=True).image("cubin")
