@@ -40,7 +40,7 @@ def _emit_extents(text: CallText, memory: TensorSlot | WorkspaceSlot, extents: t
     output = isinstance(memory, TensorSlot)
     name = f"{'y' if output else 'z'}{memory.index}"
     text.members[f"{name}[{max(len(extents), 1)}]"] = "int64_t"
-    blamed = f"k{'Tensor' if output else 'Workspace'}{memory.index}.{'tensor.' if output else ''}name"
+    blamed = f"{output_rule(memory.index)}.tensor.name" if output else f"kWorkspace{memory.index}.name"
     for axis, extent in enumerate(extents):
         text.line(f"{name}[{axis}] = {text.expr(extent)};")
         if extent.bounds.low < 0:
