@@ -37,24 +37,47 @@ bool find_driver(Driver& driver) {
   return true;
 }
 
-bool raise_driver(const Driver& driver, const char* call, CUresult code, const CUstream* stream) {
-  const char *name = nullptr, *explanation = nullptr;
+static void show_name(const Driver& driver, CUresult code, Text& text) {
+  const char* name = nullptr;
   driver.get_error_name(code, &name);
+  text << (name != nullptr ? name : "status ");
+  if (name == nullptr) text << static_cast<int64_t>(code);
+}
+
+bool raise_driver(const Driver& driver, const char* call, CUresult code, const CUstream* stream,
+                  const Text* more) {
+  const char* explanation = nullptr;
   driver.get_error_string(code, &explanation);
-  Text shown_name, message, number, handle;
+  Text name, message, number, handle, explained;
   number << static_cast<int64_t>(code);
-  shown_name << (name != nullptr ? name : "status ");
-  if (name == nullptr) shown_name << number;
-  message << call << " failed with " << shown_name << " (" << number << ")";
-  if (explanation != nullptr) message << ": " << explanation;
+  show_name(driver, code, name);
+  message << call << " failed with " << name << " (" << number << ")";
+  explained << (explanation != nullptr ? explanation : "");
+  if (more != nullptr) explained << *more;
+  if (explained.size() != 0) message << ": " << explained;
   if (stream != nullptr) handle << reinterpret_cast<uint64_t>(*stream);
   return Raising("RuntimeError", "DriverError")
       .field(call)
       .field(number)
-      .field(shown_name)
-      .field(explanation != nullptr ? explanation : "")
+      .field(name)
+      .field(explained)
       .field(handle)
       .with(message);
+}
+
+void Failures::note(const char* call, CUresult status) {
+  if (status == CUDA_SUCCESS) return;
+  if (call_ == nullptr) {
+    call_ = call;
+    status_ = status;
+    return;
+  }
+  more_ << "; then " << call << " failed with ";
+  show_name(driver_, status, more_);
+}
+
+bool Failures::settle() const {
+  return call_ == nullptr || raise_driver(driver_, call_, status_, nullptr, &more_);
 }
 
 }  // namespace trunnion

@@ -98,7 +98,26 @@ bool raise_old_driver(const EntryPoint& entry, int version);
 // Find every entry point. The library stays open: drivers do not survive being closed.
 bool find_driver(Driver& driver);
 
-// The status of a call that failed. `stream` is the one that the call was given, if it takes one.
-bool raise_driver(const Driver& driver, const char* call, CUresult code, const CUstream* stream = nullptr);
+// The status of a call that failed. `stream` is the one that the call was given, if it takes one; `more` is what else
+// failed.
+bool raise_driver(const Driver& driver, const char* call, CUresult code, const CUstream* stream = nullptr,
+                  const Text* more = nullptr);
+
+// What fails while everything is done all the same: the first is raised at the end, and says what followed.
+class Failures {
+ public:
+  explicit Failures(const Driver& driver) : driver_(driver) {}
+
+  void note(const char* call, CUresult status);
+
+  // False if there is any: it is raised.
+  bool settle() const;
+
+ private:
+  const Driver& driver_;
+  const char* call_ = nullptr;
+  CUresult status_ = CUDA_SUCCESS;
+  Text more_;
+};
 
 }  // namespace trunnion

@@ -188,24 +188,20 @@ bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, u
 }
 
 bool Program::unload() {
-  bool good = true;
+  Failures failures(driver_);
   for (int32_t ordinal = 0; ordinal < device_count_; ++ordinal) {
     DeviceState* state = states_ != nullptr ? states_[ordinal] : nullptr;
     if (state == nullptr) continue;
     Entered entered;
-    CUresult status = CUDA_SUCCESS;
-    const bool inside = entered.enter(driver_, *state, ordinal);
-    if (inside) status = driver_.ctx_synchronize();
-    if (status != CUDA_SUCCESS && good) raise_driver(driver_, "cuCtxSynchronize", status);
-    good = good && inside && status == CUDA_SUCCESS;
+    const CUresult status = entered.try_enter(driver_, *state, ordinal);
+    failures.note(Entered::kCall, status);
+    if (status == CUDA_SUCCESS) failures.note("cuCtxSynchronize", driver_.ctx_synchronize());
     states_[ordinal] = nullptr;
     std::free(state->dynamic_smem);
     std::free(state);
   }
-  if (!loaded_) return good;
-  const CUresult status = driver_.library_unload(library_);
-  if (status == CUDA_SUCCESS) return good;
-  return good ? raise_driver(driver_, "cuLibraryUnload", status) : false;
+  if (loaded_) failures.note("cuLibraryUnload", driver_.library_unload(library_));
+  return failures.settle();
 }
 
 }  // namespace trunnion

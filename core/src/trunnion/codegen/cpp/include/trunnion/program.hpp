@@ -104,7 +104,8 @@ class Program : public Life {
     return raise_smem(state, ordinal, kernel, nbytes);
   }
 
-  // Wait for all launches, then unload; every step is done, whatever an earlier one says, and the first error is raised.
+  // Wait for all launches, then unload; every step is done, whatever an earlier one says. The first error is raised, and
+  // names those after it.
   bool close();
 
   // Whether the driver may be asked, beyond the program's end too, for what it left in a device's context.
@@ -163,13 +164,20 @@ class Entered {
   Entered& operator=(const Entered&) = delete;
 
   bool enter(const Driver& driver, const DeviceState& state, int32_t ordinal) {
-    CUdevice current = -1;
-    if (driver.ctx_get_device(&current) == CUDA_SUCCESS && current == ordinal) return true;
-    const CUresult status = driver.ctx_push_current(state.context);
-    if (status != CUDA_SUCCESS) return raise_driver(driver, "cuCtxPushCurrent", status);
-    driver_ = &driver;
-    return true;
+    const CUresult status = try_enter(driver, state, ordinal);
+    return status == CUDA_SUCCESS ? true : raise_driver(driver, kCall, status);
   }
+
+  // As above, but the status is the caller's to raise: of `kCall`.
+  CUresult try_enter(const Driver& driver, const DeviceState& state, int32_t ordinal) {
+    CUdevice current = -1;
+    if (driver.ctx_get_device(&current) == CUDA_SUCCESS && current == ordinal) return CUDA_SUCCESS;
+    const CUresult status = driver.ctx_push_current(state.context);
+    if (status == CUDA_SUCCESS) driver_ = &driver;
+    return status;
+  }
+
+  static constexpr const char* kCall = "cuCtxPushCurrent";
 
  private:
   const Driver* driver_ = nullptr;

@@ -1,0 +1,57 @@
+"""Closing does every step, and says of each that failed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from trunnion.errors import DriverError
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.program import DeviceCode
+
+
+def reading():
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    x = p.input("x", "float32", (8,))
+    p.launch("k", (x,), 1, 32)
+    return p.build()
+
+
+@pytest.fixture
+def used(launcher):
+    """Return a program that was launched on two devices."""
+    program = launcher(reading())
+    for device in (0, 1):
+        program.entry(torch.zeros(8, device=f"cuda:{device}"))
+    return program
+
+
+def test_each_failure_is_named_and_each_step_done(simulator, used):
+    faults = simulator.fault("cuCtxSynchronize"), simulator.fault("cuLibraryUnload")
+    with faults[0], faults[1], pytest.raises(DriverError) as caught:
+        used.close()
+    error = caught.value
+    assert (error.call, error.code) == ("cuCtxSynchronize", 999)
+    assert str(error).endswith(
+        "; then cuCtxSynchronize failed with CUDA_ERROR_UNKNOWN; then cuLibraryUnload failed with CUDA_ERROR_UNKNOWN"
+    )
+    assert error.explanation in str(error)
+    used.close()
+
+
+def test_a_device_that_cannot_be_entered_keeps_nobody_from_the_rest(simulator, used):
+    simulator.clear_trace()
+    with (
+        simulator.fault("cuCtxPushCurrent", nth=1),
+        pytest.raises(DriverError, match="cuCtxPushCurrent") as caught,
+    ):
+        used.close()
+    assert "then" not in str(caught.value)
+    assert [type(event).__name__ for event in simulator.trace].count("LibraryUnloaded") == 1
+
+
+def test_one_failure_is_that_one(simulator, used):
+    with simulator.fault("cuLibraryUnload"), pytest.raises(DriverError) as caught:
+        used.close()
+    assert caught.value.call == "cuLibraryUnload"
+    assert "then" not in str(caught.value)
