@@ -9,11 +9,6 @@
 namespace trunnion {
 
 static_assert(CUDA_VERSION >= 12080, "cuda.h of CUDA 12.8 or later is needed");
-static_assert(sizeof(CUtensorMap) == 128 && alignof(CUtensorMap) % 64 == 0,
-              "a tensor map is 128 bytes, aligned to 64 at least");
-static_assert(sizeof(CUlaunchConfig) == 56, "another CUlaunchConfig than the one written for");
-static_assert(sizeof(CUlaunchAttribute) == 72, "another CUlaunchAttribute than the one written for");
-static_assert(sizeof(CUaccessPolicyWindow) == 32, "another CUaccessPolicyWindow than the one written for");
 
 // The entry points, by the names under which cuda.h declares them.
 struct Driver {

@@ -4,6 +4,7 @@
 #include <trunnion/host_grid.cc>
 #include <trunnion/host_memory.cc>
 #include <trunnion/host_run.cc>
+#include <trunnion/layouts.cc>
 #include <trunnion/python_entry.cc>
 #include <trunnion/run.cc>
 #include <trunnion/value_runtime.cc>

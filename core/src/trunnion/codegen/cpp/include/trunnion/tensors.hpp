@@ -7,11 +7,6 @@
 
 namespace trunnion {
 
-static_assert(sizeof(DLTensor) == 48 && offsetof(DLTensor, shape) == 24,
-              "another DLPack than the one written for");
-static_assert(sizeof(TVMFFIAny) == 16 && offsetof(TVMFFIAny, v_int64) == 8,
-              "another TVM-FFI than the one written for");
-
 struct TensorRule {
   Name name;
   DLDataType dtype;
