@@ -151,6 +151,14 @@ def test_a_cubin_is_an_image_already():
     assert sha256(CUBIN).hexdigest() in made.toolchain["image"]
 
 
+def test_a_block_that_the_image_requires_is_compared_by_the_build():
+    data = synthetic_cubin([SyntheticKernel(name="k", required_threads=(64, 1, 1))], "sm_90a")
+    served = PrebuiltImage(data).serve(program("k"))
+    with pytest.raises(ProgramError, match="was compiled for 64 threads") as caught:
+        trunnion.compile(served, compiler="prebuilt")
+    assert caught.value.field == "launches[0].block[0]"
+
+
 @pytest.mark.parametrize(
     ("fields", "field"),
     [({"options": ("-G",)}, "code[0].options"), ({"defines": (("N", "1"),)}, "code[0].defines")],

@@ -209,7 +209,7 @@ def _exact_kernel(info: CubinInfo, name: str, index: int) -> ImageKernel:
             "PrebuiltImage finds one by a part of it",
             field=f"kernels[{index}].name",
         )
-    return ImageKernel(name, found.name, found.parameters)
+    return ImageKernel(name, found.name, found.parameters, block=found.required_threads)
 
 
 def _runs_on(arch: str, target: str) -> bool:
