@@ -33,7 +33,7 @@ def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-# Those that device compilers bring, too: where such a compiler is missing, its examples fail, unless deselected by name.
+# Those that device compilers bring, too: where such a compiler is missing, its examples fail.
 EXAMPLES = [name for name in known_examples() if name not in examples.CPU_EXAMPLES]
 
 
