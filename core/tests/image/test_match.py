@@ -1,13 +1,25 @@
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING
+
 import pytest
 
 from trunnion.contract.compiler import DeviceImage, ImageKernel
 from trunnion.contract.spec import Target
 from trunnion.errors import ParameterMismatchError, ProgramError
 from trunnion.image.layout import pack_parameters_for
-from trunnion.image.match import match_parameters
+from trunnion.image.match import match_launches, match_parameters
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
+from trunnion.model.expr import Symbol
 from trunnion.model.plan import KernelParameter, KernelSignature
+
+if TYPE_CHECKING:
+    from trunnion.model.expr import ExprLike
+    from trunnion.model.plan import LaunchPlan
+
+N = Symbol("n")
 
 POINTER = KernelParameter(8, 8, "a pointer to float16 (8 bytes)")
 INT = KernelParameter(4, 4, "int32 (4 bytes)")
@@ -100,3 +112,43 @@ def test_equal_sizes_at_other_offsets_are_a_mismatch() -> None:
 def test_a_kernel_that_the_image_lacks_is_named() -> None:
     with pytest.raises(ProgramError, match=r"no kernel 'k' \(it has: 'K', 'k<1>'\)"):
         match_parameters([KernelSignature("k", ())], image(("K", ()), ("k<1>", ())))
+
+
+# How kernels are launched --------------------------------------------------------------------------------------------
+
+
+def launched(smem: ExprLike, block: tuple[ExprLike, ...]) -> LaunchPlan:
+    p = ProgramBuilder("p", DeviceCode("cuda", ""))
+    p.input("x", "int8", (N,))
+    p.launch("k", (), 1, block, dynamic_smem_bytes=smem)
+    return p.build().plan()
+
+
+def compiled(smem: int, block: tuple[int, int, int] | None) -> DeviceImage:
+    kernel = ImageKernel("k", "k_0", (), block=block, dynamic_smem_bytes=smem)
+    return DeviceImage(kind="cubin", data=b"", target=Target("cuda", "sm_90a"), kernels=(kernel,))
+
+
+def test_launches_that_give_what_a_kernel_needs_pass() -> None:
+    match_launches(launched(0, (32,)), compiled(0, None))
+    match_launches(launched(4096, (32, 2)), compiled(4096, (32, 2, 1)))
+    match_launches(launched(8192, (32,)), compiled(4096, None))
+    match_launches(launched(N * 4 + 4096, (32,)), compiled(4096, None))
+
+
+@pytest.mark.parametrize(
+    ("smem", "block", "field", "said"),
+    [
+        (4095, (32,), "launches[0].dynamic_smem_bytes", "got 4095, where 'k' uses 4096 bytes; pass"),
+        (N * 4, (32,), "launches[0].dynamic_smem_bytes", "got 0 in some calls, where 'k' uses 4096"),
+        (4096, (64,), "launches[0].block[0]", "got 64, where 'k' was compiled for 32 threads"),
+        (4096, (32, 2), "launches[0].block[1]", "got 2, where 'k' was compiled for 1 threads"),
+        (4096, (N % 32 + 1,), "launches[0].block[0]", "got what a call decides"),
+    ],
+)
+def test_launches_that_do_not_are_refused_by_their_place(
+    smem: ExprLike, block: tuple[ExprLike, ...], field: str, said: str
+) -> None:
+    with pytest.raises(ProgramError, match=re.escape(said)) as caught:
+        match_launches(launched(smem, block), compiled(4096, (32, 1, 1)))
+    assert caught.value.field == field

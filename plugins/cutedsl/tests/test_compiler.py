@@ -17,6 +17,7 @@ from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol
 from trunnion_cutedsl.compiler import CuteDslCompiler
+from trunnion_cutedsl.dtypes import SPELLINGS
 from trunnion_cutedsl.workers import Workers
 
 if TYPE_CHECKING:
@@ -102,12 +103,63 @@ def test_it_compiles_for_architectures_that_are_not_here(compiler, arch):
             "got dtype complex64, which CuTeDSL does not have",
         ),
         (lambda p: p.scalar("s", "complex64"), "got a scalar of dtype complex64"),
+        (lambda p: p.input("a", "int8", (4, 0)).view(), "got an extent that is always 0"),
     ],
 )
 def test_what_has_no_counterpart_is_refused_by_its_place(compiler, make, said):
     with pytest.raises(ProgramError, match=said) as caught:
         compiler.compile(request(launched(make)))
     assert caught.value.field == "launches[0].args[0]"
+
+
+MAP = "@cute.kernel\ndef k(m: cutlass.GridConstant[TensorMap]):\n    print(m.element_type, m.tma_format, m.box_dims)\n"
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda p: p.input("a", "float8_e4m3fn", (N, 64)).tiled((8, 64)), "Float8E4M3FN default (64, 8)"),
+        (lambda p: p.input("a", "bool", (N, 64)).tiled((8, 64)), "Uint8 default (64, 8)"),
+        (lambda p: p.input("a", "int8", (N, 64)).tiled((8, 64)), "Int8 default (64, 8)"),
+        (
+            lambda p: p.input("a", "float32", (N, 64)).tiled((8, 32), dtype="TFLOAT32"),
+            "TFloat32 default (32, 8)",
+        ),
+        (
+            lambda p: p.input("a", "float32", (N, 64)).tiled((8, 32), dtype="TFLOAT32_FTZ"),
+            "TFloat32 tf32_ftz (32, 8)",
+        ),
+        (
+            lambda p: p.input("a", "float16", (4, 8, 8, 64)).im2col(
+                channels_per_pixel=64,
+                pixels_per_column=32,
+                pixel_box_lower_corner=(0, 0),
+                pixel_box_upper_corner=(-2, -1),
+            ),
+            "Float16 default ()",
+        ),
+    ],
+)
+def test_a_map_says_what_its_elements_are(compiler, make, said):
+    assert compiler.compile(request(launched(make, text=MAP))).log.strip() == said
+
+
+@pytest.mark.parametrize("kind", [name for name, spelling in SPELLINGS.items() if spelling])
+def test_every_type_that_it_has_can_be_in_memory(compiler, kind):
+    program = launched(lambda p: p.input("a", kind, (N, K)).view(), lambda p: p.input("b", kind, (N,)))
+    match_parameters(program.plan().kernels, compiler.compile(request(program)))
+
+
+def test_clusters_and_cooperative_launches_compile(compiler):
+    program = launched(
+        lambda p: p.input("a", "float32", (N, K, N, K, N)).view(), cluster=(1, 1, 1), cooperative=True
+    )
+    assert compiler.compile(request(program)).kernels[0].parameters[0].size == 8 + 24 + 32
+
+
+def test_a_kernel_may_have_any_name_that_python_allows(compiler):
+    program = launched(text="@cute.kernel\ndef größe():\n    pass\n", kernel="größe")
+    assert compiler.compile(request(program)).kernels[0].symbol == "gr__e_0"
 
 
 def test_a_kernel_knows_the_box_and_the_swizzle_of_its_map(compiler):
@@ -265,6 +317,12 @@ def test_a_text_that_kills_or_hangs_its_process_hurts_only_its_job(compiler):
     with pytest.raises(CompileError, match=r"longer than 0\.5 s"):
         compiler.compile(request(launched(text="while True:\n    pass\n"), seconds=0.5))
     assert compiler.compile(request(launched())).kernels[0].symbol == "k_0"
+
+
+def test_a_text_may_be_called_like_a_package(compiler):
+    p = builder("@cute.kernel\ndef k():\n    pass\n", name="cutlass.py")
+    p.launch("k", args=(), grid=1, block=32)
+    compiler.compile(request(p.build()))
 
 
 def test_modules_come_with_the_text(compiler):

@@ -103,7 +103,7 @@ def _write(name: str, text: str) -> None:
 
 def _module(file_name: str, given: dict[str, Any]) -> Any:
     # By a relative path, which the import system would make absolute: no bytes shall depend on where the folder is.
-    module = ModuleType(file_name.removesuffix(".py"))
+    module = ModuleType(f"text of {file_name}")  # no name that somebody could import
     vars(module).update(given, __file__=file_name)
     sys.modules[module.__name__] = module
     text = Path(file_name).read_text(encoding="utf-8")

@@ -167,6 +167,10 @@ def _tensor(plan: LaunchPlan, view: ViewArgument, field: str) -> TensorParameter
     numbers = (*view.extents, *view.strides)
     values = tuple(number.value if isinstance(number, Const) else None for number in numbers)
     rank = len(view.extents)
+    if 0 in values[:rank]:
+        raise ProgramError(
+            "got an extent that is always 0, which no layout of CuTeDSL has: pass the pointer", field=field
+        )
     return TensorParameter(
         dtype=memory_type(view.dtype, field),
         shape=values[:rank],
