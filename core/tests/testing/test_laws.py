@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from trunnion.model.capability import Capability
@@ -32,6 +33,18 @@ def test_a_law_counts_its_examples_and_follows_its_seed():
     numbers_law(1000, again).check(harness(), seed=1)
     numbers_law(1000, other).check(harness(), seed=2)
     assert first == again != other
+
+
+def test_what_says_nothing_about_a_law_does_not_count():
+    seen = []
+
+    @law("X5", given=lambda _: st.integers(0, 5), cost="pure", tier="any")
+    def even(law_id, value):
+        """Even numbers are seen."""
+        assume(value % 2 == 0)
+        seen.append(value)
+
+    assert even.check(harness(), seed=1) == len(seen) == 3
 
 
 def test_a_violation_names_its_law_and_is_shrunk():
