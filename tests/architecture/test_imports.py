@@ -42,7 +42,7 @@ LAYERS = {
     "sim": _VALUES | {"image", "toolchain"},
     "examples": _VALUES | {"sim"},
     "cli": _FRONT | {"compilation", "examples", "selection", "sim", "toolchain"},
-    "testing": _FRONT | {"compilation", "examples", "sim"},
+    "testing": _FRONT | {"compilation", "examples", "sim", "toolchain"},
 }
 """What each part of core may import. Nobody has ``testing``; ``cli`` has everything else."""
 

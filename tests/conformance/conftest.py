@@ -6,12 +6,15 @@ import pytest
 
 from trunnion.registry import default_registry
 from trunnion.testing.harness import Harness
+from trunnion.testing.kept_launchers import launcher_folder
 
 
 @pytest.fixture(scope="session")
 def harnesses(running_simulator):
     specs = [spec for spec in default_registry().backends() if spec.probe().usable]
-    return {spec.name: Harness(spec=spec, simulator=running_simulator) for spec in specs}
+    return {
+        spec.name: Harness(spec=spec, simulator=running_simulator, kept=launcher_folder()) for spec in specs
+    }
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import pytest
 
 from trunnion.registry import default_registry
 from trunnion.testing.harness import Harness
+from trunnion.testing.kept_launchers import launcher_folder
 from trunnion.testing.laws import catalogue
 
 pytestmark = pytest.mark.tvm_ffi_abi
@@ -19,5 +20,6 @@ _LAWS = ("A1", "O1", "O2", "N1", "N3", "N5", "V1", "V2", "V3", "V4", "T1", "C5",
 
 @pytest.mark.parametrize("law_id", _LAWS)
 def test_law(running_simulator, law_id):
-    harness = Harness(spec=default_registry().backend("tvm_ffi"), simulator=running_simulator)
+    spec = default_registry().backend("tvm_ffi")
+    harness = Harness(spec=spec, simulator=running_simulator, kept=launcher_folder())
     assert catalogue()[law_id].check(harness, examples=_EXAMPLES, shrink=False) >= _EXAMPLES

@@ -16,6 +16,7 @@ from trunnion.image import SyntheticKernel, pack_parameters, synthetic_cubin
 from trunnion.sim.abi import DeviceAttribute
 from trunnion.sim.trace import Launched
 from trunnion.testing.expected import CallFacts, TensorFacts
+from trunnion.testing.kept_launchers import kept_launchers
 from trunnion.testing.laws import LawViolation
 from trunnion.testing.observed import Observed, observe
 from trunnion.testing.reference import parameter_layouts
@@ -100,6 +101,9 @@ class Harness:
 
     law_id: str = ""
     """The law that is being checked."""
+
+    kept: Path | None = None
+    """Where the objects of C++ launchers are kept that laws only use; None: nowhere. See `kept_launchers`."""
 
     @property
     def name(self) -> str:
@@ -189,7 +193,7 @@ class Harness:
 
     @contextlib.contextmanager
     def loaded(self, program: KernelProgram) -> Iterator[LoadedProgram]:
-        """Build and load a program, and close it at the end of the block.
+        """Build and load a program, and close it at the end of the block; its text may have been compiled before.
 
         Raises
         ------
@@ -197,7 +201,9 @@ class Harness:
             If the backend refuses the program.
         """
         try:
-            loaded = self.load(self.build(program))
+            with kept_launchers(self.kept):
+                artifact = self.build(program)
+            loaded = self.load(artifact)
         except TrunnionError as error:
             raise LawViolation(
                 self.law_id, f"a good program was refused: {type(error).__name__}: {error}"

@@ -37,6 +37,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="sim",
         help="where the laws are checked: on the simulated driver, or on a GPU (default: sim)",
     )
+    group.addoption(
+        "--trunnion-fresh",
+        action="store_true",
+        help="compile every C++ launcher anew, and keep none (default: keep them in the user's cache)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -135,13 +140,15 @@ class LawItem(pytest.Item):
     def _harness(self) -> Harness:
         from trunnion import sim  # noqa: PLC0415 - starts a driver, so only where the suite runs
         from trunnion.testing.harness import Harness  # noqa: PLC0415 - likewise
+        from trunnion.testing.kept_launchers import launcher_folder  # noqa: PLC0415 - likewise
 
         simulator = sim.active() or sim.start(devices=_DEVICES)
         if simulator.devices < _DEVICES:
             pytest.fail(
                 f"the simulator of this process has {simulator.devices} device, the suite needs {_DEVICES}"
             )
-        return Harness(spec=self.spec, simulator=simulator)
+        kept = None if self.config.getoption("--trunnion-fresh") else launcher_folder()
+        return Harness(spec=self.spec, simulator=simulator, kept=kept)
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
         """Return where the law stands, and its sentence."""
