@@ -15,7 +15,7 @@ _EXAMPLES = 2
 
 # Arguments and their errors, what is returned or given, streams and devices, the driver's errors, numbers of every
 # type, addresses, structs, tensors that are left out, maps, a bound call, memory of the launcher's own, a window.
-_LAWS = ("A1", "O1", "O2", "N1", "N3", "N5", "V1", "V2", "V3", "V4", "T1", "C5", "W1", "P1")
+_LAWS = ("A1", "O1", "O2", "N1", "N2", "N3", "N5", "V1", "V2", "V3", "V4", "T1", "C5", "W1", "P1")
 
 
 @pytest.mark.parametrize("law_id", _LAWS)
