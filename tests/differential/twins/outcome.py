@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from trunnion.sim.tensormap import decode
 from trunnion.sim.trace import Launched, MemorySet
 from trunnion.testing.delivery import locate_workspaces
-from trunnion.testing.expected import Address, Expected, ExpectedMap, Refused
+from trunnion.testing.expected import Address, Expected, ExpectedMap, ExpectedView, Refused
 from trunnion.testing.provision import input_addresses, output_addresses
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from trunnion.model.program import KernelProgram
     from trunnion.testing.expected import CallFacts, ExpectedLaunch
@@ -37,9 +37,22 @@ class Outcome:
     workspaces: tuple[Any, ...]
 
     def differences(self, other: Outcome) -> list[str]:
-        """Return in what two calls differ, a line for each part."""
+        """Return in what two calls differ, a text for each place."""
         pairs = ((part.name, getattr(self, part.name), getattr(other, part.name)) for part in fields(self))
-        return [f"{name}:\n  {one}\n  {two}" for name, one, two in pairs if one != two]
+        return [text for name, one, two in pairs for text in _differences(name, one, two)]
+
+
+def _differences(place: str, one: Any, two: Any) -> Iterator[str]:
+    """Yield the differences of two values, at the innermost places that both have."""
+    if one == two:
+        return
+    if isinstance(one, tuple) and isinstance(two, tuple) and len(one) == len(two):
+        one, two = dict(enumerate(one)), dict(enumerate(two))
+    if isinstance(one, dict) and isinstance(two, dict) and one.keys() == two.keys():
+        for key in one:
+            yield from _differences(f"{place}[{key}]", one[key], two[key])
+    else:
+        yield f"{place}:\n  {one}\n  {two}"
 
 
 def outcome_of(
@@ -99,14 +112,29 @@ def _moved(window: Any, start: int) -> Any:
 
 
 def _parameter(value: Any, data: bytes, places: Mapping[Address, int]) -> Any:
-    if isinstance(value, Address) and value.base in places:
-        return value.base, int.from_bytes(data, "little") - places[value.base]
+    if isinstance(value, Address):
+        return _address(value, data, places)
+    if isinstance(value, ExpectedView):
+        strides = slice(value.stride_offset, value.stride_offset + len(value.strides))
+        return (
+            _address(value.address, data[:8], places),
+            data[8 : 8 + len(value.extents)],
+            data[strides],
+            len(data),
+        )
     if isinstance(value, ExpectedMap):
         request = decode(data)
         if value.address.base in places:
             return value.address.base, replace(request, address=request.address - places[value.address.base])
         return request
     return data
+
+
+def _address(value: Address | None, data: bytes, places: Mapping[Address, int]) -> Any:
+    number = int.from_bytes(data, "little")
+    if value is None or value.base not in places:
+        return number
+    return value.base, number - places[value.base]
 
 
 def _set(event: MemorySet, places: Mapping[Address, int]) -> tuple[Any, ...]:

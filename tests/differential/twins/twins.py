@@ -69,7 +69,7 @@ class Pair:
         names = tuple(found)
         for name in names[1:]:
             differences = found[names[0]].differences(found[name])
-            assert not differences, f"{names[0]} and {name}, {way}: " + "\n".join(differences)
+            assert not differences, f"{names[0]} and {name}, {way}:\n" + "\n".join(differences)
         self.refused += isinstance(expected, Refused)
         self.launched += not isinstance(expected, Refused) and bool(expected.launches)
 

@@ -245,7 +245,9 @@ class Harness:
 
         if not tensor.numel():
             return b""
-        return bytes(tensor.contiguous().view(-1).view(torch.uint8).cpu().tolist())
+        # A copy, since one element with any stride counts as contiguous, and cannot be seen as bytes.
+        dense = tensor.clone(memory_format=torch.contiguous_format)
+        return bytes(dense.view(-1).view(torch.uint8).cpu().tolist())
 
     def facts(
         self, args: Sequence[Any], *, out: Sequence[Any] | None = None, device: int | None = None
