@@ -174,6 +174,16 @@ def test_a_kernel_knows_the_box_and_the_swizzle_of_its_map(compiler):
     assert compiler.compile(request(program)).kernels[0].parameters[0].size == 128
 
 
+def test_a_kernel_may_lay_out_a_pointer_itself(compiler):
+    text = (
+        "@cute.kernel\ndef k(a: cute.Pointer, n: cutlass.Int32):\n"
+        "    x = cute.make_tensor(a, cute.make_layout((n, 4), stride=(4, 1)))\n"
+        "    x[0, 1] = cutlass.Float32(1)\n"
+    )
+    program = launched(lambda p: p.output("a", "float32", (N, 4)), N.cast("int32"), text=text)
+    assert [one.size for one in compiler.compile(request(program)).kernels[0].parameters] == [8, 4]
+
+
 def test_a_map_that_is_not_declared_as_one_is_refused_by_name(compiler):
     with pytest.raises(
         ProgramError, match=r"the program gives p0 of k a tensor map: declare p0: cutlass\.GridConstant"

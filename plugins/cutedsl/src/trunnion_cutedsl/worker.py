@@ -159,14 +159,13 @@ def _answer(job: dict[str, Any], folder: Path) -> tuple[dict[str, Any], bytes]:
         from trunnion_cutedsl import dsl  # noqa: PLC0415 - imported before the fork
 
         imported = True
-        facts, cubin = dsl.compile_job(job, folder)
+        return dsl.compile_job(job, folder)
     except JobError as error:
         return {"refused": str(error)}, b""
     except BaseException as error:  # noqa: BLE001 - the text may raise anything; the process ends either way
         if not imported:
             return {"unusable": f"{type(error).__name__}: {error}"}, b""
         return {"failed": _failure(error, job)}, b""
-    return {"kernels": facts}, cubin
 
 
 def _failure(error: BaseException, job: dict[str, Any]) -> dict[str, Any]:
