@@ -36,6 +36,7 @@ HOST_CAPABILITIES: Final = frozenset(
         Capability.NULLABLE_TENSORS,
         Capability.POINTER_PARAMS,
         Capability.STRUCT_PARAMS,
+        Capability.TENSOR_VIEWS,
         Capability.OUTPUT_FILL,
         Capability.WORKSPACE,
         Capability.MULTI_LAUNCH,

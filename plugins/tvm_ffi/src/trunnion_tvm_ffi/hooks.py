@@ -24,6 +24,7 @@ _CPU = frozenset(
         Capability.NULLABLE_TENSORS,
         Capability.POINTER_PARAMS,
         Capability.STRUCT_PARAMS,
+        Capability.TENSOR_VIEWS,
         Capability.OUTPUT_FILL,
         Capability.WORKSPACE,
         Capability.MULTI_LAUNCH,
