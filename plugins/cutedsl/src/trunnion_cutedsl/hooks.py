@@ -39,6 +39,12 @@ def _diagnose() -> Diagnosis:
     return diagnose_launchers()
 
 
+def _diagnose_compiler() -> Diagnosis:
+    from trunnion_cutedsl.diagnosis import diagnose_compiler  # noqa: PLC0415 - only who asks pays
+
+    return diagnose_compiler()
+
+
 def _compiler() -> type[DeviceCompiler]:
     from trunnion_cutedsl.compiler import CuteDslCompiler  # noqa: PLC0415 - imported when a program is compiled
 
@@ -76,6 +82,7 @@ def trunnion_register_compilers() -> list[CompilerSpec]:
             produces=("cubin",),
             load_compiler=_compiler,
             probe=probe_compiler,
+            diagnose=_diagnose_compiler,
             runs_source=True,
             examples=tuple(f"trunnion_cutedsl.examples.{name}" for name in _EXAMPLES),
             auto_rank=5,
