@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from typing import Final
@@ -67,9 +68,15 @@ def _problem() -> str | None:
 
 
 def _version(distribution: str) -> str | None:
+    try:
+        return _found(distribution, tuple(sys.path))
+    except ImportError:  # PackageNotFoundError; asked again the next time, when it may be there
+        return None
+
+
+@functools.lru_cache(64)
+def _found(distribution: str, _places: tuple[str, ...]) -> str:
+    """Return the version of a distribution; found once in a process, as long as it looks in the same places."""
     from importlib import metadata  # noqa: PLC0415 - slow, and only who asks needs it
 
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
+    return metadata.version(distribution)
