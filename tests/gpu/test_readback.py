@@ -5,7 +5,6 @@ What must be there is written out here by hand, from the tensors of the call; no
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import struct
 import sys
@@ -16,7 +15,6 @@ import torch
 
 import trunnion
 from trunnion import errors, examples
-from trunnion.cli.exhibits import load_example
 from trunnion.codegen.set_aside import SetAsideWarning
 
 pytestmark = pytest.mark.gpu
@@ -30,55 +28,10 @@ def _sibling(name: str):
     return module
 
 
-readback, trials, maps = _sibling("readback"), _sibling("trials"), _sibling("maps")
-PLAIN = {
-    "cluster": (0, 0, 0),
-    "cooperative": False,
-    "window": None,
-    "mem_sync_domain": 0,
-    "dynamic_smem_bytes": 0,
-}
-
-
-@contextlib.contextmanager
-def capture(build, name, make=None):
-    """Capture an example's call; hand out the capture, the arguments and the results; replay it and compare."""
-    example = load_example(name)
-    with build(example.program) as program:
-        args = (make or example.inputs)(torch.Generator().manual_seed(3), "cuda:0")
-        program.preload(0)
-        if any(launch.window for launch in example.program.launches):
-            program(*args)  # sets the cache aside, which no capture can
-        taken = readback.captured(lambda: program(*args))
-        for launch in taken.launches:
-            (kernel,) = [one for one in program.artifact.manifest.kernels if one.symbol == launch.symbol]
-            assert launch.offsets == tuple(parameter.offset for parameter in kernel.parameters)
-        yield taken, args, taken.result
-        trials.assert_right(example, taken.replay(), args)
-
-
-def pointer(tensor):
-    return struct.pack("<Q", tensor.data_ptr())
-
-
-def int32(*values):
-    return tuple(struct.pack("<i", value) for value in values)
-
-
-def int64(*values):
-    return tuple(struct.pack("<q", value) for value in values)
-
-
-def shown(launch, *names):
-    return {name: getattr(launch, name) for name in names or PLAIN}
-
-
-def scratch(parameter):
-    """Return a workspace's address: aligned as workspaces are."""
-    (address,) = struct.unpack("<Q", parameter)
-    assert address
-    assert address % 256 == 0
-    return address
+captures = _sibling("captures")
+readback, trials, maps = captures.readback, captures.trials, captures.maps
+PLAIN, capture, shown, scratch = captures.PLAIN, captures.capture, captures.shown, captures.scratch
+pointer, int32, int64 = captures.pointer, captures.int32, captures.int64
 
 
 def test_vector_add(build):
@@ -293,74 +246,6 @@ def test_linked(build):
         (launch,) = taken.nodes
         assert launch.symbol == "linked"
         assert launch.parameters == (pointer(x), pointer(y), *int64(10_007))
-
-
-# What CuTeDSL made: a tensor is its pointer, extents as int32 and strides as int64, where only a call decides them.
-
-
-def named(launch, kernel):
-    """Compare a symbol with the name that it was made of, and return what else says what is launched."""
-    assert kernel in launch.symbol
-    return launch.grid, launch.block
-
-
-def check_vectors(parameters, *tensors):
-    """Compare parameters with what vectors travel as, but for the bytes behind, which mean nothing."""
-    for parameter, tensor in zip(parameters, tensors, strict=True):
-        assert parameter[:12] == pointer(tensor) + struct.pack("<i", len(tensor))
-
-
-def matrix(tensor):
-    rows, columns = tensor.shape
-    return pointer(tensor) + struct.pack("<iiq", rows, columns, columns)
-
-
-def test_cutedsl_vector_add(build):
-    with capture(build, "cutedsl_vector_add") as (taken, (a, b), c):
-        (launch,) = taken.nodes
-        assert named(launch, "vector_add") == ((391, 1, 1), (256, 1, 1))
-        check_vectors(launch.parameters, a, b, c)
-        assert shown(launch) == PLAIN
-
-
-def test_cutedsl_pdl_pair(build):
-    with capture(build, "cutedsl_pdl_pair") as (taken, (x, bias), y):
-        produce, consume = taken.nodes
-        squares = produce.parameters[1]
-        scratch(squares[:8])
-        assert squares[8:12] == struct.pack("<i", len(x))
-        assert named(produce, "produce") == named(consume, "consume") == ((391, 1, 1), (256, 1, 1))
-        check_vectors(produce.parameters[:1], x)
-        assert consume.parameters[0][:12] == squares[:12]
-        check_vectors(consume.parameters[1:], bias, y)
-        assert taken.edges == {(0, 1, readback.PROGRAMMATIC)}
-
-
-def test_cutedsl_split_k(build):
-    with capture(build, "cutedsl_split_k") as (taken, (a, b), c):
-        zeroed, part, finish = taken.nodes
-        total = scratch(part.parameters[2][:8])
-        assert (zeroed.address, zeroed.value, zeroed.nbytes) == (total, 0, 50 * 70 * 4)
-        assert named(part, "multiply_part") == ((3, 7, 8), (32, 8, 1))
-        whole = struct.pack("<Qiiq", total, 50, 70, 70)
-        assert part.parameters == (matrix(a), matrix(b), whole, *int32(126))
-        assert named(finish, "finish") == ((14, 1, 1), (256, 1, 1))
-        assert finish.parameters == (whole, matrix(c))
-        assert taken.edges == {(0, 1, readback.SERIAL), (1, 2, readback.SERIAL)}
-
-
-def test_cutedsl_hopper_gemm(build):
-    with capture(build, "cutedsl_hopper_gemm") as (taken, (a, b), c):
-        (launch,) = taken.nodes
-        assert named(launch, "hopper_gemm") == ((2, 6, 1), (128, 1, 1))
-        like = {"swizzle": "128B", "l2_promotion": "L2_128B"}
-        assert launch.parameters == (
-            maps.tiled(a, "FLOAT16", (128, 64), **like),
-            maps.tiled(b, "FLOAT16", (64, 64), **like),
-            matrix(c),
-            *int32(136),
-        )
-        assert shown(launch) == PLAIN | {"dynamic_smem_bytes": 1024 + 3 * 2 * 64 * (128 + 64)}
 
 
 SOURCE = 'extern "C" __global__ void store(int* y) { y[blockIdx.x] = blockIdx.x + 1; }'
