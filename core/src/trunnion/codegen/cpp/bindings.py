@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from trunnion.codegen.cpp.places import author_text, place_of
+from trunnion.codegen.cpp.places import author_text, place_of, tensor_rule
+from trunnion.codegen.cpp.text import MOST_UNROLLED
 from trunnion.codegen.literals import cpp_name, cpp_string
 from trunnion.codegen.python.bindings import source_range
 from trunnion.model.interval import INT64_MAX, INT64_MIN
-from trunnion.model.plan import ConditionCheck
+from trunnion.model.plan import ConditionCheck, ValueCheck
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from trunnion.codegen.cpp.places import Place
     from trunnion.codegen.cpp.text import CallText
-    from trunnion.model.plan import Binding, LaunchPlan, Source, ValueCheck
+    from trunnion.model.expr import Expr
+    from trunnion.model.plan import Binding, LaunchPlan, Source
 
-__all__ = ["emit_binding", "emit_check"]
+__all__ = ["emit_binding", "emit_checks"]
 
 
 def emit_binding(text: CallText, plan: LaunchPlan, binding: Binding) -> None:
@@ -105,8 +110,42 @@ def _bounds(low: int, high: int, least: int, most: int) -> str:
     return f"at most {high}" if low < least else f"{low} to {high}"
 
 
-def emit_check(text: CallText, plan: LaunchPlan, check: ValueCheck | ConditionCheck) -> None:
-    """Write the lines of one check."""
+def emit_checks(text: CallText, plan: LaunchPlan, checks: Iterable[ValueCheck | ConditionCheck]) -> None:
+    """Write the lines of checks, in their order."""
+    for alike, group in groupby(checks, lambda check: _extent(plan, check)):
+        run = list(group)
+        if alike is None or len(run) <= MOST_UNROLLED:
+            for check in run:
+                _emit_check(text, plan, check)
+        else:
+            _emit_extents(text, [check.source.slot for check in run if isinstance(check, ValueCheck)], *alike)
+
+
+def _extent(plan: LaunchPlan, check: ValueCheck | ConditionCheck) -> tuple[int, Expr, str] | None:
+    """Return the dimension of a tensor that is checked, and what it must be; None for any other check."""
+    if isinstance(check, ConditionCheck) or check.source.kind != "shape":
+        return None
+    if plan.tensors[check.source.slot].nullable:
+        return None
+    return check.source.axis, check.expected, author_text(plan, check)
+
+
+def _emit_extents(text: CallText, tensors: list[int], axis: int, expected: Expr, author: str) -> None:
+    """Write the check that tensors have one extent along one dimension."""
+    with text.out.block("{", "}"):
+        text.line(f"const int64_t want = {text.expr(expected)};")
+
+        def compared(index: str) -> str:
+            got = f"t[{index}]->shape[{axis}]"
+            raised = (
+                f'raise_unequal({tensor_rule(index)}.name, "extent", {axis}, {got}, want, {cpp_name(author)})'
+            )
+            return f"if ({got} != want) return {raised};"
+
+        text.each([(index,) for index in tensors], compared)
+
+
+def _emit_check(text: CallText, plan: LaunchPlan, check: ValueCheck | ConditionCheck) -> None:
     with text.out.block("{", "}"):
         if isinstance(check, ConditionCheck):
             text.line(f"const int64_t holds = {text.expr(check.condition)};")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.arguments import emit_layouts, emit_numbers, emit_pointers, emit_structure
 from trunnion.codegen.cpp.attributes import emit_attributes
-from trunnion.codegen.cpp.bindings import emit_binding, emit_check
+from trunnion.codegen.cpp.bindings import emit_binding, emit_checks
 from trunnion.codegen.cpp.conditions import launch_condition
 from trunnion.codegen.cpp.direct import direct_kinds
 from trunnion.codegen.cpp.launches import (
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "5"
+VERSION = "6"
 """Changes whenever the text for some plan does."""
 
 EXPORTS = {
@@ -251,9 +251,11 @@ class LauncherEmitter:
         for binding in self.plan.bindings:
             if (binding.slot in fixed) is of_tensors:
                 emit_binding(text, self.plan, binding)
-        for check in self.plan.checks:
-            if is_fixed_check(check, fixed) is of_tensors:
-                emit_check(text, self.plan, check)
+        emit_checks(
+            text,
+            self.plan,
+            (check for check in self.plan.checks if is_fixed_check(check, fixed) is of_tensors),
+        )
 
     def _fire(self, text: CallText) -> None:
         emit_capture_check(text, self.plan)

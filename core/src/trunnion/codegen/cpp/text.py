@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
     from trunnion.model.expr import Expr
 
-__all__ = ["CallText"]
+__all__ = ["MOST_UNROLLED", "CallText"]
 
 _FAILS = re.compile(r"\bfailed\b")
-_MOST_UNROLLED = 8  # statements; beyond, a compiler's time counts more than 1 ns for each
+
+MOST_UNROLLED = 8
+"""Statements that are written one by one; beyond, a compiler's time counts more than a nanosecond of a loop's."""
 
 
 class CallText:
@@ -72,7 +74,7 @@ class CallText:
             Returns the statement for such numbers, each given as C++.
         """
         for run in _runs(items):
-            if len(run) < _MOST_UNROLLED:
+            if len(run) <= MOST_UNROLLED:
                 for item in run:
                     self.line(statement(*map(str, item)))
                 continue
