@@ -21,6 +21,23 @@ bool fill(const Driver& driver, const FillStep& step, uint64_t address, uint64_t
   return status == CUDA_SUCCESS ? true : raise_driver(driver, call, status, &stream);
 }
 
+LaunchConfig::LaunchConfig(Extents grid, Extents block, uint32_t dynamic_smem_bytes, CUstream stream) {
+  config_.gridDimX = grid.x, config_.gridDimY = grid.y, config_.gridDimZ = grid.z;
+  config_.blockDimX = block.x, config_.blockDimY = block.y, config_.blockDimZ = block.z;
+  config_.sharedMemBytes = dynamic_smem_bytes;
+  config_.hStream = stream;
+  config_.attrs = nullptr;
+  config_.numAttrs = 0;
+}
+
+bool LaunchConfig::launch(const Driver& driver, CUkernel kernel, void** parameters) {
+  const CUresult status =
+      driver.launch_kernel_ex(&config_, reinterpret_cast<CUfunction>(kernel), parameters, nullptr);
+  return __builtin_expect(status == CUDA_SUCCESS, 1)
+             ? true
+             : raise_driver(driver, "cuLaunchKernelEx", status, &config_.hStream);
+}
+
 bool check_stream(const Program& program, CUstream stream, int32_t device) {
   if (is_driver_stream(stream) || program.device_count() < 2) return true;
   const Driver& driver = program.driver();

@@ -9,30 +9,17 @@ namespace trunnion {
 
 bool fill(const Driver& driver, const FillStep& step, uint64_t address, uint64_t count, CUstream stream);
 
-// One launch, as the driver is given it.
+// One launch, as the driver is given it. Nothing is inline: a program may have many, and a call takes a nanosecond.
 class LaunchConfig {
  public:
-  LaunchConfig(Extents grid, Extents block, uint32_t dynamic_smem_bytes, CUstream stream) {
-    config_.gridDimX = grid.x, config_.gridDimY = grid.y, config_.gridDimZ = grid.z;
-    config_.blockDimX = block.x, config_.blockDimY = block.y, config_.blockDimZ = block.z;
-    config_.sharedMemBytes = dynamic_smem_bytes;
-    config_.hStream = stream;
-    config_.attrs = nullptr;
-    config_.numAttrs = 0;
-  }
+  LaunchConfig(Extents grid, Extents block, uint32_t dynamic_smem_bytes, CUstream stream);
 
   void attributes(CUlaunchAttribute* list, uint32_t count) {
     config_.attrs = list;
     config_.numAttrs = count;
   }
 
-  bool launch(const Driver& driver, CUkernel kernel, void** parameters) {
-    const CUresult status =
-        driver.launch_kernel_ex(&config_, reinterpret_cast<CUfunction>(kernel), parameters, nullptr);
-    return __builtin_expect(status == CUDA_SUCCESS, 1)
-               ? true
-               : raise_driver(driver, "cuLaunchKernelEx", status, &config_.hStream);
-  }
+  bool launch(const Driver& driver, CUkernel kernel, void** parameters);
 
  private:
   CUlaunchConfig config_;
