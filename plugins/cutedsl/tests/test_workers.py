@@ -156,6 +156,28 @@ def test_a_worker_that_has_nothing_to_do_ends_and_another_takes_the_next_job():
         pool.close()
 
 
+FORK = """
+import os, sys, trunnion
+from trunnion_cutedsl.examples.cutedsl_vector_add import EXAMPLE
+
+def build():
+    return trunnion.compile(EXAMPLE.program, "nvrtc", target="sm_90a", trust=True).image("cubin")
+
+mine = build()
+child = os.fork()
+if child == 0:
+    os._exit(0 if build() == mine else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert build() == mine
+print("done")
+"""
+
+
+def test_a_forked_child_compiles_by_itself(tmp_path):
+    assert finish(start(FORK, temporary=tmp_path / "tmp")) == "done"
+    assert gone(lambda: not list((tmp_path / "tmp").glob("trunnion-cutedsl-*")))
+
+
 def test_without_an_interpreter_it_says_so(monkeypatch):
     monkeypatch.setattr(workers.sys, "executable", "/nowhere/python")
     with pytest.raises(BackendUnavailableError, match="/nowhere/python"):

@@ -48,7 +48,6 @@ class _Worker:
     def __init__(self, arch: str, seconds: float) -> None:
         sweep()
         self.folder, lock = make_staging()
-        self.owner = os.getpid()
         self.control, theirs = socket.socketpair()
         words = [str(theirs.fileno()), str(lock), str(self.folder), str(seconds)]
         try:
@@ -92,10 +91,9 @@ class _Worker:
     def close(self) -> None:
         """Let the worker end, with its children and its folder."""
         self.control.close()
-        if self.owner == os.getpid():
-            self.process.kill()  # it may be busy importing; its children die with it
-            self.process.wait()
-            discard(self.folder)
+        self.process.kill()  # it may be busy importing; its children die with it
+        self.process.wait()
+        discard(self.folder)
 
 
 def _environment(arch: str) -> dict[str, str]:
@@ -124,6 +122,7 @@ class Workers:
 
     def __init__(self, seconds: float = _IDLE_SECONDS) -> None:
         self._seconds = seconds
+        self._owner = os.getpid()
         self._lock = threading.Lock()
         self._workers: dict[str, _Worker] = {}
 
@@ -160,6 +159,7 @@ class Workers:
 
     def close(self) -> None:
         """End all workers."""
+        self._notice_fork()
         with self._lock:
             gone, self._workers = list(self._workers.values()), {}
         for worker in gone:
@@ -199,11 +199,19 @@ class Workers:
         )
 
     def _worker(self, arch: str) -> _Worker:
+        self._notice_fork()
         with self._lock:
             worker = self._workers.get(arch)
-            if worker is None or worker.owner != os.getpid():
+            if worker is None:
                 worker = self._workers[arch] = _Worker(arch, self._seconds)
             return worker
+
+    def _notice_fork(self) -> None:
+        """Start anew in a forked child: the workers are the parent's, and so may be whoever holds the lock."""
+        if self._owner != os.getpid():
+            for worker in self._workers.values():
+                worker.control.close()
+            self._lock, self._workers, self._owner = threading.Lock(), {}, os.getpid()
 
     def _forget(self, arch: str, worker: _Worker) -> None:
         with self._lock:
