@@ -1,7 +1,7 @@
 """What every test of the workspace shares: the simulated driver of its process, which each test leaves as it found it.
 
 A process has one simulator, so what one test leaves in it, another finds: which one, depends on their order. A test
-that leaves something fails, with what it left.
+that leaves something fails, with what it left. No test fails because a machine is slow.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from trunnion import sim
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
     from trunnion.sim import Simulator
 
+
+# How long an example takes says how busy the machine is. What a test of examples needs is that all of them are tried.
+settings.register_profile("workspace", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
+settings.load_profile("workspace")
 
 pytest_plugins = ["pytester"]  # only here can a plugin be asked for; tests of tests need it
 

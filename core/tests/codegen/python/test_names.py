@@ -6,7 +6,7 @@ import ast
 import functools
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from trunnion import examples
 from trunnion.codegen.exprs import PYTHON, ExprPrinter
@@ -53,7 +53,7 @@ def compare(plan):
         assert (read(text) & stored) - loaded <= stored
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])  # a busy machine draws slowly
+@settings(max_examples=60)
 @given(programs())
 def test_every_program_s_text(program):
     compare(program.plan())
