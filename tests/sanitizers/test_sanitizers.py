@@ -24,16 +24,17 @@ if [ "$1" = -v ]; then exec g++ "$@"; fi
 exec g++ "$@" {WATCH} -Wl,-z,undefs
 """
 # The compiler, and whatever else the script starts, is not to be watched.
-START = (
-    "import os, runpy, sys; del os.environ['LD_PRELOAD']; runpy.run_path(sys.argv[1], run_name='__main__')"
-)
+START = "import os, runpy, sys; del os.environ['LD_PRELOAD']; sys.argv = sys.argv[1:]; "
+SCRIPT = START + "runpy.run_path(sys.argv[0], run_name='__main__')"
+TEST = START + "runpy.run_module('pytest', run_name='__main__')"
+HOSTILE = HERE.parents[1] / "core/tests/codegen/cpp/stubbed/test_hostile_calls.py"
 LIBRARIES = ("libasan.so", "libubsan.so", "libstdc++.so.6")
 SECONDS = 500
 
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
-    """Return a function that runs a script under the sanitizers, and the folder in which it keeps what it builds."""
+    """Return a function that runs Python under the sanitizers, and the folder in which it keeps what it builds."""
     folder = tmp_path_factory.mktemp("watched")
     compiler, cache = folder / "g++", folder / "cache"
     compiler.write_text(COMPILER)
@@ -49,8 +50,8 @@ def watched(tmp_path_factory):
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
 
-    def run(script: str) -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, "-c", START, str(HERE / script)]
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-c", *arguments]
         environment = {**os.environ, **settings}
         return subprocess.run(
             words, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
@@ -67,7 +68,7 @@ def _library(name: str) -> str:
 
 
 def test_drawn_calls_are_clean(watched):
-    done = watched.run("watched_calls.py")
+    done = watched.run(SCRIPT, str(HERE / "watched_calls.py"))
     assert done.returncode == 0, done.stderr[-8000:]
     assert "runtime error" not in done.stderr
     assert min(json.loads(done.stdout).values()) > 100
@@ -79,8 +80,15 @@ def test_drawn_calls_are_clean(watched):
         assert b"__ubsan_handle" in data
 
 
+def test_hostile_calls_are_clean(watched):
+    """Python's own handler of faults would stand in the way of the sanitizers'."""
+    done = watched.run(TEST, "pytest", "-q", "-p", "no:faulthandler", "-p", "no:cacheprovider", str(HOSTILE))
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-8000:]
+    assert "1 passed" in done.stdout
+
+
 def test_planted_faults_are_told(watched):
-    done = watched.run("planted_faults.py")
+    done = watched.run(SCRIPT, str(HERE / "planted_faults.py"))
     assert json.loads(done.stdout) == {"sound": 0, "stack": 1, "overflow": 1, "heap": 1}, done.stderr[-8000:]
     for words in ("stack-buffer-overflow", "signed integer overflow", "heap-buffer-overflow"):
         assert done.stderr.count(words) > 0, (words, done.stderr[-8000:])

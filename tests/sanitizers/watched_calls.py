@@ -25,7 +25,7 @@ from trunnion.testing.host_calls import host_arguments
 from trunnion.testing.host_recorder import HOST_CAPABILITIES, recording_program
 from trunnion.testing.strategies import PROGRAM_CAPABILITIES, Scenario, calls, mistakes_of_each_kind, programs
 
-PROGRAMS, HOST_PROGRAMS, CALLS = 6, 2, 3
+PROGRAMS, HOST_PROGRAMS, CALLS = 4, 2, 3
 
 
 @st.composite

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import struct
 import subprocess
 import tempfile
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from trunnion.model.program import KernelProgram
 
 STUB = Path(__file__).parents[1] / "native" / "stub_driver.c"
-OPTIONS = ("-Ddlopen=open_stub", *os.environ.get("TRUNNION_LAUNCHER_OPTIONS", "").split())
-"""More options for the compiler: launchers open the stub, and the tests of sanitizers run these tests with theirs."""
+OPTIONS = ("-Ddlopen=open_stub",)
+"""More options for the compiler: launchers open the stub."""
 
 LAUNCH_FAILED = 719
 _HEAD = struct.Struct("<2I3I3IQ2I")
