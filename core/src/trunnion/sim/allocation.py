@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from trunnion.arguments import unallocatable
+from trunnion.model.interval import INT64_MAX
 from trunnion.sim.interception import ALLOCATE
 from trunnion.sim.memory import allocation_error
 from trunnion.sim.status import Refusal
@@ -42,7 +44,7 @@ def allocate(
     Raises
     ------
     ArgumentValueError
-        If there is no such device.
+        If there is no such device, or no memory is that large.
     torch.OutOfMemoryError
         If the device has too little memory, or a planted fault says so.
     DriverError
@@ -52,6 +54,8 @@ def allocate(
 
     made: list[SimTensor] = []
     nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes > INT64_MAX:
+        raise unallocatable(tuple(shape))
     try:
         simulator.state.interceptions.run(
             ALLOCATE, lambda *_: made.append(empty(simulator, shape, dtype, ordinal)), nbytes, ordinal, stream

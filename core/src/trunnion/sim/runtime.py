@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import functools
-import math
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from trunnion.arguments import unallocatable
-from trunnion.model.interval import INT64_MAX
 from trunnion.sim.allocation import allocate
 from trunnion.sim.tensor import SimTensor
 
@@ -70,12 +67,10 @@ class SimRuntime:
         Raises
         ------
         ArgumentValueError
-            If there is no such device.
+            If there is no such device, or no memory is that large.
         torch.OutOfMemoryError
             If the device has too little memory, or a planted fault says so.
         """
-        if math.prod(shape) * dtype.itemsize > INT64_MAX:
-            raise unallocatable(shape)
         return allocate(self._simulator, shape, dtype, device, stream)
 
     @contextmanager

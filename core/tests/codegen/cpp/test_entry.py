@@ -108,3 +108,16 @@ def test_an_array_is_no_tensor_wherever_it_lies(launcher: Any) -> None:
     error = refused(launcher(one_tensor()), np.zeros(4, np.float32))
     assert type(error) is ArgumentTypeError
     assert (error.argument, error.got, error.expected) == ("x", "ndarray", "a tensor")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float64"])
+def test_an_output_that_no_memory_holds_is_refused(simulator: Any, launcher: Any, dtype: str) -> None:
+    p = ProgramBuilder("p", CODE)
+    (n,) = symbols("n")
+    p.scalar("n", "int64", n)
+    p.launch("k", (p.input("x", "float32", (4,)), p.output("y", dtype, (n, 2))), 1, 32)
+    program, args = launcher(p.build()), (2**62, on_device())
+    for call, given in ((program.entry, args), (program.call, (args,))):
+        with pytest.raises(ArgumentValueError) as caught:
+            simulator.call(call, *given)
+        assert caught.value.got == f"arguments that ask for an output of shape ({2**62}, 2)"

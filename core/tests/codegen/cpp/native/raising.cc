@@ -1,4 +1,5 @@
 // Raises an error about an argument of the given name.
+#include <trunnion/big_integer.cc>
 #include <trunnion/decimal.cc>
 #include <trunnion/errors.cc>
 #include <trunnion/numbers.cc>

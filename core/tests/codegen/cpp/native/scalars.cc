@@ -1,4 +1,5 @@
 // One function for each kind of argument that is no tensor: gives back the bytes that it became.
+#include <trunnion/big_integer.cc>
 #include <trunnion/decimal.cc>
 #include <trunnion/errors.cc>
 #include <trunnion/numbers.cc>

@@ -3,7 +3,7 @@
 
 #include <tvm/ffi/c_api.h>
 
-#include <trunnion/decimal.hpp>
+#include <trunnion/text.hpp>
 
 namespace trunnion {
 
@@ -38,6 +38,14 @@ struct BigInt {
   }
 
   bool fits_unsigned() const { return count == 2 && words[1] == 0; }
+
+  bool is_negative() const { return words[count - 1] >> 63 != 0; }
+
+  // Bits of the magnitude.
+  uint64_t bits() const;
 };
+
+// Say what it is as the Python launcher does: as a decimal number if its magnitude has at most 256 bits.
+Text& operator<<(Text& text, const BigInt& number);
 
 }  // namespace trunnion

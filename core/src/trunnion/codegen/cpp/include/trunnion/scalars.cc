@@ -33,15 +33,9 @@ void describe(Text& text, const TVMFFIAny& given) {
     case kTVMFFIStr:
       describe_text(text, given);
       return;
-    case kBigInt: {
-      const BigInt number(given);
-      if (number.count > 2) {
-        text << "an integer of at least " << 64 * (number.count - 1) << " bits";
-      } else {
-        append_decimal(text, number.pair(0));
-      }
+    case kBigInt:
+      text << BigInt(given);
       return;
-    }
     default:
       describe_type(text, given);
   }

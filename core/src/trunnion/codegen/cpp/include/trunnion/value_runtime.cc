@@ -1,4 +1,5 @@
 // What launchers of every kind share: texts, errors, numbers, arguments and memory.
+#include <trunnion/big_integer.cc>
 #include <trunnion/calls.cc>
 #include <trunnion/decimal.cc>
 #include <trunnion/errors.cc>
