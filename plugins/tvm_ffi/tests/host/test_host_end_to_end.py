@@ -118,6 +118,20 @@ def test_arguments_are_checked(scale: Any, args: tuple[Any, ...], error: Any, ar
         assert caught.value.argument == argument
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_nested_tensors_are_refused(scale: Any, layout: torch.layout) -> None:
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=layout)
+    plain = torch.ones(5)
+    for call in (scale, scale, scale.entry, scale.bind):
+        scale(plain, 1.0)  # after which a tensor like it is recognized
+        with pytest.raises(ArgumentTypeError, match="argument 'x'.* expected a dense tensor in memory"):
+            call(nested, 1.0)
+    for call in (scale, scale.bind):
+        with pytest.raises(ArgumentTypeError, match="argument 'y'.* expected a dense tensor in memory"):
+            call(plain, 1.0, out=nested)
+
+
 def test_a_program_without_tensors_needs_no_device() -> None:
     p = ProgramBuilder(
         "count", DeviceCode("c++", BLOCK + "void k(int* y, int n, const trunnion_block_t*) { *y = n; }")

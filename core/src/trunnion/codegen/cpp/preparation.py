@@ -120,6 +120,8 @@ class Preparation:
         try:
             if type(value) is not self._class or value.layout is not checks.strided or _is_lazy(value):
                 checks.check_tensor(name, value)
+            if value.is_nested:  # of one without an extent for each dimension the error below says so
+                value.stride()
             if value.dtype is not self._dtypes[dtype]:
                 raise support.dtype_error(name, value, dtype)
             if checks.runtime.presents_device(value):  # another device is another error
