@@ -38,6 +38,10 @@ class ExprLanguage:
     divisor: str
     """A format of ``{a}`` and ``{fallback}``: the value if it is not 0, else an error."""
 
+    dividing: Mapping[Op, str]
+    """A format of ``{a}`` and ``{b}`` for operations whose divisor may be 0 and whose value may be too large: either is
+    an error. The others' divisor is wrapped by `divisor`."""
+
     select: str
     """A format of ``{c}``, ``{a}`` and ``{b}``; the one not chosen is not computed."""
 
@@ -53,30 +57,49 @@ def _python_literal(value: int) -> str:
     return str(value) if value >= 0 else f"({value})"
 
 
+# CPython takes 200 brackets within each other, and expressions may be 100 deep: each level has one, or two in what can
+# fail. A sign binds tighter than every operator here.
+_INFIX: Mapping[Op, str] = MappingProxyType(
+    {
+        Op.ADD: "{a} + {b}",
+        Op.SUB: "{a} - {b}",
+        Op.MUL: "{a} * {b}",
+        Op.FLOORDIV: "{a} // {b}",
+        Op.MOD: "{a} % {b}",
+    }
+)
 _PYTHON_OPERATIONS: Mapping[Op, str] = MappingProxyType(
     {
-        Op.ADD: "({a} + {b})",
-        Op.SUB: "({a} - {b})",
-        Op.MUL: "({a} * {b})",
-        Op.FLOORDIV: "({a} // {b})",
-        Op.MOD: "({a} % {b})",
-        Op.CEILDIV: "(-(-{a} // {b}))",
+        **{op: f"({text})" for op, text in _INFIX.items()},
+        Op.CEILDIV: "-(-{a} // {b})",
         Op.MIN: "min({a}, {b})",
         Op.MAX: "max({a}, {b})",
-        Op.EQ: "(+({a} == {b}))",
-        Op.NE: "(+({a} != {b}))",
-        Op.LT: "(+({a} < {b}))",
-        Op.LE: "(+({a} <= {b}))",
-        Op.GT: "(+({a} > {b}))",
-        Op.GE: "(+({a} >= {b}))",
+        Op.EQ: "+({a} == {b})",
+        Op.NE: "+({a} != {b})",
+        Op.LT: "+({a} < {b})",
+        Op.LE: "+({a} <= {b})",
+        Op.GT: "+({a} > {b})",
+        Op.GE: "+({a} >= {b})",
+    }
+)
+_PYTHON_DIVIDING: Mapping[Op, str] = MappingProxyType(
+    {
+        Op.FLOORDIV: "quotient({a}, {b})",
+        Op.MOD: "remainder({a}, {b})",
+        Op.CEILDIV: "ceiling({a}, {b})",
     }
 )
 
 PYTHON = ExprLanguage(
     operations=_PYTHON_OPERATIONS,
     ordered=_PYTHON_OPERATIONS,
-    checked={op: f"fits({text})" for op, text in _PYTHON_OPERATIONS.items()},
+    checked={
+        **{op: f"fits({text})" for op, text in _PYTHON_OPERATIONS.items()},
+        **{op: f"fits({text})" for op, text in _INFIX.items()},
+        **_PYTHON_DIVIDING,
+    },
     divisor="divisor({a})",
+    dividing=_PYTHON_DIVIDING,
     select="({a} if {c} else {b})",
     cast='in_range({a}, {low}, {high}, "{name}")',
     literal=_python_literal,
@@ -137,6 +160,9 @@ class ExprPrinter:
 
     def _binary(self, expr: Binary) -> _Operand:
         left, right = self._print(expr.left), self._print(expr.right)
+        if expr.may_divide_by_zero and expr.op in self._language.dividing:
+            text = self._language.dividing[expr.op].format(a=left.text, b=right.text)
+            return _Operand(text, fails=True)
         if expr.may_divide_by_zero:
             right = self._divisor(right, expr.right.bounds)
         if expr.may_overflow:

@@ -133,6 +133,16 @@ def test_checked_arithmetic() -> None:
     assert divisor(-3) == -3
     with pytest.raises(ExprError, match="division by zero"):
         divisor(0)
+    for left, right in ((7, -2), (-7, 2), (INT64_MIN, 1), (0, -1)):
+        assert support.quotient(left, right) == left // right
+        assert support.remainder(left, right) == left % right
+        assert support.ceiling(left, right) == -(-left // right)
+    for divide in (support.quotient, support.remainder, support.ceiling):
+        with pytest.raises(ExprError, match="division by zero"):
+            divide(INT64_MIN, 0)
+    for divide in (support.quotient, support.ceiling):
+        with pytest.raises(ExprError, match="64 signed bits"):
+            divide(INT64_MIN, -1)
     assert in_range(5, 0, 5, "int8") == 5
     for wrong in (-1, 6):
         with pytest.raises(ExprError, match="int8"):
@@ -186,6 +196,10 @@ CALLS = {
     "unreadable_error": (
         (("a",), (Odd(),), RuntimeError("no shape\nat all")),
         "got Odd that refuses: no shape, expected a dense tensor in memory",
+    ),
+    "size_error": (
+        ("w",),
+        "argument 'w': got arguments that ask for 2**63 bytes of it or more, expected fewer",
     ),
     "smem_error": (("k", -1, 9), "got -1 bytes of shared memory for kernel 'k', expected 0 to 9"),
 }

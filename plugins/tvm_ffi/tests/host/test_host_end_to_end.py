@@ -125,10 +125,10 @@ def test_nested_tensors_are_refused(scale: Any, layout: torch.layout) -> None:
     plain = torch.ones(5)
     for call in (scale, scale, scale.entry, scale.bind):
         scale(plain, 1.0)  # after which a tensor like it is recognized
-        with pytest.raises(ArgumentTypeError, match="argument 'x'.* expected a dense tensor in memory"):
+        with pytest.raises(ArgumentTypeError, match=r"argument 'x'.* expected a dense tensor in memory"):
             call(nested, 1.0)
     for call in (scale, scale.bind):
-        with pytest.raises(ArgumentTypeError, match="argument 'y'.* expected a dense tensor in memory"):
+        with pytest.raises(ArgumentTypeError, match=r"argument 'y'.* expected a dense tensor in memory"):
             call(plain, 1.0, out=nested)
 
 

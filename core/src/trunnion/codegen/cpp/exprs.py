@@ -59,6 +59,7 @@ CPP = ExprLanguage(
         for op, name in _CLASSES.items()
     },
     divisor="divisor(failed, {a}, {fallback})",
+    dividing={},
     select="({c} != 0 ? {a} : {b})",
     cast='in_range(failed, {a}, {low}, {high}u, "{name}", {fallback})',
     literal=_literal,

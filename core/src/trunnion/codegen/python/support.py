@@ -1,7 +1,7 @@
 """What every generated launcher calls: checked arithmetic, and the errors that it raises.
 
 Functions that end in ``_error`` return an exception for the launcher to raise; the others return a value or raise.
-None of them is on the path of a correct call, but for `fits`, `divisor` and `in_range` where a proof failed.
+None of them is on the path of a correct call, but for arithmetic where a proof failed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ __all__ = [
     "absent_error",
     "alignment_error",
     "block_error",
+    "ceiling",
     "cluster_error",
     "condition_error",
     "count_error",
@@ -37,7 +38,9 @@ __all__ = [
     "layout_error",
     "negative_error",
     "out_count_error",
+    "quotient",
     "rank_error",
+    "remainder",
     "size_error",
     "smem_error",
     "storage_error",
@@ -83,6 +86,21 @@ def divisor(value: int) -> int:
     if value:
         return value
     raise ExprError("division by zero")
+
+
+def quotient(left: int, right: int) -> int:
+    """Return the floor of a quotient; errors are those of `divisor` and `fits`."""
+    return fits(left // divisor(right))
+
+
+def remainder(left: int, right: int) -> int:
+    """Return what floor division leaves; errors are those of `divisor`."""
+    return left % divisor(right)
+
+
+def ceiling(left: int, right: int) -> int:
+    """Return the ceiling of a quotient; errors are those of `divisor` and `fits`."""
+    return fits(-(-left // divisor(right)))
 
 
 def in_range(value: int, low: int, high: int, name: str) -> int:
