@@ -55,14 +55,14 @@ def spelled(document: dict[str, Any]) -> bytes:
 TEXTS = [spelled(known()).decode(), *(facts_of(load(name).program).to_json() for name in EXAMPLES)]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(programs())
 def test_facts_are_read_as_they_were_written(program: KernelProgram) -> None:
     facts = facts_of(program)
     assert CallFacts.from_json(facts.to_json().encode()) == facts
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(changed_documents(st.sampled_from(TEXTS)))
 def test_whatever_else_is_there_is_a_corrupt_artifact(text: str) -> None:
     try:
