@@ -224,3 +224,14 @@ def test_threads_may_share_a_bound_launch(rig: Any, tensor: Any) -> None:
         thread.join()
     assert len(set(r.facade.launched)) == 1
     assert len(r.facade.launched) == 800
+
+
+def test_bytes_that_changed_under_the_same_object_are_delivered(rig: Any) -> None:
+    p = ProgramBuilder("p", CODE)
+    p.launch("k", (p.struct("u", 4, 1), p.scalar("s", "int32")), 1, 1)
+    r = rig(p.build())
+    data = bytearray(b"abcd")
+    for value in (b"abcd", b"efgh"):
+        data[:] = value
+        r.program.call((data, 1), device=0)
+        assert r.facade.launched[-1].parameters == (value, struct.pack("<i", 1))

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = "9"
+VERSION = "10"
 """Changes whenever the text for some plan does."""
 
 _CONTEXT = (

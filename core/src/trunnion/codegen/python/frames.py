@@ -21,11 +21,13 @@ _LINE = 64  # bytes of a line of the cache
 class LaunchFrame:
     """What one launch writes into: its parameters, their addresses, its configuration."""
 
-    __slots__ = ("address", "buffer", "config", "maps", "pointers", "shape", "stream", "window")
+    __slots__ = ("address", "buffer", "config", "maps", "packed", "pointers", "shape", "stream", "window")
 
     def __init__(self, spec: LaunchSpec, facade: DriverFacade) -> None:
         self.buffer = _own_lines(ctypes.c_char * max(spec.nbytes, 1))
         """The parameters' bytes, but for tensor maps."""
+        self.packed: tuple[int, ...] | None = None
+        """The numbers that stand in `buffer`, if all are integers."""
         base = ctypes.addressof(self.buffer)
         self.pointers = _own_lines(ctypes.c_void_p * max(len(spec.offsets), 1))
         """The address of each parameter."""

@@ -36,6 +36,7 @@ __all__ = [
     "geometry_exprs",
     "launch_condition",
     "packed_values",
+    "packs_integers",
     "readers_condition",
     "when",
 ]
@@ -124,6 +125,13 @@ def computed(launch: PlannedLaunch, ordinal: int) -> list[tuple[str, Expr]]:
             numbers = [number for group in view.numbers for number in group]
             return [(f"e{launch.index}_{ordinal}_{place}", number) for place, number in enumerate(numbers)]
     return []
+
+
+def packs_integers(plan: LaunchPlan, launch: PlannedLaunch) -> bool:
+    """Whether all that is packed are integers: then equal values are equal bytes, which 0.0 and -0.0 are not."""
+    scalars = [plan.scalars[one.scalar].dtype for one in launch.args if isinstance(one, ScalarArgument)]
+    structs = any(isinstance(argument, StructArgument) for argument in launch.args)
+    return not structs and all(dtype.is_integer for dtype in scalars)
 
 
 def _scalar_values(plan: LaunchPlan, scalar: int) -> list[str]:
