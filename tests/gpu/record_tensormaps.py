@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from encoding import Driver
+from gpu_reading.encoding import Driver
 
 from trunnion.model.tensormap_rules import TiledFields, violations
 from trunnion.testing.strategies import boundary_requests, random_request

@@ -5,28 +5,13 @@ A tensor is its pointer, extents as int32 and strides as int64, where only a cal
 
 from __future__ import annotations
 
-import importlib.util
 import struct
-import sys
-from pathlib import Path
 
 import pytest
+from gpu_reading import maps, readback
+from gpu_reading.captures import PLAIN, capture, int32, pointer, scratch, shown
 
 pytestmark = pytest.mark.gpu
-
-
-def _sibling(name: str):
-    spec = importlib.util.spec_from_file_location(f"gpu_{name}", Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-captures = _sibling("captures")
-readback, maps = captures.readback, captures.maps
-PLAIN, capture, shown, scratch = captures.PLAIN, captures.capture, captures.shown, captures.scratch
-pointer, int32 = captures.pointer, captures.int32
 
 
 def named(launch, kernel):

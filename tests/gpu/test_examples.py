@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 import torch
+from gpu_reading import trials
 
 from trunnion import errors, examples
 from trunnion.cli.exhibits import known_examples, load_example
@@ -17,15 +15,6 @@ from trunnion.cli.exhibits import known_examples, load_example
 pytestmark = pytest.mark.gpu
 
 
-def _sibling(name: str):
-    spec = importlib.util.spec_from_file_location(f"gpu_{name}", Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-trials = _sibling("trials")
 THREADS = 8
 
 

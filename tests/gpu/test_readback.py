@@ -5,33 +5,18 @@ What must be there is written out here by hand, from the tensors of the call; no
 
 from __future__ import annotations
 
-import importlib.util
 import struct
-import sys
-from pathlib import Path
 
 import pytest
 import torch
+from gpu_reading import maps, readback, trials
+from gpu_reading.captures import PLAIN, capture, int32, int64, pointer, scratch, shown
 
 import trunnion
 from trunnion import errors, examples
 from trunnion.codegen.set_aside import SetAsideWarning
 
 pytestmark = pytest.mark.gpu
-
-
-def _sibling(name: str):
-    spec = importlib.util.spec_from_file_location(f"gpu_{name}", Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-captures = _sibling("captures")
-readback, trials, maps = captures.readback, captures.trials, captures.maps
-PLAIN, capture, shown, scratch = captures.PLAIN, captures.capture, captures.shown, captures.scratch
-pointer, int32, int64 = captures.pointer, captures.int32, captures.int64
 
 
 def test_vector_add(build):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import collections
-import importlib.util
 import json
 import os
 import random
 from pathlib import Path
 
 import pytest
+from gpu_reading.encoding import Driver
 
 from trunnion.model.tensormap_rules import (
     IM2COL_RULES,
@@ -30,10 +30,7 @@ RECORDED = Path(__file__).parents[2] / "core" / "tests" / "model" / "tensormap_a
 
 @pytest.fixture(scope="module")
 def driver():
-    spec = importlib.util.spec_from_file_location("gpu_encoding", Path(__file__).with_name("encoding.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = module.Driver()
+    found = Driver()
     if found.compute_capability != (9, 0):
         pytest.skip("the rules say what a device of compute capability 9.0 accepts")
     return found

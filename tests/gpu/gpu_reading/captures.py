@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import struct
-import sys
-from pathlib import Path
 
 import torch
+from gpu_reading import readback, trials
 
 from trunnion.cli.exhibits import load_example
 
-
-def _sibling(name: str):
-    spec = importlib.util.spec_from_file_location(f"gpu_{name}", Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-readback, trials, maps = _sibling("readback"), _sibling("trials"), _sibling("maps")
 PLAIN = {
     "cluster": (0, 0, 0),
     "cooperative": False,
