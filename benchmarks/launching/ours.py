@@ -62,7 +62,7 @@ def _prepare(stage: Stage, *, backend: str, way: str, allocating: bool) -> Trial
     passed = case.names[:-1] if allocating else case.names
     if allocating and not passed:
         raise NotHereError("no tensor to take the device from")
-    program = trunnion.compile(case.program(allocating=allocating), backend)
+    program = stage.program(backend, allocating=allocating)
     values = tuple(stage.named[name] for name in passed)
     arguments = ", ".join([*passed, "word"])
     # Without a tensor there is nothing to take the device from: it has to be named.

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from launching.trial import Trial
+    from trunnion.artifacts.artifact import Artifact
+    from trunnion.compiled import CompiledProgram
     from trunnion.sim import KernelCall, Simulator
 
 __all__ = ["Device", "Stage", "enter_device"]
@@ -72,6 +74,8 @@ class Stage:
     tensors: tuple[Any, ...] = field(init=False)
     """The tensors, the one that is written last."""
 
+    _artifacts: dict[tuple[str, bool], Artifact] = field(init=False, default_factory=dict, repr=False)
+
     def __post_init__(self) -> None:
         shape = self.case.shape
         values = [torch.randn(shape).to("cuda:0") for _ in range(self.case.tensors)]
@@ -82,10 +86,25 @@ class Stage:
         """The tensors by name."""
         return dict(zip(self.case.names, self.tensors, strict=True))
 
+    def program(self, backend: str, *, allocating: bool) -> CompiledProgram:
+        """Return a program of one's own, which shares nothing with another way in; it is compiled once.
+
+        Parameters
+        ----------
+        backend
+            The backend's name.
+        allocating
+            Whether the program allocates what it writes.
+        """
+        if (backend, allocating) not in self._artifacts:
+            compiled = trunnion.compile(self.case.program(allocating=allocating), backend)
+            self._artifacts[backend, allocating] = compiled.artifact
+        return trunnion.CompiledProgram.from_artifact(self._artifacts[backend, allocating])
+
     @cached_property
     def cubin(self) -> bytes:
         """The kernel, compiled by NVRTC for the device."""
-        return trunnion.compile(self.case.program(allocating=False), "nvrtc").image("cubin")
+        return self.program("nvrtc", allocating=False).image("cubin")
 
     @cached_property
     def kernel(self) -> Any:
