@@ -7,6 +7,7 @@ from twins.twins import Twins
 
 from trunnion.registry import default_registry
 from trunnion.testing.harness import Harness
+from trunnion.testing.kept_launchers import launcher_folder
 
 NAMES = ("nvrtc", "tvm_ffi")
 
@@ -15,4 +16,5 @@ NAMES = ("nvrtc", "tvm_ffi")
 def twins(simulator):
     """Return the Python launcher's backend and the C++ launcher's."""
     specs = {spec.name: spec for spec in default_registry().backends()}
-    return Twins(tuple(Harness(spec=specs[name], simulator=simulator) for name in NAMES))
+    kept = launcher_folder()
+    return Twins(tuple(Harness(spec=specs[name], simulator=simulator, kept=kept) for name in NAMES))

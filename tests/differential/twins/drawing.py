@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 from hypothesis import strategies as st
 
+from trunnion.testing.draws import drawn_by_seed_alone
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -50,4 +52,5 @@ def for_examples(strategy: st.SearchStrategy[Any], count: int, body: Callable[[A
     def check(example: _Example) -> None:
         body(example.value)
 
-    check()
+    with drawn_by_seed_alone():
+        check()
