@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
+import pytest
+
+from trunnion.errors import ArgumentValueError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol
@@ -56,3 +61,19 @@ def test_a_workspace_that_no_memory_could_hold(twins):
     scratch = [builder.workspace(f"scratch{by}", "int8", (n, 2), alignment=by) for by in (1, 1024)]
     builder.launch("k", (out, *scratch), 1, 1)
     refused(twins, builder, *(CallSpec(args=(count,), device=0) for count in (2**62, 2**63 - 1)))
+
+
+def test_an_output_that_no_memory_could_hold(twins, simulator):
+    """Not through the trace: the simulator would raise what its own allocator said, before anybody could say why."""
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    n = Symbol("n")
+    builder.scalar("s", "int64", symbol=n)
+    builder.launch("k", (builder.output("out", "float32", (n, 2)),), 1, 1)
+    said = []
+    with twins.loaded(builder.build()) as pair:
+        for (_, loaded), count in itertools.product(pair.loaded, (2**60, 2**63 - 1)):
+            with pytest.raises(ArgumentValueError, match=f"an output of shape \\({count}, 2\\)") as caught:
+                loaded.call((count,), device=0)
+            said.append((count, str(caught.value), vars(caught.value)))
+    simulator.forget_pending()
+    assert said[:2] == said[2:]
