@@ -18,3 +18,10 @@ def twins(simulator):
     specs = {spec.name: spec for spec in default_registry().backends()}
     kept = launcher_folder()
     return Twins(tuple(Harness(spec=specs[name], simulator=simulator, kept=kept) for name in NAMES))
+
+
+@pytest.fixture
+def every_backend(simulator):
+    """Return every installed backend that launches on CUDA devices."""
+    specs = [spec for spec in default_registry().backends() if "cuda" in spec.targets and spec.probe().usable]
+    return Twins(tuple(Harness(spec=spec, simulator=simulator) for spec in specs))

@@ -8,7 +8,7 @@ from twins.twins import WAYS
 
 from trunnion.testing.strategies import calls, mistakes_of_each_kind, programs
 
-PROGRAMS, CALLS = 24, 4
+PROGRAMS, OF_EVERY_BACKEND, CALLS = 24, 4, 4
 
 
 @st.composite
@@ -18,12 +18,13 @@ def drawn(draw):
     return program, good, draw(mistakes_of_each_kind(program))
 
 
-def test_programs(twins):
+def compared(backends, count):
+    """Compare drawn programs; return how many calls were refused, and how many launched."""
     counts = {"refused": 0, "launched": 0}
 
     def body(example):
         program, good, mistakes = example
-        with twins.loaded(program) as pair:
+        with backends.loaded(program) as pair:
             for call, way in good:
                 pair.compare(call, way)
             for broken in mistakes:
@@ -31,5 +32,15 @@ def test_programs(twins):
         counts["refused"] += pair.refused
         counts["launched"] += pair.launched
 
-    for_examples(drawn(), PROGRAMS, body)
-    assert min(counts.values()) > 2 * PROGRAMS, counts
+    for_examples(drawn(), count, body)
+    return counts
+
+
+def test_programs(twins):
+    assert min(compared(twins, PROGRAMS).values()) > 2 * PROGRAMS
+
+
+def test_a_few_programs_through_every_backend(every_backend):
+    """What is found by comparing two would be found in all that render the same plans; these are for the rest."""
+    assert {harness.name for harness in every_backend.harnesses} >= {"cutedsl", "nvrtc", "tvm_ffi"}
+    assert min(compared(every_backend, OF_EVERY_BACKEND).values()) > OF_EVERY_BACKEND
