@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import trunnion
-from trunnion import Capability, examples
+from trunnion import Capability, compilation, examples
 from trunnion.cli import demo as command
 from trunnion.cli import exhibits, main, place
 from trunnion.examples import CPU_EXAMPLES, EXAMPLES, load
@@ -46,9 +46,9 @@ _ONE_ON_CPU = CPU_EXAMPLES[:1]
 _ONE_ON_CPU_EACH = tuple((backend, name) for backend, name in _ON_CPU if name in _ONE_ON_CPU)
 
 
-def fresh_demo(*words: str, before: str = "") -> Any:
-    """Run the demo in a fresh process, without a GPU even if there is one, after some statements."""
-    source = _NO_GPU + before + "\n" + _COMMAND.format(words=["demo", *words])
+def fresh_demo(*words: str) -> Any:
+    """Run the demo in a fresh process, without a GPU even if there is one."""
+    source = _NO_GPU + _COMMAND.format(words=["demo", *words])
     return subprocess.run(
         [sys.executable, "-c", source], capture_output=True, text=True, check=False, timeout=300
     )
@@ -191,25 +191,22 @@ def test_a_wrong_body_turns_the_demo_red(demo: Callable[..., Any]) -> None:
     assert {(row["backend"], row["name"]) for row in rows(done) if row["ok"]} == set(_ONE_ON_CPU_EACH)
 
 
-_WITH_A_SMALLER_BACKEND = """
-import dataclasses
-import trunnion
-from trunnion import Capability, examples
-from trunnion.cli import demo, exhibits
-
-demo.brought_by = exhibits.brought_by = lambda compiler: {{}}
-examples.EXAMPLES = {names!r}
-examples.CPU_EXAMPLES = ()
-registry = trunnion.default_registry()
-whole = registry.backend("nvrtc")
-targets = {{"cuda": frozenset({{Capability.DYNAMIC_SHAPES}})}}
-registry.register(dataclasses.replace(whole, name="smaller", targets=targets))
-"""
 _SOME = ("vector_add", "hopper_gemm", "split_k")
 
 
-def test_what_a_backend_does_not_declare_it_refuses_and_that_is_not_red() -> None:
-    done = fresh_demo("--json", before=_WITH_A_SMALLER_BACKEND.format(names=_SOME[:2]))
+@pytest.fixture
+def _smaller_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Add a backend that can do less than another one."""
+    registry = Registry()
+    targets = {"cuda": frozenset({Capability.DYNAMIC_SHAPES})}
+    registry.register(replace(registry.backend("nvrtc"), name="smaller", targets=targets))
+    for module in (trunnion, compilation):
+        monkeypatch.setattr(module, "default_registry", lambda: registry)
+
+
+@pytest.mark.usefixtures("_smaller_backend")
+def test_what_a_backend_does_not_declare_it_refuses_and_that_is_not_red(demo: Callable[..., Any]) -> None:
+    done = demo("--json", names=_SOME[:2])
     assert done.returncode == 0, done.stderr
     found = {(row["backend"], row["name"]): (row["ok"], row["refused"]) for row in rows(done)}
     assert found["smaller", "vector_add"] == (True, False)
@@ -217,8 +214,9 @@ def test_what_a_backend_does_not_declare_it_refuses_and_that_is_not_red() -> Non
     assert found["nvrtc", "hopper_gemm"] == (True, False)
 
 
-def test_a_backend_asked_for_by_name_must_run_everything() -> None:
-    done = fresh_demo("--backend", "smaller", before=_WITH_A_SMALLER_BACKEND.format(names=_SOME))
+@pytest.mark.usefixtures("_smaller_backend")
+def test_a_backend_asked_for_by_name_must_run_everything(demo: Callable[..., Any]) -> None:
+    done = demo("--backend", "smaller", names=_SOME)
     assert done.returncode == 1
     able = [name for name in _SOME if load(name).program.plan().requires <= {Capability.DYNAMIC_SHAPES}]
     assert 0 < len(able) < len(_SOME)
