@@ -1,4 +1,4 @@
-"""The bytes of a tensor, as laws compare them, whatever its type: without a warning, which is an error in many suites."""
+"""The bytes of a tensor, as laws compare them, whatever its type: with no warning, which is an error in many suites."""
 
 from __future__ import annotations
 
