@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from trunnion.model.plan import Encode, LaunchPlan
 
-__all__ = ["FACTS_FILE", "CallFacts", "ParamFacts"]
+__all__ = ["FACTS_FILE", "CallFacts", "ParamFacts", "map_spec"]
 
 FACTS_FILE = "call.json"
 """The file of an artifact that holds them."""
@@ -92,7 +92,7 @@ class CallFacts:
             ),
             workspaces=len(plan.workspaces),
             direct=bool(direct_kinds(plan)),
-            maps=tuple(_map(plan, encode) for encode in plan.encodes),
+            maps=tuple(map_spec(plan, encode) for encode in plan.encodes),
             windowed=any(launch.window is not None for launch in plan.launches),
             persisting=persisting_bounds(plan),
         )
@@ -131,7 +131,16 @@ def _param(param: Any) -> ParamFacts:
     )
 
 
-def _map(plan: LaunchPlan, encode: Encode) -> MapSpec:
+def map_spec(plan: LaunchPlan, encode: Encode) -> MapSpec:
+    """Return what is known of a planned map before any call.
+
+    Parameters
+    ----------
+    plan
+        Of which program.
+    encode
+        The map.
+    """
     mode, memory = encode.mode, encode.memory
     slots: Any = plan.tensors if memory.kind is MemoryKind.TENSOR else plan.workspaces
     spec: TiledSpec | Im2colSpec

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trunnion.codegen.cpp.conditions import readers_condition
+from trunnion.codegen.cpp.facts import map_spec
 from trunnion.codegen.cpp.launches import memory_address
 from trunnion.codegen.cpp.places import tensor_rule
 from trunnion.codegen.literals import cpp_name
+from trunnion.codegen.python.maps import map_fields
 from trunnion.model.expr import Const
 from trunnion.model.plan import MemoryKind, TiledMode
 from trunnion.model.tensormap_rules import Im2colFields, TiledFields, broken_rules
@@ -27,30 +29,10 @@ _EXTENT_UNITS = {13: 2, 14: 128, 15: 128}  # CUtensorMapDataType: the packed typ
 _WIDE_PACKED = frozenset({14, 15})
 
 
-def _constant_fields(encode: Encode) -> TiledFields | Im2colFields:
+def _constant_fields(plan: LaunchPlan, encode: Encode) -> TiledFields | Im2colFields:
     """Return what no call changes; everything else unknown."""
-    rank, mode = len(encode.dims), encode.mode
-    common: dict[str, Any] = {
-        "address": None,
-        "element_bits": encode.element_bits,
-        "dtype_code": encode.data_type,
-        "dims": (None,) * rank,
-        "strides": (None,) * (rank - 1),
-        "innermost_stride": None,
-        "element_strides": encode.element_strides,
-        "interleave": encode.interleave,
-        "swizzle": encode.swizzle,
-        "oob_fill": encode.oob_fill,
-    }
-    if isinstance(mode, TiledMode):
-        return TiledFields(box=mode.box, **common)
-    return Im2colFields(
-        lower=mode.lower,
-        upper=mode.upper,
-        channels_per_pixel=mode.channels_per_pixel,
-        pixels_per_column=mode.pixels_per_column,
-        **common,
-    )
+    rank = len(encode.dims)
+    return map_fields(map_spec(plan, encode), None, (None,) * rank, (None,) * (rank - 1), None)
 
 
 def emit_map_rules(out: SourceWriter, plan: LaunchPlan) -> None:
@@ -60,7 +42,7 @@ def emit_map_rules(out: SourceWriter, plan: LaunchPlan) -> None:
 
 
 def _rule(plan: LaunchPlan, encode: Encode) -> list[str]:
-    memory, mode, fields = encode.memory, encode.mode, _constant_fields(encode)
+    memory, mode, fields = encode.memory, encode.mode, _constant_fields(plan, encode)
     slots: Any = plan.tensors if memory.kind is MemoryKind.TENSOR else plan.workspaces
     wide = encode.interleave == _INTERLEAVE_32B or encode.data_type in _WIDE_PACKED
     allowed = ["false" if broken_rules(fields, one) else "true" for one in _ARCHITECTURES]

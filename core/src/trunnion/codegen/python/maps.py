@@ -218,9 +218,13 @@ class MapEncoder:
 
 
 def map_fields(
-    spec: MapSpec, address: int, dims: tuple[int, ...], strides: tuple[int, ...], innermost_stride: int
+    spec: MapSpec,
+    address: int | None,
+    dims: tuple[int | None, ...],
+    strides: tuple[int | None, ...],
+    innermost_stride: int | None,
 ) -> TiledFields | Im2colFields:
-    """Return all fields of one map, as the rules judge them.
+    """Return all fields of one map, as the rules judge them; what is None is not known yet.
 
     Parameters
     ----------

@@ -52,6 +52,7 @@ bool settle(const Program& program, const CallRule& rule, const CallBase& call, 
 // Load the image: the launcher's own if nothing is given, else the one that is, with its kernels' names.
 int load_image(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result);
 
-int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result);
+// Do for a device what its first launch would do.
+bool prepare_device(Program& program, int64_t ordinal);
 
 }  // namespace trunnion

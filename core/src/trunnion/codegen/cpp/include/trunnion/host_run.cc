@@ -61,14 +61,8 @@ void fill(const FillStep& step, uint64_t address, uint64_t count) {
   }
 }
 
-int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
-  constexpr Name kDevice{"device", 6};
-  if (count != 1) return raise_count(count, &kDevice, 1), -1;
-  if (given[0].type_index != kTVMFFIInt) return raise_trailing("device", given[0], "an ordinal"), -1;
-  const Flight flight(program);
-  if (!flight || !program.load()) return -1;
-  if (given[0].v_int64 != 0) return raise_ordinal(given[0].v_int64, kHostDevices), -1;
-  return give_nothing(result), 0;
+bool prepare_device(Program&, int64_t ordinal) {
+  return ordinal == 0 || raise_ordinal(ordinal, kHostDevices);
 }
 
 }  // namespace trunnion

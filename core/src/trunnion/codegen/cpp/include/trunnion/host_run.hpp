@@ -85,6 +85,7 @@ inline bool enter_call(const Program&, const CallRule&, const CallBase&, Entered
 // What a call launched is done.
 inline bool settle(const Program&, const CallRule&, const CallBase&, bool, bool fired) { return fired; }
 
-int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result);
+// Do for a device what its first launch would do: nothing is left on the CPU.
+bool prepare_device(Program& program, int64_t ordinal);
 
 }  // namespace trunnion

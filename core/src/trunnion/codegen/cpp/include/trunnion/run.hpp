@@ -80,6 +80,8 @@ int bind_call(Program& program, const CallRule& rule, const TVMFFIAny* given, in
 
 int load(Program& program, TVMFFIAny* result);
 
+int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result);
+
 // From now on calls say whether their tensors are known not to be lazy.
 int ask(Program& program, TVMFFIAny* result);
 
