@@ -23,7 +23,7 @@ sys.path[:0] = {path!r}
 from pathlib import Path
 from trunnion.codegen.cpp.loader import load_library
 function = load_library(Path({library!r}).read_bytes(), "test")
-print([function(name).release_gil for name in ("main", "main_out", "bind", "load", "preload", "close")])
+print([function(name).release_gil for name in ("main", "main_out", "bind", "bind_out", "load", "preload", "close")])
 """
 
 
@@ -38,4 +38,4 @@ def test_no_function_holds_python_s_lock_whatever_the_default_is(built: Any, tmp
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=environment
     )
-    assert (done.stdout, done.stderr) == (f"{[True] * 6}\n", "")
+    assert (done.stdout, done.stderr) == (f"{[True] * 7}\n", "")

@@ -62,13 +62,14 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "6"
+VERSION = "7"
 """Changes whenever the text for some plan does."""
 
 EXPORTS = {
     "main": "run_call(program, kCall, given, count, false, result)",
     "main_out": "run_call(program, kCall, given, count, true, result)",
-    "bind": "bind_call(program, kCall, given, count, result)",
+    "bind": "bind_call(program, kCall, given, count, false, result)",
+    "bind_out": "bind_call(program, kCall, given, count, true, result)",
     "load": "load(program, result)",
     "preload": "preload(program, given, count, result)",
     "close": "close(program, result)",

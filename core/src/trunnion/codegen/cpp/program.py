@@ -202,7 +202,7 @@ class CppProgram(LoadedProgram):
             stream = self._runtime.current_stream(ordinal)
         given, where = self._given(args, out, stream, device)
         with where:
-            launch, *outputs = self._run(self._function("bind"), *given)
+            launch, *outputs = self._run(self._function("bind" if out is None else "bind_out"), *given)
         launch.release_gil = True  # as everything that `load_library` gives
         held = (given, self._pick(tuple(outputs if out is None else out)))
 

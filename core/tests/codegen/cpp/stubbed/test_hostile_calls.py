@@ -239,8 +239,8 @@ CHANGES = ("rank", "extents", "strides", "no strides", "address", "offset", "dev
 def call_of(passed: Passed, facts: CallFacts, *, several: bool) -> tuple[str, list[AnyValue]]:
     """Return a call like a good one but for some things; ``several`` things may differ in one tensor."""
     rng = passed.rng
-    name = rng.choice(("main", "main", "bind", "main_out"))
-    given = [*facts.args, *((facts.out or ()) if name == "main_out" else ())]
+    name = rng.choice(("main", "main", "bind", "main_out", "bind_out"))
+    given = [*facts.args, *((facts.out or ()) if name.endswith("_out") else ())]
     changed = set(rng.sample(range(len(given)), min(len(given), rng.choice((0, 1, 1, 2, 4)))))
     values = []
     for index, one in enumerate(given):
@@ -250,8 +250,6 @@ def call_of(passed: Passed, facts: CallFacts, *, several: bool) -> tuple[str, li
             values.append(passed.good(rng.choice(NUMBERS)))
         else:
             values.append(passed.hostile() if index in changed else passed.good(one))
-    if name == "bind":
-        values += [AnyValue(NONE, 0, 0)] * (len(facts.out or ()))
     trailing = rng.choice((0, 0, 0, 1, 2, 3, 4, 5))
     values += [passed.hostile() if rng.random() < 0.5 else AnyValue(NONE, 0, 0) for _ in range(trailing)]
     return name, values[: rng.choice((len(values), len(values), len(values), 1, 0))] if several else values
@@ -345,7 +343,7 @@ def attack(library: Library, driver: Any, facts: list[CallFacts], rng: Random) -
             if raised is not None:
                 check_raised(raised)
                 refused += 1
-            elif name == "bind":
+            elif name.startswith("bind"):
                 bound = library.first(result)
                 passed.kept.clear()  # what was passed is gone when it is launched
                 assert library.call(bound) is None

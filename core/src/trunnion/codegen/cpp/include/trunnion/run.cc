@@ -80,9 +80,8 @@ static Bound* new_bound(Program& program, const CallRule& rule, bool own_outputs
 }
 
 int bind_call(Program& program, const CallRule& rule, const TVMFFIAny* given, int32_t count,
-              TVMFFIAny* result) {
+              bool outputs_given, TVMFFIAny* result) {
   Arguments arguments(given, count);
-  const bool outputs_given = count >= rule.inputs + rule.outputs + kTrailing;
   if (!arguments.expect(rule.names, rule.inputs + (outputs_given ? rule.outputs : 0))) return -1;
   const Flight flight(program);
   if (!flight) return -1;

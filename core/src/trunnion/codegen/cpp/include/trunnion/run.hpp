@@ -76,7 +76,7 @@ int run_call(Program& program, const CallRule& rule, const TVMFFIAny* given, int
 
 // Give the function that launches again; behind it, in an array, the outputs that were allocated.
 int bind_call(Program& program, const CallRule& rule, const TVMFFIAny* given, int32_t count,
-              TVMFFIAny* result);
+              bool outputs_given, TVMFFIAny* result);
 
 int load(Program& program, TVMFFIAny* result);
 
