@@ -177,6 +177,7 @@ def test_leaves_are_also_what_python_would_raise(error: type, builtin: type) -> 
         (SAMPLES[11], "plugin 'acme' (acme-dist) is unavailable: it is not installed"),
         (SAMPLES[12], "acme does not support pdl, cluster; choose another"),
         (UnsupportedFeatureError("acme", ["pdl"]), "acme does not support pdl"),
+        (UnsupportedFeatureError("no installed backend", ["pdl"]), "no installed backend supports pdl"),
         (SAMPLES[13], "needs sm_90a, got sm_80; use a newer device"),
         (DeviceRequirementError("a", "b"), "needs a, got b"),
         (

@@ -235,6 +235,36 @@ def test_a_named_backend_is_taken_or_refused():
         choose(program(), registry())
 
 
+def test_a_mistyped_target_is_told_how_one_is_written():
+    plugins, written = registry(both(), compiler()), "sm_90a, compute_90, cuda:sm_90a or cpu"
+    subject = program()
+    with pytest.raises(UnsupportedFeatureError, match=written) as caught:
+        choose_backend(subject, "auto", subject.plan(), plugins, "sm90")
+    assert str(caught.value).startswith("no installed backend supports target 'sm90'; expected a target")
+    with pytest.raises(UnsupportedFeatureError, match=written):
+        choose_compiler(subject, None, both(), plugins, "hopper")
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        choose_compiler(subject, None, backend("gpu"), plugins, "cpu")
+    assert written not in caught.value.hint
+
+
+def test_a_compiler_for_another_kind_of_target_is_named_with_what_to_change():
+    gpu = backend("gpu", DYNAMIC)
+    plugins, subject = registry(both(), gpu, compiler(), host_compiler()), program(language="c++")
+    for refuse, change in (
+        (lambda: choose_compiler(subject, None, gpu, plugins), "choose another backend: both"),
+        (lambda: choose_compiler(subject, None, both(), plugins, "cuda"), "leave out the target"),
+        (lambda: choose_backend(subject, "auto", subject.plan(), plugins, "cuda"), "leave out the target"),
+    ):
+        with pytest.raises(UnsupportedFeatureError, match="hostcc compiles it for cpu, to object") as caught:
+            refuse()
+        assert change in caught.value.hint
+        assert "install a device compiler" not in caught.value.hint
+        assert "('" not in str(caught.value)
+    with pytest.raises(UnsupportedFeatureError, match="install a device compiler for it"):
+        choose_compiler(program(language="fortran"), None, gpu, plugins)
+
+
 def test_the_compiler_follows_from_language_and_image():
     host = backend("a", DYNAMIC)
     plugins = registry(

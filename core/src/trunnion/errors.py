@@ -214,10 +214,8 @@ class UnsupportedFeatureError(TrunnionError, NotImplementedError):
 
     Parameters
     ----------
-    plugin, features
-        The plugin that refuses, and the names of the missing features.
-    hint
-        What would help.
+    plugin, features, hint
+        What refuses, or ``"no installed backend"``; the names of the missing features; what would help.
     """
 
     def __init__(self, plugin: str, features: Iterable[str], hint: str = "") -> None:
@@ -225,7 +223,8 @@ class UnsupportedFeatureError(TrunnionError, NotImplementedError):
         super().__init__(plugin, self.features, hint)
 
     def __str__(self) -> str:
-        return f"{self.plugin} does not support {', '.join(self.features)}{f'; {self.hint}' if self.hint else ''}"
+        verb = " supports " if self.plugin.startswith("no ") else " does not support "
+        return self.plugin + verb + ", ".join(self.features) + (f"; {self.hint}" if self.hint else "")
 
 
 class DeviceRequirementError(TrunnionError):

@@ -256,10 +256,43 @@ def choose_backend(
     first, *others = refusals
     if not others and first.unusable:
         raise BackendUnavailableError(first.backend, "its plugin", first.reason)
-    text = "; ".join(f"{refusal.backend}: {refusal.reason}" for refusal in refusals)
-    concerned = [refusal for refusal in refusals if not refusal.out_of_reach] or refusals
-    nowhere = frozenset.intersection(*(refusal.missing for refusal in concerned))
-    raise UnsupportedFeatureError("every installed backend", sorted(nowhere) or ["this program"], text)
+    reasons = [f"{refusal.backend}: {refusal.reason}" for refusal in refusals]
+    concerned = [refusal for refusal in refusals if not refusal.out_of_reach]
+    nowhere = frozenset.intersection(*(refusal.missing for refusal in concerned or refusals))
+    features: list[str] = [*sorted(nowhere)] or ["this program"]
+    if not concerned and kind is not None and not any(kind in spec.targets for spec in registry.backends()):
+        features, reasons = [f"target {kind!r}"], [*_spelling(kind), *reasons]
+    elif not concerned:
+        reasons = [*_way_out(program, None, registry, kind), *reasons]
+    raise UnsupportedFeatureError("no installed backend", features, "; ".join(reasons))
+
+
+def _spelling(kind: str) -> list[str]:
+    """Return how a target is written, if the caller's may be mistyped."""
+    known = kind in ("cuda", "cpu")
+    return [] if known else ["expected a target such as sm_90a, compute_90, cuda:sm_90a or cpu"]
+
+
+def _way_out(
+    program: KernelProgram, backend: BackendSpec | None, registry: Registry, kind: str | None
+) -> list[str]:
+    """Return what the device compilers for a program's languages make of it, and what the caller can change."""
+    languages = {part.language for part in program.code}
+    serving = [spec for spec in registry.compilers() if languages <= set(spec.languages)]
+    said = [
+        f"{spec.name} compiles it for {', '.join(spec.targets)}, to {', '.join(spec.produces)}"
+        for spec in serving
+    ]
+    every = registry.backends()
+    if backend is not None and _reached(program, backend, registry, None):
+        change = "leave out the target, or name one of that kind"
+    elif others := [spec.name for spec in every if _reached(program, spec, registry, kind)]:
+        change = f"choose another backend: {', '.join(others)}"
+    elif others := [spec.name for spec in every if _reached(program, spec, registry, None)]:
+        change = f"leave out the target, or name one of that kind, for backend {' or '.join(others)}"
+    else:
+        change = "install a device compiler for it; see: trunnion backends"
+    return [*said, change]
 
 
 def choose_compiler(
@@ -293,8 +326,8 @@ def choose_compiler(
         If no compiler makes what the backend launches of the program's languages.
     """
     if kind is not None and kind not in backend.targets:
-        known = ", ".join(sorted(backend.targets))
-        raise UnsupportedFeatureError(backend.name, [f"target {kind!r}"], f"it launches on: {known}")
+        hint = "; ".join([f"it launches on: {', '.join(sorted(backend.targets))}", *_spelling(kind)])
+        raise UnsupportedFeatureError(backend.name, [f"target {kind!r}"], hint)
     wanted = "" if kind is None else f" on {kind}"
     languages = sorted({part.language for part in program.code})
     if name is not None:
@@ -308,9 +341,11 @@ def choose_compiler(
     kinds = frozenset(target_kinds(program, backend, registry, kind))
     fitting = [spec for spec in registry.compilers() if _fits(spec, backend, program, kind) & kinds]
     if not fitting:
-        hint = f"install a device compiler for it; see: trunnion backends ({backend.name} loads {backend.accepts})"
+        kinds_known, images = ", ".join(sorted(backend.targets)), ", ".join(backend.accepts)
+        loads = f"{backend.name} launches on {kinds_known} and loads {images}"
+        hint = "; ".join([loads, *_way_out(program, backend, registry, kind)])
         features = [f"{language}{wanted}" for language in languages]
-        raise UnsupportedFeatureError("every installed device compiler", features, hint)
+        raise UnsupportedFeatureError("no installed device compiler", features, hint)
     usable = [spec for spec in fitting if not probe(spec).problem(kinds)]
     return min(usable or fitting, key=lambda spec: (-spec.auto_rank, spec.name))
 
