@@ -123,6 +123,7 @@ TOOLCHAINS = {
 
 EDGES = frozenset(
     {
+        "plugins/cutedsl/src/trunnion_cutedsl/annotations.py",
         "plugins/cutedsl/src/trunnion_cutedsl/dsl.py",
         "plugins/nvrtc/src/trunnion_nvrtc/device.py",
         "plugins/nvrtc/src/trunnion_nvrtc/headers.py",

@@ -1,4 +1,4 @@
-"""The only module that imports CuTeDSL: it compiles one job, in a process that does nothing else.
+"""It imports CuTeDSL, as `annotations` does, and compiles one job, in a process that does nothing else.
 
 Everything here may be spoilt by the author's text, which runs in the same process: what it returns is only bytes and
 words, and trunnion checks them.
@@ -20,6 +20,7 @@ from cutlass import cute
 from cutlass.cute.runtime import make_fake_stream, make_fake_tensor, make_ptr
 from cutlass.experimental.cuda import tensor_map
 
+from trunnion_cutedsl.annotations import check_annotation
 from trunnion_cutedsl.host_ir import read_launches
 from trunnion_cutedsl.messages import JobError
 from trunnion_cutedsl.module_text import HOST_FILE, HOST_FUNCTION, emit_host
@@ -124,7 +125,7 @@ def _kernel(module: Any, kernel: dict[str, Any]) -> Any:
         what = "is no kernel" if function is not None else "is not in the text"
         raise JobError(f"{name} {what}; its functions under @cute.kernel are: {', '.join(known) or 'none'}")
     constants = dict(kernel["name"]["constants"])
-    signature = inspect.signature(function)  # type: ignore[arg-type]  # a kernel is a function
+    signature = inspect.signature(function, eval_str=True)  # type: ignore[arg-type]  # a kernel is a function
     free = [one for one in signature.parameters.values() if one.name not in constants]
     unknown = [key for key in constants if key not in signature.parameters]
     if unknown:
@@ -134,11 +135,7 @@ def _kernel(module: Any, kernel: dict[str, Any]) -> Any:
     if len(wanted) != len(parameters):
         raise JobError(_count_message(name, wanted, len(parameters)))
     for one, given in zip(wanted, parameters, strict=True):
-        if given["kind"] == "map" and "GridConstant" not in str(one.annotation):
-            raise JobError(
-                f"the program gives {one.name} of {name} a tensor map: declare {one.name}: "
-                "cutlass.GridConstant[TensorMap], or it is passed as something else"
-            )
+        check_annotation(name, one, given)
     return function
 
 
