@@ -17,7 +17,7 @@ from trunnion.selection import load_part
 from trunnion.torch_runtime import default_runtime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -176,7 +176,9 @@ class CompiledProgram:
 
     # Calls -----------------------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, out: Any = None, stream: Any = None, device: Any = None) -> Any:
+    def __call__(
+        self, *args: Any, out: Any = None, stream: Any = None, device: Any = None, **named: Any
+    ) -> Any:
         """Launch the program.
 
         Parameters
@@ -191,6 +193,8 @@ class CompiledProgram:
         device
             The device's ordinal, or an object or text that names a device of the target's kind, such as ``"cuda:1"``;
             needed if no argument is a tensor, unless the program runs on the CPU.
+        **named
+            None may be given: they are refused by name.
 
         Returns
         -------
@@ -210,10 +214,14 @@ class CompiledProgram:
         LifecycleError
             If the program was closed, or the process forked after its first call.
         """
+        if named:
+            raise _named_error(named)
         ordinal = device_ordinal(device, self._built.kind)
         return self._load().call(args, out=self._outputs(out), stream=stream_handle(stream), device=ordinal)
 
-    def bind(self, *args: Any, out: Any = None, stream: Any = None, device: Any = None) -> BoundLaunch:
+    def bind(
+        self, *args: Any, out: Any = None, stream: Any = None, device: Any = None, **named: Any
+    ) -> BoundLaunch:
         """Check everything now, and return a launch of these tensors and numbers that can be repeated.
 
         Parameters and errors are those of a call, but nothing is launched yet. Outputs and workspaces that are not
@@ -225,6 +233,8 @@ class CompiledProgram:
         BoundLaunch
             Calling it launches. It keeps the tensors alive.
         """
+        if named:
+            raise _named_error(named)
         loaded = self._load()
         bound = loaded.bind(
             args,
@@ -307,6 +317,12 @@ class CompiledProgram:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _named_error(named: Iterable[str]) -> ArgumentTypeError:
+    """Return the error of a call that names arguments."""
+    expected = "arguments by position, and by name none but out, stream and device"
+    return ArgumentTypeError(next(iter(named)), "it by name", expected)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,13 @@ def test_an_out_of_another_form_is_refused(add, out):
         add(vector(), vector(), out=out)
 
 
+@pytest.mark.parametrize("call", ["__call__", "bind"])
+def test_an_argument_that_is_passed_by_name_is_refused_as_that(add, call):
+    with pytest.raises(errors.ArgumentTypeError, match="arguments by position") as caught:
+        getattr(add, call)(vector(), b=vector())
+    assert caught.value.argument == "b"
+
+
 def test_a_stream_may_be_an_int_or_an_object_of_either_protocol(simulator, add):
     x, handle = vector(), simulator.new_stream(0)
     for stream in (
