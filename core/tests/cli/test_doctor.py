@@ -200,6 +200,20 @@ def test_people_see_every_place_and_its_reason(
         assert line in out
 
 
+def test_a_distribution_without_a_folder_of_its_own_is_not_called_missing(
+    registry: Registry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = (
+        Component(name="acme-libs", kind="distribution", version="4.8"),
+        Component(name="acme-more", kind="distribution"),
+    )
+    registry.register(dataclasses.replace(ACME, diagnose=lambda: Diagnosis(parts, ())))
+    assert run(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "acme-libs (distribution): 4.8" in lines
+    assert "acme-more (distribution): not found" in lines
+
+
 def test_hostile_words_of_a_plugin_do_not_reach_the_terminal(
     registry: Registry, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -199,9 +199,11 @@ def _show(document: dict[str, Any]) -> None:
 
 
 def _show_component(component: dict[str, Any]) -> None:
-    where = component["chosen"] or "not found"
+    # A distribution may have no folder of its own: then its version says that it is there.
+    there = component["chosen"] or (component["kind"] == "distribution" and component["version"])
+    where = component["chosen"] or ("" if there else "not found")
     head = [f"{component['name']} ({component['kind']}):", component["version"], where]
-    print_line(" ".join(word for word in head if word), "bold" if component["chosen"] else "bold yellow")
+    print_line(" ".join(word for word in head if word), "bold" if there else "bold yellow")
     if component["detail"]:
         print_line(f"  {component['detail']}")
     for candidate in component["candidates"]:
