@@ -83,4 +83,5 @@ def test_the_plugin_alone_imports_nothing_heavy():
 def test_an_unknown_backend_is_one_usage_error(tmp_path):
     done = _suite("--rootdir", str(tmp_path), "-c", os.devnull, "--trunnion-backend", "nowhere")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
-    assert (done.stdout + done.stderr).count("unknown backend 'nowhere'") == 1
+    said = done.stdout + done.stderr
+    assert said.count(f"unknown backend 'nowhere' (available: {', '.join(sorted(_BACKENDS))})") == 1

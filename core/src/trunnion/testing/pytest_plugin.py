@@ -104,8 +104,10 @@ def _asked(config: pytest.Config) -> tuple[BackendSpec, ...]:
     from trunnion.errors import RegistryError  # noqa: PLC0415 - only where the suite's option is given
     from trunnion.registry import default_registry  # noqa: PLC0415 - likewise
 
+    registry = default_registry()
     try:
-        return tuple(default_registry().backend(name) for name in names)
+        registry.backends()  # every plugin is loaded, so that an error lists those that are backends
+        return tuple(registry.backend(name) for name in names)
     except RegistryError as error:
         raise pytest.UsageError(str(error)) from error
 
