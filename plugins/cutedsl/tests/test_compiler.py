@@ -231,6 +231,28 @@ def test_several_kernels_and_specialisations_are_one_image(compiler):
     assert {kernel.name for kernel in read_cubin(image.data).kernels} == {"first_0", "first_1", "second_2"}
 
 
+@pytest.mark.parametrize(
+    ("parameters", "kernel"),
+    [
+        ("c: cutlass.Constexpr, a: cute.Tensor, f: cutlass.Float32", "k(c=3)"),
+        ("a: cute.Tensor, c: cutlass.Constexpr, f: cutlass.Float32", "k(c=3)"),
+        ("a: cute.Tensor, c: cutlass.Constexpr = 3, f: cutlass.Float32 = 0", "k"),
+        ("a: cute.Tensor, c: cutlass.Constexpr = 4, f: cutlass.Float32 = 0", "k(c=3)"),
+    ],
+)
+def test_a_constant_stands_anywhere(compiler, parameters, kernel):
+    text = f"@cute.kernel\ndef k({parameters}):\n    a[0] = f * c\n"
+    usual = "@cute.kernel\ndef k(a: cute.Tensor, f: cutlass.Float32, c: cutlass.Constexpr = 3):\n    a[0] = f * c\n"
+    images = []
+    for body, name in ((text, kernel), (usual, "k")):
+        p = builder(body)
+        p.launch(
+            name, (p.input("a", "float32", (N,), access="write").view(), p.scalar("f", "float32")), 1, 32
+        )
+        images.append(compiler.compile(request(p.build(), generate_line_info=False)).data)
+    assert read_cubin(images[0]).kernels == read_cubin(images[1]).kernels
+
+
 SHARED = (
     "from cutlass.memory import SmemAllocator\n"
     "@cute.kernel\ndef k(a: cute.Tensor, count: cutlass.Constexpr = 1000):\n"

@@ -216,7 +216,7 @@ def test_the_host_function_launches_each_kernel_with_what_is_its_own():
     text = emit_host(kernels)
     (function,) = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
     assert [one.arg for one in function.args.args] == ["p0_0", "p0_1", "b1_x", "b1_y", "b1_z", "stream"]
-    assert "kernels[0](p0_0, make_map(0, 1, p0_1), **constants[0])" in text
+    assert "kernels[0](*arguments[0](p0_0, make_map(0, 1, p0_1)))" in text
     assert "grid=[2, 1, 1], block=[64, 2, 1], cluster=[2, 1, 1], cooperative=True, stream=stream" in text
     assert "block=[b1_x, b1_y, b1_z], stream=stream" in text
 
@@ -310,3 +310,17 @@ def test_announcing_it_imports_nothing():
 def test_an_image_with_other_facts_is_the_same_kernel():
     kernel = trunnion.contract.compiler.ImageKernel("k", "k_0", ())
     assert dataclasses.replace(kernel, dynamic_smem_bytes=5) == kernel
+
+
+@pytest.mark.parametrize(
+    ("extent", "divisor"), [(6, 6), (1 << 20, 1 << 20), (1048579, 1), (3 << 20, 1 << 20), (1048578, 2)]
+)
+def test_what_is_said_to_divide_a_stride_divides_it(extent, divisor):
+    n, m = Symbol("n"), Symbol("m")
+
+    def view(p):
+        return (p.input("x", "float32", (n, extent, m)).view(),)
+
+    (parameter,) = read_request(asked(program(text="def k(x): pass", args=view))).kernels[0].parameters
+    assert parameter.divisors[3] == divisor
+    assert extent % parameter.divisors[3] == 0

@@ -130,7 +130,7 @@ def _kernel(module: Any, kernel: dict[str, Any]) -> Any:
     unknown = [key for key in constants if key not in signature.parameters]
     if unknown:
         raise JobError(f"{name} has no parameter {', '.join(unknown)}; it is {name}{signature}")
-    wanted = [one for one in free if one.default is inspect.Parameter.empty or not _is_constant(one)]
+    wanted = [one for one in free if _is_given(one)]
     parameters = kernel["parameters"]
     if len(wanted) != len(parameters):
         raise JobError(_count_message(name, wanted, len(parameters)))
@@ -171,11 +171,33 @@ def _host(job: dict[str, Any], kernels: list[Any]) -> Any:
     _write(HOST_FILE, emit_host(job["kernels"]))
     given = {
         "kernels": kernels,
-        "constants": [dict(kernel["name"]["constants"]) for kernel in job["kernels"]],
+        "arguments": [
+            _placed(function, dict(kernel["name"]["constants"]))
+            for function, kernel in zip(kernels, job["kernels"], strict=True)
+        ],
         "prefixes": [kernel["prefix"] for kernel in job["kernels"]],
         "make_map": _map_maker(job["kernels"]),
     }
     return getattr(_module(HOST_FILE, given), HOST_FUNCTION)
+
+
+def _placed(function: Any, constants: dict[str, Any]) -> Any:
+    """Return what puts a launch's arguments between the constants, wherever a kernel has those."""
+    parameters = list(inspect.signature(function).parameters.values())
+
+    def place(*given: Any) -> list[Any]:
+        rest = iter(given)
+        return [
+            constants[one.name] if one.name in constants else next(rest) if _is_given(one) else one.default
+            for one in parameters
+        ]
+
+    return place
+
+
+def _is_given(parameter: inspect.Parameter) -> bool:
+    """Whether a launch gives the parameter, unless it is a constant that the kernel's name gives."""
+    return parameter.default is inspect.Parameter.empty or not _is_constant(parameter)
 
 
 def _map_maker(kernels: list[dict[str, Any]]) -> Any:

@@ -26,7 +26,7 @@ def emit_host(kernels: Sequence[Mapping[str, Any]]) -> str:
     """Return the text of a module with the host function.
 
     Its parameters are, kernel by kernel, those of the kernel (``p0_1``; a tensor map's is an address, of which it makes
-    one), then three extents of the block if the call decides them, and last the stream. ``kernels``, ``constants``,
+    one), then three extents of the block if the call decides them, and last the stream. ``kernels``, ``arguments``,
     ``prefixes`` and ``make_map`` are put into the module before it runs.
 
     Parameters
@@ -64,5 +64,5 @@ def _emit_launch(out: SourceWriter, index: int, kernel: Mapping[str, Any]) -> No
         said.append("cooperative=True")
     naming = "remove_cutlass_symbol=True, keep_mangled_name=False"
     out.line(f"kernels[{index}].set_name_prefix(prefixes[{index}], {naming})")
-    call = ", ".join([*given, f"**constants[{index}]"])
+    call = f"*arguments[{index}]({', '.join(given)})"
     out.line(f"kernels[{index}]({call}).launch({', '.join([*said, 'stream=stream'])})")

@@ -175,7 +175,7 @@ def _tensor(plan: LaunchPlan, view: ViewArgument, field: str) -> TensorParameter
         dtype=memory_type(view.dtype, field),
         shape=values[:rank],
         strides=values[rank:],
-        divisors=tuple(min(_divisor(plan, number), _MAX_DIVISOR) for number in numbers),
+        divisors=tuple(_limited(_divisor(plan, number)) for number in numbers),
         alignment=view.alignment,
     )
 
@@ -198,6 +198,11 @@ def _map(plan: LaunchPlan, encode: Encode) -> MapParameter:
         box=encode.mode.box if isinstance(encode.mode, TiledMode) else (),
         swizzle=encode.swizzle,
     )
+
+
+def _limited(divisor: int) -> int:
+    """Return a divisor that CuTeDSL takes: what is too large is made smaller by what divides it."""
+    return divisor if divisor <= _MAX_DIVISOR else math.gcd(divisor, _MAX_DIVISOR)
 
 
 def _divisor(plan: LaunchPlan, number: Expr) -> int:
