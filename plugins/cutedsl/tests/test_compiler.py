@@ -363,6 +363,14 @@ def test_modules_come_with_the_text(compiler):
     compiler.compile(request(p.build()))
 
 
+@pytest.mark.parametrize("name", ["numpy", "inspect", "cutlass", "turtle"])
+def test_a_module_that_would_not_be_the_one_imported_is_refused(compiler, name):
+    p = builder("@cute.kernel\ndef k():\n    pass\n", includes=((f"{name}.py", "TILE = 7\n"),))
+    p.launch("k", args=(), grid=1, block=32)
+    with pytest.raises(ProgramError, match=rf"{name}\.py, and {name} is another module already"):
+        compiler.compile(request(p.build()))
+
+
 def test_the_same_request_gives_the_same_bytes(compiler):
     program = launched(lambda p: p.input("a", "float32", (N,)).view())
     options = {"generate_line_info": True}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CuteDslCompiler"]
 
-_VERSION = 2  # of what this plugin makes of a request; it changes whenever some image does
+_VERSION = 3  # of what this plugin makes of a request; it changes whenever some image does
 
 
 class CuteDslCompiler(DeviceCompiler):

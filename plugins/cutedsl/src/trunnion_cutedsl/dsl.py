@@ -93,8 +93,12 @@ def _only_cubin(folder: Path) -> bytes:
 
 def _author_module(job: dict[str, Any]) -> Any:
     """Run the text as a module; the modules that it brings along can be imported from it."""
-    for name, text in (*job["modules"], (job["file_name"], job["source"])):
+    for name, text in job["modules"]:
+        module = name.removesuffix(".py")
+        if module in sys.modules or module in sys.stdlib_module_names:
+            raise JobError(f"an include is called {name}, and {module} is another module already: rename it")
         _write(name, text)
+    _write(job["file_name"], job["source"])
     sys.dont_write_bytecode = True
     sys.path.insert(0, "")
     return _module(job["file_name"], {})
