@@ -16,6 +16,7 @@ from trunnion.model.launch_attributes import (
     ClusterSchedulingPolicy,
     MemSyncDomain,
 )
+from trunnion.model.params import TensorParam
 
 N = Symbol("n")
 
@@ -85,6 +86,32 @@ def test_a_wrong_field_is_named(fields: dict[str, Any], where: str) -> None:
     with pytest.raises(ProgramError) as caught:
         launch(**fields)
     assert caught.value.field == f"launch of 'k'.{where}"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            lambda: KernelLaunch("k", (), 2.5, 32),
+            "expected an integer, an expression, or a sequence of up to 3",
+        ),
+        (lambda: KernelLaunch("k", (), 1, 2048), "got 2048, expected 1 to 1024"),
+        (
+            lambda: KernelLaunch("k", (), 1, Symbol("b", min=2000, max=3000)),
+            "got 2000 to 3000, expected 1 to",
+        ),
+        (lambda: KernelLaunch("k", (), 1, 32, Const(-8)), "got -8 bytes, expected 0 to"),
+        (lambda: TensorParam("x", "float32", N), r"expected a sequence, \(n,\) for one dimension"),
+        (
+            lambda: TensorParam("x", "float32", ("n",)),
+            "got str 'n', expected an integer, a symbol or an expression",
+        ),
+        (lambda: TensorParam("x", "float32", (True,)), "expected an integer; to compare"),
+    ],
+)
+def test_what_is_allowed_is_told_whole(wrong: Any, said: str) -> None:
+    with pytest.raises(ProgramError, match=said):
+        wrong()
 
 
 def test_the_table_names_each_attribute_once_and_fully() -> None:

@@ -312,6 +312,8 @@ def as_expr(value: ExprLike) -> Expr:
     """
     if isinstance(value, Expr):
         return value
+    if type(value) is not int and not isinstance(value, bool):
+        raise ExprError(f"got {describe(value)}, expected an integer, a symbol or an expression")
     try:
         return Const(value)
     except ExprError as error:

@@ -101,15 +101,15 @@ def instance(value: object, kind: type[_T] | tuple[type[_T], ...], field: str) -
     return value
 
 
-def members(value: object, field: str) -> tuple[object, ...]:
-    """Return the members of a sequence; a text, a set and a mapping are none.
+def members(value: object, field: str, expected: str = "a sequence") -> tuple[object, ...]:
+    """Return the members of a sequence; a text, a set and a mapping are none. ``expected`` says what is allowed.
 
     Raises
     ------
     ProgramError
         If it is not a sequence.
     """
-    refused = ProgramError(f"got {describe(value)}, expected a sequence", field=field)
+    refused = ProgramError(f"got {describe(value)}, expected {expected}", field=field)
     if isinstance(value, (str, bytes, Mapping, AbstractSet)) or not isinstance(value, Iterable):
         raise refused
     try:

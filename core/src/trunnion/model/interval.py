@@ -28,6 +28,9 @@ class Interval:
     high: int
     """The greatest value."""
 
+    def __str__(self) -> str:
+        return str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
+
     def within(self, other: Interval) -> bool:
         """Whether every value of this interval lies in ``other``."""
         return other.low <= self.low and self.high <= other.high

@@ -49,7 +49,8 @@ _MAX_ARGUMENTS = 4096
 
 
 def _dims(value: ExprLike | Sequence[ExprLike], field: str) -> Dims:
-    given = (value,) if isinstance(value, (Expr, int)) else members(value, field)
+    allowed = "an integer, an expression, or a sequence of up to 3 of them"
+    given = (value,) if isinstance(value, (Expr, int)) else members(value, field, allowed)
     if not 1 <= len(given) <= 3:  # noqa: PLR2004 - x, y and z
         raise ProgramError(f"got {len(given)} extents, expected 1 to 3", field=field)
     extents: list[Expr] = []
@@ -177,8 +178,7 @@ class KernelLaunch:
             for axis, (extent, limit) in enumerate(zip(getattr(self, name), limits, strict=True)):
                 if extent.bounds.high < least or extent.bounds.low > limit:
                     raise ProgramError(
-                        f"got {extent.bounds.low} to {extent.bounds.high}, expected {least} to {limit}",
-                        field=f"{name}[{axis}]",
+                        f"got {extent.bounds}, expected {least} to {limit}", field=f"{name}[{axis}]"
                     )
         threads = 1
         for extent in self.block:
@@ -189,9 +189,7 @@ class KernelLaunch:
             )
         smem = self.dynamic_smem_bytes.bounds
         if smem.high < 0 or smem.low > MAX_SMEM:
-            raise ProgramError(
-                f"got {smem.low} to {smem.high} bytes, expected 0 to {MAX_SMEM}", field="dynamic_smem_bytes"
-            )
+            raise ProgramError(f"got {smem} bytes, expected 0 to {MAX_SMEM}", field="dynamic_smem_bytes")
 
     def _check_clusters(self) -> None:
         """Check what is constant already; a call checks the rest."""

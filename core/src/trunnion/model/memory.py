@@ -34,7 +34,7 @@ def exprs(values: object, field: str) -> tuple[Expr, ...]:
         If it is something else; the member's place is named.
     """
     result = []
-    for axis, value in enumerate(members(values, field)):
+    for axis, value in enumerate(members(values, field, "a sequence, (n,) for one dimension")):
         with place(f"{field}[{axis}]"):
             result.append(as_expr(value))  # type: ignore[arg-type]  # which checks it
             tuple(symbols_of(result[-1]))
