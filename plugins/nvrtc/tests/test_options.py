@@ -235,3 +235,13 @@ def test_ptxas_options_with_a_value_act() -> None:
             program.compile(["-arch=sm_90a", word])
             found.append(program.get_cubin().data)
     assert found[0] != found[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("use_fast_mth", r"did you mean use_fast_math\?"), ("zzz", "supported: ")],
+)
+def test_a_mistyped_option_is_answered_with_the_nearest(name: str, said: str) -> None:
+    with pytest.raises(ProgramError, match=said) as caught:
+        merge_options((), {name: True}, "code[0]")
+    assert ("supported" in str(caught.value)) == (name == "zzz")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -131,7 +132,10 @@ def _parse_value(option: Option, value: Any) -> tuple[str, ...]:
 def _lookup(name: str, field: str) -> Option:
     option = _BY_NAME.get(_key(name))
     if option is None:
-        hint = _ELSEWHERE.get(_key(name), "supported: " + ", ".join(known.name for known in OPTIONS))
+        near = get_close_matches(_key(name), _BY_NAME, n=3)
+        meant = " or ".join(dict.fromkeys(_BY_NAME[one].name for one in near))
+        known = f"did you mean {meant}?" if near else f"supported: {', '.join(one.name for one in OPTIONS)}"
+        hint = _ELSEWHERE.get(_key(name), known)
         raise _error(f"NVRTC's option {shorten(name)} may not be given here; {hint}", field)
     return option
 
