@@ -106,7 +106,7 @@ def test_a_wrong_field_is_named(fields: dict[str, Any], where: str) -> None:
             lambda: TensorParam("x", "float32", ("n",)),
             "got str 'n', expected an integer, a symbol or an expression",
         ),
-        (lambda: TensorParam("x", "float32", (True,)), "expected an integer; to compare"),
+        (lambda: TensorParam("x", "float32", (True,)), "a symbol or an expression; to compare"),
     ],
 )
 def test_what_is_allowed_is_told_whole(wrong: Any, said: str) -> None:

@@ -278,10 +278,10 @@ class Cast(Expr):
         return not self.operand.bounds.within(self.range)
 
 
-def _check_int64(value: object, field: str) -> None:
+def _check_int64(value: object, field: str, expected: str = "an integer") -> None:
     if type(value) is not int:
         advice = "; to compare values use eq(a, b), not ==" if isinstance(value, bool) else ""
-        raise ExprError(f"got {describe(value)}, expected an integer{advice}", field=field)
+        raise ExprError(f"got {describe(value)}, expected {expected}{advice}", field=field)
     if value not in INT64:
         raise ExprError(f"got {describe(value)}, which does not fit 64 signed bits", field=field)
 
@@ -312,12 +312,8 @@ def as_expr(value: ExprLike) -> Expr:
     """
     if isinstance(value, Expr):
         return value
-    if type(value) is not int and not isinstance(value, bool):
-        raise ExprError(f"got {describe(value)}, expected an integer, a symbol or an expression")
-    try:
-        return Const(value)
-    except ExprError as error:
-        raise ExprError(error.message) from None  # the field is the caller's, not the constant's
+    _check_int64(value, "", "an integer, a symbol or an expression")  # the field is the caller's to name
+    return Const(value)
 
 
 _NEUTRAL = {Op.ADD: Const(0), Op.SUB: Const(0), Op.MUL: Const(1), Op.FLOORDIV: Const(1)}
