@@ -170,7 +170,23 @@ def test_two_swapped_maps_turn_the_demo_red(demo: Callable[..., Any]) -> None:
     assert done.returncode == 1
     assert "WRONG" in done.stdout
     every = 2 * len(_BACKENDS) + len(_ONE_ON_CPU_EACH)
-    assert f"{every - len(_BACKENDS)} of {every} as the reference says" in done.stdout
+    *_, table_end, verdict = done.stdout.splitlines()
+    assert f"{every - len(_BACKENDS)} of {every} as the reference says" in verdict
+    assert table_end.startswith("hopper_gemm on") or "─" in table_end
+
+
+def test_a_gpu_is_passed_over_on_demand(demo: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool | None] = []
+    choose = command.choose_place
+
+    def chosen(*, simulate: bool | None) -> Any:
+        asked.append(simulate)
+        return choose(simulate=True)
+
+    monkeypatch.setattr(command, "choose_place", chosen)
+    assert demo("--json", "--simulate").returncode == 0
+    assert demo("--json").returncode == 0
+    assert asked == [True, None]
 
 
 def test_swapped_parameters_of_different_sizes_are_refused_by_the_build(demo: Callable[..., Any]) -> None:

@@ -15,6 +15,7 @@ from trunnion.cli.presentation import (
     print_records,
     print_source,
     print_table,
+    progress,
     visible,
     write_json,
 )
@@ -106,3 +107,21 @@ def test_the_reserved_output_holds_the_document_alone() -> None:
     done = subprocess.run([sys.executable, "-c", _NOISY], capture_output=True, text=True, check=True)
     assert done.stdout == 'before\n{\n  "a": 1\n}\nafter\n'
     assert sorted(done.stderr.split()) == ["child", "descriptor", "native", "python"]
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("form", ["terminal", "pipe", "document"])
+def test_only_a_terminal_is_shown_how_far_long_work_is(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    stream = io.StringIO() if form == "pipe" else _Terminal()
+    monkeypatch.setattr(sys, "stdout", stream)
+    if form == "document":  # as `reserved_output` leaves it
+        monkeypatch.setattr(sys, "stderr", stream)
+    assert list(progress("at work", [1, 2])) == [1, 2]
+    assert ("at work" in stream.getvalue()) == (form == "terminal")

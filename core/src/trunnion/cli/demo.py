@@ -12,7 +12,7 @@ import typer
 import trunnion
 from trunnion.cli.exhibits import brought_by, known_examples, load_example
 from trunnion.cli.place import choose_place, host_place
-from trunnion.cli.presentation import Report, error_report, print_line, print_table
+from trunnion.cli.presentation import Report, error_report, print_line, print_table, progress
 from trunnion.cli.trial import COLUMNS, Compiled, failure, run_example, timed
 from trunnion.errors import ArtifactError, BackendUnavailableError, TrunnionError, UnsupportedFeatureError
 from trunnion.registry import probe
@@ -47,14 +47,20 @@ def demo(
     artifacts: Annotated[
         Path | None, typer.Option(help="Run the artifacts that --save wrote there; compile nothing.")
     ] = None,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Run on the simulated driver, even if there is a GPU.")
+    ] = False,
 ) -> Report:
     """Compile the examples with every usable backend; run them on a GPU if there is one, else simulated.
 
     Those for the CPU run there, on every machine.
     """
-    with choose_place(simulate=None) as place:
+    with choose_place(simulate=simulate or None) as place:
         subjects = _compilations(backend) if artifacts is None else _saved(artifacts, backend)
-        outcomes = [_attempt(subject, _place(subject, place), save) for subject in subjects]
+        outcomes = [
+            _attempt(subject, _place(subject, place), save)
+            for subject in progress("running the examples", subjects)
+        ]
     # A backend that is asked for by name must run everything; of the others, each may refuse what it does not declare.
     accepted = [outcome.ok or (outcome.refused and not backend) for outcome in outcomes]
     good = all(accepted) and any(outcome.ok for outcome in outcomes)
@@ -144,14 +150,15 @@ def _attempt(subject: _Subject, place: Place, save: Path | None) -> Outcome:
 
 
 def _show(place: Place, outcomes: list[Outcome]) -> None:
+    for outcome in outcomes:
+        if outcome.sha256:
+            print_line(outcome.digest_line())
+    # Long before short: the table, and last the verdict, are what remains to be seen on a terminal.
     print_table(f"trunnion demo, {place.label}", COLUMNS, [outcome.cells() for outcome in outcomes])
     for outcome in outcomes:
         if outcome.problem is not None:
             print_line(f"{outcome.name} on {outcome.backend}:", "red")
             error_report(outcome.problem, traceback=False).show()
-    for outcome in outcomes:
-        if outcome.sha256:
-            print_line(outcome.digest_line())
     good, refused = (sum(getattr(outcome, what) for outcome in outcomes) for what in ("ok", "refused"))
     tail = f", {refused} refused" if refused else ""
     colour = "green" if good and good + refused == len(outcomes) else "bold red"

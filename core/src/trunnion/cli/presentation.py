@@ -12,9 +12,10 @@ import os
 import sys
 import traceback as tracebacks
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
+from rich.progress import track
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
@@ -34,11 +35,14 @@ __all__ = [
     "print_records",
     "print_source",
     "print_table",
+    "progress",
     "reserved_output",
     "usable_text",
     "visible",
     "write_json",
 ]
+
+_Step = TypeVar("_Step")
 
 _PLAIN_WIDTH = 160  # a pipe has no width: wide enough for a row with a digest
 _MOST_COLUMNS = 10
@@ -151,6 +155,22 @@ def print_mapping(title: str, mapping: Mapping[str, Any]) -> None:
 def print_line(text: str, style: str = "") -> None:
     """Print one line on the standard output, none of it taken as markup."""
     _console(stderr=False).print(Text(visible(text), style=style), soft_wrap=True)
+
+
+def progress(title: str, steps: Sequence[_Step]) -> Iterable[_Step]:
+    """Return the steps of long work; while they are taken a terminal shows how far it is, and nothing else is told.
+
+    Parameters
+    ----------
+    title
+        What is being done.
+    steps
+        The steps. Where the standard output is kept for a document, or is no terminal, they are all that is returned.
+    """
+    console = _console(stderr=False)
+    if sys.stdout is sys.stderr or not console.is_terminal:
+        return steps
+    return track(steps, visible(title), console=console, transient=True)
 
 
 def print_error(text: str) -> None:
