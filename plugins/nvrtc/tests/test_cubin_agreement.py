@@ -113,11 +113,11 @@ def compiled(arch: str, source: str = SOURCE) -> bytes:
     options = [f"--gpu-architecture={arch}".encode()]
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * size
+    log = bytes(max(size, 2))  # its own: b" " is one object, which all of Python shares
     nvrtc.nvrtcGetProgramLog(program, log)
     assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
     _, size = nvrtc.nvrtcGetCUBINSize(program)
-    image = b" " * size
+    image = bytes(max(size, 2))
     nvrtc.nvrtcGetCUBIN(program, image)
     nvrtc.nvrtcDestroyProgram(program)
     return image
