@@ -18,6 +18,7 @@ from trunnion.model.code import DeviceCode
 from trunnion.model.dtypes import DTYPES
 from trunnion.model.expr import Symbol, ceildiv
 from trunnion_cutedsl import release
+from trunnion_cutedsl.answer import MalformedAnswerError, read_answer
 from trunnion_cutedsl.compiler import CuteDslCompiler
 from trunnion_cutedsl.diagnostics import raise_answer
 from trunnion_cutedsl.dtypes import SPELLINGS
@@ -297,7 +298,7 @@ def test_another_release_is_refused_by_name(monkeypatch, version, said):
 
 def test_a_package_that_cannot_be_imported_is_said_so():
     with pytest.raises(BackendUnavailableError, match="cannot be imported"):
-        raise_answer({"unusable": "ImportError: libc"}, read_request(asked(program())))
+        raise_answer(read_answer({"unusable": "ImportError: libc"}), read_request(asked(program())))
 
 
 def test_announcing_it_imports_nothing():
@@ -324,3 +325,40 @@ def test_what_is_said_to_divide_a_stride_divides_it(extent, divisor):
     (parameter,) = read_request(asked(program(text="def k(x): pass", args=view))).kernels[0].parameters
     assert parameter.divisors[3] == divisor
     assert extent % parameter.divisors[3] == 0
+
+
+GOOD = {"kernels": [{"symbol": "k_0", "dynamic_smem_bytes": 8, "block": None}], "log": "said", "seconds": 0.1}
+
+
+def test_an_answer_is_read():
+    answer = read_answer(GOOD)
+    assert [(one.symbol, one.dynamic_smem_bytes) for one in answer.kernels] == [("k_0", 8)]
+    assert (answer.log, answer.refused, answer.unusable, answer.failed) == ("said", None, None, None)
+    failed = read_answer(
+        {"failed": {"kind": "E", "text": "x" * 10**6, "lines": [["k.py", 3, "\ud800"]]}}
+    ).failed
+    assert failed.lines == (("k.py", 3, "\\ud800"),)
+    assert len(failed.text) < 10**5
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        {},
+        {"kernels": 5},
+        {"kernels": [5]},
+        {"kernels": [{}]},
+        {"kernels": [{"symbol": "k_0", "dynamic_smem_bytes": "zz"}]},
+        {"kernels": [{"symbol": "k_0", "dynamic_smem_bytes": -1}]},
+        {"refused": [1]},
+        {"unusable": None},
+        {"failed": 3},
+        {"failed": {"kind": "A", "text": "", "lines": [["k.py", 1e99, ""]]}},
+        {"failed": {"kind": "A", "text": "", "lines": [["k.py", -5, ""]]}},
+        {"failed": {"kind": "A", "text": "", "lines": [[1]]}},
+    ],
+    ids=str,
+)
+def test_an_answer_that_is_none_is_refused(head):
+    with pytest.raises(MalformedAnswerError):
+        read_answer(head)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trunnion.contract.compiler import DeviceCompiler, DeviceImage, ImageKernel
 from trunnion.contract.spec import Target
 from trunnion.errors import ProgramError, shorten
 from trunnion.image.cubin import read_cubin
+from trunnion_cutedsl.answer import MalformedAnswerError, read_answer
 from trunnion_cutedsl.device import device_arch
 from trunnion_cutedsl.diagnostics import compile_error, raise_answer
 from trunnion_cutedsl.release import components, require_release
@@ -22,11 +24,13 @@ if TYPE_CHECKING:
 
     from trunnion.contract.compiler import CompileRequest
     from trunnion.image.cubin import CubinInfo
+    from trunnion_cutedsl.answer import KernelFacts
     from trunnion_cutedsl.request import Job
     from trunnion_cutedsl.workers import Workers
 
 __all__ = ["CuteDslCompiler"]
 
+_NUMBER = re.compile(r"[0-9]+")
 _VERSION = 3  # of what this plugin makes of a request; it changes whenever some image does
 
 
@@ -65,20 +69,29 @@ class CuteDslCompiler(DeviceCompiler):
         for kernel, one in zip(message["kernels"], job.kernels, strict=True):
             kernel["prefix"] = one.name.prefix
         try:
-            answer, data = (self._pool or workers()).run(job.arch, message, job.options.seconds)
+            head, data = (self._pool or workers()).run(job.arch, message, job.options.seconds)
+            answer = read_answer(head)
         except TooSlowError as error:
             limit = f"it took longer than {job.options.seconds:g} s, and was ended; options: seconds"
             raise compile_error(limit, job) from error
         except WorkerDiedError as error:
             raise compile_error("the process that compiled ended without an answer", job) from error
+        except MalformedAnswerError as error:
+            raise compile_error(
+                f"the process that compiled gave no answer that can be read: {error}", job
+            ) from error
         raise_answer(answer, job)
         info = read_cubin(data)
+        if _NUMBER.findall(info.arch) != _NUMBER.findall(job.arch):  # of a letter the file says nothing
+            raise compile_error(
+                f"the text left a cubin for {shorten(info.arch)}, expected one for {job.arch}", job
+            )
         return DeviceImage(
             kind="cubin",
             data=data,
             target=request.target,
-            kernels=_kernels(request, answer["kernels"], info),
-            log=str(answer.get("log", "")),
+            kernels=_kernels(request, answer.kernels, info),
+            log=answer.log,
             toolchain={"cutedsl": release, **components()},
         )
 
@@ -121,7 +134,7 @@ def _imports(job: Job) -> set[str]:
 
 
 def _kernels(
-    request: CompileRequest, facts: Sequence[dict[str, Any]], info: CubinInfo
+    request: CompileRequest, facts: Sequence[KernelFacts], info: CubinInfo
 ) -> tuple[ImageKernel, ...]:
     """Return the kernels, each with what the cubin itself says of it."""
     if len(facts) != len(request.kernels):
@@ -130,7 +143,7 @@ def _kernels(
         )
     kernels = []
     for signature, fact in zip(request.kernels, facts, strict=True):
-        symbol = str(fact["symbol"])
+        symbol = fact.symbol
         kernel = info.kernel(symbol)
         if kernel is None:
             known = ", ".join(shorten(one.name) for one in info.kernels) or "none"
@@ -141,7 +154,7 @@ def _kernels(
                 symbol,
                 kernel.parameters,
                 block=kernel.required_threads,
-                dynamic_smem_bytes=int(fact["dynamic_smem_bytes"]),
+                dynamic_smem_bytes=fact.dynamic_smem_bytes,
             )
         )
     return tuple(kernels)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trunnion.errors import BackendUnavailableError, CompileError, ProgramError
 from trunnion_cutedsl.availability import DISTRIBUTION
 from trunnion_cutedsl.release import PACKAGE, installed_release
 
 if TYPE_CHECKING:
+    from trunnion_cutedsl.answer import Answer
     from trunnion_cutedsl.request import Job
 
 __all__ = ["compile_error", "raise_answer"]
@@ -17,7 +18,7 @@ __all__ = ["compile_error", "raise_answer"]
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
-def raise_answer(answer: dict[str, Any], job: Job) -> None:
+def raise_answer(answer: Answer, job: Job) -> None:
     """Raise what an answer says; return if it says nothing of the kind.
 
     Raises
@@ -29,19 +30,17 @@ def raise_answer(answer: dict[str, Any], job: Job) -> None:
     BackendUnavailableError
         If CuTeDSL cannot be imported.
     """
-    if "unusable" in answer:
-        reason = f"{PACKAGE} {installed_release()} cannot be imported ({answer['unusable']})"
+    if answer.unusable is not None:
+        reason = f"{PACKAGE} {installed_release()} cannot be imported ({answer.unusable})"
         raise BackendUnavailableError("cutedsl", DISTRIBUTION, f"{reason}; install it anew")
-    if "refused" in answer:
-        raise ProgramError(_plain(str(answer["refused"])), field="code")
-    if "failed" in answer:
-        failure = answer["failed"]
-        lines = [(str(name), int(number), str(text)) for name, number, text in failure["lines"]]
-        said = f"{failure['kind']}: {_plain(str(failure['text']))}".rstrip()
-        trail = [f"  {name}:{number}: {text}" for name, number, text in lines]
-        printed = _plain(str(answer.get("log", ""))).strip()
-        log = "\n".join(part for part in (said, *trail, printed) if part)
-        own = [number for name, number, _ in lines if name == job.file_name]
+    if answer.refused is not None:
+        raise ProgramError(_plain(answer.refused), field="code")
+    failure = answer.failed
+    if failure is not None:
+        said = f"{failure.kind}: {_plain(failure.text)}".rstrip()
+        trail = [f"  {name}:{number}: {text}" for name, number, text in failure.lines]
+        log = "\n".join(part for part in (said, *trail, _plain(answer.log).strip()) if part)
+        own = [number for name, number, _ in failure.lines if name == job.file_name]
         raise compile_error(log, job, own[-1] if own else 0)
 
 

@@ -61,7 +61,11 @@ def receive(connection: socket.socket, deadline: float | None = None) -> tuple[d
     lengths = _LENGTHS.unpack(_exactly(connection, _LENGTHS.size, deadline))
     if max(lengths) > MOST_BYTES:
         raise ValueError(f"a message of {max(lengths)} bytes")
-    head = json.loads(_exactly(connection, lengths[0], deadline))
+    text = _exactly(connection, lengths[0], deadline)
+    try:
+        head = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("a message of too many levels") from error
     if not isinstance(head, dict):
         raise TypeError(f"a message that is a {type(head).__name__}")
     return head, _exactly(connection, lengths[1], deadline)
