@@ -108,3 +108,19 @@ def test_what_is_found_holds_the_pattern_and_nothing_was_as_near(pattern, kernel
     with pytest.raises(KernelLookupError) as caught:
         find_kernel(pattern, kernels)
     assert list(caught.value.matches) == expected
+
+
+def test_variants_of_mangled_names_come_after_the_base_name() -> None:
+    assert find_kernel("gemm", ["_Z6gemm_1Pf"]) == "_Z6gemm_1Pf"
+    assert find_kernel("gemm", ["_Z6gemm_1Pf", "_Z4gemmPf"]) == "_Z4gemmPf"
+    assert find_kernel("gemm_1", ["_Z6gemm_1Pf", "_Z4gemmPf"]) == "_Z6gemm_1Pf"
+    with pytest.raises(KernelLookupError):
+        find_kernel("gemm", ["_Z6gemm_1Pf", "_Z6gemm_2Pf"])
+    with pytest.raises(KernelLookupError):
+        find_kernel("gemm", ["_Z7gemm_1aPf", "_Z5gemmaPf"])
+
+
+@pytest.mark.parametrize("pattern", [5, None, b"gemm"])
+def test_a_pattern_is_text(pattern: object) -> None:
+    with pytest.raises(ProgramError, match="expected a part of a kernel's name"):
+        find_kernel(pattern, ["gemm"])

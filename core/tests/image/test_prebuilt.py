@@ -218,3 +218,31 @@ def test_it_has_to_run_on_the_target(cubin, kernel, target, runs):
     else:
         with pytest.raises(ProgramError, match="does not run on"):
             compile_prebuilt(asked)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"data": "x"},
+        {"data": None},
+        {"data": bytearray(b"\x7fELF")},
+        {"names": ["a"]},
+        {"names": {"a": 1}},
+        {"names": {None: "fill"}},
+        {"file": 5},
+    ],
+    ids=str,
+)
+def test_what_is_of_another_type_is_refused_by_its_field(file, fields):
+    with pytest.raises(ProgramError) as caught:
+        PrebuiltImage(**{"data": file.read_bytes(), **fields})
+    assert caught.value.field == next(iter(fields))
+
+
+@pytest.mark.parametrize(
+    "text", ['{"schema": true}', '{"schema": 1, "kernels": {"a": "fill", "a": "fill_1"}}', '{"schema": 1.0}']
+)
+def test_metadata_that_could_mean_two_things_is_refused(file, text):
+    file.with_name(f"{file.name}.json").write_text(text)
+    with pytest.raises(CorruptArtifactError):
+        PrebuiltImage.from_file(file)

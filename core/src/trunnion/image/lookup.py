@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 __all__ = ["KernelLookupError", "find_kernel"]
 
 _VARIANT = re.compile(r"_[0-9]+(?![A-Za-z0-9])")
+_COUNTED_VARIANT = re.compile(r"_[0-9]+")  # the letters of its parameters follow at once
 _LENGTH = re.compile(r"[0-9]+\Z")
+_MOST_DIGITS = 9
 
 
 class KernelLookupError(ProgramError, LookupError):
@@ -65,6 +67,10 @@ def find_kernel(pattern: str, kernels: Iterable[str]) -> str:
         If no kernel matches, or several do that are equally near; all of them are named.
     """
     known = tuple(kernels)
+    if not isinstance(pattern, str):
+        raise ProgramError(
+            f"got {type(pattern).__name__}, expected a part of a kernel's name", field="pattern"
+        )
     if pattern in known:
         return pattern
     nearest: dict[bool, list[str]] = {False: [], True: []}
@@ -83,18 +89,21 @@ def _ends(pattern: str, name: str) -> Iterable[int]:
     start = name.find(pattern) if pattern else -1
     while start >= 0:
         end = start + len(pattern)
-        if _is_counted(name[:start], len(pattern)) or (
+        if _is_counted(name, start, end) or (
             not name[start - 1 : start].isalnum() and not name[end : end + 1].isalnum()
         ):
             yield end
         start = name.find(pattern, start + 1)
 
 
-def _is_counted(before: str, length: int) -> bool:
-    """Whether a mangled name says, just before it, how many letters a word has: ``_Z4gemmPf``."""
-    digits = _LENGTH.search(before)
-    return before.startswith("_Z") and digits is not None and int(digits[0]) == length
+def _is_counted(name: str, start: int, end: int) -> bool:
+    """Whether a mangled name says, just before it, how many letters a word has: ``_Z4gemmPf``, ``_Z6gemm_1Pf``."""
+    digits = _LENGTH.search(name[:start])
+    if digits is None or not name.startswith("_Z"):
+        return False
+    last = start + int(digits[0][-_MOST_DIGITS:])
+    return last == end or (last > end and _VARIANT.fullmatch(name[end:last]) is not None)
 
 
 def _is_variant(name: str, end: int) -> bool:
-    return _VARIANT.match(name, end) is not None
+    return (_COUNTED_VARIANT if name.startswith("_Z") else _VARIANT).match(name, end) is not None

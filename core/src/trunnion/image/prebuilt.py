@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,9 +17,9 @@ from trunnion.errors import CorruptArtifactError, ProgramError, shorten
 from trunnion.image.cubin import CubinInfo, KernelInfo, read_cubin
 from trunnion.image.lookup import find_kernel
 from trunnion.model.code import DeviceCode
+from trunnion.model.fields import instance
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from os import PathLike
 
     from trunnion.contract.compiler import CompileRequest
@@ -59,6 +60,10 @@ class PrebuiltImage:
     """What the cubin says of itself."""
 
     def __post_init__(self) -> None:
+        instance(self.data, bytes, "data")
+        instance(self.file, str, "file")
+        for one in (*_mapping(self.names), *self.names.values()):
+            instance(one, str, "names")
         info = read_cubin(self.data)
         if info.relocatable:
             raise CorruptArtifactError(shorten(self.file), "must be linked before it can be loaded")
@@ -233,12 +238,12 @@ def _read_names(path: Path, data: bytes) -> dict[str, str]:
     """
     what = shorten(path.name)
     try:
-        read: Any = json.loads(path.read_bytes())
+        read: Any = json.loads(path.read_bytes(), object_pairs_hook=_once)
     except (OSError, ValueError, RecursionError) as error:
         raise CorruptArtifactError(what, f"is not JSON: {type(error).__name__}") from error
     fields = read if isinstance(read, dict) else {}
     unknown = sorted(fields.keys() - {"schema", "sha256", "kernels"})
-    if fields.get("schema") != 1 or unknown:
+    if type(fields.get("schema")) is not int or fields["schema"] != 1 or unknown:
         raise CorruptArtifactError(
             what, f"has to be an object of schema 1 with 'sha256' and 'kernels'{_listed(unknown)}"
         )
@@ -249,6 +254,21 @@ def _read_names(path: Path, data: bytes) -> dict[str, str]:
     if not isinstance(kernels, dict) or not all(isinstance(one, str) for one in kernels.values()):
         raise CorruptArtifactError(what, "'kernels' has to map names to patterns, both text")
     return kernels
+
+
+def _mapping(names: object) -> Mapping[str, str]:
+    if not isinstance(names, Mapping):
+        raise ProgramError(
+            f"got {type(names).__name__}, expected a mapping of names to patterns", field="names"
+        )
+    return names
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, in which no key stands twice."""
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a key stands twice")
+    return dict(pairs)
 
 
 def _listed(unknown: list[str]) -> str:
