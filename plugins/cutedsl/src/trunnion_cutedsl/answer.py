@@ -23,7 +23,10 @@ class KernelFacts:
     """What is known of one kernel of the cubin."""
 
     symbol: str
+    """Its exact name."""
+
     dynamic_smem_bytes: int
+    """The dynamic shared memory that it uses, as CuTeDSL inferred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class Failure:
     """Its class."""
 
     text: str
+    """What it says."""
 
     lines: tuple[tuple[str, int, str], ...]
     """Where it came through, the innermost last: a file, a line counted from 1, and what stands there."""
@@ -50,6 +54,7 @@ class Answer:
     """Why the job cannot be compiled as it is put."""
 
     failed: Failure | None
+    """What the text, or CuTeDSL, raised."""
 
     kernels: tuple[KernelFacts, ...]
     """The kernels, in the job's order."""
