@@ -1,7 +1,8 @@
 # Everything that a developer does, each target from a fresh clone: the environment makes itself.
 #
 #   make demo    compile the examples with every usable backend and run them (on a GPU if there is one, else simulated)
-#   make test    every test, those marked tvm_ffi_abi with the oldest apache-tvm-ffi too; needs no GPU
+#   make test    every test, those marked tvm_ffi_abi with the oldest apache-tvm-ffi too, those of TileLang's kernels
+#                with TileLang; needs no GPU
 #   make lint    ruff, ruff format --check, mypy --strict, clang-format
 #   make format  apply the formatters and the safe fixes
 #   make docs    build the documentation, warnings are errors
@@ -9,8 +10,8 @@
 #   make clean   remove what the other targets made
 #
 # VENV=path uses, or makes, another environment; PYTHON=python3.12 chooses the interpreter for a new one.
-# ARGS='...' is handed to pytest by `make test`, which then leaves the oldest apache-tvm-ffi out, and to the command by
-# `make demo`.
+# ARGS='...' is handed to pytest by `make test`, which then leaves the oldest apache-tvm-ffi and TileLang out, and to the
+# command by `make demo`.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -38,7 +39,13 @@ INSTALL := $(PIP) install --constraint constraints.txt
 OLDEST_TVM_FFI := $(shell sed -n 's/^cpp = \["apache-tvm-ffi>=\(.*\)"\]$$/\1/p' core/pyproject.toml)
 OLDEST := $(VENV)/oldest-tvm-ffi
 
-.PHONY: venv demo test test-oldest lint format docs bench clean
+# TileLang in a folder of its own, with what it needs that the environment lacks, and the newest apache-tvm-ffi that it
+# admits: the environment has a newer one.
+TILELANG_TVM_FFI := 0.1.12
+TILELANG_NEEDS := tilelang cloudpickle ml-dtypes psutil tqdm z3-solver
+TILELANG := $(VENV)/tilelang
+
+.PHONY: venv demo test test-oldest test-tilelang lint format docs bench clean
 
 venv: $(STAMP)
 
@@ -50,13 +57,14 @@ $(STAMP): $(MANIFESTS)
 	$(INSTALL) --group build
 	$(INSTALL) --no-build-isolation --group dev \
 	    --editable 'core[cli,conformance,cpp]' --editable 'plugins/nvrtc[compiler]' \
-	    --editable 'plugins/tvm_ffi[headers]' --editable 'plugins/cutedsl[compiler]'
+	    --editable 'plugins/tvm_ffi[headers]' --editable 'plugins/cutedsl[compiler]' \
+	    --editable 'plugins/tilelang[headers]'
 	touch $@
 
 demo: $(STAMP)
 	$(BIN)/trunnion demo $(ARGS)
 
-test: $(STAMP) $(if $(ARGS),,test-oldest)
+test: $(STAMP) $(if $(ARGS),,test-oldest test-tilelang)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'not gpu' $(ARGS)
 
 # Only the places that have such tests: collecting all of them takes longer than running these.
@@ -70,6 +78,18 @@ test-oldest: $(OLDEST)/.ready
 $(OLDEST)/.ready: $(STAMP)
 	rm -rf $(OLDEST)
 	$(PIP) install --no-deps --target $(OLDEST) apache-tvm-ffi==$(OLDEST_TVM_FFI)
+	touch $@
+
+# What needs TileLang: the run of everything leaves these two folders out.
+test-tilelang: $(TILELANG)/.ready
+	PYTHONPATH=$(abspath $(TILELANG))$${PYTHONPATH:+:$$PYTHONPATH} \
+	    $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'not gpu' plugins/tilelang/tests tests/tilelang
+
+# Without their dependencies, which the environment has.
+$(TILELANG)/.ready: $(STAMP)
+	rm -rf $(TILELANG)
+	$(PIP) install --no-deps --target $(TILELANG) apache-tvm-ffi==$(TILELANG_TVM_FFI) \
+	    $(foreach name,$(TILELANG_NEEDS),$(shell grep '^$(name)==' constraints.txt))
 	touch $@
 
 lint: $(STAMP)

@@ -118,6 +118,7 @@ TOOLCHAINS = {
     "nvrtc": frozenset({"cuda"}),
     "tvm_ffi": frozenset({"tvm_ffi"}),
     "cutedsl": frozenset({"cutlass"}),
+    "tilelang": frozenset({"tilelang", "tvm", "tvm_ffi"}),
 }
 """The packages that each plugin wraps."""
 

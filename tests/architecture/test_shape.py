@@ -180,5 +180,6 @@ def test_the_rules_read_every_file() -> None:
         "trunnion_nvrtc",
         "trunnion_tvm_ffi",
         "trunnion_cutedsl",
+        "trunnion_tilelang",
     } <= names
     assert isinstance(next(python_files()), Module)

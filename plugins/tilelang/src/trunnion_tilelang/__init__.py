@@ -1,0 +1,1 @@
+"""TileLang's lowered kernels as trunnion programs."""
