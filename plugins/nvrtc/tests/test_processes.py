@@ -97,6 +97,33 @@ def test_a_precompiled_header_changes_no_byte_and_is_used_again() -> None:
     assert new.stat() == state or new.stat().st_mtime_ns == state.st_mtime_ns
 
 
+HIDDEN = """
+namespace { __device__ int hidden[2]; }
+template <class T> __global__ void t(T* x) { auto f = [](int i) { return atomicAdd(&hidden[i], 1); }; x[0] = f(0); }
+"""
+
+
+def test_the_next_source_uses_what_the_first_one_made_and_changes_no_byte() -> None:
+    def hidden(number: int, **named: Any) -> DeviceImage:
+        text = f'#include "h.h"\nnamespace {{ __device__ int own; }}\n__global__ void k(int* p) {{ p[0] = {number}; }}'
+        code = DeviceCode(
+            "cuda", text + "template __global__ void t<int>(int*);", includes=(("h.h", HIDDEN),)
+        )
+        kernels = (KernelSignature("k", ()), KernelSignature("t<int>", ()))
+        request = CompileRequest(
+            code=(code,), kernels=kernels, target=Target("cuda", "sm_90a"), options=named
+        )
+        return NvrtcCompiler().compile(request)
+
+    before = set(kept())
+    assert hidden(1, pch=True) == hidden(1)
+    (made,) = set(kept()) - before
+    state = made.stat().st_mtime_ns
+    assert hidden(2, pch=True) == hidden(2)
+    assert set(kept()) - before == {made}
+    assert made.stat().st_mtime_ns == state
+
+
 def test_a_header_that_has_changed_is_read_again(tmp_path: Path) -> None:
     """NVRTC alone would compile the old text: in memory and on disk."""
     assert value(1, pch=True).data != value(2, pch=True).data

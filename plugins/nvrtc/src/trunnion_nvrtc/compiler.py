@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import uuid
 from pathlib import Path
@@ -16,6 +15,7 @@ from trunnion.image.ptx import PtxInfo, read_ptx
 from trunnion_nvrtc import linker
 from trunnion_nvrtc.cuda_part import CompiledPart, compile_part, part_headers
 from trunnion_nvrtc.device import device_arch
+from trunnion_nvrtc.headers import file_digest
 from trunnion_nvrtc.linker import LinkInput
 from trunnion_nvrtc.nvrtc import supported_archs
 from trunnion_nvrtc.program import build_id
@@ -119,8 +119,10 @@ class NvrtcCompiler(DeviceCompiler):
         job = read_request(request)
         cuda = [part for part in job.parts if part.code.language == "cuda"]
         reached = [part_headers(part)[1] for part in cuda]
-        paths = sorted({path for headers in reached for path in headers.files})
-        found = {path: _digest(path) for path in paths}
+        files = sorted(
+            {file for headers in reached for file in zip(headers.files, headers.versions, strict=True)}
+        )
+        found = {path: file_digest(path, *version) for path, version in files}
         if not all(headers.complete for headers in reached):
             # A macro names a header in a folder of too many: no key is the same twice, so no image is used again.
             found["headers that nobody can name"] = uuid.uuid4().hex
@@ -138,14 +140,6 @@ class NvrtcCompiler(DeviceCompiler):
         """Return the target of device 0; None without a driver or a device."""
         arch = device_arch(0)
         return None if arch is None else Target("cuda", arch)
-
-
-def _digest(path: str) -> str:
-    """Return the SHA-256 of a header file; the reason if it cannot be read, which may change too."""
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError as error:
-        return f"not readable: {error.strerror}"
 
 
 # Parts --------------------------------------------------------------------------------------------------------------

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import stat
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,11 +18,21 @@ if TYPE_CHECKING:
     from trunnion.model.code import DeviceCode
     from trunnion_nvrtc.directives import Mention
 
-__all__ = ["ReachableHeaders", "find_header", "needs_toolkit", "reachable_headers", "toolkit_directories"]
+__all__ = [
+    "ReachableHeaders",
+    "file_digest",
+    "find_header",
+    "needs_toolkit",
+    "reachable_headers",
+    "toolkit_directories",
+]
 
 _LIBRARIES = ("cudart", "cccl")
 _MOST_FILES = 2000
 _MOST_BYTES = 64 << 20
+_SETTLED = 2_000_000_000
+"""How long ago a file must have changed, in nanoseconds, for another change to give it another time: file systems count
+in as much as two seconds."""
 
 
 def needs_toolkit(code: DeviceCode, first: Sequence[str] = ()) -> bool:
@@ -107,6 +119,20 @@ def reachable_headers(
     return _Search(code, directories, toolkit).run(first)
 
 
+def file_digest(path: str, changed: int, size: int) -> str:
+    """Return the SHA-256 of a header file; the reason if it cannot be read, which may change too.
+
+    Parameters
+    ----------
+    path
+        Where it is.
+    changed, size
+        Its version, as `ReachableHeaders` has it: one that has settled is read once in a process.
+    """
+    settled = time.time_ns() - changed > _SETTLED
+    return _settled_digest(path, changed, size) if settled else _digest(path)
+
+
 class _Search:
     """Follows what is included, from the source on."""
 
@@ -191,9 +217,12 @@ class _Search:
     def _made_up_names(self) -> list[Mention]:
         """Return what macros spell out, in this source and in its author's headers: folders do not bound that."""
         texts = [_bytes(self.code.source), *self.held.values()]
-        texts += [_read(path) for path in self.files if not path.startswith(self._inside)]
         texts += [_bytes(f"define {name} {value}") for name, value in self.code.defines]
-        return [mention for text in texts for mention in quoted_names(text)]
+        found = [mention for text in texts for mention in quoted_names(text)]
+        for path, version in self.files.items():
+            if not path.startswith(self._inside):
+                found += _spelled_names(path, *version)
+        return found
 
     def _take_all(self, directories: Iterable[str]) -> bool:
         """Take every file below; return False if there are too many."""
@@ -243,6 +272,25 @@ def _find_all(directory: str, names: Iterable[str]) -> list[tuple[str, int, int]
 def _scan_file(path: str, _changed: int, _size: int, *, usual: bool) -> tuple[Mention, ...]:
     """Scan one version of a file: CUDA's headers are hundreds of files that never change."""
     return tuple(mentions(_read(path), usual=usual))
+
+
+@functools.lru_cache(maxsize=8192)
+def _spelled_names(path: str, _changed: int, _size: int) -> tuple[Mention, ...]:
+    """Return what the macros of one version of a file could stand for."""
+    return tuple(quoted_names(_read(path)))
+
+
+@functools.lru_cache(maxsize=8192)
+def _settled_digest(path: str, _changed: int, _size: int) -> str:
+    return _digest(path)
+
+
+def _digest(path: str) -> str:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - as above
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError as error:
+        return f"not readable: {error.strerror}"
 
 
 def _read(path: str) -> bytes:

@@ -37,7 +37,9 @@ def pch_options(code: DeviceCode, headers: ReachableHeaders, options: Sequence[s
     options
         Everything else that NVRTC is given.
     """
-    state = repr((code.includes, headers.files, headers.versions, tuple(options)))
+    # The seed is each source's own, and no byte of an image depends on the one that a header was compiled with.
+    lasting = tuple(option for option in options if not option.startswith("--frandom-seed="))
+    state = repr((code.includes, headers.files, headers.versions, lasting))
     folder = _folder(os.getpid()) / hashlib.sha256(state.encode("utf-8", "replace")).hexdigest()[:32]
     folder.mkdir(exist_ok=True)
     return ("--pch", f"--pch-dir={folder}", "--pch-messages=false", "--pch-verbose=false")
