@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tilelang_corpus import CORPUS
+from tilelang_corpus.corpus import CORPUS
 
 SEEDS = range(4)
 

@@ -3,7 +3,6 @@
 import tilelang.language as T
 import torch
 from tilelang.layout import make_swizzled_layout
-
 from tilelang_corpus.entry import Entry
 
 __all__ = ["ENTRIES", "attention", "convolution"]
@@ -36,10 +35,7 @@ def convolution(batch, channels, height, filters):
     return convolution
 
 
-def attention(batch, heads, length, dim):
-    """Return attention without a mask; ``length`` and ``dim`` are multiples of 64."""
-    shape, scale = (batch, length, heads, dim), 1.4426950408889634 / dim**0.5
-
+def _running_softmax(scale):
     @T.macro
     def weigh(scores, highest, before, factor, total, row_sums):
         T.copy(highest, before)
@@ -51,6 +47,13 @@ def attention(batch, heads, length, dim):
         T.reduce_sum(scores, row_sums, dim=1)
         for i in T.Parallel(64):
             total[i] = total[i] * factor[i] + row_sums[i]
+
+    return weigh
+
+
+def attention(batch, heads, length, dim):
+    """Return attention without a mask; ``length`` and ``dim`` are multiples of 64."""
+    shape, weigh = (batch, length, heads, dim), _running_softmax(1.4426950408889634 / dim**0.5)
 
     @T.prim_func
     def attention(

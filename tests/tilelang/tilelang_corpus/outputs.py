@@ -1,7 +1,6 @@
 """Which parameters are outputs, and where they stand."""
 
 import tilelang.language as T
-
 from tilelang_corpus.entry import Entry
 
 __all__ = ["ENTRIES"]

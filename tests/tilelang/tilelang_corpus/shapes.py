@@ -2,7 +2,6 @@
 
 import tilelang.language as T
 import torch
-
 from tilelang_corpus.entry import Entry
 
 __all__ = ["ENTRIES"]

@@ -4,7 +4,7 @@ The tests of this folder, those on a GPU and the benchmarks take the same kernel
 to be importable, and the folder ``tests/tilelang`` on ``sys.path``: pytest puts it there (``pythonpath`` in
 ``pyproject.toml``), a script outside of it does so itself. `trunnion_tilelang` is not needed, and no GPU::
 
-    from tilelang_corpus import CORPUS
+    from tilelang_corpus.corpus import CORPUS
 
     entry = CORPUS["gemm_rows"]
     artifact = entry.lower()                  # what tilelang.lower returns; entry.make() is the PrimFunc
@@ -26,9 +26,8 @@ TileLang 0.1.15 itself does not lower these, so that they are not here:
 from types import MappingProxyType
 
 from tilelang_corpus import elementwise, launches, matmul, networks, outputs, packed, scalars, shapes
-from tilelang_corpus.entry import TARGET, Entry
 
-__all__ = ["CORPUS", "TARGET", "Entry"]
+__all__ = ["CORPUS"]
 
 _MODULES = (elementwise, scalars, shapes, matmul, launches, outputs, networks, packed)
 
