@@ -1,1 +1,33 @@
-"""TileLang's lowered kernels as trunnion programs."""
+"""TileLang's lowered kernels as trunnion programs.
+
+Public names are resolved at their first use (PEP 562).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trunnion_tilelang.artifact import from_artifact
+    from trunnion_tilelang.errors import UnsupportedStatementError
+
+_HOME_OF = {
+    "UnsupportedStatementError": "trunnion_tilelang.errors",
+    "from_artifact": "trunnion_tilelang.artifact",
+}
+
+__all__ = ["UnsupportedStatementError", "from_artifact"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

@@ -1,0 +1,206 @@
+"""Integer expressions of a host function as trunnion's.
+
+Trunnion computes in 64 signed bits and checks each step, where the host function computes in each type's own width and
+lets the hardware wrap. So a value is either the one that the author meant or an error at the call: an unsigned
+operation whose result leaves its type is refused there, and a cast that would cut bits off is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trunnion.errors import ProgramError
+from trunnion.model.dtypes import DTYPES
+from trunnion.model.expr import (
+    Const,
+    Expr,
+    Op,
+    as_expr,
+    binary,
+    eq,
+    maximum,
+    minimum,
+    ne,
+    select,
+)  # fmt: skip
+from trunnion.model.interval import INT64, Interval
+from trunnion_tilelang.errors import Refusal
+from trunnion_tilelang.nodes import Binary, Call, Cast, Float, Int, Load, Node, Not, Select, Str, Unknown, Var
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["Arithmetic", "integer_range"]
+
+_LOGIC = {"and": lambda a, b: select(a, ne(b, 0), 0), "or": lambda a, b: select(a, 1, ne(b, 0))}
+_COMPARISONS = {"eq": Op.EQ, "ne": Op.NE, "lt": Op.LT, "le": Op.LE, "gt": Op.GT, "ge": Op.GE}
+_OPERATIONS: Mapping[str, Callable[[Expr, Expr], Expr]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "floormod": lambda a, b: a % b,
+    "min": minimum,
+    "max": maximum,
+}
+_TRUNCATING = {"div": "floordiv", "mod": "floormod"}
+_WIDEST_SHIFT = 62
+
+
+def integer_range(dtype: str) -> Interval:
+    """Return the values of an integer type of TVM's, as far as 64 signed bits reach.
+
+    Raises
+    ------
+    Refusal
+        If it is no integer type.
+    """
+    if dtype == "bool":
+        return Interval(0, 1)
+    row = DTYPES.get(dtype)
+    if row is None or not row.is_integer:
+        raise Refusal(f"a value of type {dtype} is no integer: a program computes with integers only")
+    return Interval(*row.integer_range).clipped(INT64)
+
+
+class Arithmetic:
+    """Translates expressions, given what variables stand for.
+
+    Parameters
+    ----------
+    values
+        The integer variables' values by key; it may grow.
+    load
+        Returns the value of an element of a buffer that the host function may read.
+    is_null
+        Returns whether a pointer is null, as 0 or 1.
+    """
+
+    def __init__(
+        self, values: Mapping[int, Expr], load: Callable[[Load], Expr], is_null: Callable[[Node], Expr]
+    ) -> None:
+        self._values, self._load, self._is_null = values, load, is_null
+
+    def expr(self, node: Node) -> Expr:
+        """Return the value of an expression.
+
+        Raises
+        ------
+        Refusal
+            If a program cannot say it.
+        """
+        try:
+            return self._expr(node)
+        except ProgramError as error:  # a division by zero, for example
+            raise Refusal(str(error)) from error
+
+    def _expr(self, node: Node) -> Expr:
+        translate = _TRANSLATORS.get(type(node))
+        if translate is None:
+            raise Refusal(f"{_describe(node)} is no integer: a program computes with integers only")
+        return translate(self, node)
+
+    def integer(self, node: Int) -> Expr:
+        """Return a constant."""
+        return as_expr(node.value)
+
+    def negation(self, node: Not) -> Expr:
+        """Return 1 if a condition does not hold, else 0."""
+        return eq(self._expr(node.operand), 0)
+
+    def conversion(self, node: Cast) -> Expr:
+        """Return a value as another type."""
+        return _cast(self._expr(node.operand), node.dtype)
+
+    def element(self, node: Load) -> Expr:
+        """Return an extent or a stride."""
+        return self._load(node)
+
+    def variable(self, var: Var) -> Expr:
+        """Return what a variable stands for."""
+        value = self._values.get(var.key)
+        if value is None:
+            what = f"{var.name!r} of type {var.dtype}"
+            raise Refusal(f"the variable {what} has no value that a program's expressions can use")
+        return value
+
+    def select(self, node: Select) -> Expr:
+        """Return one of two values."""
+        test = self._expr(node.condition)
+        if isinstance(test, Const):  # the other side may be something that only exists where it is chosen
+            return self._expr(node.then if test.value else node.otherwise)
+        return select(test, self._expr(node.then), self._expr(node.otherwise))
+
+    def binary(self, node: Binary) -> Expr:
+        """Return an operation on two values."""
+        left, right = self._expr(node.left), self._expr(node.right)
+        if node.op in _LOGIC:
+            return _LOGIC[node.op](left, right)
+        if node.op in _COMPARISONS:
+            return binary(_COMPARISONS[node.op], left, right)
+        name = node.op
+        if name in _TRUNCATING:
+            if left.bounds.low < 0 or right.bounds.low < 0:
+                raise Refusal(
+                    f"a division that truncates ({name}) may get a negative operand: use floor division"
+                )
+            name = _TRUNCATING[name]
+        result = _OPERATIONS[name](left, right)
+        return _cast(result, node.dtype) if node.dtype.startswith("uint") else result
+
+    def call(self, node: Call) -> Expr:
+        """Return what an intrinsic computes."""
+        match node.op, node.args:
+            case "shift_left", (value, count):
+                return self._expr(value) * (1 << self._constant(count, "a shift's count", _WIDEST_SHIFT))
+            case "shift_right", (value, count):
+                return self._expr(value) // (1 << self._constant(count, "a shift's count", _WIDEST_SHIFT))
+            case "bitwise_and", (left, right):
+                return self._masked(left, right)
+            case "isnullptr", (pointer,):
+                return self._is_null(pointer)
+            case "likely", (value,):
+                return self._expr(value)
+        raise Refusal(f"the intrinsic {node.op} has no meaning in a program's expressions")
+
+    def _constant(self, node: Node, what: str, most: int) -> int:
+        value = self._expr(node)
+        if not isinstance(value, Const) or not 0 <= value.value <= most:
+            raise Refusal(f"{what} is no constant from 0 to {most}")
+        return value.value
+
+    def _masked(self, left: Node, right: Node) -> Expr:
+        for value, mask in ((left, right), (right, left)):
+            if isinstance(mask, Int) and mask.value >= 0 and not (mask.value + 1) & mask.value:
+                return self._expr(value) % (mask.value + 1)
+        raise Refusal("a bitwise and has no mask of the form 2**n - 1")
+
+
+_TRANSLATORS: Mapping[type[Node], Callable[[Arithmetic, Any], Expr]] = {
+    Int: Arithmetic.integer,
+    Var: Arithmetic.variable,
+    Binary: Arithmetic.binary,
+    Not: Arithmetic.negation,
+    Cast: Arithmetic.conversion,
+    Select: Arithmetic.select,
+    Load: Arithmetic.element,
+    Call: Arithmetic.call,
+}
+
+
+def _cast(value: Expr, dtype: str) -> Expr:
+    """Return a value as an integer type of TVM's; nothing is written where nothing can be cut off."""
+    if dtype == "bool":
+        return value if value.bounds.within(Interval(0, 1)) else ne(value, 0)
+    return value if value.bounds.within(integer_range(dtype)) else value.cast(dtype)
+
+
+def _describe(node: Node) -> str:
+    match node:
+        case Float(value=value):
+            return f"the constant {value:g}"
+        case Str(value=value):
+            return f"the text {value!r}"
+        case Unknown(kind=kind):
+            return f"an expression of the kind {kind}"
+    return type(node).__name__

@@ -1,0 +1,85 @@
+"""`from_artifact`: what ``tilelang.lower`` returns, as a program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trunnion.errors import ProgramError
+from trunnion.model.code import DeviceCode
+from trunnion.model.params import Signature, TensorParam
+from trunnion.model.program import KernelProgram
+from trunnion_tilelang.errors import Refusal, UnsupportedStatementError
+from trunnion_tilelang.parameters import Parameters
+from trunnion_tilelang.prologue import Prologue
+from trunnion_tilelang.tir import artifact_module
+from trunnion_tilelang.walk import Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trunnion_tilelang.nodes import Module
+
+__all__ = ["from_artifact"]
+
+
+def from_artifact(
+    artifact: Any, *, out_idx: int | Sequence[int] | None = None, name: str | None = None
+) -> KernelProgram:
+    """Return the program of a lowered TileLang kernel.
+
+    Parameters
+    ----------
+    artifact
+        What ``tilelang.lower`` returns, for a CUDA target.
+    out_idx
+        The positions of the parameters that are outputs, negative ones counted from the end, in the order in which
+        they are returned; None: those that the host function's attributes name.
+    name
+        What people call the program; None: the function's name.
+
+    Raises
+    ------
+    UnsupportedStatementError
+        If the host function does what a program cannot say; the statement is named.
+    ProgramError
+        If it is no such artifact, or its parts do not fit together.
+    """
+    module = artifact_module(artifact)
+    prologue = Prologue.read(module.host)
+    outputs = _outputs(module, len(prologue.parameters), out_idx)
+    try:
+        parameters = Parameters(prologue, outputs, frozenset())
+    except Refusal as refusal:
+        raise UnsupportedStatementError(str(refusal), "the parameters", module.host.name) from refusal
+    walk = Walk(module, parameters)
+    walk.run()
+    results = [parameters.by_index[index] for index in outputs]
+    signature = Signature(
+        tuple(parameters.by_index[index] for index in sorted(parameters.by_index) if index not in outputs),
+        tuple(result for result in results if isinstance(result, TensorParam)),
+        tuple(walk.checks),
+    )
+    if len(signature.outputs) != len(outputs):
+        raise ProgramError("got an output that is no tensor", field="out_idx")
+    code = DeviceCode(module.language, module.source, target=module.target)
+    return KernelProgram(name or module.host.name, signature, (code,), tuple(walk.launches))
+
+
+def _outputs(module: Module, count: int, out_idx: int | Sequence[int] | None) -> tuple[int, ...]:
+    """Return the outputs' positions, all counted from the beginning.
+
+    Raises
+    ------
+    ProgramError
+        If one is out of range, or named twice.
+    """
+    given = (
+        module.host.outputs if out_idx is None else (out_idx,) if isinstance(out_idx, int) else tuple(out_idx)
+    )
+    for index in given:
+        if not -count <= index < count:
+            raise ProgramError(f"got {index}, expected {-count} to {count - 1}", field="out_idx")
+    outputs = tuple(index % count for index in given)
+    if len(set(outputs)) != len(outputs):
+        raise ProgramError(f"got {list(given)}, which names a parameter twice", field="out_idx")
+    return outputs

@@ -1,0 +1,229 @@
+"""Parameters: from what the prologue says to a signature's tensors, numbers and addresses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.model.dtypes import DTYPES
+from trunnion.model.expr import Const, Expr, Symbol, as_expr
+from trunnion.model.params import PointerParam, ScalarParam, TensorParam
+from trunnion_tilelang.arithmetic import Arithmetic, integer_range
+from trunnion_tilelang.element_types import element_type
+from trunnion_tilelang.errors import Refusal
+from trunnion_tilelang.nodes import Buffer, Cast, Int, Load, Node, Select, Var
+from trunnion_tilelang.polynomial import divided, equal, product
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from trunnion.model.params import Param
+    from trunnion_tilelang.nodes import Bind
+    from trunnion_tilelang.prologue import Parameter, Prologue
+
+__all__ = ["Parameters"]
+
+_WIDEST_ACCESS = 16  # bytes that one thread loads or stores at once
+
+
+class Parameters:
+    """The parameters of a host function, as trunnion's.
+
+    Parameters
+    ----------
+    prologue
+        What the host function says of them.
+    outputs
+        The positions of those that are outputs.
+    read_only
+        The keys of the pointers through which no kernel writes.
+    """
+
+    def __init__(
+        self, prologue: Prologue, outputs: Collection[int], read_only: Collection[int] = frozenset()
+    ) -> None:
+        self.prologue, self._outputs, self._read_only = prologue, outputs, read_only
+        self.values: dict[int, Expr] = {}  # the integer variables' values, by key
+        self.by_index: dict[int, Param] = {}  # the parameters, by position
+        self.arithmetic = Arithmetic(self.values, self._load, self._is_null)
+        self._names: set[str] = set()
+        self._places: dict[
+            tuple[int, str, int], Symbol
+        ] = {}  # extents and strides with a symbol of their own
+        for key, role in self.prologue.roles.items():
+            if role.kind == "null":
+                self.values[key] = as_expr(0)  # what is said of a tensor is said of one that is there
+        for index in sorted(self.prologue.parameters):
+            self._scalar(self.prologue.parameters[index])
+        for statement in self.prologue.loads:
+            self._bind(statement)
+        for index in sorted(self.prologue.parameters):
+            parameter = self.prologue.parameters[index]
+            if parameter.buffer is not None:
+                self.by_index[index] = self._tensor(parameter, parameter.buffer)
+
+    def tensor_of(self, pointer: Var) -> TensorParam | None:
+        """Return the tensor that a pointer belongs to."""
+        role = self.prologue.role(pointer)
+        if role is None or role.kind != "data":
+            return None
+        found = self.by_index[role.index]
+        return found if isinstance(found, TensorParam) else None
+
+    def symbol(self, name: str, dtype: str, least: int | None = None) -> Symbol:
+        """Return a new symbol; where several variables have one name, later ones are numbered."""
+        unique, count = name, 1
+        while unique in self._names:
+            unique, count = f"{name}_{count}", count + 1
+        self._names.add(unique)
+        bounds = integer_range(dtype)
+        return Symbol(unique, min=bounds.low if least is None else least, max=bounds.high)
+
+    def _scalar(self, parameter: Parameter) -> None:
+        """Take a parameter that is no tensor: a number, or an address."""
+        var = parameter.var
+        if parameter.buffer is not None:
+            return
+        if var.dtype == "handle":
+            self.by_index[parameter.index] = PointerParam(var.name, nullable=True)
+            return
+        row = DTYPES.get(var.dtype)
+        if row is None or not row.struct_code:
+            raise Refusal(
+                f"the scalar {var.name!r} has the type {var.dtype}, which no scalar of a program has"
+            )
+        symbol = self.symbol(var.name, var.dtype) if row.is_integer else None
+        if symbol is not None:
+            self.values[var.key] = symbol
+        self.by_index[parameter.index] = ScalarParam(var.name, row, symbol)
+
+    def _bind(self, statement: Bind) -> None:
+        """Give a variable the value that extents or strides give it.
+
+        An extent that is the variable itself gives it a symbol. From any other, the host function computes it: then
+        the extent has a symbol of its own, and the variable is an expression over that.
+        """
+        var = statement.var
+        if self._is_bare(statement.value, var):
+            self.values[var.key] = self.symbol(var.name, var.dtype, least=0)
+        else:
+            self.values[var.key] = self.arithmetic.expr(statement.value)
+
+    def _is_bare(self, value: Node, var: Var) -> bool:
+        """Whether a value is one extent or stride as it is, of the first tensor that is there."""
+        match value:
+            case Cast(operand=operand):
+                return self._is_bare(operand, var)
+            case Select(then=then, otherwise=otherwise):
+                return all(isinstance(side, Int) or self._is_bare(side, var) for side in (then, otherwise))
+            case Load():
+                return self._declared(value) == var
+        return False
+
+    def _declared(self, load: Load) -> Node | None:
+        """Return what the author wrote where an element of extents or strides is loaded."""
+        role, axis = self._place(load)
+        buffer = self.prologue.parameters[role[0]].buffer
+        if buffer is None:
+            return None
+        steps = buffer.shape if role[1] == "shape" else buffer.strides
+        counts_stored = role[1] == "strides" or axis == len(steps) - 1
+        if counts_stored and element_type(buffer.dtype).packed > 1:
+            return None
+        return steps[axis] if axis < len(steps) else None
+
+    def _place(self, load: Load) -> tuple[tuple[int, str], int]:
+        role = self.prologue.role(load.data)
+        match load.indices:
+            case (Int(value=axis),) if role is not None and role.kind in ("shape", "strides"):
+                return (role.index, role.kind), axis
+        raise Refusal(f"an element of {load.data.name!r} is read, which is in no tensor's extents or strides")
+
+    def _load(self, load: Load) -> Expr:
+        """Return the value of an extent or a stride."""
+        (index, kind), axis = self._place(load)
+        tensor = self.by_index.get(index)
+        if isinstance(tensor, TensorParam):
+            return (tensor.shape if kind == "shape" else tensor.steps())[axis]
+        parameter = self.prologue.parameters[index]
+        place = (index, kind, axis)
+        if place not in self._places:
+            name = parameter.buffer.name if parameter.buffer is not None else parameter.var.name
+            self._places[place] = self.symbol(f"{name}.{kind}[{axis}]", "int32", least=0)
+        return self._places[place]
+
+    def _is_null(self, pointer: Node) -> Expr:
+        """Return 0 for the pointer to a tensor's strides, which are always known."""
+        role = self.prologue.role(pointer)
+        if role is not None and role.kind == "strides":
+            return as_expr(0)
+        raise Refusal("a program's expressions cannot ask whether a pointer is null")
+
+    def _tensor(self, parameter: Parameter, buffer: Buffer) -> TensorParam:
+        if buffer.offset != Int(0, getattr(buffer.offset, "dtype", "int32")):
+            raise Refusal(f"the buffer {buffer.name!r} begins elsewhere than at its pointer")
+        kind = element_type(buffer.dtype)
+        shape = tuple(self.arithmetic.expr(extent) for extent in buffer.shape)
+        strides = tuple(self.arithmetic.expr(stride) for stride in buffer.strides) or None
+        if strides is not None and all(
+            equal(stride, product(shape[axis + 1 :])) for axis, stride in enumerate(strides)
+        ):
+            strides = None
+        index, output = parameter.index, parameter.index in self._outputs
+        extents = tuple(
+            self._places.get((index, "shape", axis), extent)
+            for axis, extent in enumerate(_stored_shape(shape, kind.packed))
+        )
+        steps = strides and tuple(
+            self._places.get((index, "strides", axis), step)
+            for axis, step in enumerate(_stored_strides(strides, kind.packed, buffer.name))
+        )
+        if output and steps is not None:
+            raise Refusal(f"the output {buffer.name!r} has strides: an output is contiguous")
+        read_only = parameter.data is not None and parameter.data.key in self._read_only
+        return TensorParam(
+            buffer.name,
+            kind.dtype,
+            extents,
+            None if output else steps,
+            access="write" if output else "read" if read_only else "read_write",
+            alignment=_alignment(kind.dtype.itemsize, extents, steps),
+            nullable=not parameter.required and not output,
+        )
+
+
+def _stored_shape(shape: tuple[Expr, ...], packed: int) -> tuple[Expr, ...]:
+    """Return the extents in stored elements, of which each holds `packed` of the author's."""
+    if packed == 1:
+        return shape
+    if not shape:
+        raise Refusal("a tensor of no dimension has elements of less than a byte")
+    last = divided(shape[-1], packed)
+    return (*shape[:-1], shape[-1] // packed if last is None else last)
+
+
+def _stored_strides(strides: tuple[Expr, ...], packed: int, name: str) -> tuple[Expr, ...]:
+    """Return the strides in stored elements."""
+    if packed == 1:
+        return strides
+    outer = [divided(stride, packed) for stride in strides[:-1]]
+    stored = [
+        stride if stride is not None else whole // packed
+        for stride, whole in zip(outer, strides, strict=False)
+    ]
+    if strides[-1] != as_expr(1):
+        raise Refusal(f"the tensor {name!r} has elements of less than a byte that are not neighbours")
+    return (*stored, strides[-1])
+
+
+def _alignment(itemsize: int, shape: tuple[Expr, ...], strides: tuple[Expr, ...] | None) -> int:
+    """Return the alignment that a kernel may count on: of the widest access that every row's beginning allows."""
+    if strides is None:
+        strides = tuple(product(shape[axis + 1 :]) for axis in range(len(shape)))
+    widest = _WIDEST_ACCESS
+    steps = (*strides[:-1], product(shape[-1:])) if shape else (as_expr(1),)
+    for step in steps:
+        known = step.value if isinstance(step, Const) else 0
+        reach = (known if isinstance(step, Const) else 1) * itemsize
+        while reach % widest:
+            widest //= 2
+    return max(widest, itemsize & -itemsize)

@@ -1,0 +1,213 @@
+"""What the first part of a host function says of its parameters: which variable stands for what.
+
+Every parameter arrives in the packed arguments. A tensor's is a handle, from which its pointer, its extents and its
+strides are loaded; the declaration of a buffer over the pointer says how the author described it. All of it is tied
+together by variables, and only by those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from trunnion_tilelang.nodes import (
+    Assert,
+    Attr,
+    Binary,
+    Bind,
+    Buffer,
+    Call,
+    Cast,
+    Decl,
+    Int,
+    Load,
+    Node,
+    Not,
+    Select,
+    Seq,
+    Var,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trunnion_tilelang.nodes import HostFunction, Stmt
+
+__all__ = ["Field", "Parameter", "Prologue", "Role", "children", "leaves"]
+
+
+class Field:
+    """Fields that ``tvm_struct_get`` reads (``TVMStructFieldKind``)."""
+
+    DATA, SHAPE, STRIDES, RANK = 1, 2, 3, 4
+    TYPE = frozenset({5, 6, 7})  # the type's code, bits and lanes
+    BYTE_OFFSET, DEVICE_ID, DEVICE_TYPE = 8, 9, 10
+    TYPE_INDEX, VALUE = 13, 15  # of a packed argument
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a variable of the host function stands for."""
+
+    kind: str
+    """``"count"``, ``"arguments"``; of a parameter: ``"type"``, ``"argument"``, ``"null"``, ``"shape"``, ``"strides"``,
+    ``"data"``; ``"device"``."""
+
+    index: int = -1
+    """The parameter's position among the packed arguments."""
+
+
+@dataclass(slots=True)
+class Parameter:
+    """One packed argument."""
+
+    index: int
+    """Its position."""
+
+    var: Var
+    """The variable that holds it: a number, or a handle."""
+
+    buffer: Buffer | None = None
+    """How the author described it, if it is a tensor."""
+
+    data: Var | None = None
+    """The pointer to its elements, if it is a tensor."""
+
+    required: bool = False
+    """Whether None is refused."""
+
+
+_FIELDS = {Field.SHAPE: "shape", Field.STRIDES: "strides", Field.DATA: "data", Field.DEVICE_ID: "device"}
+
+
+@dataclass(slots=True)
+class Prologue:
+    """The roles of variables, and the parameters.
+
+    Made by `read`, in one pass over the statements that every call runs.
+    """
+
+    roles: dict[int, Role] = field(default_factory=dict)
+    """What each variable stands for, by its key; other variables hold values."""
+
+    parameters: dict[int, Parameter] = field(default_factory=dict)
+    """The packed arguments by their positions."""
+
+    loads: list[Bind] = field(default_factory=list)
+    """The statements that give a variable a value read from extents or strides, in order."""
+
+    @classmethod
+    def read(cls, function: HostFunction) -> Prologue:
+        """Read a host function."""
+        _, arguments, count, _ = function.params
+        found = cls({arguments.key: Role("arguments"), count.key: Role("count")})
+        for statement in _straight(function.body):
+            match statement:
+                case Bind():
+                    found._bind(statement)
+                case Decl(buffer=buffer):
+                    found._declare(buffer)
+                case Assert(condition=Not(operand=Var(key=key))):
+                    role = found.roles.get(key)
+                    if role is not None and role.kind == "null":
+                        found.parameters[role.index].required = True
+        return found
+
+    def role(self, node: Node) -> Role | None:
+        """Return what a variable stands for; None for every other expression."""
+        return self.roles.get(node.key) if isinstance(node, Var) else None
+
+    def field_of(self, node: Node) -> tuple[int, int] | None:
+        """Return the parameter and the field that an expression reads, whatever it is if the parameter is None."""
+        if isinstance(node, Select) and self._asks_for_null(node.condition):
+            return self.field_of(node.then) or self.field_of(node.otherwise)
+        match node:
+            case Call(op="tvm_struct_get", args=(Var() as var, Int(value=0), Int(value=number))):
+                role = self.roles.get(var.key)
+                if role is not None and role.kind == "argument":
+                    return role.index, number
+        return None
+
+    def _asks_for_null(self, condition: Node) -> bool:
+        """Whether a condition asks only whether arguments are None."""
+        roles = [self.role(leaf) for leaf in leaves(condition)]
+        return all(role is not None and role.kind in ("null", "argument") for role in roles)
+
+    def _bind(self, statement: Bind) -> None:
+        var, value = statement.var, statement.value
+        packed = {number for number in map(self._packed, _walk(value)) if number is not None}
+        if packed:
+            ((index, number),) = packed if len(packed) == 1 else ((-1, -1),)
+            if number == Field.TYPE_INDEX:
+                self.roles[var.key] = Role("type", index)
+            elif number == Field.VALUE:
+                self.roles[var.key] = Role("argument", index)
+                self.parameters[index] = Parameter(index, var)
+            return
+        if isinstance(value, Call) and value.op == "isnullptr":
+            role = self.role(value.args[0])
+            if role is not None and role.kind == "argument":
+                self.roles[var.key] = Role("null", role.index)
+            return
+        read = self.field_of(value)
+        if read is not None and read[1] in _FIELDS:
+            self.roles[var.key] = Role(_FIELDS[read[1]], read[0])
+            if read[1] == Field.DATA:
+                self.parameters[read[0]].data = var
+        elif any(isinstance(leaf, Load) for leaf in leaves(value)):
+            self.loads.append(statement)
+
+    def _packed(self, node: Node) -> tuple[int, int] | None:
+        """Return the position and the field of a packed argument that a node reads."""
+        match node:
+            case Call(op="tvm_struct_get", args=(Var() as var, Int(value=index), Int(value=number))):
+                role = self.roles.get(var.key)
+                if role is not None and role.kind == "arguments":
+                    return index, number
+        return None
+
+    def _declare(self, buffer: Buffer) -> None:
+        role = self.roles.get(buffer.data.key)
+        if role is not None and role.kind == "data" and self.parameters[role.index].buffer is None:
+            self.parameters[role.index].buffer = buffer
+
+
+def _straight(statement: Stmt) -> Iterator[Stmt]:
+    """Yield the statements that every call runs, in order."""
+    match statement:
+        case Seq(body=body):
+            for each in body:
+                yield from _straight(each)
+        case Attr(body=inner):
+            yield from _straight(inner)
+        case _:
+            yield statement
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """Return the operands of an expression."""
+    match node:
+        case Binary(left=left, right=right):
+            return (left, right)
+        case Not(operand=operand) | Cast(operand=operand):
+            return (operand,)
+        case Select(condition=condition, then=then, otherwise=otherwise):
+            return (condition, then, otherwise)
+        case Call(args=args):
+            return args
+        case Load(indices=indices):
+            return indices
+    return ()
+
+
+def _walk(node: Node) -> Iterator[Node]:
+    yield node
+    for child in children(node):
+        yield from _walk(child)
+
+
+def leaves(node: Node) -> Iterator[Var | Load]:
+    """Yield the variables of an expression, and the elements of buffers that it loads."""
+    for each in _walk(node):
+        if isinstance(each, (Var, Load)):
+            yield each
