@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trunnion.model.program import KernelProgram
     from trunnion.sim.bodies import KernelCall
 
-__all__ = ["EXAMPLE"]
+__all__ = ["EXAMPLE", "multiply_tiles"]
 
 _TILE_M = _TILE_N = 128
 _TILE_K = 64
@@ -61,21 +61,39 @@ def _reference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return (a.double() @ b.double().T).float()
 
 
-def _body(call: KernelCall) -> None:
-    """Do what ``hopper_gemm.cu`` does, tile by tile, with what the launch delivered."""
+def multiply_tiles(call: KernelCall, c: torch.Tensor, k: int, tile: tuple[int, int, int]) -> None:
+    """Do what such a kernel does, tile by tile, for any tile: other languages' kernels do the same.
+
+    Parameters
+    ----------
+    call
+        The launch: its parameters 0 and 1 are the maps of A and B, and each block computes one tile.
+    c
+        C, as the launch delivered it: fp32 of shape (m, n).
+    k
+        The depth, in elements.
+    tile
+        A tile's m, n and k, in elements: the boxes of the maps.
+    """
     import torch  # noqa: PLC0415 - describing a program must not import torch
 
     a, b = call.tensor_map(0), call.tensor_map(1)
-    m, n, k = (int(call.scalar(i, "int32")) for i in (3, 4, 5))
-    c = call.memory.view(call.pointer(2), "float32", (m, n))
+    (m, n), (tile_m, tile_n, tile_k) = c.shape, tile
     for x in range(call.grid[0]):
         for y in range(call.grid[1]):
-            row, column = x * _TILE_M, y * _TILE_N
-            tile = torch.zeros(_TILE_M, _TILE_N)
-            for depth in range(0, k, _TILE_K):
-                tile += a.load((depth, row)).float() @ b.load((depth, column)).float().T
-            rows, columns = min(_TILE_M, m - row), min(_TILE_N, n - column)
-            c[row : row + rows, column : column + columns] = tile[:rows, :columns]
+            row, column = x * tile_m, y * tile_n
+            total = torch.zeros(tile_m, tile_n)
+            for depth in range(0, k, tile_k):
+                total += a.load((depth, row)).float() @ b.load((depth, column)).float().T
+            rows, columns = min(tile_m, m - row), min(tile_n, n - column)
+            c[row : row + rows, column : column + columns] = total[:rows, :columns]
+
+
+def _body(call: KernelCall) -> None:
+    """Do what ``hopper_gemm.cu`` does, with what the launch delivered."""
+    m, n, k = (int(call.scalar(i, "int32")) for i in (3, 4, 5))
+    c = call.memory.view(call.pointer(2), "float32", (m, n))
+    multiply_tiles(call, c, k, (_TILE_M, _TILE_N, _TILE_K))
 
 
 EXAMPLE = Example(

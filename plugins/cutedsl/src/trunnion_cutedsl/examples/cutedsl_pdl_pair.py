@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from trunnion.examples.example import Example
+from trunnion.examples import load
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import Symbol, ceildiv
 from trunnion_cutedsl.examples.text import device_code
@@ -33,16 +33,6 @@ def _program() -> KernelProgram:
     return p.build()
 
 
-def _inputs(generator: torch.Generator, device: str, *, length: int = 100_003) -> tuple[torch.Tensor, ...]:
-    import torch  # noqa: PLC0415 - describing a program must not import torch
-
-    return tuple(torch.randn(length, generator=generator).to(device) for _ in range(2))
-
-
-def _reference(x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    return (x * x).flip(0) + bias
-
-
 def _vectors(call: KernelCall) -> list[torch.Tensor]:
     """Return the parameters of a kernel of this example: vectors of one length."""
     views = [call.view(ordinal, (None,), (1,)) for ordinal in range(len(call.parameters))]
@@ -60,13 +50,10 @@ def _consume(call: KernelCall) -> None:
     y.copy_(squares.flip(0) + bias)
 
 
-EXAMPLE = Example(
+EXAMPLE = replace(
+    load("pdl_pair"),  # the same numbers: its inputs, edges, reference and tolerance
     name="cutedsl_pdl_pair",
     summary="y = reversed x^2 + bias by two CuTeDSL kernels, the second launched early (PDL)",
     program=_program(),
-    inputs=_inputs,
-    edges=tuple(partial(_inputs, length=length) for length in (0, 1, 257)),
-    reference=_reference,
     bodies={"produce": _produce, "consume": _consume},
-    tolerance=0.0,
 )

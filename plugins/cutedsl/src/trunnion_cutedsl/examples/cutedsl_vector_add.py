@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from trunnion.examples.example import Example
+from trunnion.examples import load
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import Symbol, ceildiv
 from trunnion_cutedsl.examples.text import device_code
 
 if TYPE_CHECKING:
-    import torch
-
     from trunnion.model.program import KernelProgram
     from trunnion.sim.bodies import KernelCall
 
 __all__ = ["EXAMPLE"]
 
 _THREADS = 256
-_LENGTH = 100_003  # not a multiple of the block: the last block is ragged
 
 
 def _program() -> KernelProgram:
@@ -31,16 +28,6 @@ def _program() -> KernelProgram:
     return p.build()
 
 
-def _inputs(generator: torch.Generator, device: str, *, length: int = _LENGTH) -> tuple[torch.Tensor, ...]:
-    import torch  # noqa: PLC0415 - describing a program must not import torch
-
-    return tuple(torch.randn(length, generator=generator).to(device) for _ in range(2))
-
-
-def _reference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return a + b
-
-
 def _body(call: KernelCall) -> None:
     """Do what ``vector_add`` does, with what the launch delivered."""
     views = [call.view(ordinal, (None,), (1,)) for ordinal in range(3)]
@@ -49,13 +36,10 @@ def _body(call: KernelCall) -> None:
     c.copy_(a + b)
 
 
-EXAMPLE = Example(
+EXAMPLE = replace(
+    load("vector_add"),  # the same numbers: its inputs, edges, reference and tolerance
     name="cutedsl_vector_add",
     summary="c = a + b of any length, in CuTeDSL",
     program=_program(),
-    inputs=_inputs,
-    edges=tuple(partial(_inputs, length=length) for length in (0, 1, 255, 257)),
-    reference=_reference,
     bodies={"vector_add": _body},
-    tolerance=0.0,
 )
