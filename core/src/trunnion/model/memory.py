@@ -69,7 +69,7 @@ class Memory:
         shape: tuple[Expr, ...]
 
         @property
-        def alignment(self) -> int | None: ...  # noqa: D102 - ditto
+        def alignment(self) -> int | None: ...  # noqa: D102 - each subclass says what its own is
 
     def steps(self) -> tuple[Expr, ...]:
         """Return elements between neighbours along each dimension, outermost first."""
