@@ -87,12 +87,11 @@ class BuiltProgram:
     def __init__(
         self, artifact: Artifact | PendingArtifact, spec: BackendSpec, known: KnownProgram | None = None
     ) -> None:
-        self._spec = spec
+        self.spec = spec
         self._making = threading.Lock()
-        self._pending: PendingArtifact | None = None
-        self._artifact: Artifact | None = None
+        self._held = artifact
         if isinstance(artifact, PendingArtifact):
-            self._pending, known, self.kind = artifact, artifact.known, artifact.kind
+            known, self.kind = artifact.known, artifact.kind
         else:
             self.kind = target_of(artifact).kind
             known = known if known and artifact.files.get(PROGRAM_FILE) == known.text.encode() else None
@@ -100,26 +99,29 @@ class BuiltProgram:
         self._source = None if known is None else known.source
         if not isinstance(artifact, PendingArtifact):
             self._check(artifact)
-            self._artifact = artifact
 
     @property
     def is_built(self) -> bool:
         """Whether there is an artifact yet."""
-        return self._artifact is not None
+        return not isinstance(self._held, PendingArtifact)
 
     @property
     def artifact(self) -> Artifact:
         """What was built; if nothing was built yet, it is built now, once for all threads that ask."""
-        found = self._artifact
-        if found is not None:
-            return found
+        held = self._held
+        if not isinstance(held, PendingArtifact):
+            return held
         with self._making:
-            if self._artifact is None:
-                assert self._pending is not None  # noqa: S101 - what was not built is to be built
-                built = self._pending.build()
-                self._check(built)
-                self._artifact = built
-            return self._artifact
+            return self._made()
+
+    def _made(self) -> Artifact:
+        """Return what was built, after building it if that is still to be done; under the lock."""
+        held = self._held
+        if isinstance(held, PendingArtifact):
+            held = held.build()
+            self._check(held)
+            self._held = held
+        return held
 
     @property
     def target(self) -> Target:
@@ -128,26 +130,14 @@ class BuiltProgram:
 
     @property
     def program(self) -> KernelProgram:
-        """The program.
-
-        Raises
-        ------
-        CorruptArtifactError
-            If the artifact holds none.
-        """
+        """The program that it was built from, or is to be."""
         if self._program is None:
             self._program = program_of(self.artifact)
         return self._program
 
     @property
     def source(self) -> GeneratedSource:
-        """The launcher's text, with its plan.
-
-        Raises
-        ------
-        CorruptArtifactError
-            If the artifact's program is not the one that its launcher was made from.
-        """
+        """The launcher's text, with its plan: what this version writes for the program."""
         if self._source is None:
             self._source = self._written(self.artifact)
         return self._source
@@ -158,8 +148,8 @@ class BuiltProgram:
         A text that was compiled runs no more, and what runs is what the manifest's hashes are of; whether it was made
         from the program that lies beside it is asked when somebody wants that program.
         """
-        wrapper = load_part(self._spec, self._spec.load_wrapper)
-        _check_version(artifact.manifest, wrapper(self._spec).version)
+        wrapper = load_part(self.spec, self.spec.load_wrapper)
+        _check_version(artifact.manifest, wrapper(self.spec).version)
         if self._source is not None:
             _check_source(artifact, self._source)
         elif wrapper.text_runs:
@@ -169,7 +159,7 @@ class BuiltProgram:
         """Return what this version writes for an artifact's program: what the artifact holds."""
         if self._program is None:
             self._program = program_of(artifact)
-        wrapper = load_part(self._spec, self._spec.load_wrapper)(self._spec)
+        wrapper = load_part(self.spec, self.spec.load_wrapper)(self.spec)
         source = wrapper.wrap(self._program.plan(), self.kind)
         _check_source(artifact, source)
         return source

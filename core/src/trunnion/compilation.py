@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from trunnion.arguments import expect, file_path
 from trunnion.artifacts.manifest import artifact_key
 from trunnion.artifacts.store import ArtifactStore
-from trunnion.built_program import LOG_FILE, PROGRAM_FILE, KnownProgram, PendingArtifact
+from trunnion.built_program import LOG_FILE, PROGRAM_FILE, BuiltProgram, KnownProgram, PendingArtifact
 from trunnion.compiled import CompiledProgram
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
@@ -113,8 +113,8 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
         return job.artifact(job.request(named, kind, given), known, store)
 
     if lazy:
-        return CompiledProgram(PendingArtifact(kind, artifact, known), job.backend)
-    return CompiledProgram(artifact(), job.backend, known=known)
+        return CompiledProgram(BuiltProgram(PendingArtifact(kind, artifact, known), job.backend))
+    return CompiledProgram(BuiltProgram(artifact(), job.backend, known))
 
 
 def load(artifact: Artifact | str | PathLike[str], *, registry: Registry | None = None) -> CompiledProgram:

@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from trunnion.built_program import KnownProgram, PendingArtifact
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.contract.runtime import Runtime
-    from trunnion.contract.spec import BackendSpec, Target
+    from trunnion.contract.spec import Target
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
 
@@ -38,32 +37,15 @@ class CompiledProgram:
 
     Parameters
     ----------
-    artifact
+    built
         What was built, or is to be built when it is first needed.
-    spec
-        The backend that built it.
     runtime
         The tensor library; None: for CUDA the simulator's if it runs in this process, else torch's.
-    known
-        What is known of its program already; None: it is read from the artifact.
-
-    Raises
-    ------
-    ArtifactError
-        If another version built it.
-    CorruptArtifactError
-        If the launcher's text is what runs, and is not what the artifact's program makes of it.
     """
 
-    def __init__(
-        self,
-        artifact: Artifact | PendingArtifact,
-        spec: BackendSpec,
-        runtime: Runtime | None = None,
-        known: KnownProgram | None = None,
-    ) -> None:
-        self._built = BuiltProgram(artifact, spec, known)
-        self._spec = spec
+    def __init__(self, built: BuiltProgram, runtime: Runtime | None = None) -> None:
+        self._built = built
+        self._spec = built.spec
         self._runtime = runtime
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
@@ -84,8 +66,10 @@ class CompiledProgram:
 
         Raises
         ------
+        ArtifactError
+            If another version built it.
         CorruptArtifactError
-            If the artifact is not whole.
+            If the artifact is not whole, or its launcher's text is what runs and is not what its program makes of it.
         UnknownBackendError, BackendUnavailableError
             If the backend that built it is not installed, or cannot work here.
         """
@@ -93,7 +77,7 @@ class CompiledProgram:
         plugins = default_registry() if registry is None else registry
         expect(plugins, Registry, "registry", "a Registry")
         whole = artifact if isinstance(artifact, Artifact) else Artifact.open(file_path(artifact))
-        return cls(whole, plugins.backend(whole.manifest.backend))
+        return cls(BuiltProgram(whole, plugins.backend(whole.manifest.backend)))
 
     # What it is ------------------------------------------------------------------------------------------------
 
@@ -104,7 +88,7 @@ class CompiledProgram:
 
     @property
     def artifact(self) -> Artifact:
-        """What was built; if nothing was built yet, it is built now, once for all threads that ask."""
+        """What was built; it is built now if it was not before."""
         return self._built.artifact
 
     @property
