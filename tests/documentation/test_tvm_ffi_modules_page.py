@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from functools import reduce
-from importlib import import_module
-from pathlib import Path
-
 import pytest
+from page_reading.tables import named, page, places
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "tvm-ffi-modules.md").read_text("utf-8")
-ROWS = re.findall(r"^\| `(\w+)` \| `(trunnion(?:_tvm_ffi)?\.[\w.]+)` \| (.*) \|$", PAGE, re.MULTILINE)
+ROWS = places(page("tvm-ffi-modules"))
 
 THEIRS = {
     "COMPILE_ARGS",
@@ -40,17 +35,9 @@ THEIRS = {
 
 
 def test_every_name_of_theirs_has_one_row() -> None:
-    assert sorted(row[0] for row in ROWS) == sorted(THEIRS)
+    assert sorted(theirs for theirs, _ in ROWS) == sorted(THEIRS)
 
 
-@pytest.mark.parametrize("ours", sorted({row[1] for row in ROWS}))
+@pytest.mark.parametrize("ours", sorted({ours for _, ours in ROWS}))
 def test_ours_exists(ours: str) -> None:
-    names = ours.split(".")
-    for count in range(len(names) - 1, 0, -1):
-        try:
-            module = import_module(".".join(names[:count]))
-        except ModuleNotFoundError:
-            continue
-        assert reduce(getattr, names[count:], module) is not None
-        return
-    raise AssertionError(ours)
+    assert named(ours) is not None
