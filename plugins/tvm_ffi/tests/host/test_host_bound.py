@@ -1,11 +1,9 @@
-"""One bound launch on the CPU, from several threads, from within itself, and in a forked child."""
+"""One bound launch on the CPU, from several threads and from within itself."""
 
 from __future__ import annotations
 
 import ctypes
 import itertools
-import subprocess
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -42,43 +40,6 @@ extern "C" void again(int* left, float* total, void (*call)(), const trunnion_bl
   if ((*left)-- > 0) call();
   total[0] += 1;
 }
-"""
-
-FORK = r"""
-import os, signal, sys, threading
-sys.path[:0] = {path!r}
-import torch, trunnion
-from trunnion import DeviceCode, ProgramBuilder
-
-p = ProgramBuilder("wait", DeviceCode("c++", '''
-#include <sched.h>
-#include <trunnion/block.h>
-extern "C" void wait(int* said, const trunnion_block_t*) {{
-  __atomic_store_n(&said[0], 1, __ATOMIC_SEQ_CST);
-  while (__atomic_load_n(&said[1], __ATOMIC_SEQ_CST) == 0) sched_yield();
-  said[2] += 1;
-}}
-'''))
-p.launch("wait", (p.input("said", "int32", (3,)),), 1, 1)
-program = trunnion.compile(p.build(), target="cpu")
-said = torch.zeros(3, dtype=torch.int32)
-bound = program.bind(said)
-thread = threading.Thread(target=bound)
-thread.start()
-while not said[0].item():
-    os.sched_yield()
-child = os.fork()
-if child == 0:
-    signal.alarm(30)
-    said[1] = 1
-    bound()
-    bound()
-    os._exit(said[2].item())
-status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-said[1] = 1
-thread.join()
-bound()
-print(status, said.tolist())
 """
 
 
@@ -139,9 +100,3 @@ def test_a_kernel_may_launch_its_own_binding() -> None:
         )
         # Each of the three inner launches filled the output anew before it added its 1.
         assert bindings[0]().item() == 4
-
-
-def test_a_child_takes_turns_with_no_thread_that_it_has_not() -> None:
-    script = FORK.format(path=sys.path)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.stdout == "2 [1, 1, 2]\n", done.stderr
