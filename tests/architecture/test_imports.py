@@ -24,6 +24,7 @@ _FRONT = _MAKING | {"built_program", "compiled", "hookspecs", "registry", "torch
 
 LAYERS = {
     "errors": frozenset[str](),
+    "dlpack": frozenset[str](),
     "arguments": frozenset({"errors"}),
     "model": frozenset({"errors"}),
     "contract": _VALUES,
@@ -39,7 +40,7 @@ LAYERS = {
     "compiled": _MAKING | {"built_program", "registry", "selection", "torch_runtime"},
     "selection": _CONTRACT | {"registry"},
     "compilation": _FRONT | {"selection"},
-    "sim": _VALUES | {"image", "toolchain"},
+    "sim": _VALUES | {"dlpack", "image", "toolchain"},
     "examples": _VALUES | {"sim"},
     "cli": _FRONT | {"compilation", "examples", "selection", "sim", "toolchain"},
     "testing": _FRONT | {"compilation", "examples", "sim", "toolchain"},
@@ -102,6 +103,7 @@ FOR_PLUGINS = frozenset(
         "artifacts",
         "codegen",
         "contract",
+        "dlpack",
         "errors",
         "examples",  # for those that a device compiler brings
         "hookspecs",

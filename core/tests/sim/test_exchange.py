@@ -7,6 +7,7 @@ import subprocess
 import pytest
 import torch
 
+from trunnion import dlpack
 from trunnion.errors import TrunnionError
 from trunnion.sim import exchange
 from trunnion.sim.tensor import SimTensor
@@ -45,8 +46,8 @@ class Table:
 
     def allocate(self, device, shape, dtype=(2, 32, 1)):
         extents = (ctypes.c_int64 * len(shape))(*shape)
-        wanted = exchange._Tensor(
-            None, exchange._Device(2, device), len(shape), exchange._DataType(*dtype), extents, None, 0
+        wanted = dlpack.Tensor(
+            None, dlpack.Device(dlpack.CUDA, device), len(shape), dlpack.DataType(*dtype), extents, None, 0
         )
         out, said = exchange._ManagedPointer(), []
         report = exchange._SET_ERROR(lambda _, kind, text: said.append((kind, text)))

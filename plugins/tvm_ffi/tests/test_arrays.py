@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from trunnion import errors, symbols
+from trunnion.dlpack import Versioned, address_in
 from trunnion.model.dtypes import DTYPES, dtype
 from trunnion.model.params import Signature, TensorParam
 from trunnion_tvm_ffi.arrays import Arrays, ForeignArray, Purpose
@@ -232,13 +233,9 @@ def test_what_is_no_capsule_is_refused(thing):
 
 
 def test_a_version_that_is_not_known_is_refused():
-    import ctypes
-
-    from trunnion_tvm_ffi import dlpack
-
     capsule = np.zeros(3).__dlpack__(max_version=(1, 0))
-    managed = dlpack._Versioned.from_address(dlpack._pointer_of(capsule, b"dltensor_versioned"))
-    managed.major = ctypes.c_uint32(2).value
+    managed = Versioned.from_address(address_in(capsule, b"dltensor_versioned"))
+    managed.major = 2
     with pytest.raises(BufferError, match=r"2\.\d"):
         read_capsule(capsule)
     managed.major = 1  # whoever frees it looks, too

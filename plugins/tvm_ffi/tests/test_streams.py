@@ -10,6 +10,7 @@ import torch
 import tvm_ffi
 
 from trunnion import errors, symbols
+from trunnion.dlpack import CPU, CUDA, Device, Tensor, address_in
 from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.sim.trace import Allocated
 
@@ -18,7 +19,6 @@ pytestmark = pytest.mark.tvm_ffi_abi
 (N,) = symbols("n")
 X = TensorParam("x", "float32", (N,))
 NOTE = Signature((X,), (TensorParam("seen", "int64", (3,)),))
-CUDA = 2
 
 
 @pytest.fixture
@@ -183,13 +183,9 @@ class _Host:
         return 1, 0
 
     def __dlpack__(self, **_):
-        import ctypes
-
-        from trunnion_tvm_ffi import dlpack
-
         capsule = self.tensor.__dlpack__()
-        described = dlpack._Tensor.from_address(dlpack._pointer_of(capsule, b"dltensor"))
-        described.device_type, described.device_id = ctypes.c_int32(1).value, 0
+        described = Tensor.from_address(address_in(capsule, b"dltensor"))
+        described.device = Device(CPU, 0)
         return capsule
 
 

@@ -11,49 +11,17 @@ from typing import Any, Final
 
 import torch
 
+from trunnion.dlpack import CPU, CUDA, Device, Tensor, Versioned, address_in
 from trunnion.errors import DeviceRequirementError, LifecycleError
 from trunnion.sim import active
 
 __all__ = ["Exchange"]
 
-_CPU: Final = 1
-_CUDA: Final = 2
 _CAPSULE_NAME: Final = ctypes.create_string_buffer(b"dlpack_exchange_api")
 _FAILED: Final = -1
 
 
-class _Device(ctypes.Structure):
-    _fields_ = (("type", ctypes.c_int32), ("id", ctypes.c_int32))
-
-
-class _DataType(ctypes.Structure):
-    _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
-
-
-class _Tensor(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device", _Device),
-        ("ndim", ctypes.c_int32),
-        ("dtype", _DataType),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    )
-
-
-class _Managed(ctypes.Structure):  # DLManagedTensorVersioned
-    _fields_ = (
-        ("major", ctypes.c_uint32),
-        ("minor", ctypes.c_uint32),
-        ("context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-        ("flags", ctypes.c_uint64),
-        ("tensor", _Tensor),
-    )
-
-
-_ManagedPointer: Final = ctypes.POINTER(_Managed)
+_ManagedPointer: Final = ctypes.POINTER(Versioned)
 
 
 class _Api(ctypes.Structure):  # DLPackExchangeAPIHeader, then DLPackExchangeAPI's functions
@@ -72,7 +40,7 @@ class _Api(ctypes.Structure):  # DLPackExchangeAPIHeader, then DLPackExchangeAPI
 _INT: Final = ctypes.c_int
 _ALLOCATE: Final = (
     _INT,
-    ctypes.POINTER(_Tensor),
+    ctypes.POINTER(Tensor),
     ctypes.POINTER(_ManagedPointer),
     ctypes.c_void_p,
     ctypes.c_void_p,
@@ -89,9 +57,7 @@ def _host_api() -> _Api:
         raise DeviceRequirementError(
             "a torch with DLPack's C exchange API (2.10 or later)", torch.__version__, "upgrade torch"
         )
-    prototype = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-    address = prototype(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, _CAPSULE_NAME.value)
-    return _Api.from_address(address)
+    return _Api.from_address(address_in(capsule, _CAPSULE_NAME.value))
 
 
 class Exchange:
@@ -139,7 +105,7 @@ class Exchange:
         ordinal = ctypes.cast(tensor, ctypes.py_object).value.get_device()
         status = self._host_from(tensor, out)
         if status == 0:
-            out[0].contents.tensor.device = _Device(_CUDA, ordinal)
+            out[0].contents.tensor.device = Device(CUDA, ordinal)
         return int(status)
 
     def to_object(self, managed: Any, out: Any) -> int:
@@ -150,7 +116,7 @@ class Exchange:
         from trunnion.sim.tensor import _wrap  # noqa: PLC0415 - that module imports this one
 
         ordinal = managed.contents.tensor.device.id
-        managed.contents.tensor.device = _Device(_CPU, 0)
+        managed.contents.tensor.device = Device(CPU, 0)
         status = self._host_to(managed, out)
         if status != 0:
             return int(status)
@@ -187,7 +153,7 @@ class Exchange:
 
     def _current_stream(self, kind: int, ordinal: int, out: Any) -> int:
         simulator = active()
-        out[0] = simulator.state.current_stream(ordinal) if simulator and kind == _CUDA else 0
+        out[0] = simulator.state.current_stream(ordinal) if simulator and kind == CUDA else 0
         return 0
 
     def _guarded(self, function: Any, *arguments: Any) -> int:

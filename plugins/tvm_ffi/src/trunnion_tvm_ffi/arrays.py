@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.codegen.python import support
+from trunnion.dlpack import CPU, CUDA
 from trunnion.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -20,7 +21,7 @@ from trunnion.errors import (
 )
 from trunnion.model.dtypes import DTYPES
 from trunnion.torch_runtime import HostRuntime, default_runtime
-from trunnion_tvm_ffi.dlpack import CPU, CUDA, MAX_VERSION, Description, device_name, read_capsule
+from trunnion_tvm_ffi.dlpack import MAX_VERSION, Description, device_name, read_capsule
 from trunnion_tvm_ffi.functions import import_capsule
 
 if TYPE_CHECKING:

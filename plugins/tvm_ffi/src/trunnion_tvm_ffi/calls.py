@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from trunnion.dlpack import CUDA
 from trunnion.errors import LifecycleError, ProgramError
 from trunnion_tvm_ffi.arrays import Arrays, ForeignArray
-from trunnion_tvm_ffi.dlpack import CUDA
 from trunnion_tvm_ffi.fills import fill
 from trunnion_tvm_ffi.functions import on_raw_stream
 from trunnion_tvm_ffi.interface import emit_preparation

@@ -1,7 +1,6 @@
 """DLPack's capsules, read where they lie: what an array is, before anybody takes it over.
 
-Source: dlpack.h, versions 0.8 (``DLManagedTensor``) and 1.1 (``DLManagedTensorVersioned``). The libraries that import
-capsules tell neither the flags nor, in the older ones, the address.
+The libraries that import capsules tell neither the flags nor, in the older ones, the address.
 """
 
 from __future__ import annotations
@@ -10,13 +9,9 @@ import ctypes
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["CPU", "CUDA", "MAX_VERSION", "Description", "device_name", "read_capsule"]
+from trunnion.dlpack import CPU, CUDA, Tensor, Versioned, address_in
 
-CPU: Final = 1
-"""``kDLCPU``."""
-
-CUDA: Final = 2
-"""``kDLCUDA``."""
+__all__ = ["MAX_VERSION", "Description", "device_name", "read_capsule"]
 
 MAX_VERSION: Final = (1, 1)
 """The newest version whose layout is known here; a later minor one adds no field."""
@@ -26,37 +21,7 @@ _IS_COPIED: Final = 2
 _PLAIN: Final = b"dltensor"
 _VERSIONED: Final = b"dltensor_versioned"
 
-
-class _Tensor(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    )
-
-
-class _Versioned(ctypes.Structure):
-    _fields_ = (
-        ("major", ctypes.c_uint32),
-        ("minor", ctypes.c_uint32),
-        ("context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-        ("flags", ctypes.c_uint64),
-        ("tensor", _Tensor),
-    )
-
-
 _name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
-_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi)
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +70,10 @@ def read_capsule(capsule: Any) -> Description:
         name = None
     if name not in (_PLAIN, _VERSIONED):
         raise BufferError(f"got {type(capsule).__name__}, expected a DLPack capsule that nobody took over")
-    pointer = _pointer_of(capsule, name)
+    pointer = address_in(capsule, name)
     if name == _PLAIN:
-        return _description(_Tensor.from_address(pointer), 0)
-    managed = _Versioned.from_address(pointer)
+        return _description(Tensor.from_address(pointer), 0)
+    managed = Versioned.from_address(pointer)
     if managed.major != MAX_VERSION[0]:
         raise BufferError(f"got DLPack {managed.major}.{managed.minor}, expected version {MAX_VERSION[0]}")
     return _description(managed.tensor, managed.flags)
@@ -117,10 +82,10 @@ def read_capsule(capsule: Any) -> Description:
 def _description(tensor: Any, flags: int) -> Description:
     shape = tuple(tensor.shape[: tensor.ndim]) if tensor.ndim else ()
     return Description(
-        dtype=(tensor.code, tensor.bits, tensor.lanes),
+        dtype=(tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes),
         shape=shape,
         strides=tuple(tensor.strides[: tensor.ndim]) if tensor.ndim and tensor.strides else _row_major(shape),
-        device=(tensor.device_type, tensor.device_id),
+        device=(tensor.device.type, tensor.device.id),
         address=(tensor.data or 0) + tensor.byte_offset,
         read_only=bool(flags & _READ_ONLY),
         copied=bool(flags & _IS_COPIED),

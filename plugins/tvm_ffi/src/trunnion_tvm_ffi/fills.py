@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, Final
 
-from trunnion_tvm_ffi.dlpack import CPU
+from trunnion.dlpack import CPU
 
 if TYPE_CHECKING:
     from trunnion_tvm_ffi.arrays import Arrays

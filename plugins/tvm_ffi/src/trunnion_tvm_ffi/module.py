@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import device_ordinal, expect, stream_handle
 from trunnion.contract.adapter import BoundLaunch
+from trunnion.dlpack import CPU, CUDA
 from trunnion.errors import ArgumentTypeError, ProgramError, shorten
 from trunnion.model.params import Signature
 from trunnion.model.planning import plan_signature
 from trunnion_tvm_ffi.calls import Caller
-from trunnion_tvm_ffi.dlpack import CPU, CUDA
 from trunnion_tvm_ffi.functions import find_function
 from trunnion_tvm_ffi.layout import result_places
 

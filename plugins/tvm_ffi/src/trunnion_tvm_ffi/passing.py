@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from trunnion.dlpack import CPU, CUDA
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError
 from trunnion_tvm_ffi.arrays import Purpose, is_producer, placed
-from trunnion_tvm_ffi.dlpack import CPU, CUDA, device_name
+from trunnion_tvm_ffi.dlpack import device_name
 from trunnion_tvm_ffi.preparation import PreparedCall, askers, check_stream
 
 if TYPE_CHECKING:

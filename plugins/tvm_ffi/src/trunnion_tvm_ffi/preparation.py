@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from trunnion.arguments import spanned_bytes
 from trunnion.codegen.python import support
 from trunnion.codegen.python.recall import Recall
+from trunnion.dlpack import CPU, CUDA
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError, shorten
 from trunnion_tvm_ffi.arrays import ForeignArray, Purpose, library_of
-from trunnion_tvm_ffi.dlpack import CPU, CUDA, device_name
+from trunnion_tvm_ffi.dlpack import device_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
