@@ -43,7 +43,11 @@ HOST_CAPABILITIES: Final = frozenset(
         Capability.CONDITIONAL_LAUNCH,
     }
 )
-"""What a program may require that is launched on the CPU: everything that needs no GPU."""
+"""What a program may require that is launched on the CPU: everything that needs no GPU.
+
+It is said here again, on purpose, and not read from a backend that is tested: what a backend no longer declared would
+then no longer be tried either. A test compares the two.
+"""
 
 _HEADER: Final = struct.Struct("<II3I3I3IIQ")
 """Kernel, bytes of parameters, index, grid, block, whether scratch is what was asked for, bytes of scratch."""
