@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 
 from hypothesis import strategies as st
-from twins.drawing import for_examples
 from twins.sheets import Sheet, Variable
 
 from trunnion.errors import ExprError
 from trunnion.model.expr import Op, Symbol, binary, ceildiv, eq, select
 from trunnion.testing.arithmetic import integer_range
+from trunnion.testing.draws import for_examples
 from trunnion.testing.strategies import expressions
 from trunnion.testing.strategies.expressions import INTEGERS
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hypothesis
 from hypothesis import strategies as st
-from twins.drawing import for_examples
 from twins.twins import WAYS
 
 from trunnion.model.builder import ProgramBuilder
@@ -12,6 +11,7 @@ from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol, ceildiv, eq, le, minimum
 from trunnion.model.tensormap import TiledTensorMap
 from trunnion.model.window import AccessPolicyWindow
+from trunnion.testing.draws import for_examples
 from trunnion.testing.strategies import CallSpec, TensorSpec
 
 CALLS = 300

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from twins.drawing import for_examples
 from twins.twins import WAYS
 
+from trunnion.testing.draws import for_examples
 from trunnion.testing.strategies import calls, mistakes_of_each_kind, programs
 
 PROGRAMS, OF_EVERY_BACKEND, CALLS = 24, 4, 4

@@ -13,13 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import hypothesis
 from hypothesis import strategies as st
 
 import trunnion
 from trunnion import sim
 from trunnion.errors import TrunnionError
 from trunnion.testing.comparison import check_call
+from trunnion.testing.draws import for_examples
 from trunnion.testing.harness import Harness
 from trunnion.testing.host_calls import host_arguments
 from trunnion.testing.host_recorder import HOST_CAPABILITIES, recording_program
@@ -37,20 +37,7 @@ def examples(draw, capabilities):
 def drawn(capabilities, count):
     """Return examples, the same in every run."""
     found = []
-
-    @hypothesis.settings(
-        max_examples=count,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=(hypothesis.Phase.generate,),
-        suppress_health_check=tuple(hypothesis.HealthCheck),
-    )
-    @hypothesis.given(st.data())
-    def collect(data):
-        found.append(data.draw(examples(capabilities)))
-
-    collect()
+    for_examples(examples(capabilities), count, found.append)
     return found
 
 

@@ -1,4 +1,4 @@
-"""A law's examples follow from its seed, whatever else its process has imported or drawn."""
+"""Examples follow from their seed, whatever else the process has imported or drawn."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
+from trunnion.testing.draws import Drawn, for_examples
 from trunnion.testing.laws import law
 
 if TYPE_CHECKING:
@@ -60,3 +61,30 @@ def test_a_seed_draws_the_same_whatever_is_imported_and_drawn(request: pytest.Fi
 
 def test_constants_of_its_own_are_drawn_all_the_same() -> None:
     assert {65_535, 65_536, 65_537, 2**24, 10**6, 10**9} & {*drawn()}
+
+
+def test_examples_without_a_law_follow_from_their_seed_too(request: pytest.FixtureRequest) -> None:
+    def drawn_by(seed: int) -> list[int]:
+        seen: list[int] = []
+        for_examples(_INTEGERS, _EXAMPLES, seen.append, seed=seed)
+        return seen
+
+    before = drawn_by(1)
+    request.getfixturevalue("with_constants")
+    assert drawn_by(1) == before
+    assert len(before) == _EXAMPLES
+    assert drawn_by(2) != before
+
+
+def test_an_example_that_fails_is_not_made_smaller_and_told_in_few_words() -> None:
+    tried: list[str] = []
+
+    def body(value: str) -> None:
+        tried.append(value)
+        assert len(value) < 20_000
+
+    with pytest.raises(AssertionError):
+        for_examples(st.just("ab" * 10_000), 5, body)
+    assert len(tried) <= 2  # once, and once more to tell whether it always fails
+    assert len(repr(Drawn("ab" * 10_000))) < 13_000
+    assert len(repr(Drawn("a" * 10_000))) < 100

@@ -34,12 +34,11 @@ if TYPE_CHECKING:
     from trunnion.sim.simulator import Simulator
     from trunnion.sim.trace import Event
     from trunnion.testing.expected import Expected
-    from trunnion.testing.strategies.calls import CallSpec, TensorSpec
+    from trunnion.testing.strategies.calls import CallSpec
 
-__all__ = ["Harness", "Sabotage", "facts_of", "synthetic_image"]
+__all__ = ["Harness", "Sabotage", "call_facts", "facts_of", "synthetic_image"]
 
 _TARGET = Target("cuda", "sm_90a")
-_USED = 0xA5  # what the memory of a call's tensors holds, so that neither zeros nor fills are there by chance
 _T = TypeVar("_T")
 
 
@@ -217,26 +216,16 @@ class Harness:
 
     def arguments(self, given: Sequence[object]) -> list[Any]:
         """Return drawn arguments with every described tensor and struct made."""
-        from trunnion.testing.strategies.calls import TensorSpec  # noqa: PLC0415 - needs hypothesis
-        from trunnion.testing.strategies.numbers import BytesSpec  # noqa: PLC0415 - likewise
+        from trunnion.testing.strategies.calls import arguments_of  # noqa: PLC0415 - needs hypothesis
 
-        shared = [value for value in given if isinstance(value, TensorSpec) and value.shared]
-        storage = self._storage(max(_nbytes(value) for value in shared), shared[0].device) if shared else None
-
-        def made(value: object) -> Any:
-            if isinstance(value, BytesSpec):
-                return value.make()
-            if not isinstance(value, TensorSpec):
-                return value
-            own = storage if value.shared else self._storage(_nbytes(value), value.device)
-            return _viewed(own, value)
-
-        return [made(value) for value in given]
+        return arguments_of(given, self._storage)
 
     def _storage(self, nbytes: int, device: int | None) -> Any:
         import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
 
-        flat = torch.full((nbytes,), _USED, dtype=torch.uint8)
+        from trunnion.testing.strategies.calls import USED  # noqa: PLC0415 - needs hypothesis
+
+        flat = torch.full((nbytes,), USED, dtype=torch.uint8)
         return flat if device is None else self.simulator.tensor(flat, device)
 
     def contents(self, tensor: Any) -> bytes:
@@ -254,22 +243,9 @@ class Harness:
     def facts(
         self, args: Sequence[Any], *, out: Sequence[Any] | None = None, device: int | None = None
     ) -> CallFacts:
-        """Return a call as the oracle reads it.
-
-        Parameters
-        ----------
-        args
-            The arguments, as they are passed.
-        out
-            The destinations.
-        device
-            The ``device=`` of the call.
-        """
-        return CallFacts(
-            args=tuple(facts_of(value) for value in args),
-            out=None if out is None else tuple(facts_of(value) for value in out),
-            device=device,
-            most_window_bytes=self.most_window_bytes,
+        """Return a call on this harness's devices as the oracle reads it; see `call_facts`."""
+        return replace(
+            call_facts(facts_of, args, out=out, device=device), most_window_bytes=self.most_window_bytes
         )
 
     def call(
@@ -311,21 +287,6 @@ class Harness:
         return tuple(event for event in self.simulator.trace if isinstance(event, Launched))
 
 
-def _kind(spec: TensorSpec) -> Any:
-    import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
-
-    return getattr(torch, spec.dtype)
-
-
-def _nbytes(spec: TensorSpec) -> int:
-    return int(max(spec.extent, 1) * _kind(spec).itemsize)
-
-
-def _viewed(storage: Any, spec: TensorSpec) -> Any:
-    """Return a tensor as a drawn call describes it, over storage that may be larger than it needs."""
-    return storage[: _nbytes(spec)].view(_kind(spec)).as_strided(spec.shape, spec.strides, spec.offset)
-
-
 def facts_of(value: Any) -> object:
     """Return a tensor's facts, and anything else as it is."""
     import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
@@ -339,3 +300,27 @@ def facts_of(value: Any) -> object:
         address=value.data_ptr(),
         device=value.device.index if value.device.type == "cuda" else None,
     )
+
+
+def call_facts(
+    facts: Callable[[Any], object],
+    args: Sequence[Any],
+    *,
+    out: Sequence[Any] | None = None,
+    device: int | None = None,
+) -> CallFacts:
+    """Return a call as the oracle reads it.
+
+    Parameters
+    ----------
+    facts
+        Returns a tensor's facts, and anything else as it is.
+    args
+        The arguments, as they are passed.
+    out
+        The destinations.
+    device
+        The ``device=`` of the call.
+    """
+    given_out = None if out is None else tuple(map(facts, out))
+    return CallFacts(args=tuple(map(facts, args)), out=given_out, device=device)

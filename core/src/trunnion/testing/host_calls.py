@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from trunnion.testing.expected import CallFacts, TensorFacts
-from trunnion.testing.harness import facts_of
-from trunnion.testing.strategies.calls import BASE_ALIGNMENT, TensorSpec
-from trunnion.testing.strategies.numbers import BytesSpec
+from trunnion.testing.expected import TensorFacts
+from trunnion.testing.harness import call_facts, facts_of
+from trunnion.testing.strategies.calls import BASE_ALIGNMENT, USED, arguments_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["host_arguments", "host_facts"]
+    from trunnion.testing.expected import CallFacts
 
-_USED = 0xA5  # what a call's tensors hold, so that neither zeros nor fills are there by chance
+__all__ = ["host_arguments", "host_facts"]
 
 
 def host_arguments(given: Sequence[object]) -> list[Any]:
@@ -26,37 +25,12 @@ def host_arguments(given: Sequence[object]) -> list[Any]:
     given
         As a `CallSpec` has them.
     """
-    specs = [value for value in given if isinstance(value, TensorSpec)]
-    shared = _storage(max((_nbytes(spec) for spec in specs if spec.shared), default=1))
-
-    def made(value: object) -> Any:
-        if isinstance(value, BytesSpec):
-            return value.make()
-        if not isinstance(value, TensorSpec):
-            return value
-        storage = shared if value.shared else _storage(_nbytes(value))
-        viewed = storage[: _nbytes(value)].view(_kind(value))
-        # torch counts from the start of the memory, not of a view.
-        return viewed.as_strided(value.shape, value.strides, viewed.storage_offset() + value.offset)
-
-    return [made(value) for value in given]
+    return arguments_of(given, _storage)
 
 
 def host_facts(args: Sequence[Any], out: Sequence[Any] | None = None, device: int | None = None) -> CallFacts:
-    """Return a call as the oracle reads it; to it, the CPU is device 0.
-
-    Parameters
-    ----------
-    args
-        The arguments, as they are passed.
-    out
-        The destinations.
-    device
-        The ``device=`` of the call.
-    """
-    return CallFacts(
-        args=tuple(map(_facts, args)), out=None if out is None else tuple(map(_facts, out)), device=device
-    )
+    """Return a call as the oracle reads it, to which the CPU is device 0; see `call_facts`."""
+    return call_facts(_facts, args, out=out, device=device)
 
 
 def _facts(value: Any) -> object:
@@ -65,20 +39,10 @@ def _facts(value: Any) -> object:
     return replace(facts, device=0) if on_host and isinstance(facts, TensorFacts) else facts
 
 
-def _storage(nbytes: int) -> Any:
+def _storage(nbytes: int, _device: int | None) -> Any:
     """Return bytes that begin at a multiple of what a description counts on."""
     import torch  # noqa: PLC0415 - tensors are torch's
 
-    storage = torch.full((nbytes + BASE_ALIGNMENT,), _USED, dtype=torch.uint8, device="cpu")
+    storage = torch.full((nbytes + BASE_ALIGNMENT,), USED, dtype=torch.uint8, device="cpu")
     start = -storage.data_ptr() % BASE_ALIGNMENT
     return storage[start : start + nbytes]
-
-
-def _kind(spec: TensorSpec) -> Any:
-    import torch  # noqa: PLC0415 - tensors are torch's
-
-    return getattr(torch, spec.dtype)
-
-
-def _nbytes(spec: TensorSpec) -> int:
-    return int(max(spec.extent, 1) * _kind(spec).itemsize)

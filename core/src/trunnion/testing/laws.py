@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-import re
 import zlib
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
     from trunnion.model.capability import Capability
+    from trunnion.testing.draws import Drawn
     from trunnion.testing.harness import Harness
 
 __all__ = ["EXAMPLES", "Catalogue", "Law", "LawViolation", "catalogue", "law"]
@@ -27,8 +27,6 @@ __all__ = ["EXAMPLES", "Catalogue", "Law", "LawViolation", "catalogue", "law"]
 EXAMPLES: Mapping[str, int] = MappingProxyType({"pure": 100, "launcher": 15, "toolchain": 3})
 """How many examples a law of each cost class is checked on."""
 
-_LONG = re.compile(r"(.)\1{80,}")
-_MOST_TEXT = 12_000
 _TIERS = ("any", "sim", "gpu")
 
 
@@ -50,27 +48,6 @@ class LawViolation(AssertionError):  # noqa: N818 - the word of the design: it i
 
     def __str__(self) -> str:
         return f"{self.law_id}: {self.message}"
-
-
-class _Example:
-    """What was drawn, with a text of bearable length: names may have ten thousand characters."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __repr__(self) -> str:
-        text = _LONG.sub(lambda match: match[0][:20] + "..." + match[0][-20:], repr(self.value))
-        return text if len(text) < _MOST_TEXT else f"{text[:_MOST_TEXT]}... ({len(text)} characters)"
-
-
-def _examples(drawn: SearchStrategy[Any]) -> SearchStrategy[_Example]:
-    from hypothesis import strategies as st  # noqa: PLC0415 - only a run of the suite needs it
-
-    @st.composite
-    def examples(draw: st.DrawFn) -> _Example:
-        return _Example(draw(drawn))
-
-    return examples()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +116,7 @@ class Law:
         """
         import hypothesis  # noqa: PLC0415 - only a run of the suite needs it
 
-        from trunnion.testing.draws import drawn_by_seed_alone  # noqa: PLC0415 - likewise
+        from trunnion.testing.draws import drawn_by_seed_alone, drawn_from  # noqa: PLC0415 - likewise
         from trunnion.testing.strategies import PROGRAM_CAPABILITIES, programs  # noqa: PLC0415 - likewise
 
         applies = self.applies_to(harness)
@@ -152,7 +129,7 @@ class Law:
             drawn = programs(PROGRAM_CAPABILITIES, self.requires)
         count = 0
 
-        def check_one(example: _Example) -> None:
+        def check_one(example: Drawn) -> None:
             nonlocal count
             body(harness.under(self.id), example.value)
             count += 1  # an assumption of the body that does not hold ends it before
@@ -166,7 +143,7 @@ class Law:
             phases=(hypothesis.Phase.generate, *((hypothesis.Phase.shrink,) if shrink else ())),
             report_multiple_bugs=False,
         )
-        test = hypothesis.given(_examples(drawn))(check_one)
+        test = hypothesis.given(drawn_from(drawn))(check_one)
         with drawn_by_seed_alone():
             hypothesis.seed(zlib.crc32(self.id.encode()) if seed is None else seed)(settings(test))()
         return count

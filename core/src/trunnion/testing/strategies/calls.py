@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import strategies as st
 
@@ -17,17 +17,30 @@ from trunnion.testing.strategies.numbers import BytesSpec, numbers, pointers, st
 from trunnion.testing.strategies.programs import PROGRAM_CAPABILITIES, programs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from trunnion.model.capability import Capability
     from trunnion.model.expr import Expr
     from trunnion.model.params import Param
     from trunnion.model.program import KernelProgram
 
-__all__ = ["BASE_ALIGNMENT", "CallSpec", "Scenario", "TensorSpec", "calls", "row_major", "scenarios"]
+__all__ = [
+    "BASE_ALIGNMENT",
+    "USED",
+    "CallSpec",
+    "Scenario",
+    "TensorSpec",
+    "arguments_of",
+    "calls",
+    "row_major",
+    "scenarios",
+]
 
 BASE_ALIGNMENT = 256
 """What the first byte of a tensor's storage is a multiple of, as every CUDA allocator guarantees."""
+
+USED: Final = 0xA5
+"""What each byte of a call's tensors holds, so that neither zeros nor fills are there by chance."""
 
 _LARGEST = 12
 
@@ -61,6 +74,24 @@ class TensorSpec:
             return self.offset
         reach = sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True))
         return self.offset + 1 + reach
+
+    @property
+    def kind(self) -> Any:
+        """The element type, as torch has it."""
+        import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
+
+        return getattr(torch, self.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of storage that it needs: one element's at least, so that it has an address."""
+        return int(max(self.extent, 1) * self.kind.itemsize)
+
+    def over(self, storage: Any) -> Any:
+        """Return the tensor over bytes of storage, of which there may be more than it needs."""
+        flat = storage[: self.nbytes].view(self.kind)
+        # torch counts from the start of the memory, not of a view.
+        return flat.as_strided(self.shape, self.strides, flat.storage_offset() + self.offset)
 
     def facts(self, address: int) -> TensorFacts:
         """Return what the tensor will show, if its first element lies at ``address``."""
@@ -109,6 +140,30 @@ class Scenario:
 
     call: CallSpec
     """What it is called with."""
+
+
+def arguments_of(given: Sequence[object], storage: Callable[[int, int | None], Any]) -> list[Any]:
+    """Return arguments with every described tensor and struct made.
+
+    Parameters
+    ----------
+    given
+        As a `CallSpec` has them.
+    storage
+        Returns so many bytes, each of them `USED`, in the memory of a device, or with None of the host; the first lies
+        at a multiple of `BASE_ALIGNMENT`.
+    """
+    together = [value for value in given if isinstance(value, TensorSpec) and value.shared]
+    shared = storage(max(value.nbytes for value in together), together[0].device) if together else None
+
+    def made(value: object) -> Any:
+        if isinstance(value, BytesSpec):
+            return value.make()
+        if not isinstance(value, TensorSpec):
+            return value
+        return value.over(shared if value.shared else storage(value.nbytes, value.device))
+
+    return [made(value) for value in given]
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

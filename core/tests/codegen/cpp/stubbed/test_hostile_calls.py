@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import hypothesis
 import pytest
 import tvm_ffi
 from hypothesis import strategies as st
@@ -19,7 +18,7 @@ from trunnion.model.code import DeviceCode
 from trunnion.model.dtypes import dtype as dtype_of
 from trunnion.model.expr import Symbol
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_THREADS
-from trunnion.testing.draws import drawn_by_seed_alone
+from trunnion.testing.draws import for_examples
 from trunnion.testing.expected import CallFacts, TensorFacts
 from trunnion.testing.strategies import calls, programs
 
@@ -267,20 +266,7 @@ def drawn() -> list[tuple[KernelProgram, list[CallFacts]]]:
         program = draw(programs())
         return program, [draw(calls(program)).imagined() for _ in range(BASES)]
 
-    @hypothesis.seed(20)
-    @hypothesis.settings(
-        max_examples=PROGRAMS,
-        database=None,
-        deadline=None,
-        phases=(hypothesis.Phase.generate,),
-        suppress_health_check=tuple(hypothesis.HealthCheck),
-    )
-    @hypothesis.given(cases())
-    def collect(case: tuple[KernelProgram, list[CallFacts]]) -> None:
-        found.append(case)
-
-    with drawn_by_seed_alone():
-        collect()
+    for_examples(cases(), PROGRAMS, found.append, seed=20)
     return found
 
 
