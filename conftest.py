@@ -6,6 +6,9 @@ that leaves something fails, with what it left. No test fails because a machine 
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from trunnion import sim
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from trunnion.sim import Simulator
 
@@ -24,6 +27,43 @@ settings.register_profile("workspace", deadline=None, suppress_health_check=(Hea
 settings.load_profile("workspace")
 
 pytest_plugins = ["pytester"]  # only here can a plugin be asked for; tests of tests need it
+
+
+REFUSING = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Refusing(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {packages!r}:
+            raise AssertionError(f"{{name}} is imported")
+
+sys.meta_path.insert(0, Refusing())
+"""
+
+
+@pytest.fixture(scope="session")
+def words_without() -> Callable[..., list[str]]:
+    """Return a function that runs Python in a new process, in which some packages cannot be imported.
+
+    It takes the packages, the text and its arguments, and returns the words that the text printed. The process finds
+    every other module that this one finds.
+    """
+
+    def run(packages: tuple[str, ...], text: str, *arguments: object) -> list[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", REFUSING.format(packages=packages) + text, *map(str, arguments)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        if done.returncode:
+            pytest.fail(done.stderr)
+        return done.stdout.split()
+
+    return run
 
 
 @pytest.fixture(scope="session")
