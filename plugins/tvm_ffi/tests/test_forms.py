@@ -6,24 +6,13 @@ import numpy as np
 import pytest
 import torch
 import tvm_ffi
+from foreign_signatures import AXPY, VECTOR, N, ramp
 
-from trunnion import errors, symbols
+from trunnion import errors
 from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion_tvm_ffi import ModuleProgram, from_module
 
 pytestmark = pytest.mark.tvm_ffi_abi
-
-(N,) = symbols("n")
-VECTOR = TensorParam("x", "float32", (N,))
-AXPY = Signature(
-    params=(ScalarParam("a", "float32"), VECTOR, TensorParam("y", "float32", (N,))),
-    outputs=(TensorParam("out", "float32", (N,)),),
-)
-
-
-def ramp(n=5, start=0):
-    return torch.arange(start, start + n, dtype=torch.float32)
-
 
 # In place, callee, unsigned -------------------------------------------------------------------------------------------
 

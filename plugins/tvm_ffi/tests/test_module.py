@@ -8,28 +8,19 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from foreign_signatures import AXPY, VECTOR, N, ramp
 
 from trunnion import ceildiv, errors, le, symbols
 from trunnion.model.params import Check, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 
 pytestmark = pytest.mark.tvm_ffi_abi
 
-(N,) = symbols("n")
-VECTOR = TensorParam("x", "float32", (N,))
-AXPY = Signature(
-    params=(ScalarParam("a", "float32"), VECTOR, TensorParam("y", "float32", (N,))),
-    outputs=(TensorParam("out", "float32", (N,)),),
-)
 HALVES = Signature(
     params=(TensorParam("x", "float32", (N,)),),
     outputs=(TensorParam("low", "float32", (N // 2,)), TensorParam("high", "float32", (N // 2,))),
     checks=(Check(le(N, 100), "at most 100 elements"),),
 )
 NONE, INT64, BOOL, FLOAT, POINTER, SMALL_BYTES, BYTES = 0, 1, 2, 3, 4, 12, 66  # TVMFFITypeIndex
-
-
-def ramp(n=5, start=0):
-    return torch.arange(start, start + n, dtype=torch.float32)
 
 
 # Outputs --------------------------------------------------------------------------------------------------------------
