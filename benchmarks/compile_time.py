@@ -7,20 +7,19 @@ The status is 1 if a budget is not kept.
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import json
 import statistics
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import trunnion
-from launching.options import new_file, positive
+from launching.findings import conclude, options_of
+from launching.options import positive
 from trunnion import examples
 
 if TYPE_CHECKING:
@@ -124,26 +123,20 @@ def measure(name: str, rounds: int) -> Row:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--rounds", type=positive, default=9, help="compilations of each example")
-    parser.add_argument("--json", type=new_file, help="write the report to this file")
     options = parser.parse_args(arguments)
     rows = [measure(name, options.rounds) for name in examples.EXAMPLES]
     for row in rows:
         print(row.line())
-    if options.json:
-        limits = {"own": MOST_OWN, "loading": MOST_LOADING}
-        facts = {
-            "benchmark": "compile_time",
-            "unit": "seconds of processor time",
-            "limits": limits,
-            "target": _TARGET,
-        }
-        report = facts | {"rows": [asdict(row) | {"ok": row.ok} for row in rows]}
-        options.json.write_text(json.dumps(report, indent=2) + "\n", "utf-8")
-    return 0 if all(row.ok for row in rows) else 1
+    limits = {"own": MOST_OWN, "loading": MOST_LOADING}
+    facts = {
+        "benchmark": "compile_time",
+        "unit": "seconds of processor time",
+        "limits": limits,
+        "target": _TARGET,
+    }
+    return conclude(options.json, facts, rows)
 
 
 if __name__ == "__main__":

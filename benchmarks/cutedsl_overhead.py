@@ -7,17 +7,16 @@ needed. The status is 1 if the budget is not kept.
 
 from __future__ import annotations
 
-import argparse
-import json
 import platform
 import statistics
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from launching.options import new_file, positive
+from launching.findings import conclude, options_of
+from launching.options import positive
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion_cutedsl.compiler import CuteDslCompiler
@@ -102,26 +101,20 @@ def table(rows: list[Row]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--later", type=positive, default=5, help="compilations after the first")
-    parser.add_argument("--json", type=new_file, help="write the report to this file")
     options = parser.parse_args(arguments)
     rows = [measure(name, options.later) for name in PROGRAMS]
     print(table(rows))
-    if options.json:
-        facts = {
-            "benchmark": "cutedsl_overhead",
-            "unit": "seconds",
-            "python": platform.python_version(),
-            "components": components(),
-            "target": TARGET,
-            "limits": {"own": MOST_OWN},
-        }
-        report = facts | {"rows": [asdict(row) | {"ok": row.ok} for row in rows]}
-        options.json.write_text(json.dumps(report, indent=2) + "\n", "utf-8")
-    return 0 if all(row.ok for row in rows) else 1
+    facts = {
+        "benchmark": "cutedsl_overhead",
+        "unit": "seconds",
+        "python": platform.python_version(),
+        "components": components(),
+        "target": TARGET,
+        "limits": {"own": MOST_OWN},
+    }
+    return conclude(options.json, facts, rows)
 
 
 if __name__ == "__main__":

@@ -7,17 +7,16 @@ round, as it is once for each user and toolchain. No GPU is needed. The status i
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launching.options import new_file, positive
+from launching.findings import conclude, options_of
+from launching.options import positive
 from trunnion import examples
 from trunnion.codegen.cpp.build import build_launcher
 from trunnion.codegen.cpp.emitter import emit_launcher
@@ -128,20 +127,14 @@ def measure(name: str, build: Callable[[Path], object], rounds: int) -> Row:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--rounds", type=positive, default=9, help="builds of each program")
-    parser.add_argument("--json", type=new_file, help="write the report to this file")
     options = parser.parse_args(arguments)
     rows = [measure(name, builder(*subject), options.rounds) for name, subject in subjects().items()]
     for row in rows:
         print(row.line())
-    if options.json:
-        facts = {"benchmark": "launcher_build", "unit": "seconds", "limit": MOST}
-        report = facts | {"rows": [asdict(row) | {"ok": row.ok} for row in rows]}
-        options.json.write_text(json.dumps(report, indent=2) + "\n", "utf-8")
-    return 0 if all(row.ok for row in rows) else 1
+    facts = {"benchmark": "launcher_build", "unit": "seconds", "limit": MOST}
+    return conclude(options.json, facts, rows)
 
 
 if __name__ == "__main__":

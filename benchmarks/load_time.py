@@ -7,19 +7,18 @@ work is counted in: an upper bound. The status is 1 if the budget is not kept by
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 import trunnion
-from launching.options import new_file, positive
+from launching.findings import conclude, options_of
+from launching.options import positive
 from trunnion import examples, sim
 
 MOST_LOADING = 0.005
@@ -94,11 +93,8 @@ def measure(backend: str, name: str, rounds: int) -> Row:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--rounds", type=positive, default=15, help="loadings of each program")
-    parser.add_argument("--json", type=new_file, help="write the report to this file")
     options = parser.parse_args(arguments)
     simulated = not torch.cuda.is_available()
     if simulated and sim.active() is None:
@@ -107,11 +103,8 @@ def main(arguments: list[str] | None = None) -> int:
     rows = [measure(backend, name, options.rounds) for backend in backends for name in PROGRAMS]
     for row in rows:
         print(row.line())
-    if options.json:
-        facts = {"benchmark": "load_time", "unit": "seconds of processor time", "simulated": simulated}
-        report = facts | {"limit": MOST_LOADING, "rows": [asdict(row) | {"ok": row.ok} for row in rows]}
-        options.json.write_text(json.dumps(report, indent=2) + "\n", "utf-8")
-    return 0 if all(row.ok for row in rows) else 1
+    facts = {"benchmark": "load_time", "unit": "seconds of processor time", "simulated": simulated}
+    return conclude(options.json, facts | {"limit": MOST_LOADING}, rows)
 
 
 if __name__ == "__main__":

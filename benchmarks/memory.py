@@ -6,13 +6,11 @@ to see that the benchmark itself works. The status is 1 if memory grew.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import itertools
-import json
 import os
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +18,8 @@ import torch
 
 import trunnion
 from launching.case import Case
-from launching.options import new_file, positive
+from launching.findings import conclude, options_of
+from launching.options import positive
 from launching.stage import Device, Stage, enter_device
 from launching.timing import MOST_UNSYNCHRONISED
 
@@ -134,9 +133,7 @@ def watch_all(launches: tuple[int, int], device: Device) -> list[Growth]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Watch, print, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument(
         "--launches",
         type=positive,
@@ -145,7 +142,6 @@ def main(arguments: list[str] | None = None) -> int:
         help="when memory is read",
     )
     parser.add_argument("--simulate", action="store_true", help="run on the simulated driver")
-    parser.add_argument("--json", type=new_file, help="write the findings to this file")
     options = parser.parse_args(arguments)
     if options.launches and options.launches[0] >= options.launches[1]:
         parser.error(f"argument --launches: got {options.launches}, expected two ascending numbers")
@@ -155,14 +151,9 @@ def main(arguments: list[str] | None = None) -> int:
             print("no GPU that torch can use: nothing can be launched here; see --simulate", file=sys.stderr)
             return NO_GPU
         found = watch_all((first, last), device)
-    if options.json:
-        facts = {
-            "benchmark": "memory",
-            "limit": MOST_GROWTH,
-            "found": [asdict(g) | {"ok": g.ok} for g in found],
-        }
-        options.json.write_text(json.dumps(facts, indent=2) + "\n", "utf-8")
-    return 0 if options.simulate or all(growth.ok for growth in found) else 1
+    facts = {"benchmark": "memory", "limit": MOST_GROWTH}
+    status = conclude(options.json, facts, found, "found")
+    return 0 if options.simulate else status
 
 
 if __name__ == "__main__":

@@ -18,11 +18,12 @@ import statistics
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from launching.options import new_file, positive
+from launching.findings import conclude, options_of
+from launching.options import positive
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.model.code import DeviceCode
@@ -205,14 +206,11 @@ def measure(kernel: str, processes: int, later: int) -> Row | None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--processes", type=positive, default=5, help="fresh processes for each kernel")
     parser.add_argument(
         "--later", type=positive, default=5, help="compilations after the first, in each process"
     )
-    parser.add_argument("--json", type=new_file, help="write the report to this file")
     parser.add_argument("--child", choices=KERNELS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.child:
@@ -226,17 +224,14 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             rows.append(row)
     print(table(rows))
-    if options.json:
-        facts = {
-            "benchmark": "nvrtc_overhead",
-            "unit": "seconds of processor time",
-            "python": platform.python_version(),
-            "target": TARGET,
-            "limits": {"own": MOST_OWN},
-        }
-        report = facts | {"rows": [asdict(row) | {"ok": row.ok} for row in rows]}
-        options.json.write_text(json.dumps(report, indent=2) + "\n", "utf-8")
-    return 0 if all(row.ok for row in rows) else 1
+    facts = {
+        "benchmark": "nvrtc_overhead",
+        "unit": "seconds of processor time",
+        "python": platform.python_version(),
+        "target": TARGET,
+        "limits": {"own": MOST_OWN},
+    }
+    return conclude(options.json, facts, rows)
 
 
 if __name__ == "__main__":

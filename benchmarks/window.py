@@ -11,9 +11,7 @@ The status is 1 if no size of an experiment gains enough from its window.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import statistics
 import sys
 from dataclasses import asdict, dataclass
@@ -23,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 import trunnion
-from launching.options import new_file, positive
+from launching.findings import options_of, write
+from launching.options import positive
 from trunnion.examples.segment_sum import segment_sum_program
 from trunnion.model.expr import Symbol
 
@@ -203,12 +202,9 @@ def verdict(findings: list[Finding]) -> dict[str, float]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options_of(__doc__)
     parser.add_argument("--phases", type=positive, default=3, help="of either kind, for each size")
     parser.add_argument("--samples", type=positive, default=25, help="of each phase")
-    parser.add_argument("--json", type=new_file, help="write the findings to this file")
     options = parser.parse_args(arguments)
     if not torch.cuda.is_available():
         print("no GPU that torch can use: a cache cannot be timed here", file=sys.stderr)
@@ -220,10 +216,8 @@ def main(arguments: list[str] | None = None) -> int:
         findings.append(measure(kind, size, options.phases, options.samples))
         print(findings[-1].row(), flush=True)
     best = verdict(findings)
-    if options.json:
-        facts = {"benchmark": "window", "least_gain": LEAST_GAIN, "best": best}
-        found = [asdict(finding) | {"gain": finding.gain} for finding in findings]
-        options.json.write_text(json.dumps(facts | {"found": found}, indent=2) + "\n", "utf-8")
+    found = [asdict(finding) | {"gain": finding.gain} for finding in findings]
+    write(options.json, {"benchmark": "window", "least_gain": LEAST_GAIN, "best": best, "found": found})
     return 0 if all(gain >= LEAST_GAIN for gain in best.values()) else 1
 
 
