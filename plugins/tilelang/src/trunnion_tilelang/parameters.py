@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.model.dtypes import DTYPES
-from trunnion.model.expr import Const, Expr, Symbol, as_expr
+from trunnion.model.expr import Expr, Symbol, as_expr
 from trunnion.model.params import PointerParam, ScalarParam, TensorParam
 from trunnion_tilelang.arithmetic import Arithmetic, integer_range
 from trunnion_tilelang.element_types import element_type
 from trunnion_tilelang.errors import Refusal
-from trunnion_tilelang.nodes import Buffer, Cast, Int, Load, Node, Select, Var
+from trunnion_tilelang.nodes import Binary, Buffer, Int, Load, Node, Var
 from trunnion_tilelang.polynomial import divided, equal, product
+from trunnion_tilelang.prologue import leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from trunnion.model.params import Param
     from trunnion_tilelang.nodes import Bind
@@ -97,58 +98,65 @@ class Parameters:
         self.by_index[parameter.index] = ScalarParam(var.name, row, symbol)
 
     def _bind(self, statement: Bind) -> None:
-        """Give a variable the value that extents or strides give it.
+        """Give a variable the value that the inputs' extents and strides give it.
 
-        An extent that is the variable itself gives it a symbol. From any other, the host function computes it: then
-        the extent has a symbol of its own, and the variable is an expression over that.
+        An extent that is the variable itself gives it a symbol. Where there is none, the host function computes it
+        from a compound extent: then that has a symbol of its own, and the variable is an expression over it.
         """
         var = statement.var
-        if self._is_bare(statement.value, var):
+        if any(extent == var for _, extent in self._inputs()):
             self.values[var.key] = self.symbol(var.name, var.dtype, least=0)
-        else:
+            return
+        loads = [leaf for leaf in leaves(statement.value) if isinstance(leaf, Load)]
+        if not any(self._place(load)[0] in self._outputs for load in loads):
             self.values[var.key] = self.arithmetic.expr(statement.value)
+            return
+        self.values[var.key] = self._solved(var)  # an output has no extents before the call has given it any
 
-    def _is_bare(self, value: Node, var: Var) -> bool:
-        """Whether a value is one extent or stride as it is, of the first tensor that is there."""
-        match value:
-            case Cast(operand=operand):
-                return self._is_bare(operand, var)
-            case Select(then=then, otherwise=otherwise):
-                return all(isinstance(side, Int) or self._is_bare(side, var) for side in (then, otherwise))
-            case Load():
-                return self._declared(value) == var
-        return False
+    def _inputs(self) -> Iterator[tuple[tuple[int, str, int], Node]]:
+        """Yield what the author wrote for the extents and strides of inputs that are counted as torch counts them."""
+        for kind in ("shape", "strides"):
+            for index, parameter in sorted(self.prologue.parameters.items()):
+                buffer = parameter.buffer
+                if buffer is None or index in self._outputs:
+                    continue
+                steps = buffer.shape if kind == "shape" else buffer.strides
+                packed = element_type(buffer.dtype).packed > 1
+                counted = () if packed and kind == "strides" else steps[:-1] if packed else steps
+                yield from (((index, kind, axis), step) for axis, step in enumerate(counted))
 
-    def _declared(self, load: Load) -> Node | None:
-        """Return what the author wrote where an element of extents or strides is loaded."""
-        role, axis = self._place(load)
-        buffer = self.prologue.parameters[role[0]].buffer
-        if buffer is None:
-            return None
-        steps = buffer.shape if role[1] == "shape" else buffer.strides
-        counts_stored = role[1] == "strides" or axis == len(steps) - 1
-        if counts_stored and element_type(buffer.dtype).packed > 1:
-            return None
-        return steps[axis] if axis < len(steps) else None
+    def _solved(self, var: Var) -> Expr:
+        """Return a variable's value from the first extent of an input that is linear in it."""
+        for place, extent in self._inputs():
+            form = linear(extent, var)
+            if form is not None:
+                factor, rest = form
+                return (self._symbol_of(place) - rest) // factor
+        return self.symbol(var.name, var.dtype, least=0)  # which nothing gives its value: planning says so
 
-    def _place(self, load: Load) -> tuple[tuple[int, str], int]:
+    def _place(self, load: Load) -> tuple[int, str, int]:
+        """Return the parameter, ``"shape"`` or ``"strides"``, and the axis of an element that is loaded."""
         role = self.prologue.role(load.data)
         match load.indices:
             case (Int(value=axis),) if role is not None and role.kind in ("shape", "strides"):
-                return (role.index, role.kind), axis
+                return role.index, role.kind, axis
         raise Refusal(f"an element of {load.data.name!r} is read, which is in no tensor's extents or strides")
 
     def _load(self, load: Load) -> Expr:
         """Return the value of an extent or a stride."""
-        (index, kind), axis = self._place(load)
-        tensor = self.by_index.get(index)
+        place = self._place(load)
+        tensor = self.by_index.get(place[0])
         if isinstance(tensor, TensorParam):
-            return (tensor.shape if kind == "shape" else tensor.steps())[axis]
-        parameter = self.prologue.parameters[index]
-        place = (index, kind, axis)
+            return (tensor.shape if place[1] == "shape" else tensor.steps())[place[2]]
+        return self._symbol_of(place)
+
+    def _symbol_of(self, place: tuple[int, str, int]) -> Symbol:
+        """Return the symbol that an extent or a stride has of its own."""
+        index, kind, axis = place
         if place not in self._places:
+            parameter = self.prologue.parameters[index]
             name = parameter.buffer.name if parameter.buffer is not None else parameter.var.name
-            self._places[place] = self.symbol(f"{name}.{kind}[{axis}]", "int32", least=0)
+            self._places[place] = self.symbol(f"{name}.{kind}[{axis}]", "int64", least=0)
         return self._places[place]
 
     def _is_null(self, pointer: Node) -> Expr:
@@ -169,6 +177,11 @@ class Parameters:
         ):
             strides = None
         index, output = parameter.index, parameter.index in self._outputs
+        name = parameter.var.name
+        if (
+            name == f"{buffer.name}_handle"
+        ):  # TileLang's name for the handle of a tensor that is itself a parameter
+            name = buffer.name
         extents = tuple(
             self._places.get((index, "shape", axis), extent)
             for axis, extent in enumerate(_stored_shape(shape, kind.packed))
@@ -181,7 +194,7 @@ class Parameters:
             raise Refusal(f"the output {buffer.name!r} has strides: an output is contiguous")
         read_only = parameter.data is not None and parameter.data.key in self._read_only
         return TensorParam(
-            buffer.name,
+            name,
             kind.dtype,
             extents,
             None if output else steps,
@@ -216,14 +229,28 @@ def _stored_strides(strides: tuple[Expr, ...], packed: int, name: str) -> tuple[
 
 
 def _alignment(itemsize: int, shape: tuple[Expr, ...], strides: tuple[Expr, ...] | None) -> int:
-    """Return the alignment that a kernel may count on: of the widest access that every row's beginning allows."""
+    """Return the alignment that a kernel may count on: of the widest access that every row's beginning allows.
+
+    TileLang takes an access as wide as it can prove rows to be aligned, from a pointer that it takes to be.
+    """
     if strides is None:
         strides = tuple(product(shape[axis + 1 :]) for axis in range(len(shape)))
+    steps = (*strides[:-1], shape[-1]) if shape else (as_expr(1),)
     widest = _WIDEST_ACCESS
-    steps = (*strides[:-1], product(shape[-1:])) if shape else (as_expr(1),)
-    for step in steps:
-        known = step.value if isinstance(step, Const) else 0
-        reach = (known if isinstance(step, Const) else 1) * itemsize
-        while reach % widest:
-            widest //= 2
+    while widest > itemsize and any(divided(step * itemsize, widest) is None for step in steps):
+        widest //= 2
     return max(widest, itemsize & -itemsize)
+
+
+def linear(node: Node, var: Var) -> tuple[int, int] | None:
+    """Return a and b if an expression is ``a * var + b`` with constants a > 0 and b; else None."""
+    match node:
+        case Var():
+            return (1, 0) if node == var else None
+        case Binary(op="add" | "sub" as op, left=left, right=Int(value=value)):
+            form = linear(left, var)
+            return form and (form[0], form[1] + (value if op == "add" else -value))
+        case Binary(op="mul", left=left, right=Int(value=value)) if value > 0:
+            form = linear(left, var)
+            return form and (form[0] * value, form[1] * value)
+    return None

@@ -63,6 +63,8 @@ def divided(expr: Expr, divisor: int) -> Expr | None:
     match expr:
         case Const(value=value):
             return as_expr(value // divisor) if value % divisor == 0 else None
+        case Cast(operand=operand):
+            return divided(operand, divisor)
         case Binary(op=Op.MUL, left=left, right=right):
             for factor, other in ((left, right), (right, left)):
                 quotient = divided(factor, divisor)

@@ -271,10 +271,11 @@ class Walk:
         raise Refusal("the address is no tensor's or workspace's")
 
     def set_window(self, operands: list[Node]) -> None:
-        """Take the beginning of an access-policy window: of every launch up to its end.
-
-        Another one before its end takes its place, as the stream's attribute, of which there is one, is set anew.
-        """
+        """Take the beginning of an access-policy window: of every launch up to its end."""
+        if self._window is not None:
+            raise Refusal(
+                "an access-policy window begins while another lasts, whose place it would take: a stream has one"
+            )
         match operands:
             case [address, nbytes, Float(value=ratio)]:
                 memory, offset = self._place(address)
