@@ -8,9 +8,11 @@ from trunnion.errors import ProgramError
 from trunnion.model.code import DeviceCode
 from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
+from trunnion_tilelang.device_source import cuda_code
 from trunnion_tilelang.errors import Refusal, UnsupportedStatementError
 from trunnion_tilelang.parameters import Parameters
 from trunnion_tilelang.prologue import Prologue
+from trunnion_tilelang.reading import read_only_pointers
 from trunnion_tilelang.tir import artifact_module
 from trunnion_tilelang.walk import Walk
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from trunnion_tilelang.nodes import Module
 
-__all__ = ["from_artifact"]
+__all__ = ["from_artifact", "program_of"]
 
 
 def from_artifact(
@@ -45,10 +47,22 @@ def from_artifact(
         If it is no such artifact, or its parts do not fit together.
     """
     module = artifact_module(artifact)
+    called = name or module.host.name
+    if module.language == "cuda":
+        code = cuda_code(module.source, module.target, name=called)
+    else:
+        code = DeviceCode(module.language, module.source, target=module.target)
+    return program_of(module, code, out_idx=out_idx, name=called)
+
+
+def program_of(
+    module: Module, code: DeviceCode, *, out_idx: int | Sequence[int] | None, name: str
+) -> KernelProgram:
+    """Return the program of a host function and its device code; see `from_artifact`."""
     prologue = Prologue.read(module.host)
     outputs = _outputs(module, len(prologue.parameters), out_idx)
     try:
-        parameters = Parameters(prologue, outputs, frozenset())
+        parameters = Parameters(prologue, outputs, read_only_pointers(module))
     except Refusal as refusal:
         raise UnsupportedStatementError(str(refusal), "the parameters", module.host.name) from refusal
     walk = Walk(module, parameters)
@@ -61,8 +75,7 @@ def from_artifact(
     )
     if len(signature.outputs) != len(outputs):
         raise ProgramError("got an output that is no tensor", field="out_idx")
-    code = DeviceCode(module.language, module.source, target=module.target)
-    return KernelProgram(name or module.host.name, signature, (code,), tuple(walk.launches))
+    return KernelProgram(name, signature, (code,), tuple(walk.launches))
 
 
 def _outputs(module: Module, count: int, out_idx: int | Sequence[int] | None) -> tuple[int, ...]:

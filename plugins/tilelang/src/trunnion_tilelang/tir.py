@@ -113,12 +113,14 @@ def _flag(attributes: Mapping[str, Any], name: str) -> bool:
 def _device_function(name: str, function: Any) -> DeviceFunction:
     attributes = _attributes(function)
     symbol = str(attributes.get("global_symbol", name))
+    # Of a kernel that the author wrote in CUDA C++, TileLang's passes do not see what it writes to.
+    read_only = () if "code_block_source" in attributes else attributes.get("tl.readonly_param_indices", ())
     return DeviceFunction(
         name=symbol,
         entry=str(attributes.get("code_block_entry_name", symbol)),
         params=tuple(_var(param) for param in function.params),
         launch_params=tuple(str(tag) for tag in attributes.get("tirx.kernel_launch_params", ())),
-        read_only=frozenset(int(index) for index in attributes.get("tl.readonly_param_indices", ())),
+        read_only=frozenset(int(index) for index in read_only),
         cooperative=_flag(attributes, "use_cooperative_groups"),
         pdl=_flag(attributes, "has_cuda_pdl_sync"),
     )
