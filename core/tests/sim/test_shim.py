@@ -2,6 +2,7 @@ import ctypes
 import shutil
 import stat
 import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -78,6 +79,29 @@ def test_a_native_thread_keeps_its_own_context_from_call_to_call(library, launch
         result = (ctypes.c_void_p * 3)(1, context, 1)
         assert launcher.in_thread(result) == 0
         assert list(result) == [None, context, context]
+
+
+INTERPOSED = """
+import ctypes, sys
+ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
+from trunnion import sim
+sim.start()
+library = ctypes.CDLL("libcuda.so.1")
+found, status, count = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_int()
+name = b"cuDriverGetVersion"
+assert not library.cuGetProcAddress_v2(name, ctypes.byref(found), 12000, ctypes.c_uint64(), ctypes.byref(status))
+function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(found.value)
+print(function(ctypes.addressof(count)), count.value != 77)
+"""
+
+
+def test_another_library_s_functions_of_the_same_names_are_not_taken(tmp_path):
+    """TVM brings such stubs, which look for the driver themselves, and end the process if something is missing."""
+    (tmp_path / "stub.c").write_text("int cuDriverGetVersion(int *count) { *count = 77; return 999; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "stub.c", "-o", "stub.so"], cwd=tmp_path, check=True)
+    command = [sys.executable, "-c", INTERPOSED, str(tmp_path / "stub.so")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout == "0 True\n"
 
 
 def test_every_entry_point_has_a_handler_and_every_handler_an_entry_point(simulator):

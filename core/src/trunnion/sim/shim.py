@@ -31,6 +31,7 @@ _FLAGS: Final = (
     "-shared",
     "-fvisibility=hidden",
     f"-Wl,-soname,{_SONAME}",
+    "-Wl,-Bsymbolic",  # the entry points are those of this file, whatever else has functions of these names
 )
 _TRY: Final = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).trunnion_sim_thread"
 _TYPES: Final[dict[str, Any]] = {
