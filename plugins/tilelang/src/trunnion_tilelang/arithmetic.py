@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Arithmetic", "integer_range"]
 
-_LOGIC = {"and": lambda a, b: select(a, ne(b, 0), 0), "or": lambda a, b: select(a, 1, ne(b, 0))}
+_LOGIC: Mapping[str, Callable[[Expr, Expr], Expr]] = {
+    "and": lambda a, b: select(a, _cast(b, "bool"), 0),
+    "or": lambda a, b: select(a, 1, _cast(b, "bool")),
+}
 _COMPARISONS = {"eq": Op.EQ, "ne": Op.NE, "lt": Op.LT, "le": Op.LE, "gt": Op.GT, "ge": Op.GE}
 _OPERATIONS: Mapping[str, Callable[[Expr, Expr], Expr]] = {
     "add": lambda a, b: a + b,

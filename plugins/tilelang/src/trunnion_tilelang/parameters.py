@@ -153,10 +153,13 @@ class Parameters:
     def _symbol_of(self, place: tuple[int, str, int]) -> Symbol:
         """Return the symbol that an extent or a stride has of its own."""
         index, kind, axis = place
+        buffer = self.prologue.parameters[index].buffer
+        if buffer is None:
+            raise Refusal("extents are read of a parameter that is no tensor")
         if place not in self._places:
-            parameter = self.prologue.parameters[index]
-            name = parameter.buffer.name if parameter.buffer is not None else parameter.var.name
-            self._places[place] = self.symbol(f"{name}.{kind}[{axis}]", "int64", least=0)
+            declared = (buffer.shape if kind == "shape" else buffer.strides)[axis]
+            dtype = declared.dtype if isinstance(declared, (Binary, Var)) else "int64"
+            self._places[place] = self.symbol(f"{buffer.name}.{kind}[{axis}]", dtype, least=0)
         return self._places[place]
 
     def _is_null(self, pointer: Node) -> Expr:

@@ -1,0 +1,183 @@
+"""Refusals: every statement that means what a program cannot say is named, with the function that it stands in."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from trunnion.errors import ProgramError
+from trunnion.model.code import DeviceCode
+from trunnion_tilelang import UnsupportedStatementError
+from trunnion_tilelang.artifact import program_of
+from trunnion_tilelang.nodes import (
+    Alloc,
+    Assert,
+    Attr,
+    Binary,
+    Bind,
+    Buffer,
+    Call,
+    Cast,
+    Decl,
+    DeviceFunction,
+    Evaluate,
+    Float,
+    For,
+    HostFunction,
+    If,
+    Int,
+    Module,
+    Seq,
+    Str,
+    UnknownStmt,
+    Var,
+)  # fmt: skip
+
+COUNTER = iter(range(100, 10_000))
+
+
+def var(name, dtype="int32"):
+    return Var(next(COUNTER), name, dtype)
+
+
+SELF, ARGS, COUNT, RESULT = (var(name, "handle") for name in ("self_handle", "args", "num_args", "result"))
+HANDLE, NULL, SHAPE, STRIDES, X = (
+    var(name, "handle") for name in ("x_handle", "null", "shape", "strides", "x")
+)
+K, FLAG = var("k"), var("flag", "bool")
+CODE = DeviceCode("cuda", "")
+
+
+def get(base, index, field):
+    return Call("tvm_struct_get", (base, Int(index), Int(field)))
+
+
+def said(text):
+    """Return what the statements below have in the place of TVM's objects."""
+    return f"# a comment\nn = T.int32()\n{text}"
+
+
+PROLOGUE = (
+    Bind("", HANDLE, get(ARGS, 0, 15)),
+    Bind("", K, Cast("int32", get(ARGS, 1, 15))),
+    Bind("", FLAG, Cast("bool", get(ARGS, 2, 15))),
+    Bind("", SHAPE, get(HANDLE, 0, 2)),
+    Bind("", STRIDES, get(HANDLE, 0, 3)),
+    Bind("", X, get(HANDLE, 0, 1)),
+    Decl("", Buffer("x", X, "float32", (Int(64),), (Int(1),), Int(0), "global")),
+)
+KERNEL = DeviceFunction(
+    "kernel", "kernel", (var("x", "handle"), var("k")), ("blockIdx.x", "threadIdx.x"), frozenset(), False, False
+)  # fmt: skip
+
+
+def call(name, *operands):
+    return Evaluate(said(f"T.call_packed({name!r})"), Call("tvm_call_packed", (Str(name), *operands)))
+
+
+LAUNCH = call("kernel", X, K, Int(1), Int(32))
+RETURN = Evaluate("return 0", Call("ret", (Int(0),)))
+
+
+def program(*statements, kernel=KERNEL):
+    body = Seq("", (*PROLOGUE, *statements))
+    host = HostFunction("main", (SELF, ARGS, COUNT, RESULT), body, (), callee_allocates=False)
+    module = Module(host, {kernel.name: kernel}, "", "cuda", "sm_90a")
+    return program_of(module, CODE, out_idx=None, name="main")
+
+
+def refused(*statements, **fields):
+    with pytest.raises(UnsupportedStatementError) as caught:
+        program(*statements, **fields)
+    assert caught.value.function == "main"
+    return caught.value
+
+
+def test_what_the_others_are_made_of_is_a_program():
+    found = program(LAUNCH, RETURN)
+    assert [param.name for param in found.signature.params] == ["x", "k", "flag"]
+    assert len(found.launches) == 1
+
+
+def test_the_error_names_the_statement_without_declarations_and_survives_a_pickle():
+    error = refused(UnknownStmt(said("while k < 3:\n    k = k + 1"), "While"), RETURN)
+    assert error.statement == "while k < 3:\n    k = k + 1"
+    assert "While" in error.reason
+    assert error.statement in str(error)
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - made on the same line
+    assert (again.reason, again.statement, again.function) == (error.reason, error.statement, "main")
+    assert isinstance(error, ProgramError)
+
+
+def condition(op="lt"):
+    return Binary(op, K, Int(3), "bool")
+
+
+DESCRIPTOR = var("desc", "handle")
+SLOT = Bind("", DESCRIPTOR, Call("tvm_stack_alloca", (Str("tvm_ffi_any"), Int(16))))
+SET, RESET = "__tvm_cuda_stream_set_access_policy_window", "__tvm_cuda_stream_reset_access_policy_window"
+
+
+@pytest.mark.parametrize(
+    ("statements", "named"),
+    [
+        ((RETURN, LAUNCH), "follows"),
+        ((If("if", condition(), RETURN, None),), "early"),
+        ((Evaluate("return 1", Call("ret", (Int(1),))),), "0"),
+        ((call("somebody_elses", X),), "somebody_elses"),
+        ((Evaluate("f()", Call("call_extern", (Str("f"),))),), "call_extern"),
+        ((Evaluate("k", K),), "nothing uses"),
+        ((Evaluate("f()", Call("tvm_call_packed", (K,))),), "constant"),
+        ((Attr("", "pragma_unroll", "", Int(1), LAUNCH),), "pragma_unroll"),
+        ((If("if", FLAG, LAUNCH, None),), "flag"),
+        ((Bind("", var("f", "float32"), Float(1.0, "float32")),), "1"),
+        ((Assert("", Binary("lt", Float(1.0, "float32"), Float(2.0, "float32"), "bool"), "no"),), "integer"),
+        ((For("", var("i"), Int(0), K, Int(1), "serial", LAUNCH),), "256"),
+        ((For("", var("i"), Int(0), Int(257), Int(1), "serial", LAUNCH),), "256"),
+        ((For("", var("i"), Int(0), Int(2), Int(1), "parallel", LAUNCH),), "parallel"),
+        ((Alloc("", Buffer("s", var("s", "handle"), "float32", (Int(4),), (), Int(0), "shared")),), "shared"),
+        ((Alloc("", Buffer("w", var("w", "handle"), "custom[x]32", (Int(4),), (), Int(0), "global")),), "custom"),
+        ((SLOT, call("kernel", DESCRIPTOR, K, Int(1), Int(32))), "pointer"),
+        ((call("__tvm_tensormap_create_tiled", DESCRIPTOR, Int(6)),), "descriptor"),
+        ((call("kernel", X, K, Int(1)),), "3"),
+        ((call("kernel", Call("handle_add_byte_offset", (X, Int(4))), K, Int(1), Int(32)),), "pointer"),
+        ((call("kernel", X, Float(1.0, "float32"), Int(1), Int(32)),), "integer"),
+        ((call("kernel", X, K, Int(1), Int(2048)),), "1024"),
+        ((call(RESET),), "not begun"),
+        ((call(SET, X, Int(256), Float(0.5, "float32")),) * 2, "another lasts"),
+        ((If("if", condition(), call(SET, X, Int(256), Float(0.5, "float32")), None),), "condition"),
+        ((call(SET, Call("handle_add_byte_offset", (X, Int(4))), Int(8), Float(0.5, "float32")),), "inside"),
+        ((call(SET, X, Int(256)),), "operands"),
+    ],
+)  # fmt: skip
+def test_it_is_refused_by_name(statements, named):
+    assert named in refused(*statements).reason
+
+
+@pytest.mark.parametrize(("field", "number"), [(4, 2), (10, 1)], ids=["another rank", "another device"])
+def test_an_assertion_that_only_looks_like_a_check_of_trunnions_is_refused(field, number):
+    assertion = Assert("assert", Binary("eq", get(HANDLE, 0, field), Int(number), "bool"), "no")
+    assert refused(assertion).statement == "assert"
+
+
+def test_an_assertion_on_pointers_and_types_at_once_is_refused():
+    mixed = Binary("and", Call("isnullptr", (X,)), Binary("eq", get(HANDLE, 0, 9), Int(0), "bool"), "bool")
+    assert "trunnion makes" in refused(Assert("assert", mixed, "no")).reason
+
+
+def test_a_float_that_the_host_computes_is_no_operand():
+    kernel = DeviceFunction(
+        "kernel", "kernel", (var("a", "float32"),), ("blockIdx.x",), frozenset(), False, False
+    )
+    assert "float32" in refused(call("kernel", K, Int(1)), kernel=kernel).reason
+
+
+def test_a_launch_operand_that_is_not_known_is_refused():
+    kernel = DeviceFunction("kernel", "kernel", (), ("blockIdx.w",), frozenset(), False, False)
+    assert "blockIdx.w" in refused(call("kernel", Int(1)), kernel=kernel).reason
+
+
+def test_a_cluster_that_only_a_call_gives_is_refused():
+    kernel = DeviceFunction("kernel", "kernel", (), ("tir.cluster_dim_x",), frozenset(), False, False)
+    assert "cluster" in refused(call("kernel", K), kernel=kernel).reason
