@@ -103,6 +103,8 @@ FOR_PLUGINS = frozenset(
         "arguments",
         "artifacts",
         "codegen",
+        "compilation",  # for an importer that stands in for its language's own compiler: it compiles as a user does
+        "compiled",
         "contract",
         "dlpack",
         "errors",
@@ -129,6 +131,8 @@ EDGES = frozenset(
     {
         "plugins/cutedsl/src/trunnion_cutedsl/annotations.py",
         "plugins/cutedsl/src/trunnion_cutedsl/dsl.py",
+        "plugins/tilelang/src/trunnion_tilelang/jit_kernel.py",
+        "plugins/tilelang/src/trunnion_tilelang/lowering.py",
         "plugins/nvrtc/src/trunnion_nvrtc/device.py",
         "plugins/nvrtc/src/trunnion_nvrtc/headers.py",
         "plugins/nvrtc/src/trunnion_nvrtc/linker.py",

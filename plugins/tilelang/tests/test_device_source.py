@@ -50,6 +50,12 @@ def test_cuda_s_own_header_may_be_included_too():
     assert image(cuda_code(theirs + SOURCE.replace("FACTOR", "2"), "sm_90a")).kernels
 
 
+def test_the_author_s_language_standard_takes_the_place_of_ours():
+    code = cuda_code(SOURCE, "sm_90a", CompilerFlags(("--std=c++17", "--pre-include=cuda_fp16.h")))
+    assert [option for option in code.options if "std" in option] == ["--std=c++17"]
+    assert sum(option.startswith("--pre-include") for option in code.options) == 2
+
+
 def test_the_author_s_flags_are_the_compiler_s_to_refuse():
     with pytest.raises(errors.ProgramError, match="what-nobody-knows"):
         image(cuda_code(SOURCE, "sm_90a", CompilerFlags(("--what-nobody-knows",))))

@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trunnion_tilelang.artifact import from_artifact
+    from trunnion_tilelang.drop_in import jit
     from trunnion_tilelang.errors import UnsupportedStatementError
+    from trunnion_tilelang.lowering import from_jit, from_prim_func
 
 _HOME_OF = {
     "UnsupportedStatementError": "trunnion_tilelang.errors",
     "from_artifact": "trunnion_tilelang.artifact",
+    "from_jit": "trunnion_tilelang.lowering",
+    "from_prim_func": "trunnion_tilelang.lowering",
+    "jit": "trunnion_tilelang.drop_in",
 }
 
-__all__ = ["UnsupportedStatementError", "from_artifact"]
+__all__ = ["UnsupportedStatementError", "from_artifact", "from_jit", "from_prim_func", "jit"]
 
 
 def __getattr__(name: str) -> Any:

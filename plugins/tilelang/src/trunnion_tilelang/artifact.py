@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError
-from trunnion.model.code import DeviceCode
 from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
-from trunnion_tilelang.device_source import cuda_code
+from trunnion_tilelang.compiler_flags import CompilerFlags
+from trunnion_tilelang.device_source import device_code
 from trunnion_tilelang.errors import Refusal, UnsupportedStatementError
 from trunnion_tilelang.parameters import Parameters
 from trunnion_tilelang.prologue import Prologue
@@ -19,6 +19,7 @@ from trunnion_tilelang.walk import Walk
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from trunnion.model.code import DeviceCode
     from trunnion_tilelang.nodes import Module
 
 __all__ = ["from_artifact", "program_of"]
@@ -48,10 +49,7 @@ def from_artifact(
     """
     module = artifact_module(artifact)
     called = name or module.host.name
-    if module.language == "cuda":
-        code = cuda_code(module.source, module.target, name=called)
-    else:
-        code = DeviceCode(module.language, module.source, target=module.target)
+    code = device_code(module, CompilerFlags(), called)
     return program_of(module, code, out_idx=out_idx, name=called)
 
 

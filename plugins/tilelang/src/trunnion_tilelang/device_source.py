@@ -6,12 +6,16 @@ import importlib.resources
 import importlib.util
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
 from trunnion.model.code import DeviceCode
 from trunnion_tilelang.compiler_flags import CompilerFlags
 
-__all__ = ["cuda_code", "header_folders"]
+if TYPE_CHECKING:
+    from trunnion_tilelang.nodes import Module
+
+__all__ = ["cuda_code", "device_code", "header_folders"]
 
 _PRELUDE = "trunnion_tilelang.h"
 _TEMPLATES = "tl_templates"
@@ -25,6 +29,28 @@ _CUDA_OPTIONS = (
     # The text is generated, and so nobody can act on what a compiler advises.
     "--disable-warnings",
 )
+
+
+def device_code(module: Module, flags: CompilerFlags, name: str) -> DeviceCode:
+    """Return the device code of an artifact, as a device compiler takes it.
+
+    Parameters
+    ----------
+    module
+        The artifact.
+    flags
+        What the author asks of the compiler.
+    name
+        What the program is called: the file name that messages show, without its suffix.
+
+    Raises
+    ------
+    ProgramError
+        If what the text needs from TileLang's package is not there, or a flag means nothing to the compiler.
+    """
+    if module.language == "cuda":
+        return cuda_code(module.source, module.target, flags, name)
+    return DeviceCode(module.language, module.source, target=module.target)
 
 
 def cuda_code(
@@ -49,6 +75,12 @@ def cuda_code(
         If TileLang's headers are not there.
     """
     given = flags or CompilerFlags()
+    said = {option.partition("=")[0] for option in given.options}
+    own = [
+        option
+        for option in _CUDA_OPTIONS
+        if option.startswith("--pre-include") or option.partition("=")[0] not in said
+    ]
     folders = [f"--include-path={folder}" for folder in header_folders()]
     prelude = importlib.resources.files("trunnion_tilelang").joinpath("include", _PRELUDE)
     return DeviceCode(
@@ -56,7 +88,7 @@ def cuda_code(
         source,
         name=f"{name}.cu",
         includes=((_PRELUDE, prelude.read_text("utf-8")),),
-        options=(*_CUDA_OPTIONS, *folders, *given.options),
+        options=(*own, *folders, *given.options),
         defines=given.defines,
         target=target,
     )
