@@ -93,4 +93,9 @@ def _outputs(module: Module, count: int, out_idx: int | Sequence[int] | None) ->
     outputs = tuple(index % count for index in given)
     if len(set(outputs)) != len(outputs):
         raise ProgramError(f"got {list(given)}, which names a parameter twice", field="out_idx")
+    if module.host.callee_allocates and set(outputs) != {index % count for index in module.host.outputs}:
+        own = list(module.host.outputs)
+        raise ProgramError(
+            f"got {list(given)}, expected {own}: the function allocates these itself", field="out_idx"
+        )
     return outputs

@@ -13,7 +13,8 @@ from trunnion.model.params import Check
 from trunnion_tilelang.errors import Refusal
 from trunnion_tilelang.nodes import Call, Int, Node, Select, Var
 from trunnion_tilelang.polynomial import holds
-from trunnion_tilelang.prologue import Field, children
+from trunnion_tilelang.prologue import Field
+from trunnion_tilelang.trees import children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -91,7 +92,9 @@ def _kinds(node: Node, parameters: Parameters) -> Iterator[tuple[str, int]]:
     match node:
         case Call(op="tvm_struct_get"):
             read = prologue.field_of(node)
-            yield (_KINDS.get(read[1], "value"), read[0]) if read else ("value", -1)
+            is_argument = prologue.argument(node) is not None
+            kind = "arguments" if is_argument else _KINDS.get(read[1], "value") if read else "value"
+            yield kind, read[0] if read else -1
             return
         case Call(op="isnullptr", args=(Var() as pointer,)):
             role = prologue.role(pointer)
@@ -101,7 +104,8 @@ def _kinds(node: Node, parameters: Parameters) -> Iterator[tuple[str, int]]:
         case Var():
             role = prologue.role(node)
             is_value = role is None or (role.kind == "argument" and node.dtype != "handle")
-            yield ("value", -1) if role is None or is_value else (role.kind, role.index)
+            kind = "value" if role is None or is_value else role.kind
+            yield "device_id" if kind == "device" else kind, -1 if role is None else role.index
             return
         case Select(condition=condition, then=then, otherwise=otherwise):
             parts: tuple[Node, ...] = (condition, then, otherwise)

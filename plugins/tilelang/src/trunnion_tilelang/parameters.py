@@ -12,7 +12,7 @@ from trunnion_tilelang.element_types import element_type
 from trunnion_tilelang.errors import Refusal
 from trunnion_tilelang.nodes import Binary, Buffer, Int, Load, Node, Var
 from trunnion_tilelang.polynomial import divided, equal, product
-from trunnion_tilelang.prologue import leaves
+from trunnion_tilelang.trees import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from trunnion_tilelang.allocation import Arguments
 from trunnion_tilelang.nodes import (
     Assert,
-    Attr,
-    Binary,
     Bind,
     Buffer,
     Call,
@@ -24,16 +23,14 @@ from trunnion_tilelang.nodes import (
     Node,
     Not,
     Select,
-    Seq,
     Var,
 )  # fmt: skip
+from trunnion_tilelang.trees import leaves, straight
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from trunnion_tilelang.nodes import HostFunction
 
-    from trunnion_tilelang.nodes import HostFunction, Stmt
-
-__all__ = ["Field", "Parameter", "Prologue", "Role", "children", "leaves"]
+__all__ = ["Field", "Parameter", "Prologue", "Role"]
 
 
 class Field:
@@ -51,7 +48,7 @@ class Role:
 
     kind: str
     """``"count"``, ``"arguments"``; of a parameter: ``"type"``, ``"argument"``, ``"null"``, ``"shape"``, ``"strides"``,
-    ``"data"``; ``"device"``."""
+    ``"data"``; ``"device"``; of the allocation of outputs: ``"storage"``, ``"status"``."""
 
     index: int = -1
     """The parameter's position among the packed arguments."""
@@ -77,6 +74,7 @@ class Parameter:
     """Whether None is refused."""
 
 
+_OBJECT = 24  # bytes of an object's header, behind which a tensor begins (sizeof(TVMFFIObject))
 _FIELDS = {Field.SHAPE: "shape", Field.STRIDES: "strides", Field.DATA: "data", Field.DEVICE_ID: "device"}
 
 
@@ -86,6 +84,9 @@ class Prologue:
 
     Made by `read`, in one pass over the statements that every call runs.
     """
+
+    packed: Arguments
+    """Which position of the author's each packed argument has."""
 
     roles: dict[int, Role] = field(default_factory=dict)
     """What each variable stands for, by its key; other variables hold values."""
@@ -99,9 +100,13 @@ class Prologue:
     @classmethod
     def read(cls, function: HostFunction) -> Prologue:
         """Read a host function."""
-        _, arguments, count, _ = function.params
-        found = cls({arguments.key: Role("arguments"), count.key: Role("count")})
-        for statement in _straight(function.body):
+        _, arguments, count, result = function.params
+        statements = tuple(straight(function.body))
+        packed = Arguments.read(function, statements)
+        roles = dict.fromkeys(packed.storage | {result.key}, Role("storage"))
+        roles |= dict.fromkeys(packed.status, Role("status"))
+        found = cls(packed, roles | {arguments.key: Role("arguments"), count.key: Role("count")})
+        for statement in statements:
             match statement:
                 case Bind():
                     found._bind(statement)
@@ -118,14 +123,19 @@ class Prologue:
         return self.roles.get(node.key) if isinstance(node, Var) else None
 
     def field_of(self, node: Node) -> tuple[int, int] | None:
-        """Return the parameter and the field that an expression reads, whatever it is if the parameter is None."""
+        """Return the parameter and the field that an expression reads, whatever it is if the parameter is None.
+
+        The parameter is negative for the tensor that only says where outputs are allocated.
+        """
         if isinstance(node, Select) and self._asks_for_null(node.condition):
             return self.field_of(node.then) or self.field_of(node.otherwise)
         match node:
-            case Call(op="tvm_struct_get", args=(Var() as var, Int(value=0), Int(value=number))):
-                role = self.roles.get(var.key)
+            case Call(op="tvm_struct_get", args=(base, Int(value=0), Int(value=number))):
+                role = self.role(base)
                 if role is not None and role.kind == "argument":
                     return role.index, number
+                taken = None if isinstance(base, Var) else self.argument(base)
+                return None if taken is None else (taken[0], number)
         return None
 
     def _asks_for_null(self, condition: Node) -> bool:
@@ -135,13 +145,13 @@ class Prologue:
 
     def _bind(self, statement: Bind) -> None:
         var, value = statement.var, statement.value
-        packed = {number for number in map(self._packed, _walk(value)) if number is not None}
-        if packed:
-            ((index, number),) = packed if len(packed) == 1 else ((-1, -1),)
-            if number == Field.TYPE_INDEX:
-                self.roles[var.key] = Role("type", index)
-            elif number == Field.VALUE:
-                self.roles[var.key] = Role("argument", index)
+        if var.key in self.roles:  # what an output's allocation is made with
+            return
+        taken = self.argument(value)
+        if taken is not None:
+            index, number = taken
+            self.roles[var.key] = Role("type" if number == Field.TYPE_INDEX else "argument", index)
+            if number == Field.VALUE and index >= 0:
                 self.parameters[index] = Parameter(index, var)
             return
         if isinstance(value, Call) and value.op == "isnullptr":
@@ -157,57 +167,30 @@ class Prologue:
         elif any(isinstance(leaf, Load) for leaf in leaves(value)):
             self.loads.append(statement)
 
-    def _packed(self, node: Node) -> tuple[int, int] | None:
-        """Return the position and the field of a packed argument that a node reads."""
+    def argument(self, node: Node) -> tuple[int, int] | None:
+        """Return the author's position and the field, if an expression is a packed argument or an allocated output.
+
+        The type of an argument may choose between ways to read it.
+        """
         match node:
+            case Cast(operand=operand):
+                return self.argument(operand)
+            case Call(op="handle_add_byte_offset", args=(operand, Int(value=offset))) if offset == _OBJECT:
+                return self.argument(operand)
+            case Select(condition=condition, then=then, otherwise=otherwise):
+                roles = [self.role(leaf) for leaf in leaves(condition)]
+                found = self.argument(then)
+                asks_for_type = all(role is not None and role.kind == "type" for role in roles)
+                return found if asks_for_type and found == self.argument(otherwise) else None
             case Call(op="tvm_struct_get", args=(Var() as var, Int(value=index), Int(value=number))):
                 role = self.roles.get(var.key)
                 if role is not None and role.kind == "arguments":
-                    return index, number
+                    return self.packed.position(index), number
+                if role is not None and role.kind == "storage" and number == Field.VALUE:
+                    return self.packed.outputs[index], number
         return None
 
     def _declare(self, buffer: Buffer) -> None:
         role = self.roles.get(buffer.data.key)
         if role is not None and role.kind == "data" and self.parameters[role.index].buffer is None:
             self.parameters[role.index].buffer = buffer
-
-
-def _straight(statement: Stmt) -> Iterator[Stmt]:
-    """Yield the statements that every call runs, in order."""
-    match statement:
-        case Seq(body=body):
-            for each in body:
-                yield from _straight(each)
-        case Attr(body=inner):
-            yield from _straight(inner)
-        case _:
-            yield statement
-
-
-def children(node: Node) -> tuple[Node, ...]:
-    """Return the operands of an expression."""
-    match node:
-        case Binary(left=left, right=right):
-            return (left, right)
-        case Not(operand=operand) | Cast(operand=operand):
-            return (operand,)
-        case Select(condition=condition, then=then, otherwise=otherwise):
-            return (condition, then, otherwise)
-        case Call(args=args):
-            return args
-        case Load(indices=indices):
-            return indices
-    return ()
-
-
-def _walk(node: Node) -> Iterator[Node]:
-    yield node
-    for child in children(node):
-        yield from _walk(child)
-
-
-def leaves(node: Node) -> Iterator[Var | Load]:
-    """Yield the variables of an expression, and the elements of buffers that it loads."""
-    for each in _walk(node):
-        if isinstance(each, (Var, Load)):
-            yield each

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion_tilelang.nodes import Attr, Call, Evaluate, For, If, Seq, Str, Var
-from trunnion_tilelang.prologue import leaves
+from trunnion_tilelang.trees import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -38,6 +38,7 @@ from trunnion_tilelang.nodes import (
 )  # fmt: skip
 from trunnion_tilelang.polynomial import equal, product
 from trunnion_tilelang.tir import statement_text
+from trunnion_tilelang.trees import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -156,6 +157,11 @@ class Walk:
 
     def branch(self, statement: If) -> None:
         """Take both bodies, each under its condition."""
+        if self._asks_for_status(
+            statement.condition
+        ):  # a launcher's allocation that fails is an error of its own
+            self._failure(statement.then)
+            return
         test = self.value(statement.condition)
         if isinstance(test, Const):
             chosen = statement.then if test.value else statement.otherwise
@@ -165,6 +171,39 @@ class Walk:
         self._under(test, statement.then)
         if statement.otherwise is not None:
             self._under(eq(test, 0), statement.otherwise)
+
+    def _asks_for_status(self, condition: Node) -> bool:
+        """Whether a condition asks only whether an output could be allocated."""
+        roles = [self.parameters.prologue.role(leaf) for leaf in leaves(condition)]
+        return bool(roles) and all(role is not None and role.kind == "status" for role in roles)
+
+    def _failure(self, statement: Stmt) -> None:
+        """Take what happens where an output could not be allocated: releases, and the return of the status."""
+        match statement:
+            case Seq(body=body):
+                for each in body:
+                    self._failure(each)
+            case Evaluate(value=Call(op="ret", args=(status,))) if self._asks_for_status(status):
+                return
+            case Evaluate(value=Call(op="call_extern") as call):
+                self.release(call)
+            case _:
+                raise Refusal("after an allocation that failed, more is done than to release and to return")
+
+    def release(self, call: Call) -> None:
+        """Take the release of an output that the host function has allocated itself."""
+        name, *operands = call.args
+        if name != Str("TVMFFIObjectDecRef") or not all(map(self._is_storage, operands)):
+            raise Refusal("the intrinsic call_extern has no meaning in a program")
+
+    def store(self, call: Call) -> None:
+        """Take a write to what the host function allocates its outputs with, or to its result."""
+        if not self._is_storage(call.args[0]):
+            raise Refusal("the intrinsic tvm_struct_set has no meaning in a program")
+
+    def _is_storage(self, node: Node) -> bool:
+        roles = [self.parameters.prologue.role(leaf) for leaf in leaves(node)]
+        return bool(roles) and all(role is not None and role.kind == "storage" for role in roles)
 
     def _under(self, test: Expr, body: Stmt) -> None:
         outer, window = self._when, self._window
@@ -320,7 +359,12 @@ ATTRIBUTES: Mapping[str, str] = {
 }
 """Every attribute that is understood, and as what."""
 
-INTRINSICS: Mapping[str, Callable[[Walk, Call], None]] = {"tvm_call_packed": Walk.packed, "ret": Walk.finish}
+INTRINSICS: Mapping[str, Callable[[Walk, Call], None]] = {
+    "tvm_call_packed": Walk.packed,
+    "tvm_struct_set": Walk.store,
+    "call_extern": Walk.release,
+    "ret": Walk.finish,
+}
 """Every intrinsic that is understood as a statement."""
 
 PACKED: Mapping[str, Callable[[Walk, list[Node]], None]] = {
