@@ -35,7 +35,8 @@ def conditional(text):
 def texts(plan):
     printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index))
     named, bare = (functools.partial(emit_fixed, named=flag) for flag in (True, False))
-    for emit in (named, bare, emit_free):
+    free = [functools.partial(emit_free, remembers=flag) for flag in (True, False)]
+    for emit in (named, bare, *free):
         out = SourceWriter()
         emit(out, plan, printer)
         yield out.text()

@@ -14,19 +14,22 @@ __all__ = ["CudaDialect"]
 class CudaDialect:
     """Inlines the launch: only what a call decides is written into the configuration."""
 
-    version = "nvrtc/3"
+    version = "nvrtc/4"
 
     def imports(self) -> tuple[str, ...]:
         """Return the imports of the driver's calls."""
         return (
-            "from cuda.bindings.driver import CUfunction, CUstream, cuCtxGetDevice, cuLaunchKernelEx",
+            "from ctypes import c_void_p",
+            "from cuda.bindings.driver import CUstream, cuCtxGetDevice",
             "from trunnion_nvrtc.driver import Attempt, set_window",
         )
 
     def hoisted(self, kernels: int) -> tuple[str, ...]:
-        """Return the kernels in the class that a launch takes: converting one costs as much as a check."""
-        functions = tuple(f"function{index} = CUfunction(int(kernel{index}))" for index in range(kernels))
-        return ("several, retry = context.several, context.facade.retry", *functions)
+        """Return the driver's function, and the kernels as a call of it takes them at once."""
+        functions = tuple(f"function{index} = c_void_p(int(kernel{index}))" for index in range(kernels))
+        names = ("several", "launch_ex", "retry")
+        hoisted = f"{', '.join(names)} = context.several, context.facade.launch_ex, context.facade.retry"
+        return (hoisted, *functions)
 
     def emit_enter(self, out: SourceWriter, *, always: bool) -> None:
         """Write the comparison of the current context's device, and the call if it is another.
@@ -39,20 +42,24 @@ class CudaDialect:
             with out.block("if status or int(current) != device:"):
                 out.line("entered = enter(device)")
 
-    def emit_prepare(self, out: SourceWriter, launch: LaunchText) -> None:
-        """Write the fields that vary, the stream and the window, each if it changed."""
+    def emit_shape(self, out: SourceWriter, launch: LaunchText) -> None:
+        """Write the fields that vary, if they changed."""
         frame = f"l{launch.index}"
         texts = {f"{kind}{axis}": text for kind, axis, text in _named(launch)}
         texts["sharedMemBytes"] = launch.dynamic_smem_bytes
         if launch.varying:
             with out.block(f"if {frame}.shape is not {launch.shape}:"):
-                out.line(f"config = {frame}.config")
+                out.line(f"config = {frame}.config.fields")
                 for name in sorted(launch.varying):
                     field = name if name == "sharedMemBytes" else f"{name[:-1]}Dim{name[-1]}"
                     out.line(f"config.{field} = {texts[name]}")
                 out.line(f"{frame}.shape = {launch.shape}")
+
+    def emit_prepare(self, out: SourceWriter, launch: LaunchText) -> None:
+        """Write the stream and the window, each if it changed."""
+        frame = f"l{launch.index}"
         with out.block(f"if {frame}.stream != stream:"):
-            out.line(f"{frame}.config.hStream = CUstream(stream)")
+            out.line(f"{frame}.config.fields.hStream = CUstream(stream)")
             out.line(f"{frame}.stream = stream")
         if launch.window is not None:
             address, nbytes = launch.window
@@ -64,9 +71,9 @@ class CudaDialect:
     def emit_fire(self, out: SourceWriter, launch: LaunchText) -> None:
         """Write the call."""
         frame, function = f"l{launch.index}", f"function{launch.kernel}"
-        out.line(f"status, = cuLaunchKernelEx({frame}.config, {function}, {frame}.address, 0)")
+        out.line(f"status = launch_ex({frame}.config.pointer, {function}, {frame}.pointers, None)")
         with out.block("if status:"):
-            out.line(f"retry(Attempt(status, device, {frame}.config, {function}, {frame}.address))")
+            out.line(f"retry(Attempt(status, device, {frame}.config, {function}, {frame}.pointers))")
 
 
 def _named(launch: LaunchText) -> list[tuple[str, str, str]]:

@@ -5,6 +5,7 @@ The one place where this plugin launches. Every status ends in `check`.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +15,18 @@ from trunnion.codegen.python.facade import EncodedMap, StreamState
 from trunnion.codegen.set_aside import process_set_aside
 from trunnion.errors import BackendUnavailableError
 from trunnion_nvrtc.status import check, driver_error
-from trunnion_nvrtc.structures import Attempt, config_of, set_window, window_of
+from trunnion_nvrtc.structures import Attempt, LaunchConfig, config_of, set_window, window_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trunnion.codegen.python.facade import FillStep, LaunchSpec, WindowSpec
     from trunnion.model.tensormap_rules import Im2colFields, TiledFields
 
 __all__ = ["Attempt", "CudaDriver", "check", "cuda_driver", "driver_error", "set_window"]
 
 _PER_THREAD = 2  # CU_STREAM_PER_THREAD
+_LAUNCH_EX = 11080  # CUDA 11.8, which brought cuLaunchKernelEx
 
 
 class CudaDriver:
@@ -53,6 +57,7 @@ class CudaDriver:
         check("cuDeviceGetCount", status)
         self._contexts: list[Any] = [None] * count
         self.set_aside = process_set_aside()
+        self.launch_ex = _launch_ex()
 
     def device_count(self) -> int:
         """Return the number of devices."""
@@ -186,13 +191,13 @@ class CudaDriver:
 
     # Launches ---------------------------------------------------------------------------------------------------
 
-    def new_config(self, spec: LaunchSpec) -> Any:
-        """Return a ``CUlaunchConfig`` with what is known before a call."""
+    def new_config(self, spec: LaunchSpec) -> LaunchConfig:
+        """Return a configuration with what is known before a call."""
         return config_of(spec)
 
     def launch(
         self,
-        config: Any,
+        config: LaunchConfig,
         kernel: Any,
         shape: tuple[int, ...],
         stream: int,
@@ -200,13 +205,14 @@ class CudaDriver:
         window: tuple[int, int] | None,
     ) -> None:
         """Launch (``cuLaunchKernelEx``); `CudaDialect` inlines this."""
-        config.gridDimX, config.gridDimY, config.gridDimZ = shape[0:3]
-        config.blockDimX, config.blockDimY, config.blockDimZ = shape[3:6]
-        config.sharedMemBytes = shape[6]
-        config.hStream = cu.CUstream(stream)
+        fields = config.fields
+        fields.gridDimX, fields.gridDimY, fields.gridDimZ = shape[0:3]
+        fields.blockDimX, fields.blockDimY, fields.blockDimZ = shape[3:6]
+        fields.sharedMemBytes = shape[6]
+        fields.hStream = cu.CUstream(stream)
         if window is not None:
             set_window(config, window)
-        (status,) = cu.cuLaunchKernelEx(config, kernel, parameters, 0)
+        (status,) = cu.cuLaunchKernelEx(fields, kernel, parameters, 0)
         check("cuLaunchKernelEx", status, stream)
 
     def retry(self, attempt: Attempt) -> None:
@@ -217,10 +223,11 @@ class CudaDriver:
         """
         wanting = attempt.status == cu.CUresult.CUDA_ERROR_INVALID_CONTEXT
         if not wanting or not self.enter(attempt.device):
-            raise driver_error("cuLaunchKernelEx", attempt.status, int(attempt.config.hStream))
+            stream = int(attempt.config.fields.hStream)
+            raise driver_error("cuLaunchKernelEx", cu.CUresult(attempt.status), stream)
         try:
-            (status,) = cu.cuLaunchKernelEx(attempt.config, attempt.function, attempt.parameters, 0)
-            check("cuLaunchKernelEx", status)
+            status = self.launch_ex(attempt.config.pointer, attempt.function, attempt.parameters, None)
+            check("cuLaunchKernelEx", cu.CUresult(status))
         finally:
             self.leave()
 
@@ -264,6 +271,30 @@ class CudaDriver:
         check("cuStreamSynchronize", status)
         (status,) = cu.cuCtxResetPersistingL2Cache()
         check("cuCtxResetPersistingL2Cache", status)
+
+
+def _launch_ex() -> Callable[..., int]:
+    """Return ``cuLaunchKernelEx``, called through `ctypes`.
+
+    Given addresses that are ctypes objects already, and no classes of arguments to convert to, such a call takes three
+    quarters of the time of the one of ``cuda.bindings`` (``benchmarks/launch.py --pieces``). It gives up the
+    interpreter's lock, as that one does: a launch waits where the queue of a stream is full.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If the driver has no such function.
+    """
+    flags = cu.CUdriverProcAddress_flags.CU_GET_PROC_ADDRESS_DEFAULT
+    status, address, _ = cu.cuGetProcAddress(b"cuLaunchKernelEx", _LAUNCH_EX, int(flags))
+    if status or not address:
+        raise BackendUnavailableError(
+            "nvrtc",
+            "trunnion-nvrtc",
+            "the CUDA driver has no cuLaunchKernelEx; install one of CUDA 11.8 or later",
+            str(status),
+        )
+    return ctypes.CFUNCTYPE(ctypes.c_int)(int(address))
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,27 +13,39 @@ if TYPE_CHECKING:
 
     from trunnion.codegen.python.facade import LaunchSpec, WindowSpec
 
-__all__ = ["Attempt", "config_of", "set_window", "window_of"]
+__all__ = ["Attempt", "LaunchConfig", "config_of", "set_window", "window_of"]
+
+
+class LaunchConfig:
+    """A ``CUlaunchConfig``, and its address in the form that costs a call through `ctypes` least."""
+
+    __slots__ = ("fields", "pointer")
+
+    def __init__(self, fields: Any) -> None:
+        self.fields = fields
+        """The ``CUlaunchConfig``."""
+        self.pointer = ctypes.c_void_p(int(fields.getPtr()))
+        """Its address, as long as `fields` lives."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A launch that the driver refused."""
 
-    status: Any
-    """What it said."""
+    status: int
+    """What it said, a ``CUresult``."""
 
     device: int
     """The device's ordinal."""
 
-    config: Any
-    """The ``CUlaunchConfig``."""
+    config: LaunchConfig
+    """The configuration."""
 
-    function: Any
+    function: ctypes.c_void_p
     """The ``CUfunction``."""
 
-    parameters: int
-    """The address of the array of the parameters' addresses."""
+    parameters: ctypes.Array[ctypes.c_void_p]
+    """The addresses of the parameters."""
 
 
 def _three(field: str) -> Callable[[Any, tuple[int, ...]], None]:
@@ -65,8 +78,8 @@ _VALUES: dict[int, Callable[[Any, tuple[int, ...]], None]] = {
 """How each attribute's numbers enter ``CUlaunchAttributeValue``, by ``CUlaunchAttributeID``."""
 
 
-def config_of(spec: LaunchSpec) -> Any:
-    """Return a ``CUlaunchConfig`` with what is known before a call."""
+def config_of(spec: LaunchSpec) -> LaunchConfig:
+    """Return a configuration with what is known before a call."""
     config = cu.CUlaunchConfig()
     for axis, grid, block in zip("XYZ", spec.grid, spec.block, strict=True):
         setattr(config, f"gridDim{axis}", grid or 0)
@@ -80,7 +93,7 @@ def config_of(spec: LaunchSpec) -> Any:
         attributes.append(window)
     config.attrs = attributes  # copies: whatever is filled in later is not seen
     config.numAttrs = len(attributes)
-    return config
+    return LaunchConfig(config)
 
 
 def _attribute(number: int, values: tuple[int, ...]) -> Any:
@@ -108,9 +121,9 @@ def window_of(window: Any, spec: WindowSpec, memory: tuple[int, int]) -> None:
     window.missProp = cu.CUaccessProperty(spec.miss_property)
 
 
-def set_window(config: Any, memory: tuple[int, int]) -> None:
+def set_window(config: LaunchConfig, memory: tuple[int, int]) -> None:
     """Give the window of a launch, its last attribute, another range."""
-    attributes = config.attrs
+    attributes = config.fields.attrs
     window = attributes[-1].value.accessPolicyWindow
     window.base_ptr, window.num_bytes = memory
-    config.attrs = attributes  # copies
+    config.fields.attrs = attributes  # copies

@@ -20,6 +20,8 @@ __all__ = [
     "emit_structure",
     "inputs_of",
     "parameter_list",
+    "passed_names",
+    "recalls",
     "tensor_names",
     "tensor_tuple",
 ]
@@ -38,6 +40,21 @@ _ADDRESSES = 1 << 64
 def inputs_of(plan: LaunchPlan) -> list[TensorSlot]:
     """Return the tensors that the caller passes."""
     return [tensor for tensor in plan.tensors if not tensor.output]
+
+
+def recalls(plan: LaunchPlan) -> bool:
+    """Whether a launcher of this plan recalls what it found out about the tensors of an earlier call."""
+    return bool(inputs_of(plan)) and not any(tensor.nullable for tensor in plan.tensors)
+
+
+def passed_names(plan: LaunchPlan) -> list[str]:
+    """Return the variables that hold a call's integers: addresses of tensors, integer scalars, raw addresses.
+
+    Two calls that pass equal ones are told apart by nothing in them, which 0.0 and -0.0 would be.
+    """
+    names = [f"p{tensor.index}" for tensor in inputs_of(plan)]
+    names += [f"s{scalar.index}" for scalar in plan.scalars if scalar.dtype.is_integer]
+    return names + [f"a{pointer.index}" for pointer in plan.pointers]
 
 
 def tensor_names(tensors: list[TensorSlot]) -> str:
@@ -95,7 +112,7 @@ def emit_structure(out: SourceWriter, plan: LaunchPlan, *, named: bool) -> None:
     plan
         The plan.
     named
-        Whether the call may have named a device.
+        Whether the call may have named a ``device``. Where the launcher recalls tensors that is ``given``, or None.
     """
     inputs = inputs_of(plan)
     if not inputs:
@@ -145,13 +162,9 @@ def _emit_device(out: SourceWriter, inputs: list[TensorSlot], *, named: bool) ->
         return
     devices = [f"t{tensor.index}.get_device()" for tensor in inputs]
     wrong = [f"not t{inputs[0].index}.is_cuda", *(f"{other} != device" for other in devices[1:])]
-    if named:
-        out.line(f"given, device = device, {devices[0]}")
-        wrong.insert(0, "given is not None")
-    else:
-        out.line(f"device = {devices[0]}")
-    with out.block(f"if {' or '.join(wrong)}:"):
-        out.line(f"check_device({names}, {tensors}, {'given' if named else None})")
+    out.line(f"device = {devices[0]}")
+    with out.block(f"if given is not None or {' or '.join(wrong)}:"):
+        out.line(f"check_device({names}, {tensors}, given)")
 
 
 def emit_layouts(out: SourceWriter, plan: LaunchPlan) -> None:
@@ -167,8 +180,21 @@ def emit_layouts(out: SourceWriter, plan: LaunchPlan) -> None:
         out.line(f"check_storage({tensor_names(inputs)}, {tensor_tuple(inputs)})")
 
 
-def emit_pointers(out: SourceWriter, plan: LaunchPlan) -> None:
-    """Write the lines that take the tensors' addresses, and check them."""
+def emit_pointers(out: SourceWriter, plan: LaunchPlan, *, remembers: bool) -> None:
+    """Write the lines that take the tensors' addresses, and check them.
+
+    Where the launcher recalls tensors they set ``passed`` as well: the call's integers, the same object as long as
+    they, and the tensors' layouts, are those of the call before.
+
+    Parameters
+    ----------
+    out
+        Takes the lines.
+    plan
+        The plan.
+    remembers
+        Whether there is a ``memo`` to look into and to write into.
+    """
     inputs = inputs_of(plan)
     if not inputs:
         return
@@ -178,6 +204,20 @@ def emit_pointers(out: SourceWriter, plan: LaunchPlan) -> None:
             value = f"data_ptr({t})"
             out.line(f"{p} = {f'0 if {t} is None else {value}' if tensor.nullable else value}")
     _emit_unreadable(out, inputs)
+    if recalls(plan):
+        out.line(f"passed = {python_tuple(passed_names(plan))}")
+    if not remembers:
+        _emit_addresses(out, inputs)
+        return
+    out.line("seen = memo[0]")  # read once: other threads write it
+    with out.block("if passed == seen:"):
+        out.line("passed = seen")
+    with out.block("else:"):
+        _emit_addresses(out, inputs)
+        out.line("memo[0] = passed")
+
+
+def _emit_addresses(out: SourceWriter, inputs: list[TensorSlot]) -> None:
     for tensor in inputs:
         t, p = f"t{tensor.index}", f"p{tensor.index}"
         wrong = f"{p} not in good_{tensor.alignment}"

@@ -74,8 +74,11 @@ class Dialect(Protocol):
             driver's own streams 0, 1 and 2: any other stream knows its device.
         """
 
+    def emit_shape(self, out: SourceWriter, launch: LaunchText) -> None:
+        """Write the lines that fill in what varies of grid, block and shared memory: where it may have changed."""
+
     def emit_prepare(self, out: SourceWriter, launch: LaunchText) -> None:
-        """Write the lines that fill in what a call decides: once for a call, once for a bound launch."""
+        """Write the lines that fill in what else a call decides: once for a call, once for a bound launch."""
 
     def emit_fire(self, out: SourceWriter, launch: LaunchText) -> None:
         """Write the lines that launch."""
@@ -99,8 +102,11 @@ class FacadeDialect:
         """Write one call."""
         out.line(f"entered = {'' if always else 'stream <= 2 and '}enter(device)")
 
-    def emit_prepare(self, out: SourceWriter, launch: LaunchText) -> None:
+    def emit_shape(self, out: SourceWriter, launch: LaunchText) -> None:
         """Write nothing: the call takes everything."""
+
+    def emit_prepare(self, out: SourceWriter, launch: LaunchText) -> None:
+        """Write nothing, as above."""
 
     def emit_fire(self, out: SourceWriter, launch: LaunchText) -> None:
         """Write one call."""

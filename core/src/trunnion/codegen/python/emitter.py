@@ -8,8 +8,8 @@ launches, with the device and the stream.
 Identifiers come from slots alone: ``t0`` a tensor, ``d0_1`` its extent along dimension 1, ``r0_1`` its stride there,
 ``p0`` its address, ``s0`` a scalar, ``a0`` an address, ``u0`` a struct, ``v0`` a symbol that may be read in several
 places, ``y2`` the shape of an output, ``z0`` of a workspace and ``w0`` its address, ``k0`` the layout of a tensor map
-and ``m0`` the map, ``c0`` a launch's condition, ``g0_x`` its grid, ``o0`` and ``n0`` its window. A user's name stands
-only inside a string literal.
+and ``m0`` the map, ``c0`` a launch's condition, ``g0_x`` its grid, ``o0`` and ``n0`` its window; ``passed`` the
+integers of a call. A user's name stands only inside a string literal.
 
 What the tensors alone decide comes first (the fixed part), and is recalled where the tensors are like the last ones.
 """
@@ -24,6 +24,7 @@ from trunnion.codegen.python.arguments import (
     emit_count,
     inputs_of,
     parameter_list,
+    recalls,
     tensor_names,
     tensor_tuple,
 )
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = "10"
+VERSION = "11"
 """Changes whenever the text for some plan does."""
 
 _CONTEXT = (
@@ -96,13 +97,11 @@ class _Emitter:
         self.out = SourceWriter()
         self.printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index))
         self.firing = Firing(plan, dialect)
+        self.recalls = recalls(plan)
         # Without a tensor every call has to name its device.
         self.kinds = ("entry", "launch", "bind") if inputs_of(plan) else ("launch", "bind")
-        self.fixed = {
-            named: self._fixed_part(named=named) for named in {kind != "entry" for kind in self.kinds}
-        }
-        self.parts = {kind: (self.fixed[kind != "entry"], self._free_part(kind)) for kind in self.kinds}
-        self.recalls = bool(inputs_of(plan)) and not any(tensor.nullable for tensor in plan.tensors)
+        self.fixed = {kind: self._fixed_part(named=kind != "entry") for kind in self.kinds}
+        self.free = {kind: self._free_part(kind) for kind in self.kinds}
 
     def module(self) -> str:
         out = self.out
@@ -119,6 +118,8 @@ class _Emitter:
         out.line()
         with out.block("def make(context):"):
             self._hoisted()
+            if self.recalls:
+                self._look()
             for kind in self.kinds:
                 with out.block(f"def {kind}({parameter_list(self.plan, named=kind != 'entry')}):"):
                     self._call(kind)
@@ -149,17 +150,13 @@ class _Emitter:
 
     def _call(self, kind: str) -> None:
         """Write the body of ``entry``, ``launch`` or ``bind``."""
-        out, named = self.out, kind != "entry"
-        fixed, free = self.parts[kind]
-        recalls = self.recalls and kind != "bind"
-        if recalls:
-            out.line("nonlocal known")
+        out = self.out
         emit_count(out, self.plan)
-        if recalls:
-            self._recall(fixed, named=named)
+        if self.recalls:
+            self._recall(kind)
         else:
-            out.include(fixed)
-        out.include(free)
+            out.include(self.fixed[kind])
+        out.include(self.free[kind])
 
     def _fixed_part(self, *, named: bool) -> SourceWriter:
         """Return what the tensors alone decide."""
@@ -170,39 +167,52 @@ class _Emitter:
     def _free_part(self, kind: str) -> SourceWriter:
         """Return the rest."""
         free, plan, named = SourceWriter(), self.plan, kind != "entry"
-        emit_free(free, plan, self.printer)
+        emit_free(free, plan, self.printer, remembers=self.recalls and kind != "bind")
         if named:
             emit_given_outputs(free, plan)
         self._stream(free, named=named)
         self.firing.emit(free, lambda inner: emit_allocations(inner, plan, named=named), bound=kind == "bind")
         return free
 
-    def _recall(self, fixed: SourceWriter, *, named: bool) -> None:
-        """Write the fixed part, skipped where the tensors are like those of an earlier call."""
+    def _look(self) -> None:
+        """Write ``look``, which checks tensors and returns what they decide, in the form of what is recalled.
+
+        A function of its own, because a call pays for every variable of its closure, whether it comes to it or not.
+        """
         out, inputs = self.out, inputs_of(self.plan)
-        kept = self._kept()
+        with out.block(f"def look({', '.join(f't{tensor.index}' for tensor in inputs)}, given, /):"):
+            out.line("nonlocal known")
+            out.include(self.fixed["launch"])
+            out.line(f"found = {python_tuple(['device', *self._kept()])}")
+            out.line(f"known = remember({tensor_tuple(inputs)}, found)")
+            out.line("return (None, [None], *found)")
+
+    def _recall(self, kind: str) -> None:
+        """Write the lines that take what the tensors decide from ``look``, or from an earlier call."""
+        out, inputs = self.out, inputs_of(self.plan)
         tensors = ", ".join(f"t{tensor.index}" for tensor in inputs)
-        out.line("recalled = known")
-        with out.block("try:"):
-            # A guard reads strides, and torch ends the process where a nested tensor is asked for them that way.
-            nested = " or ".join(f"t{tensor.index}.is_nested" for tensor in inputs)
-            out.line(f"alike = recalled is not None and not ({nested}) and recalled[0]({tensors})")
-        with out.block("except AttributeError:"):
-            out.line("alike = False")
-        with out.block("if alike:"):
-            if named:
-                with out.block("if device is not None:"):
+        look = f"recalled = look({tensors}, {'None' if kind == 'entry' else 'device'})"
+        if kind == "bind":
+            out.line(look)
+        else:
+            out.line("recalled = known")
+            with out.block("try:"):
+                # A guard reads strides, and torch ends the process where a nested tensor is asked for them that way.
+                nested = " or ".join(f"t{tensor.index}.is_nested" for tensor in inputs)
+                out.line(f"alike = recalled is not None and not ({nested}) and recalled[0]({tensors})")
+            with out.block("except AttributeError:"):
+                out.line("alike = False")
+            with out.block("if not alike:"):
+                out.line(look)
+            if kind == "launch":
+                with out.block("elif device is not None:"):
                     out.line(f"check_device({tensor_names(inputs)}, {tensor_tuple(inputs)}, device)")
-            out.line(f"{', '.join(['_', 'device', *kept])}, = recalled")
-        with out.block("else:"):
-            out.include(fixed)
-            out.line(f"known = remember({tensor_tuple(inputs)}, {python_tuple(['device', *kept])})")
+        out.line(f"{', '.join(['_', 'memo', 'device', *self._kept()])}, = recalled")
 
     def _kept(self) -> list[str]:
-        """Return the variables that the fixed part sets and the rest reads, for ``entry`` and ``launch`` alike."""
-        fixed, free = self.parts["launch"]
-        needed = read(free.text())
-        return [name for name in assigned(fixed.text()) if name in needed and name != "device"]
+        """Return the variables that the fixed part sets and the rest reads, whatever the kind of call."""
+        needed = read(self.free["launch"].text())
+        return [name for name in assigned(self.fixed["launch"].text()) if name in needed and name != "device"]
 
     def _stream(self, out: SourceWriter, *, named: bool) -> None:
         if named:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from trunnion.codegen.literals import python_tuple
 from trunnion.codegen.python.dialect import Dialect, LaunchText
 from trunnion.codegen.python.launches import (
+    follows_from_passed,
     launch_condition,
     packed_values,
     packs_integers,
@@ -69,7 +70,7 @@ class Firing:
         """
         if bound:
             out.line("frame = context.private_frame()")
-            self._frames(out)
+            self._frames(out, "frame")
             self._state(out)
             allocate(out)
             self._prepare(out)
@@ -99,8 +100,7 @@ class Firing:
         out.line(f"return {results[0] if len(results) == 1 else python_tuple(results) if results else None}")
 
     def _prepare_and_fire(self, out: SourceWriter, allocate: Emit) -> None:
-        out.line("frame = token")
-        self._frames(out)
+        self._frames(out, "token")
         self._state(out)
         allocate(out)
         self._entered(out, lambda inner: self._body(inner, prepare=True))
@@ -109,8 +109,8 @@ class Firing:
         self._state(out)
         self._entered(out, lambda inner: self._body(inner, prepare=False))
 
-    def _frames(self, out: SourceWriter) -> None:
-        out.line(f"{', '.join(f'l{launch.index}' for launch in self.plan.launches)}, = frame.launches")
+    def _frames(self, out: SourceWriter, holder: str) -> None:
+        out.line(f"{', '.join(f'l{launch.index}' for launch in self.plan.launches)}, = {holder}.launches")
 
     def _state(self, out: SourceWriter) -> None:
         out.line("state = states[device]")
@@ -146,7 +146,7 @@ class Firing:
             return
         with when(out, condition):
             if prepare:
-                self._parameters(out, launch)
+                self._parameters(out, launch, text)
                 self.dialect.emit_prepare(out, text)
             if fire:
                 self._around(out, launch, text)
@@ -166,7 +166,7 @@ class Firing:
             with out.block(f"if m{index} is None:"):
                 out.line(f"m{index} = encode{index}(k{index}, {address})")
 
-    def _parameters(self, out: SourceWriter, launch: PlannedLaunch) -> None:
+    def _parameters(self, out: SourceWriter, launch: PlannedLaunch, text: LaunchText) -> None:
         index = launch.index
         for ordinal, argument in enumerate(launch.args):
             if isinstance(argument, MapArgument):
@@ -174,15 +174,7 @@ class Firing:
                 with out.block(f"if {held} is not m{argument.encode}:"):
                     out.line(f"{held} = m{argument.encode}")
                     out.line(f"l{index}.pointers[{ordinal}] = m{argument.encode}.address")
-        values = packed_values(self.plan, launch)
-        if values and packs_integers(self.plan, launch):
-            # Comparing takes half of the time of packing, and most calls pass what the call before did.
-            out.line(f"values = {python_tuple(values)}")
-            with out.block(f"if l{index}.packed != values:"):
-                out.line(f"pack{index}(l{index}.buffer, 0, *values)")
-                out.line(f"l{index}.packed = values")
-        elif values:
-            out.line(f"pack{index}({', '.join([f'l{index}.buffer', '0', *values])})")
+        self._pack(out, launch, text)
         smem = f"b{index}_smem"
         if literal(launch.dynamic_smem_bytes) == "None":
             with out.block(f"if {smem} > state.smem[{launch.kernel}]:"):
@@ -191,6 +183,29 @@ class Firing:
         if window is not None and window.policy == "launch" and window.hit_property == _PERSISTING:
             with out.block(f"if n{index} > state.set_aside:"):
                 out.line(f"context.set_aside({index}, device, stream, n{index})")
+
+    def _pack(self, out: SourceWriter, launch: PlannedLaunch, text: LaunchText) -> None:
+        """Write the lines that fill in parameters and shape, where they may differ from those of the call before.
+
+        Comparing takes half of the time of packing, and most calls pass what the call before did.
+        """
+        index, values = launch.index, packed_values(self.plan, launch)
+        pack, packed = f"pack{index}(l{index}.buffer, 0, ", f"l{index}.packed"
+        if follows_from_passed(self.plan, launch):
+            with out.block(f"if {packed} is not passed:"):
+                if values:
+                    out.line(f"{pack}{', '.join(values)})")
+                self.dialect.emit_shape(out, text)
+                out.line(f"{packed} = passed")
+            return
+        if values and packs_integers(self.plan, launch):
+            out.line(f"values = {python_tuple(values)}")
+            with out.block(f"if {packed} != values:"):
+                out.line(f"{pack}*values)")
+                out.line(f"{packed} = values")
+        elif values:
+            out.line(f"{pack}{', '.join(values)})")
+        self.dialect.emit_shape(out, text)
 
     def _around(self, out: SourceWriter, launch: PlannedLaunch, text: LaunchText) -> None:
         window, index = launch.window, launch.index

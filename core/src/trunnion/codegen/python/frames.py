@@ -27,7 +27,7 @@ class LaunchFrame:
         self.buffer = _own_lines(ctypes.c_char * max(spec.nbytes, 1))
         """The parameters' bytes, but for tensor maps."""
         self.packed: tuple[int, ...] | None = None
-        """The numbers that stand in `buffer`, if all are integers."""
+        """The numbers that stand in `buffer`, or follow from these, if all are integers."""
         base = ctypes.addressof(self.buffer)
         self.pointers = _own_lines(ctypes.c_void_p * max(len(spec.offsets), 1))
         """The address of each parameter."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
+from trunnion.codegen.python.arguments import recalls
 from trunnion.model.dtypes import Kind
 from trunnion.model.expr import Const
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
@@ -33,6 +34,7 @@ __all__ = [
     "ParameterBuffer",
     "computed",
     "emit_geometry",
+    "follows_from_passed",
     "geometry_exprs",
     "launch_condition",
     "packed_values",
@@ -132,6 +134,13 @@ def packs_integers(plan: LaunchPlan, launch: PlannedLaunch) -> bool:
     scalars = [plan.scalars[one.scalar].dtype for one in launch.args if isinstance(one, ScalarArgument)]
     structs = any(isinstance(argument, StructArgument) for argument in launch.args)
     return not structs and all(dtype.is_integer for dtype in scalars)
+
+
+def follows_from_passed(plan: LaunchPlan, launch: PlannedLaunch) -> bool:
+    """Whether all that is packed follows from the tensors' layouts and ``passed``: no memory is the launcher's own."""
+    memory = [one.memory for one in launch.args if isinstance(one, (PointerArgument, ViewArgument))]
+    own = any(one.kind is not MemoryKind.TENSOR or plan.tensors[one.slot].output for one in memory)
+    return not own and recalls(plan) and packs_integers(plan, launch)
 
 
 def _scalar_values(plan: LaunchPlan, scalar: int) -> list[str]:

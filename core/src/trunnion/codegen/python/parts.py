@@ -44,7 +44,7 @@ def emit_fixed(out: SourceWriter, plan: LaunchPlan, printer: ExprPrinter, *, nam
     printer
         Prints expressions.
     named
-        Whether the call may have named a device.
+        Whether the call may have named a device: see `emit_structure`.
     """
     part = SourceWriter()
     emit_structure(part, plan, named=named)
@@ -64,8 +64,20 @@ def emit_fixed(out: SourceWriter, plan: LaunchPlan, printer: ExprPrinter, *, nam
     out.include(part)
 
 
-def emit_free(out: SourceWriter, plan: LaunchPlan, printer: ExprPrinter) -> None:
-    """Write the rest, up to the last check of a call."""
+def emit_free(out: SourceWriter, plan: LaunchPlan, printer: ExprPrinter, *, remembers: bool) -> None:
+    """Write the rest, up to the last check of a call.
+
+    Parameters
+    ----------
+    out
+        Takes the lines.
+    plan
+        The plan.
+    printer
+        Prints expressions.
+    remembers
+        Whether there is a ``memo``: see `emit_pointers`.
+    """
     fixed = fixed_slots(plan)
     emit_numbers(out, plan)
     for binding in plan.bindings:
@@ -74,7 +86,7 @@ def emit_free(out: SourceWriter, plan: LaunchPlan, printer: ExprPrinter) -> None
     for check in plan.checks:
         if not is_fixed_check(check, fixed):
             emit_check(out, plan, check, printer)
-    emit_pointers(out, plan)
+    emit_pointers(out, plan, remembers=remembers)
     _emit_derived(out, plan, printer, fixed=False)
     emit_absent(out, plan)
 

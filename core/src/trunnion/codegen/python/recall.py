@@ -37,7 +37,9 @@ class Recall:
         self._failures = 0
 
     def __call__(self, tensors: tuple[Any, ...], found: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """Return what the launcher is to recall: a guard and ``found``; None for nothing.
+        """Return what the launcher is to recall: a guard, a memo and ``found``; None for nothing.
+
+        The memo is a list of one element, None at first, for what holds as long as the guard does.
 
         Parameters
         ----------
@@ -56,4 +58,4 @@ class Recall:
         if guard is None or not guard(*tensors):
             self._failures += 1
             return None
-        return (guard, *found)
+        return (guard, [None], *found)
