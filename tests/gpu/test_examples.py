@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from gpu_reading import trials
+from gpu_reading import stalls, trials
 
 from trunnion import errors, examples
 from trunnion.cli.exhibits import known_examples, load_example
@@ -94,22 +94,26 @@ def test_a_captured_call_replays_with_what_its_inputs_hold_then(compiled):
 
 
 def test_a_side_stream_waits_for_nothing_but_itself(compiled):
-    """The inputs are made on the side stream behind a long wait: a launch elsewhere would read them too early."""
+    """The inputs are made on the side stream once it may go on: a launch elsewhere would read them too early."""
     example, program = compiled
     args = example.inputs(seeded(5), "cuda:0")
-    kept = [one.clone() for one in trials.tensors_of(args)]
-    program(*args)
-    torch.cuda.synchronize()
+    tensors = trials.tensors_of(args)
+    kept = [one.clone() for one in tensors]
+    for one, saved in zip(tensors, kept, strict=True):  # all that is launched below is loaded
+        one.zero_()
+        one.copy_(saved)
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
-        for one in trials.tensors_of(args):
+        program(*args)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        for one in tensors:
             one.zero_()
-        torch.cuda._sleep(20_000_000)
-        for one, saved in zip(trials.tensors_of(args), kept, strict=True):
-            one.copy_(saved)
-        result = program(*args)
-    assert not stream.query()  # the call has not waited
-    stream.synchronize()
+        with stalls.stalled(stream):
+            for one, saved in zip(tensors, kept, strict=True):
+                one.copy_(saved)
+            result = program(*args)
+            assert not stream.query()  # the call has not waited
     trials.assert_right(example, result, args)
 
 
