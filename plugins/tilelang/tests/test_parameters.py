@@ -177,6 +177,18 @@ def test_scalars_keep_their_types_and_addresses_are_tensors_under_the_authors_na
     assert not any(isinstance(param, PointerParam) for param in params.values())
 
 
+def test_a_number_that_is_only_handed_on_has_no_symbol_and_so_its_types_whole_range(imported):
+    @T.prim_func
+    def main(wide: T.uint64, k: T.int32, y: T.Tensor((32,), "uint64")):
+        with T.Kernel(k, threads=32):
+            for i in T.Parallel(32):
+                y[i] = wide
+
+    params = of(imported(main))
+    assert params["wide"].symbol is None
+    assert params["k"].symbol.name == "k"
+
+
 def test_a_tensor_is_read_only_if_every_kernel_only_reads_it(imported):
     params = of(imported(increment(T.Tensor((4, 64), "float32"), T.Tensor((4, 64), "float32"))))
     assert (params["x"].access, params["y"].access) == ("read", "read_write")

@@ -166,6 +166,14 @@ def test_an_assertion_on_pointers_and_types_at_once_is_refused():
     assert "trunnion makes" in refused(Assert("assert", mixed, "no")).reason
 
 
+def test_what_is_bound_under_a_condition_is_not_known_outside_of_it():
+    w = var("w", "handle")
+    allocated = Alloc("", Buffer("w", w, "float32", (Int(64),), (), Int(0), "global"))
+    launch = call("kernel", w, K, Int(1), Int(32))
+    assert len(program(If("if", condition(), Seq("", (allocated, launch)), None), RETURN).launches) == 1
+    assert "pointer" in refused(If("if", condition(), allocated, None), launch).reason
+
+
 def test_a_float_that_the_host_computes_is_no_operand():
     kernel = DeviceFunction(
         "kernel", "kernel", (var("a", "float32"),), ("blockIdx.x",), frozenset(), False, False

@@ -12,7 +12,7 @@ from trunnion_tilelang.device_source import device_code
 from trunnion_tilelang.errors import Refusal, UnsupportedStatementError
 from trunnion_tilelang.parameters import Parameters
 from trunnion_tilelang.prologue import Prologue
-from trunnion_tilelang.reading import read_only_pointers
+from trunnion_tilelang.reading import computed_variables, read_only_pointers
 from trunnion_tilelang.tir import artifact_module
 from trunnion_tilelang.walk import Walk
 
@@ -60,7 +60,7 @@ def program_of(
     prologue = Prologue.read(module.host)
     outputs = _outputs(module, len(prologue.parameters), out_idx)
     try:
-        parameters = Parameters(prologue, outputs, read_only_pointers(module))
+        parameters = Parameters(prologue, outputs, read_only_pointers(module), computed_variables(module))
     except Refusal as refusal:
         raise UnsupportedStatementError(str(refusal), "the parameters", module.host.name) from refusal
     walk = Walk(module, parameters)

@@ -37,12 +37,19 @@ class Parameters:
         The positions of those that are outputs.
     read_only
         The keys of the pointers through which no kernel writes.
+    computed
+        The keys of the variables that the host function computes with.
     """
 
     def __init__(
-        self, prologue: Prologue, outputs: Collection[int], read_only: Collection[int] = frozenset()
+        self,
+        prologue: Prologue,
+        outputs: Collection[int],
+        read_only: Collection[int],
+        computed: Collection[int],
     ) -> None:
-        self.prologue, self._outputs, self._read_only = prologue, outputs, read_only
+        self.prologue, self._outputs = prologue, outputs
+        self._read_only, self._computed = read_only, computed
         self.values: dict[int, Expr] = {}  # the integer variables' values, by key
         self.by_index: dict[int, Param] = {}  # the parameters, by position
         self.arithmetic = Arithmetic(self.values, self._load, self._is_null)
@@ -92,9 +99,9 @@ class Parameters:
             raise Refusal(
                 f"the scalar {var.name!r} has the type {var.dtype}, which no scalar of a program has"
             )
-        symbol = self.symbol(var.name, var.dtype) if row.is_integer else None
-        if symbol is not None:
-            self.values[var.key] = symbol
+        symbol = None
+        if row.is_integer and var.key in self._computed:
+            symbol = self.values[var.key] = self.symbol(var.name, var.dtype)
         self.by_index[parameter.index] = ScalarParam(var.name, row, symbol)
 
     def _bind(self, statement: Bind) -> None:

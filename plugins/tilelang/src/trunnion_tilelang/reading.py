@@ -1,18 +1,34 @@
-"""Which tensors are only read: those that every kernel is given as a pointer that it does not write through."""
+"""What a host function does with its variables, over all of its statements at once."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion_tilelang.nodes import Attr, Call, Evaluate, For, If, Seq, Str, Var
+from trunnion_tilelang.nodes import (
+    Alloc,
+    Assert,
+    Attr,
+    Bind,
+    Buffer,
+    Call,
+    Decl,
+    Evaluate,
+    For,
+    If,
+    Node,
+    Seq,
+    Stmt,
+    Str,
+    Var,
+)  # fmt: skip
 from trunnion_tilelang.trees import leaves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trunnion_tilelang.nodes import Module, Stmt
+    from trunnion_tilelang.nodes import Module
 
-__all__ = ["read_only_pointers"]
+__all__ = ["computed_variables", "read_only_pointers"]
 
 _ENCODINGS = (Str("__tvm_tensormap_create_tiled"), Str("__tvm_tensormap_create_im2col"))
 
@@ -36,17 +52,70 @@ def read_only_pointers(module: Module) -> frozenset[int]:
     return frozenset(read - other)
 
 
+def computed_variables(module: Module) -> frozenset[int]:
+    """Return the keys of the variables that the host function computes with.
+
+    The others it only hands on, each as a kernel's parameter of its own type.
+    """
+    return frozenset(
+        leaf.key
+        for statement in _statements(module.host.body)
+        for node in _expressions(module, statement)
+        for leaf in leaves(node)
+        if isinstance(leaf, Var)
+    )
+
+
+def _expressions(module: Module, statement: Stmt) -> Iterator[Node]:
+    """Yield the expressions of a statement itself, but for what a kernel is handed as it is."""
+    match statement:
+        case Bind(value=value):
+            yield value
+        case Assert(condition=condition) | If(condition=condition):
+            yield condition
+        case For(start=start, extent=extent, step=step):
+            yield from (start, extent, step)
+        case Alloc(buffer=buffer) | Decl(buffer=buffer):
+            yield from _layout(buffer)
+        case Attr(node=node) if isinstance(node, Node):
+            yield node
+        case Evaluate(value=Call(op="tvm_call_packed", args=(Str(value=name), *operands))):
+            kernel = module.kernels.get(name)
+            params = kernel.params if kernel is not None else ()
+            yield from (
+                operand
+                for ordinal, operand in enumerate(operands)
+                if ordinal >= len(params)
+                or not isinstance(operand, Var)
+                or operand.dtype != params[ordinal].dtype
+            )
+        case Evaluate(value=value):
+            yield value
+
+
+def _layout(buffer: Buffer) -> Iterator[Node]:
+    yield from (*buffer.shape, *buffer.strides, buffer.offset)
+
+
 def _calls(statement: Stmt) -> Iterator[Call]:
     """Yield every call of a packed function, wherever it stands."""
+    for each in _statements(statement):
+        match each:
+            case Evaluate(value=Call(op="tvm_call_packed") as call):
+                yield call
+
+
+def _statements(statement: Stmt) -> Iterator[Stmt]:
+    """Yield a statement and all that it holds."""
+    yield statement
     match statement:
-        case Evaluate(value=Call(op="tvm_call_packed") as call):
-            yield call
         case Seq(body=body):
-            for each in body:
-                yield from _calls(each)
+            parts: tuple[Stmt, ...] = body
         case Attr(body=inner) | For(body=inner):
-            yield from _calls(inner)
+            parts = (inner,)
         case If(then=then, otherwise=otherwise):
-            yield from _calls(then)
-            if otherwise is not None:
-                yield from _calls(otherwise)
+            parts = (then,) if otherwise is None else (then, otherwise)
+        case _:
+            parts = ()
+    for part in parts:
+        yield from _statements(part)

@@ -207,11 +207,16 @@ class Walk:
 
     def _under(self, test: Expr, body: Stmt) -> None:
         outer, window = self._when, self._window
+        values, pointers = dict(self.parameters.values), dict(self._pointers)
         self._when = test if outer is None else select(outer, test, 0)
         self.visit(body)
         if self._window != window:
             raise Refusal("an access-policy window begins or ends under a condition")
         self._when = outer
+        # What is bound or encoded here is so only where the condition holds.
+        for known, before in ((self.parameters.values, values), (self._pointers, pointers)):
+            known.clear()
+            known.update(before)  # type: ignore[arg-type]  # each of its own kind
 
     def loop(self, statement: For) -> None:
         """Take a body once for each value of the loop's variable."""
