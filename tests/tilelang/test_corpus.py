@@ -1,4 +1,4 @@
-"""Every kernel of the corpus lowers, and says of itself what the others rely on."""
+"""Every kernel of the corpus says of itself what the others rely on."""
 
 from __future__ import annotations
 
@@ -12,14 +12,6 @@ SEEDS = range(4)
 @pytest.fixture(params=CORPUS)
 def entry(request):
     return CORPUS[request.param]
-
-
-def test_it_lowers(entry):
-    artifact = entry.lower()
-    (host,) = artifact.host_mod.functions.values()
-    kernels = [str(function.attrs["global_symbol"]) for function in artifact.device_mod.functions.values()]
-    assert kernels
-    assert all(f'"{name}"' in host.script() for name in kernels)
 
 
 def test_its_calls(entry):

@@ -1,10 +1,16 @@
-"""What each launch receives: the same from every backend, and what the interpreter of the host function says."""
+"""What each launch receives: the same from every backend, and what the interpreter of the host function says.
+
+All that lowers the whole corpus is in this file, since a process lowers each kernel once.
+"""
 
 from __future__ import annotations
 
 import pytest
+import torch
 from tilelang_corpus.corpus import CORPUS, TARGET
-from tilelang_host.bench import synthetic
+from tilelang_host.bench import on_device, synthetic
+
+from trunnion.errors import ArgumentError, DeviceRequirementError
 
 SEEDS = range(5)
 IMPORTED = [name for name, entry in CORPUS.items() if not entry.refused]
@@ -23,3 +29,51 @@ def test_every_backend_delivers_what_the_host_function_says(name, bench, harness
                 assert {launch.device for launch in observed.launches} <= {device}
                 assert {launch.stream for launch in observed.launches} <= {harness.current_stream(device)}
     assert [len(same) for same in found.values()] == [1] * len(SEEDS)
+
+
+def mistakes(value):
+    """Yield what else might be passed for an argument."""
+    if isinstance(value, torch.Tensor):
+        strides = tuple(2 * stride for stride in value.stride())
+        last = sum((extent - 1) * stride for extent, stride in zip(value.shape, strides, strict=True))
+        yield from (
+            None,
+            3,
+            torch.zeros(value.shape, dtype=torch.float32 if value.dtype is torch.int64 else torch.int64),
+            value.unsqueeze(0),
+            value.new_zeros((value.shape[0] + 1, *value.shape[1:])),
+            value.new_zeros((*value.shape[:-1], value.shape[-1] + 1)),
+            value.new_zeros(last + 1).as_strided(value.shape, strides),
+        )
+    else:
+        yield from (None, "text", torch.zeros(3))
+        if not isinstance(value, float):
+            yield from (1.5, 2**70, -(2**70))
+
+
+@pytest.mark.parametrize("name", IMPORTED)
+def test_what_the_host_function_refuses_is_refused(name, bench, harnesses):
+    """And what goes through does what the host function would do."""
+    subject, harness = bench(name), harnesses[0]
+    refused = 0
+    with subject.loaded(harness, synthetic(subject.artifact, TARGET)) as loaded:
+        for place in range(len(subject.entry.arguments(1))):
+            for wrong in mistakes(subject.entry.arguments(1)[place]):
+                given = list(subject.entry.arguments(1))
+                given[place] = wrong
+                refused += _refused(subject, harness, loaded, given)
+    assert refused
+
+
+def _refused(subject, harness, loaded, given):
+    placed = [on_device(harness, value, 0) for value in given]
+    try:
+        observed = subject.call(harness, loaded, placed, 0)
+    except AttributeError:  # what is passed by its address is no tensor
+        return 0
+    if observed.error is None:
+        subject.compared(observed, placed)
+        return 0
+    assert isinstance(observed.error, ArgumentError | DeviceRequirementError)
+    assert not observed.launches
+    return 1

@@ -85,11 +85,18 @@ class Entry:
         outputs = tuple(returned) if many else () if returned is None else (returned,)
         return (*outputs, *(arguments[index] for index in self.written))
 
-    def lower(self) -> Any:
-        """Return what ``tilelang.lower`` makes of the kernel, with no GPU and no compiler."""
+    def lower(self, kind: str = "cuda") -> Any:
+        """Return what ``tilelang.lower`` makes of the kernel, with no GPU and no compiler.
+
+        Parameters
+        ----------
+        kind
+            The target: ``"cuda"`` for CUDA C++, ``"cutedsl"`` for CuTeDSL.
+        """
         import tilelang
         from tilelang import tvm
+        from tilelang.backend.target import determine_target
 
-        target = tvm.target.Target({"kind": "cuda", "arch": TARGET})
+        target = determine_target({"kind": kind, "arch": TARGET}, return_object=True)
         with target, tvm.transform.PassContext(opt_level=3, config=dict(self.pass_configs)):
             return tilelang.lower(self.make(), target=target)

@@ -59,7 +59,7 @@ def artifact_module(artifact: Any) -> Module:
     Raises
     ------
     ProgramError
-        If it is not one, or holds more than one host function.
+        If it is not one, holds more than one host function, or has a kernel whose source TileLang left out.
     """
     for name in ("host_mod", "device_mod", "kernel_source"):
         if getattr(artifact, name, None) is None:
@@ -74,6 +74,7 @@ def artifact_module(artifact: Any) -> Module:
         _device_function(name.name_hint, function) for name, function in _functions(artifact.device_mod)
     ]
     language, target = _target(getattr(artifact, "target", None))
+    _check_sources(artifact.device_mod, language)
     return Module(
         host=_host_function(hosts[0]),
         kernels={kernel.name: kernel for kernel in kernels},
@@ -81,6 +82,23 @@ def artifact_module(artifact: Any) -> Module:
         language=language,
         target=target,
     )
+
+
+def _check_sources(device_mod: Any, language: str) -> None:
+    """Refuse what TileLang drops without a word: a kernel given as CUDA source, in a program for CuTeDSL.
+
+    Raises
+    ------
+    ProgramError
+        If there is one.
+    """
+    for name, function in _functions(device_mod):
+        if language != "cuda" and "code_block_source" in dict(function.attrs):
+            raise ProgramError(
+                f"the kernel {shorten(name.name_hint)} is given as CUDA source, which TileLang leaves out of what it "
+                f"writes for {language}; lower it for the target cuda",
+                field="artifact.kernel_source",
+            )
 
 
 def statement_text(statement: Stmt) -> str:
