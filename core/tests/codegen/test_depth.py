@@ -1,12 +1,14 @@
-"""Expressions as deep as a program may have them are text that CPython takes, and the value that they stand for."""
+"""Expressions as deep as a program may have them are text that CPython and C++ compilers take, wherever they stand."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
-from trunnion.codegen.python.emitter import emit_launcher
+from trunnion.codegen.cpp import emitter as cpp_emitter
+from trunnion.codegen.python import emitter as python_emitter
 from trunnion.errors import ExprError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import Symbol, binary, eq, select
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trunnion.model.expr import Expr
+    from trunnion.model.program import KernelProgram
 
 N = Symbol("n", min=-(2**62), max=2**62)  # so that nothing is proven
 MOST = 100
@@ -32,8 +35,12 @@ FORMS: dict[str, Callable[[Expr, Symbol], Expr]] = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_the_deepest_expressions_compile_wherever_they_stand(form: str) -> None:
+MOST_BRACKETS = 256
+"""What clang allows within each other; GCC has no limit."""
+
+
+def deepest(form: str) -> KernelProgram:
+    """Return a program with an expression that is as deep as possible, wherever one may stand."""
     expr: Expr = N
     while expr.depth + 2 <= MOST:
         expr = FORMS[form](expr, N)
@@ -41,6 +48,22 @@ def test_the_deepest_expressions_compile_wherever_they_stand(form: str) -> None:
         FORMS[form](FORMS[form](expr, N), N)
     p = ProgramBuilder("deep", DeviceCode("cuda", "//"))
     p.scalar("n", "int64", N)
+    x = p.input("x", "float32", (N, expr), strides=(expr, 1))
     p.check(expr, "deep")
-    p.launch("k", (expr,), grid=(expr, expr), block=expr, dynamic_smem_bytes=expr, when=expr)
-    compile(emit_launcher(p.build().plan()), "<launcher>", "exec")
+    p.launch("k", (expr, x), grid=(expr, expr), block=expr, dynamic_smem_bytes=expr, when=expr)
+    return p.build()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_deepest_expressions_compile_as_python(form: str) -> None:
+    compile(python_emitter.emit_launcher(deepest(form).plan()), "<launcher>", "exec")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_deepest_expressions_keep_within_the_brackets_of_cpp_compilers(form: str) -> None:
+    depth = most = 0
+    for character in re.sub(r'"(?:[^"\\]|\\.)*"', "", cpp_emitter.emit_launcher(deepest(form).plan())):
+        depth += (character in "({[") - (character in ")}]")
+        most = max(most, depth)
+    assert depth == 0
+    assert 1 < most < MOST_BRACKETS
