@@ -91,6 +91,7 @@ def test_the_caller_s_options_go_over_the_program_s():
     assert read_options(words, {"opt_level": 1}).words == ("--opt-level=1", "--generate-line-info")
     assert read_options(words, {"generate_line_info": False, "seconds": 3}).words == ("--opt-level=2",)
     assert read_options((), {"seconds": 3}).seconds == 3
+    assert read_options(words, {"opt_level": 1, "opt-level": 1}).words[0] == "--opt-level=1"
     assert read_options((), {"ptxas_options": "-v -O1"}).words == ("--ptxas-options=-v -O1",)
 
 
@@ -107,6 +108,9 @@ def test_the_caller_s_options_go_over_the_program_s():
         ((), {"ptxas_options": "it's"}, "options.ptxas_options"),
         ((), {"seconds": 0}, "options.seconds"),
         ((), {"seconds": True}, "options.seconds"),
+        ((), {"opt-level": 1, "opt_level": 2}, "options.opt_level"),
+        ((), {"generate_line_info": True, "generate-line-info": False}, "options.generate-line-info"),
+        ((), {"generate_line_info": False, "generate-line-info": True}, "options.generate-line-info"),
     ],
 )
 def test_other_options_are_refused_by_name(words, given, field):

@@ -54,7 +54,7 @@ def read_options(words: Iterable[str], given: Mapping[str, Any]) -> Options:
     Raises
     ------
     ProgramError
-        If one is unknown, or has a value that it may not have.
+        If one is unknown, has a value that it may not have, or is given twice with different values.
     """
     values: dict[str, str] = {}
     for index, word in enumerate(words):
@@ -62,24 +62,37 @@ def read_options(words: Iterable[str], given: Mapping[str, Any]) -> Options:
         if not word.startswith("--") or values.setdefault(name, value) != value:
             raise _refused(word, f"code.options[{index}]")
         _check(name, value, word, f"code.options[{index}]")
-    seconds = SECONDS
-    for key, value in given.items():
-        field = f"options.{key}"
-        if key == "seconds":
-            seconds = _seconds(value)
-            continue
-        name = key.replace("_", "-")
-        if value is False:
-            _known(name, key, field)
+    for name, said in _given(given).items():
+        if said is None:
             values.pop(name, None)
-            continue
-        said = "" if value is True else str(value)
-        _check(name, said, key, field)
-        values[name] = said
+        else:
+            values[name] = said
     order = [name for name in OPTIONS if name in values]
     return Options(
-        tuple(f"--{name}={values[name]}" if values[name] else f"--{name}" for name in order), seconds
+        tuple(f"--{name}={values[name]}" if values[name] else f"--{name}" for name in order),
+        _seconds(given.get("seconds", SECONDS)),
     )
+
+
+def _given(given: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the caller's options as text, ``""`` for one without a value; None: the option is taken away."""
+    values: dict[str, str | None] = {}
+    keys: dict[str, str] = {}
+    for key, value in given.items():
+        if key == "seconds":
+            continue
+        name, field = key.replace("_", "-"), f"options.{key}"
+        said = None if value is False else "" if value is True else str(value)
+        if said is None:
+            _known(name, key, field)
+        else:
+            _check(name, said, key, field)
+        first = keys.setdefault(name, key)
+        if values.setdefault(name, said) != said:
+            raise ProgramError(
+                f"got another value than {shorten(first)}, the same option; give it once", field=field
+            )
+    return values
 
 
 def _seconds(value: Any) -> float:
