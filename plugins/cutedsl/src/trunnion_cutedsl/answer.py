@@ -53,6 +53,9 @@ class Answer:
     refused: str | None
     """Why the job cannot be compiled as it is put."""
 
+    field: str
+    """The part of the request that is wrong, if it is refused."""
+
     failed: Failure | None
     """What the text, or CuTeDSL, raised."""
 
@@ -80,7 +83,9 @@ def read_answer(head: dict[str, Any]) -> Answer:
     failed = _failure(head["failed"]) if "failed" in head else None
     compiled = not any(name in head for name in ("unusable", "refused", "failed"))
     kernels = tuple(_facts(one) for one in _list(head.get("kernels"), "kernels")) if compiled else ()
-    return Answer(said["unusable"], said["refused"], failed, kernels, _printable(head.get("log", "")))
+    field = _text(head.get("field", "code"), "field")
+    log = _printable(head.get("log", ""))
+    return Answer(said["unusable"], said["refused"], field, failed, kernels, log)
 
 
 def _facts(one: object) -> KernelFacts:

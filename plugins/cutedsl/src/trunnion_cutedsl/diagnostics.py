@@ -24,7 +24,7 @@ def raise_answer(answer: Answer, job: Job) -> None:
     Raises
     ------
     ProgramError
-        If the text has no such kernel, or it takes other arguments.
+        If CuTeDSL has no such architecture, or the text has no such kernel, or it takes other arguments.
     CompileError
         If the text raised, or CuTeDSL refused it.
     BackendUnavailableError
@@ -34,7 +34,7 @@ def raise_answer(answer: Answer, job: Job) -> None:
         reason = f"{PACKAGE} {installed_release()} cannot be imported ({answer.unusable})"
         raise BackendUnavailableError("cutedsl", DISTRIBUTION, f"{reason}; install it anew")
     if answer.refused is not None:
-        raise ProgramError(_plain(answer.refused), field="code")
+        raise ProgramError(_plain(answer.refused), field=answer.field)
     failure = answer.failed
     if failure is not None:
         said = f"{failure.kind}: {_plain(failure.text)}".rstrip()

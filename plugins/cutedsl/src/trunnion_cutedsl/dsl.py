@@ -49,8 +49,10 @@ def compile_job(job: dict[str, Any], folder: Path) -> tuple[dict[str, Any], byte
     Raises
     ------
     JobError
-        If a kernel is not in the text or takes other arguments, or CuTeDSL did not write exactly one cubin.
+        If CuTeDSL has no such architecture, a kernel is not in the text or takes other arguments, or CuTeDSL did not
+        write exactly one cubin.
     """
+    _check_arch(job["arch"])
     module = _author_module(job)
     kernels = [_kernel(module, kernel) for kernel in job["kernels"]]
     host = _host(job, kernels)
@@ -73,6 +75,12 @@ def compile_job(job: dict[str, Any], folder: Path) -> tuple[dict[str, Any], byte
             f"CuTeDSL says that it compiled {said}, and launches {[fact.symbol for fact in facts]}"
         )
     return {"kernels": [dataclasses.asdict(fact) for fact in facts], "seconds": seconds}, cubin
+
+
+def _check_arch(arch: str) -> None:
+    known = list(vars(cutlass)["Arch"].__members__)  # public, but not listed as such
+    if arch not in known:
+        raise JobError(f"got {arch!r}, expected one that CuTeDSL has: {', '.join(known)}", "target")
 
 
 def _quoted(word: str) -> str:

@@ -24,7 +24,19 @@ _LEAST_SECONDS = 0.001  # 0 would mean: do not wait at all
 
 
 class JobError(Exception):
-    """A job that cannot be compiled as it is put; the text says why."""
+    """A job that cannot be compiled as it is put; the text says why.
+
+    Parameters
+    ----------
+    message
+        What was got and what is allowed.
+    field
+        The part of the request that is wrong.
+    """
+
+    def __init__(self, message: str, field: str = "code") -> None:
+        super().__init__(message)
+        self.field = field
 
 
 def send(connection: socket.socket, head: dict[str, Any], data: bytes = b"") -> None:

@@ -161,7 +161,7 @@ def _answer(job: dict[str, Any], folder: Path) -> tuple[dict[str, Any], bytes]:
         imported = True
         return dsl.compile_job(job, folder)
     except JobError as error:
-        return {"refused": str(error)}, b""
+        return {"refused": str(error), "field": error.field}, b""
     except BaseException as error:  # noqa: BLE001 - the text may raise anything; the process ends either way
         if not imported:
             return {"unusable": f"{type(error).__name__}: {error}"}, b""
@@ -172,8 +172,10 @@ def _failure(error: BaseException, job: dict[str, Any]) -> dict[str, Any]:
     """Return the error, and the lines of the author's files that it came through, the innermost last."""
     own = {job["file_name"], *(name for name, _ in job["modules"])}
     lines = []
+    passed: set[int] = set()
     seen: BaseException | None = error
-    while seen is not None:
+    while seen is not None and id(seen) not in passed:
+        passed.add(id(seen))
         for frame in traceback.extract_tb(seen.__traceback__):
             name = Path(frame.filename).name
             if name in own and frame.lineno:
@@ -181,7 +183,15 @@ def _failure(error: BaseException, job: dict[str, Any]) -> dict[str, Any]:
         seen = seen.__cause__ or seen.__context__
     if isinstance(error, SyntaxError) and error.lineno:
         lines.append([Path(error.filename or "").name, error.lineno, (error.text or "").strip()])
-    return {"kind": type(error).__name__, "text": str(error), "lines": lines}
+    return {"kind": type(error).__name__, "text": _text(error), "lines": lines}
+
+
+def _text(error: BaseException) -> str:
+    """Return what an error says; that is the author's code, too."""
+    try:
+        return str(error)
+    except BaseException as another:  # noqa: BLE001 - as above
+        return f"(its text cannot be had: {type(another).__name__})"
 
 
 def main() -> None:
