@@ -14,7 +14,7 @@ import pytest
 import trunnion
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.errors import BackendUnavailableError, CompileError
-from trunnion_cutedsl import staging, workers
+from trunnion_cutedsl import messages, staging, workers
 from trunnion_cutedsl.examples.cutedsl_vector_add import EXAMPLE
 
 BUILD = """
@@ -138,22 +138,74 @@ def test_what_is_not_ours_is_not_swept(tmp_path, monkeypatch):
 def test_a_worker_that_has_nothing_to_do_ends_and_another_takes_the_next_job():
     pool = workers.Workers(seconds=0.05)
     try:
-        job = {
-            "arch": "sm_90a",
-            "options": [],
-            "modules": [],
-            "file_name": "k.py",
-            "source": "raise KeyError",
-            "kernels": [],
-        }
         for _ in range(2):
-            answer, _ = pool.run("sm_90a", job, 60)
+            answer, _ = pool.run("sm_90a", job("raise KeyError"), 60)
             assert answer["failed"]["kind"] == "KeyError"
             (worker,) = pool._workers.values()
             assert worker.process.wait(timeout=60) == 0
             assert not worker.folder.exists()
     finally:
         pool.close()
+
+
+def job(source):
+    return {
+        "arch": "sm_90a",
+        "options": [],
+        "modules": [],
+        "file_name": "k.py",
+        "source": source,
+        "kernels": [],
+    }
+
+
+@pytest.fixture
+def pool():
+    found = workers.Workers()
+    yield found
+    found.close()
+
+
+def test_a_stopped_worker_is_waited_for_no_longer_than_agreed_and_replaced(pool):
+    assert pool.run("sm_90a", job("raise KeyError"), 60)[0]["failed"]["kind"] == "KeyError"
+    (stopped,) = pool._workers.values()
+    os.kill(stopped.process.pid, signal.SIGSTOP)
+    with pytest.raises(workers.TooSlowError):
+        pool.run("sm_90a", job("raise KeyError"), 0.2)
+    assert pool.run("sm_90a", job("raise KeyError"), 60)[0]["failed"]["kind"] == "KeyError"
+    pool.close()
+    assert stopped.process.returncode == -signal.SIGKILL
+    assert not stopped.folder.exists()
+
+
+def test_what_a_stopped_worker_has_under_way_is_finished(pool, tmp_path):
+    """Its children do not need it: whoever waits for one is answered, though others gave up the worker."""
+    started, go, said = tmp_path / "started", tmp_path / "go", []
+    os.mkfifo(started)
+    os.mkfifo(go)
+    text = f"open({str(started)!r}, 'w').close()\nopen({str(go)!r}).close()\nraise KeyError\n"
+    thread = threading.Thread(target=lambda: said.append(pool.run("sm_90a", job(text), 60)[0]))
+    thread.start()
+    started.open().close()  # returns once the text runs
+    (stopped,) = pool._workers.values()
+    os.kill(stopped.process.pid, signal.SIGSTOP)
+    with pytest.raises(workers.TooSlowError):
+        pool.run("sm_90a", job("raise KeyError"), 0.2)
+    go.open("w").close()
+    thread.join()
+    assert said[0]["failed"]["kind"] == "KeyError"
+
+
+def test_a_child_that_stops_before_it_takes_its_job_is_waited_for_no_longer_than_agreed(pool, monkeypatch):
+    def receive(connection, deadline=None):
+        answer = messages.receive(connection, deadline)
+        if "pid" in answer[0]:
+            os.kill(answer[0]["pid"], signal.SIGSTOP)
+        return answer
+
+    monkeypatch.setattr(workers, "receive", receive)
+    with pytest.raises(workers.TooSlowError):
+        pool.run("sm_90a", job("#" * (1 << 24)), 0.2)
 
 
 FORK = """

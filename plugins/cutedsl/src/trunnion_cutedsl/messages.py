@@ -39,15 +39,31 @@ class JobError(Exception):
         self.field = field
 
 
-def send(connection: socket.socket, head: dict[str, Any], data: bytes = b"") -> None:
+def send(
+    connection: socket.socket, head: dict[str, Any], data: bytes = b"", deadline: float | None = None
+) -> None:
     """Send a JSON object and bytes.
+
+    Parameters
+    ----------
+    connection
+        Where they go.
+    head
+        The object.
+    data
+        The bytes.
+    deadline
+        When the other side must have taken all of it, on the clock of `time.monotonic`, in seconds; None: whenever.
 
     Raises
     ------
+    TimeoutError
+        If it has not.
     OSError
         If the other side is gone.
     """
     text = json.dumps(head).encode()
+    _wait_until(connection, deadline)
     connection.sendall(_LENGTHS.pack(len(text), len(data)) + text + data)
 
 
@@ -86,10 +102,14 @@ def receive(connection: socket.socket, deadline: float | None = None) -> tuple[d
 def _exactly(connection: socket.socket, count: int, deadline: float | None) -> bytes:
     parts = bytearray()
     while len(parts) < count:
-        if deadline is not None:
-            connection.settimeout(max(deadline - time.monotonic(), _LEAST_SECONDS))
+        _wait_until(connection, deadline)
         part = connection.recv(min(count - len(parts), _CHUNK))
         if not part:
             raise EOFError
         parts += part
     return bytes(parts)
+
+
+def _wait_until(connection: socket.socket, deadline: float | None) -> None:
+    if deadline is not None:
+        connection.settimeout(max(deadline - time.monotonic(), _LEAST_SECONDS))

@@ -46,6 +46,7 @@ class _Worker:
     """One worker process, for one architecture."""
 
     def __init__(self, arch: str, seconds: float) -> None:
+        self.answered = False
         sweep()
         self.folder, lock = make_staging()
         self.control, theirs = socket.socketpair()
@@ -88,6 +89,26 @@ class _Worker:
             theirs.close()
         return ours
 
+    def child(self, deadline: float) -> tuple[socket.socket, int]:
+        """Return a connection to a new child, and the child's number.
+
+        Raises
+        ------
+        TimeoutError
+            If there is none by then, on the clock of `time.monotonic`.
+        OSError, EOFError, ValueError, TypeError, KeyError
+            If the worker is gone.
+        """
+        connection = self.connect()
+        try:
+            hello, _ = receive(connection, deadline)
+            pid = int(hello["pid"])
+        except BaseException:
+            connection.close()
+            raise
+        self.answered = True
+        return connection, pid
+
     def close(self) -> None:
         """Let the worker end, with its children and its folder."""
         self.control.close()
@@ -125,6 +146,7 @@ class Workers:
         self._owner = os.getpid()
         self._lock = threading.Lock()
         self._workers: dict[str, _Worker] = {}
+        self._given_up: list[_Worker] = []
 
     def run(self, arch: str, job: dict[str, Any], seconds: float) -> tuple[dict[str, Any], bytes]:
         """Return the answer to a job.
@@ -136,7 +158,7 @@ class Workers:
         job
             What the child is told.
         seconds
-            How long it may take.
+            How long it may take, once there is a worker; that one may have stopped since then.
 
         Raises
         ------
@@ -147,10 +169,9 @@ class Workers:
         BackendUnavailableError
             If no worker can be started.
         """
-        with self._child(arch) as connection:
-            deadline = time.monotonic() + seconds
+        with self._child(arch, seconds) as (connection, deadline):
             try:
-                send(connection, job)
+                send(connection, job, b"", deadline)
                 return receive(connection, deadline)
             except TimeoutError as error:
                 raise TooSlowError from error
@@ -161,20 +182,21 @@ class Workers:
         """End all workers."""
         self._notice_fork()
         with self._lock:
-            gone, self._workers = list(self._workers.values()), {}
+            gone = [*self._workers.values(), *self._given_up]
+            self._workers, self._given_up = {}, []
         for worker in gone:
             worker.close()
 
     @contextlib.contextmanager
-    def _child(self, arch: str) -> Iterator[socket.socket]:
-        """Give a connection to a fresh child; kill it if it is not done at the end."""
-        connection, pid = self._open(arch)
+    def _child(self, arch: str, seconds: float) -> Iterator[tuple[socket.socket, float]]:
+        """Give a connection to a fresh child, and when it must be done; kill it if it is not done at the end."""
+        connection, pid, deadline = self._open(arch, seconds)
         descriptor = None
         try:
             # Before it gets its job it is there for sure, and its number is nobody else's.
             with contextlib.suppress(ProcessLookupError):
                 descriptor = os.pidfd_open(pid)
-            yield connection
+            yield connection, deadline
         finally:
             connection.close()
             if descriptor is not None:
@@ -182,16 +204,19 @@ class Workers:
                     signal.pidfd_send_signal(descriptor, signal.SIGKILL)
                 os.close(descriptor)
 
-    def _open(self, arch: str) -> tuple[socket.socket, int]:
+    def _open(self, arch: str, seconds: float) -> tuple[socket.socket, int, float]:
         for _ in range(_TRIES):
             worker = self._worker(arch)
+            fresh = not worker.answered  # it imports CuTeDSL first, which is no part of the job
+            deadline = time.monotonic() + (_START_SECONDS if fresh else seconds)
             try:
-                connection = worker.connect()
-                hello, _ = receive(connection, time.monotonic() + _START_SECONDS)
-                connection.settimeout(_START_SECONDS)
-                return connection, int(hello["pid"])
-            except (OSError, EOFError, ValueError, KeyError):  # it had nothing to do, and ended just now
-                self._forget(arch, worker)
+                connection, pid = worker.child(deadline)
+                return connection, pid, time.monotonic() + seconds if fresh else deadline
+            except (OSError, EOFError, ValueError, TypeError, KeyError) as error:
+                if isinstance(error, TimeoutError) and not fresh:
+                    self._give_up(arch, worker)
+                    raise TooSlowError from error
+                self._forget(arch, worker)  # it had nothing to do, and ended just now
         raise BackendUnavailableError(
             "cutedsl",
             "the compiling process",
@@ -203,21 +228,41 @@ class Workers:
         with self._lock:
             worker = self._workers.get(arch)
             if worker is None:
+                self._bury()
                 worker = self._workers[arch] = _Worker(arch, self._seconds)
             return worker
 
     def _notice_fork(self) -> None:
         """Start anew in a forked child: the workers are the parent's, and so may be whoever holds the lock."""
         if self._owner != os.getpid():
-            for worker in self._workers.values():
+            for worker in (*self._workers.values(), *self._given_up):
                 worker.control.close()
-            self._lock, self._workers, self._owner = threading.Lock(), {}, os.getpid()
+            self._lock, self._workers, self._given_up = threading.Lock(), {}, []
+            self._owner = os.getpid()
 
     def _forget(self, arch: str, worker: _Worker) -> None:
         with self._lock:
-            if self._workers.get(arch) is worker:
-                del self._workers[arch]
+            self._drop(arch, worker)
         worker.close()
+
+    def _give_up(self, arch: str, worker: _Worker) -> None:
+        """Take no more children of a worker; those that it has may still be at work, and would die with it."""
+        with self._lock:
+            if self._drop(arch, worker):
+                self._given_up.append(worker)
+
+    def _drop(self, arch: str, worker: _Worker) -> bool:
+        """Forget a worker, if nobody else did; called with the lock held."""
+        known = self._workers.get(arch) is worker
+        if known:
+            del self._workers[arch]
+        return known
+
+    def _bury(self) -> None:
+        """Clean up after the workers that were given up and have ended since; called with the lock held."""
+        for worker in [one for one in self._given_up if one.process.poll() is not None]:
+            self._given_up.remove(worker)
+            worker.close()
 
 
 @functools.cache
