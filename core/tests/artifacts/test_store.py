@@ -320,6 +320,34 @@ def test_whoever_builds_next_clears_what_a_killed_builder_of_another_key_left(
     assert list((store.root / "staging").iterdir()) == []
 
 
+def test_whoever_opens_the_store_clears_what_a_killed_builder_left(
+    store: ArtifactStore, make_artifact: MakeArtifact, tmp_path: Path
+) -> None:
+    made = make_artifact().keyed(INPUTS)
+    store.get_or_build(KEY, lambda _: made)
+    other = ArtifactStore(store.root)
+    (store.root / "entries" / KEY).rename(tmp_path / "entry")
+    start(store, tmp_path / "log", "die").communicate(timeout=60)
+    assert len(list((store.root / "staging").iterdir())) == 1
+    (tmp_path / "entry").rename(store.root / "entries" / KEY)
+    assert other.get(KEY) == made, "a hit, which clears nothing"
+    assert ArtifactStore(store.root).get(KEY) == made
+    assert list((store.root / "staging").iterdir()) == []
+
+
+def test_what_cannot_be_cleared_keeps_nobody_from_opening_the_store(
+    store: ArtifactStore, make_artifact: MakeArtifact
+) -> None:
+    left = store.root / "staging" / f"{artifact_key({'plan': '3'})}-abc"
+    left.mkdir()
+    (store.root / "locks" / f"{artifact_key({'plan': '3'})}.lock").mkdir()
+    (store.root / "staging" / "not-ours").mkdir()
+    made = make_artifact().keyed(INPUTS)
+    assert ArtifactStore(store.root).get_or_build(KEY, lambda _: made) == made
+    assert left.exists()
+    assert (store.root / "staging" / "not-ours").exists()
+
+
 def test_what_a_living_builder_of_another_key_has_is_left_alone(
     store: ArtifactStore, make_artifact: MakeArtifact
 ) -> None:
@@ -327,6 +355,7 @@ def test_what_a_living_builder_of_another_key_has_is_left_alone(
 
     def build(folder: Path) -> Artifact:
         (folder / "mine").write_bytes(b"")
+        ArtifactStore(store.root)
         store.get_or_build(artifact_key(other), lambda _: make_artifact().keyed(other))
         assert (folder / "mine").exists()
         return make_artifact().keyed(INPUTS)

@@ -40,7 +40,8 @@ class ArtifactStore:
     """Artifacts in a folder of this user's, by key.
 
     Reading takes no lock. Building takes one lock for each key, which belongs to the operating system: it is
-    free the moment its holder dies. Several processes and threads may share a folder.
+    free the moment its holder dies. What a builder leaves that dies is deleted by whoever opens the store next, or
+    builds. Several processes and threads may share a folder.
 
     Parameters
     ----------
@@ -59,6 +60,7 @@ class ArtifactStore:
         for folder in (self.root, self._entries, self._locks, self._staging, self._corrupt):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             check_owner(folder.stat(), self._owner, str(folder))
+        self._sweep()
 
     @property
     def _entries(self) -> Path:
@@ -146,18 +148,18 @@ class ArtifactStore:
             discard(work)
         return artifact
 
-    def _sweep(self, key: str) -> None:
-        """Delete what builders left that died; called with the key's lock held.
+    def _sweep(self, key: str = "") -> None:
+        """Delete what builders left that died; called with the lock of a key held, or with none.
 
         Whoever works on a key holds its lock: what lies there of this key belongs to nobody, and so does what lies
-        there of another one whose lock is free.
+        there of another one whose lock is free. What cannot be deleted now is left to whoever comes next.
         """
         for left in self._staging.glob("*-*"):
             owner = left.name.partition("-")[0]
             if owner == key:
                 discard(left)
             elif _KEY.fullmatch(owner):
-                with suppress(filelock.Timeout), self._lock(owner, timeout=0):
+                with suppress(filelock.Timeout, ArtifactError, OSError), self._lock(owner, timeout=0):
                     discard(left)
 
     def _read(self, key: str) -> Artifact | None:
