@@ -363,6 +363,23 @@ def test_modules_come_with_the_text(compiler):
     compiler.compile(request(p.build()))
 
 
+def test_packages_come_with_the_text(compiler):
+    text = "from tiles.sizes import TILE\n@cute.kernel\ndef k():\n    assert TILE == 7\n"
+    modules = (("tiles/__init__.py", ""), ("tiles/sizes.py", "from .parts.one import TILE\n"))
+    p = builder(text, includes=(*modules, ("tiles/parts/one.py", "TILE = 7\n")))
+    p.launch("k", args=(), grid=1, block=32)
+    compiler.compile(request(p.build()))
+
+
+@pytest.mark.parametrize("name", ["cutlass/x", "numpy/__init__"])
+def test_a_package_that_would_not_be_the_one_imported_is_refused(compiler, name):
+    p = builder("@cute.kernel\ndef k():\n    pass\n", includes=((f"{name}.py", "TILE = 7\n"),))
+    p.launch("k", args=(), grid=1, block=32)
+    package = name.partition("/")[0]
+    with pytest.raises(ProgramError, match=rf"{name}\.py, and {package} is another module already"):
+        compiler.compile(request(p.build()))
+
+
 @pytest.mark.parametrize("name", ["numpy", "inspect", "cutlass", "turtle"])
 def test_a_module_that_would_not_be_the_one_imported_is_refused(compiler, name):
     p = builder("@cute.kernel\ndef k():\n    pass\n", includes=((f"{name}.py", "TILE = 7\n"),))

@@ -167,6 +167,9 @@ def test_a_backend_that_loads_no_cubin_is_refused():
         ({"defines": (("A", "1"),)}, "code.defines"),
         ({"includes": (("a.h", ""),)}, "code.includes[0]"),
         ({"includes": (("trunnion.py", ""),)}, "code.includes[0]"),
+        ({"includes": (("../a.py", ""),)}, "code.includes[0]"),
+        ({"includes": (("/a.py", ""),)}, "code.includes[0]"),
+        ({"includes": (("trunnion/a.py", ""),)}, "code.includes[0]"),
         ({"includes": (("a.py", "x = 1"), ("a.py", "x = 2"))}, "code.includes[1]"),
         ({"includes": (("kernels.py", ""),)}, "code.includes[0]"),
     ],
@@ -195,8 +198,8 @@ def test_lines_are_named_by_the_code_s_own_name_if_it_is_one(name, file):
 
 def test_only_known_imports_leave_an_image_to_be_used_again():
     compiler = CuteDslCompiler()
-    known = "import math\nfrom __future__ import annotations\nfrom cutlass.cute import arch\nimport tiles\n"
-    includes = (("tiles.py", "import json\n"),)
+    known = "import math\nfrom __future__ import annotations\nfrom cutlass.cute import arch\nimport tiles, sizes.one\n"
+    includes = (("tiles.py", "import json\n"), ("sizes/one.py", "from . import two\n"))
     assert compiler.surroundings(asked(program(text=known, includes=includes))) == {}
     strange = asked(program(text=known + "import numpy.linalg\n", includes=includes))
     first, again = (compiler.surroundings(strange) for _ in range(2))

@@ -102,7 +102,7 @@ class CuteDslCompiler(DeviceCompiler):
         of the program.
         """
         job = read_request(request)
-        own = {name.removesuffix(".py") for name, _ in job.modules}
+        own = {name.partition("/")[0].removesuffix(".py") for name, _ in job.modules}
         strange = sorted(_imports(job) - own - {"cutlass", "__future__"} - sys.stdlib_module_names)
         return {f"imported {name}": uuid.uuid4().hex for name in strange}
 

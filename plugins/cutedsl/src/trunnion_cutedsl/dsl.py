@@ -102,9 +102,10 @@ def _only_cubin(folder: Path) -> bytes:
 def _author_module(job: dict[str, Any]) -> Any:
     """Run the text as a module; the modules that it brings along can be imported from it."""
     for name, text in job["modules"]:
-        module = name.removesuffix(".py")
+        module = name.partition("/")[0].removesuffix(".py")
         if module in sys.modules or module in sys.stdlib_module_names:
             raise JobError(f"an include is called {name}, and {module} is another module already: rename it")
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
         _write(name, text)
     _write(job["file_name"], job["source"])
     sys.dont_write_bytecode = True

@@ -28,6 +28,7 @@ LANGUAGE: Final = "cutedsl"
 
 _ARCH = re.compile(r"sm_[1-9]\d{1,2}[af]?", re.ASCII)
 _FILE = re.compile(r"[A-Za-z_]\w{0,99}\.py", re.ASCII)
+_MODULE = re.compile(r"([A-Za-z_]\w{0,99}/){0,9}" + _FILE.pattern, re.ASCII)
 _RESERVED = "trunnion"
 _USUAL_FILE = "kernels.py"
 
@@ -66,7 +67,7 @@ class Job:
     """The text."""
 
     modules: tuple[tuple[str, str], ...]
-    """Further modules that the text imports: file name and text."""
+    """Further modules that the text imports: file name, in folders if it is a package's, and text."""
 
     kernels: tuple[KernelJob, ...]
     """In the request's order."""
@@ -135,9 +136,10 @@ def _modules(code: DeviceCode, own: str) -> tuple[tuple[str, str], ...]:
     found: dict[str, str] = {}
     for index, (name, text) in enumerate(code.includes):
         field = f"code.includes[{index}]"
-        if not _FILE.fullmatch(name) or name.startswith(_RESERVED):
+        if not _MODULE.fullmatch(name) or name.startswith(_RESERVED):
             raise ProgramError(
-                f"got {shorten(name)}, expected the file name of a module, such as 'tiles.py'", field=field
+                f"got {shorten(name)}, expected the file name of a module, such as 'tiles.py' or 'tiles/sizes.py'",
+                field=field,
             )
         if name == own or found.setdefault(name, text) != text:
             raise ProgramError(f"got {shorten(name)} twice", field=field)
