@@ -54,8 +54,8 @@ def test_a_relative_include_path_is_what_it_is_now():
 
 def test_settings_of_tilelang():
     configs = {PassConfigKey.FAST: True, PassConfigKey.OTHER: True, "tl.ptxas_register_usage_level": 7}
-    options = ("--use_fast_math", "--ptxas-options=--register-usage-level=7")
-    assert compiler_flags(configs) == CompilerFlags(options)
+    options = ("--ptxas-options=--register-usage-level=7",)
+    assert compiler_flags(configs) == CompilerFlags(options, fast_math=True)
     assert (
         compiler_flags({"tl.enable_fast_math": False, "tl.ptxas_register_usage_level": None})
         == CompilerFlags()

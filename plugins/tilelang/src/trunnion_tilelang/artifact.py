@@ -8,6 +8,7 @@ from trunnion.errors import ProgramError
 from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion_tilelang.compiler_flags import CompilerFlags
+from trunnion_tilelang.cutedsl_source import cutedsl_launch
 from trunnion_tilelang.device_source import device_code
 from trunnion_tilelang.errors import Refusal, UnsupportedStatementError
 from trunnion_tilelang.parameters import Parameters
@@ -73,7 +74,10 @@ def program_of(
     )
     if len(signature.outputs) != len(outputs):
         raise ProgramError("got an output that is no tensor", field="out_idx")
-    return KernelProgram(name, signature, (code,), tuple(walk.launches))
+    launches = walk.launches
+    if module.language == "cutedsl":
+        launches = [cutedsl_launch(launch) for launch in launches]
+    return KernelProgram(name, signature, (code,), tuple(launches))
 
 
 def _outputs(module: Module, count: int, out_idx: int | Sequence[int] | None) -> tuple[int, ...]:

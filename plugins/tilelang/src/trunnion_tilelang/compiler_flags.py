@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,9 @@ class CompilerFlags:
     defines: tuple[tuple[str, str | None], ...] = ()
     """Macros: name, and value or None."""
 
+    fast_math: bool = False
+    """Whether TileLang's setting asks for fast mathematics; CuTeDSL text has it in its calls already."""
+
 
 def compiler_flags(
     pass_configs: Mapping[str, Any] | None = None, flags: str | Iterable[str] | None = None
@@ -91,12 +94,10 @@ def compiler_flags(
     """
     configs = {str(getattr(key, "value", key)): value for key, value in (pass_configs or {}).items()}
     words = [*_words(configs.get(DEVICE_FLAGS)), *_words(flags)]
-    if configs.get(FAST_MATH):
-        words.append("--use_fast_math")
     level = configs.get(REGISTER_USAGE)
     if level is not None:
         words.append(f"--ptxas-options=--register-usage-level={int(level)}")
-    return _read(words)
+    return replace(_read(words), fast_math=bool(configs.get(FAST_MATH)))
 
 
 def _words(flags: str | Iterable[str] | None) -> list[str]:

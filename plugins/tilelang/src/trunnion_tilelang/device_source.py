@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ProgramError
 from trunnion.model.code import DeviceCode
 from trunnion_tilelang.compiler_flags import CompilerFlags
+from trunnion_tilelang.cutedsl_source import cutedsl_code
 
 if TYPE_CHECKING:
     from trunnion_tilelang.nodes import Module
@@ -50,7 +51,7 @@ def device_code(module: Module, flags: CompilerFlags, name: str) -> DeviceCode:
     """
     if module.language == "cuda":
         return cuda_code(module.source, module.target, flags, name)
-    return DeviceCode(module.language, module.source, target=module.target)
+    return cutedsl_code(module, flags, name)
 
 
 def cuda_code(
@@ -75,6 +76,7 @@ def cuda_code(
         If TileLang's headers are not there.
     """
     given = flags or CompilerFlags()
+    fast = ["--use_fast_math"] if given.fast_math and "--use_fast_math" not in given.options else []
     said = {option.partition("=")[0] for option in given.options}
     own = [
         option
@@ -88,7 +90,7 @@ def cuda_code(
         source,
         name=f"{name}.cu",
         includes=((_PRELUDE, prelude.read_text("utf-8")),),
-        options=(*own, *folders, *given.options),
+        options=(*own, *folders, *given.options, *fast),
         defines=given.defines,
         target=target,
     )

@@ -321,6 +321,9 @@ class DeviceFunction:
     pdl: bool
     """Whether it waits for the kernel before it by itself."""
 
+    maps: frozenset[int] = frozenset()
+    """Ordinals of parameters that are tensor maps, passed by value."""
+
 
 @dataclass(frozen=True, slots=True)
 class HostFunction:

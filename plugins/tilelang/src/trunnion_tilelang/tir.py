@@ -141,7 +141,12 @@ def _device_function(name: str, function: Any) -> DeviceFunction:
         read_only=frozenset(int(index) for index in read_only),
         cooperative=_flag(attributes, "use_cooperative_groups"),
         pdl=_flag(attributes, "has_cuda_pdl_sync"),
+        maps=frozenset(ordinal for ordinal, param in enumerate(function.params) if _is_map(param)),
     )
+
+
+def _is_map(param: Any) -> bool:
+    return getattr(param.type_annotation, "storage_scope", None) == "grid_constant"
 
 
 def _host_function(function: Any) -> HostFunction:
