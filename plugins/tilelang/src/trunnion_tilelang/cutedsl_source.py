@@ -55,7 +55,7 @@ def cutedsl_code(module: Module, flags: CompilerFlags, name: str) -> DeviceCode:
     Raises
     ------
     ProgramError
-        If TileLang's helper modules are not there, a kernel is not in the text, or the author gives macros.
+        If TileLang's helper modules are not there, its text is no Python or lacks a kernel, or the author gives macros.
     """
     if flags.defines:
         raise ProgramError("got macros, which CuTeDSL has not", field="compile_flags")
@@ -116,10 +116,17 @@ def _annotated(text: str, kernels: Iterable[DeviceFunction]) -> str:
     Raises
     ------
     ProgramError
-        If a kernel is not in the text, or has other parameters there.
+        If the text is no Python, a kernel is not in it, or has other parameters there.
     """
     lines = [line.encode() for line in text.split("\n")]  # the syntax tree counts bytes
-    functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        raise ProgramError(
+            f"TileLang wrote CuTeDSL text that is no Python, in line {error.lineno}: {error.msg}; lower for CUDA C++",
+            field="artifact.kernel_source",
+        ) from error
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     for kernel in kernels:
         function = functions.get(kernel.entry)
         params = function.args.args if function is not None else []
