@@ -116,7 +116,7 @@ class _Emitter:
         with out.block("if alike:"):
             with out.block("if device is not None or stream is not None:"):
                 out.line(f"place({self.tensors}, device, stream)")
-            out.line(f"{', '.join(['_', *kept])}, = recalled")
+            out.line(f"{', '.join(['_', '_', *kept])}, = recalled")  # the guard, and the memo
             for tensor in self.inputs:
                 with out.block(f"if t{tensor.index}.data_ptr() not in good[{tensor.index}]:"):
                     out.line(f"settle({tensor.index}, t{tensor.index}, device)")
