@@ -34,17 +34,14 @@ def test_every_backend_delivers_what_the_host_function_says(name, bench, harness
 def mistakes(value):
     """Yield what else might be passed for an argument."""
     if isinstance(value, torch.Tensor):
-        strides = tuple(2 * stride for stride in value.stride())
-        last = sum((extent - 1) * stride for extent, stride in zip(value.shape, strides, strict=True))
-        yield from (
-            None,
-            3,
-            torch.zeros(value.shape, dtype=torch.float32 if value.dtype is torch.int64 else torch.int64),
-            value.unsqueeze(0),
-            value.new_zeros((value.shape[0] + 1, *value.shape[1:])),
-            value.new_zeros((*value.shape[:-1], value.shape[-1] + 1)),
-            value.new_zeros(last + 1).as_strided(value.shape, strides),
-        )
+        yield from (None, 3, value.unsqueeze(0))
+        yield torch.zeros(value.shape, dtype=torch.float32 if value.dtype is torch.int64 else torch.int64)
+        if value.dim():
+            strides = tuple(2 * stride for stride in value.stride())
+            last = sum((extent - 1) * stride for extent, stride in zip(value.shape, strides, strict=True))
+            yield value.new_zeros((value.shape[0] + 1, *value.shape[1:]))
+            yield value.new_zeros((*value.shape[:-1], value.shape[-1] + 1))
+            yield value.new_zeros(last + 1).as_strided(value.shape, strides)
     else:
         yield from (None, "text", torch.zeros(3))
         if not isinstance(value, float):

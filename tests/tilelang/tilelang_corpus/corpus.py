@@ -25,12 +25,12 @@ TileLang 0.1.15 itself does not lower these, so that they are not here:
 
 from types import MappingProxyType
 
-from tilelang_corpus import elementwise, launches, matmul, networks, outputs, packed, scalars, shapes
+from tilelang_corpus import elementwise, hosts, launches, matmul, networks, outputs, packed, scalars, shapes
 from tilelang_corpus.entry import TARGET
 
 __all__ = ["CORPUS", "TARGET"]
 
-_MODULES = (elementwise, scalars, shapes, matmul, launches, outputs, networks, packed)
+_MODULES = (elementwise, scalars, shapes, matmul, launches, hosts, outputs, networks, packed)
 
 CORPUS = MappingProxyType({entry.name: entry for module in _MODULES for entry in module.ENTRIES})
 """Every entry, by name."""

@@ -160,6 +160,33 @@ def _mapped_copy():
     return mapped_copy
 
 
+def _strided_map():
+    m, s = T.dynamic("m"), T.dynamic("s")
+
+    @T.prim_func
+    def strided_map(x: T.StridedTensor((m, 128), (s, 1), T.float16), y: T.Tensor((m, 64), T.float16)):
+        with T.Kernel(T.ceildiv(m, 64), threads=128) as block:
+            tile = T.alloc_shared((64, 64), T.float16)
+            T.copy(x[block * 64, 64], tile, prefer_instruction="tma")
+            T.copy(tile, y[block * 64, 0])
+
+    return strided_map
+
+
+def _five_dimensions():
+    a, m = T.dynamic("a"), T.dynamic("m")
+
+    @T.prim_func
+    def five_dimensions(x: T.Tensor((2, a, 3, m, 64), T.float16), y: T.Tensor((2, a, 3, m, 64), T.float16)):
+        with T.Kernel(T.ceildiv(m, 64), a * 3, 2, threads=128) as (block, middle, first):
+            tile = T.alloc_shared((64, 64), T.float16)
+            rows = block * 64
+            T.copy(x[first, middle // 3, middle % 3, rows : rows + 64, 0:64], tile, prefer_instruction="tma")
+            T.copy(tile, y[first, middle // 3, middle % 3, rows : rows + 64, 0:64])
+
+    return five_dimensions
+
+
 def _product(a, b):
     return (a.float() @ b.float(),)
 
@@ -192,6 +219,11 @@ def _float8_inputs(draw):
 def _batched_inputs(draw):
     b, m = draw.size(1, 5), draw.size(1, 150)
     return draw.tensor((b, m, 128), "float16"), draw.tensor((b, 128, 64), "float16")
+
+
+def _strided_inputs(draw):
+    rows, more = draw.size(1, 300), draw.size(0, 40, 8)
+    return (draw.tensor((rows, 128 + more), "float16")[:, :128],)
 
 
 def _twice_added(x):
@@ -280,6 +312,22 @@ ENTRIES = (
         reference=lambda a, b: ((a.float() @ b.float()).half(),),
         out_idx=(2,),
         tolerance=1e-2,
+    ),
+    Entry(
+        name="strided_map",
+        covers="a tensor map with a dynamic stride, over half of the columns",
+        make=_strided_map,
+        inputs=_strided_inputs,
+        reference=lambda x: (x[:, 64:].clone(),),
+        out_idx=(1,),
+    ),
+    Entry(
+        name="five_dimensions",
+        covers="a tensor map of five dimensions",
+        make=_five_dimensions,
+        inputs=lambda draw: (draw.tensor((2, draw.size(1, 4), 3, draw.size(1, 90), 64), "float16"),),
+        reference=lambda x: (x.clone(),),
+        out_idx=(1,),
     ),
     Entry(
         name="mapped_copy",
