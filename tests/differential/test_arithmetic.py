@@ -50,6 +50,15 @@ def test_every_operation_with_a_constant(twins):
     assert min(refused, launched) > 100
 
 
+def test_a_boolean_in_every_operation(twins):
+    x, f = Symbol("x", min=INT64_MIN), Symbol("f", max=1)
+    found = [binary(op, *pair) for op in Op for pair in ((x, f), (f, x), (f, f))]
+    found += [select(f, x, f), f.cast("int8"), f * 2**62 * 2, select(eq(f, 0), 7, x)]
+    sheet = Sheet((Variable(x, "int64"), Variable(f, "bool")), tuple(found))
+    refused, launched = compared(twins, sheet, [(value, flag) for value in EDGES for flag in (False, True)])
+    assert min(refused, launched) > 100
+
+
 def valued(build):
     """Return an expression; none where the model says at once that it has no value in any call."""
     try:

@@ -86,6 +86,13 @@ def test_scalars_follow_their_symbol_or_their_type() -> None:
     assert random_inputs(Signature(params), {N: 7}, "cpu") == (7, 1.0, True, 1, 1 + 0j, bytes(12))
 
 
+def test_a_boolean_under_a_symbol_is_no_integer() -> None:
+    flag = Symbol("flag", max=1)
+    given = random_inputs(Signature((ScalarParam("f", DTYPES["bool"], flag),)), {flag: 1}, "cpu")
+    assert given == (True,)
+    assert type(given[0]) is bool
+
+
 def test_equal_seeds_make_equal_inputs() -> None:
     signature = Signature((TensorParam("a", "float32", (M,)),))
     first, again, other = (random_inputs(signature, {M: 64}, "cpu", seed=seed)[0] for seed in (1, 1, 2))

@@ -10,7 +10,7 @@ from trunnion.errors import ProgramError, UnboundSymbolError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol
-from trunnion.model.params import PointerParam, Signature, StructParam, TensorParam
+from trunnion.model.params import PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.plan import Source
 from trunnion.model.workspace import Workspace
 
@@ -86,6 +86,18 @@ def test_every_fill_reads_back_from_json(fill: Any) -> None:
     if isinstance(fill, complex):
         raw = struct.pack("<2f", fill.real, fill.imag)
         assert program.plan().tensors[0].fill == raw
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint64", "bool"])
+def test_a_symbol_stands_for_an_integer_or_a_boolean(kind: str) -> None:
+    assert ScalarParam("s", kind, N).symbol is N  # type: ignore[arg-type]  # the constructor reads spellings
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "complex64"])
+def test_a_symbol_stands_for_no_other_number(kind: str) -> None:
+    with pytest.raises(ProgramError) as caught:
+        ScalarParam("s", kind, N)  # type: ignore[arg-type]  # the constructor reads spellings
+    assert caught.value.field.endswith("symbol")
 
 
 def test_a_symbol_may_be_bound_by_any_tensor_that_is_there() -> None:

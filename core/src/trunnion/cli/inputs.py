@@ -265,7 +265,8 @@ def _usual(symbol: Symbol) -> int:
 
 def _scalar(param: ScalarParam, values: Mapping[Symbol, int]) -> complex | bool:
     if param.symbol is not None:
-        return values[param.symbol]
+        value = values[param.symbol]
+        return bool(value) if param.dtype.kind is Kind.BOOL else value
     if param.dtype.kind is Kind.BOOL:
         return True
     return {Kind.FLOAT: 1.0, Kind.COMPLEX: 1 + 0j}.get(param.dtype.kind, 1)

@@ -90,13 +90,15 @@ class DType:
 
     @property
     def integer_range(self) -> tuple[int, int]:
-        """The least and the greatest value of an integer type.
+        """The least and the greatest value of an integer type, or of bool: False is 0, True is 1.
 
         Raises
         ------
         ProgramError
-            If the type is not an integer.
+            If the type is neither.
         """
+        if self.kind is Kind.BOOL:
+            return 0, 1
         if self.kind is Kind.INT:
             return -(1 << (8 * self.itemsize - 1)), (1 << (8 * self.itemsize - 1)) - 1
         if self.kind is Kind.UINT:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.model.dtypes import DType, dtype
+from trunnion.model.dtypes import DType, Kind, dtype
 from trunnion.model.expr import Expr, Symbol, as_expr
 from trunnion.model.expr_tree import symbols_of
 from trunnion.model.fields import flag, instance, instances, integer, place, text
@@ -109,7 +109,7 @@ class ScalarParam:
     """
 
     symbol: Symbol | None = None
-    """The symbol that stands for its value in expressions; for integers only."""
+    """The symbol that stands for its value in expressions; for integers and booleans only, of which True is 1."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", text(self.name, "name"))
@@ -120,9 +120,9 @@ class ScalarParam:
                 raise ProgramError(f"dtype {self.dtype} cannot travel as a scalar", field="dtype")
             if self.symbol is not None:
                 instance(self.symbol, Symbol, "symbol")
-            if self.symbol is not None and not self.dtype.is_integer:
+            if self.symbol is not None and not (self.dtype.is_integer or self.dtype.kind is Kind.BOOL):
                 raise ProgramError(
-                    f"got dtype {self.dtype}, expected an integer type under a symbol", field="symbol"
+                    f"got dtype {self.dtype}, expected an integer type or bool under a symbol", field="symbol"
                 )
 
 

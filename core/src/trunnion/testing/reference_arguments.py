@@ -146,7 +146,7 @@ class Reading:
                 case ScalarParam(name, kind):
                     number = read_number(kind.name, given)
                     self.by_value[name] = encode_number(kind.name, number)
-                    if kind.is_integer:
+                    if kind.is_integer or kind.name == "bool":
                         self.integers[name] = int(number.real)
                 case PointerParam(name):
                     self.by_value[name] = read_pointer(param, given).to_bytes(8, "little")

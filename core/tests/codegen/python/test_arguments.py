@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from trunnion.errors import ArgumentValueError
+from trunnion.errors import ArgumentTypeError, ArgumentValueError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
-from trunnion.model.expr import symbols
+from trunnion.model.expr import Symbol, eq, le, symbols
 
 CODE = DeviceCode("cuda", "//")
 
@@ -74,3 +74,53 @@ def test_the_strides_of_an_empty_tensor_do_not_matter(rig: Any, tensor: Any) -> 
     with pytest.raises(ArgumentValueError) as caught:
         r.program.call((tensor("float32", 2, 4), tensor("float32", 3, 2, strides=(1, 9))))
     assert caught.value.argument == "y"
+
+
+def switched() -> Any:
+    p = ProgramBuilder("p", CODE)
+    (n,) = symbols("n")
+    f = Symbol("f", max=1)
+    x = p.input("x", "float32", (n,))
+    p.scalar("flag", "bool", f)
+    p.check(le(n * f, 100), "at most 100 elements where there is a flag")
+    p.launch("k", (x, n * f + f), n + f, 32)
+    p.launch("only", (x,), 1, 32, when=f)
+    p.launch("otherwise", (x,), 1, 32, when=eq(f, 0))
+    return p.build()
+
+
+def test_a_boolean_under_a_symbol_is_0_or_1_in_expressions_of_every_call(rig: Any, tensor: Any) -> None:
+    r, x = rig(switched()), tensor("float32", 7)
+    for flag in (False, True, False, True):
+        r.facade.launched.clear()
+        r.program.entry(x, flag)
+        first, second = r.facade.launched
+        assert struct.unpack("<q", first.parameters[1]) == (8 * flag,)
+        assert first.shape[0] == 7 + flag
+        assert second.kernel == ("only" if flag else "otherwise")
+    r.program.entry(tensor("float32", 101), False)
+    with pytest.raises(ArgumentValueError):
+        r.program.entry(tensor("float32", 101), True)
+
+
+def test_a_boolean_under_a_symbol_is_still_no_number(rig: Any, tensor: Any) -> None:
+    r = rig(switched())
+    for other in (0, 1, 1.0, None):
+        with pytest.raises(ArgumentTypeError) as caught:
+            r.program.entry(tensor("float32", 7), other)
+        assert caught.value.argument == "flag"
+    assert not r.facade.launched
+
+
+def test_a_boolean_under_a_symbol_is_an_extent_that_is_an_integer(rig: Any, tensor: Any) -> None:
+    p = ProgramBuilder("p", CODE)
+    f = Symbol("f", max=1)
+    x = p.input("x", "float32", (4,))
+    given = p.scalar("flag", "bool", f)
+    y = p.output("y", "float32", (f, 3))
+    p.launch("k", (x, given, y), 1, 32)
+    r = rig(p.build())
+    found = r.program.entry(tensor("float32", 4), True)
+    assert tuple(found.shape) == (1, 3)
+    assert type(found.shape[0]) is int
+    assert r.facade.launched[0].parameters[1] == b"\x01"

@@ -93,6 +93,9 @@ def emit_numbers(text: CallText, plan: LaunchPlan) -> None:
     positions = argument_positions(plan)
     for scalar in plan.scalars:
         _emit_scalar(text, scalar, positions[f"s{scalar.index}"])
+        if scalar.dtype.kind is Kind.BOOL and plan.signature.scalars[scalar.index].symbol is not None:
+            # An expression's value is an int64_t, beside the byte that a kernel is given.
+            text.line(f"{text.member('int64_t', f's{scalar.index}')} = {scalar_storage(scalar)} ? 1 : 0;")
     for pointer in plan.pointers:
         _emit_address(text, pointer, positions[f"a{pointer.index}"])
     for struct in plan.structs:

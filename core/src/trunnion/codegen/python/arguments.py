@@ -50,11 +50,22 @@ def recalls(plan: LaunchPlan) -> bool:
 def passed_names(plan: LaunchPlan) -> list[str]:
     """Return the variables that hold a call's integers: addresses of tensors, integer scalars, raw addresses.
 
+    A boolean that stands under a symbol is one: expressions compute with it.
+
     Two calls that pass equal ones are told apart by nothing in them, which 0.0 and -0.0 would be.
     """
     names = [f"p{tensor.index}" for tensor in inputs_of(plan)]
-    names += [f"s{scalar.index}" for scalar in plan.scalars if scalar.dtype.is_integer]
+    names += [
+        f"s{scalar.index}"
+        for scalar in plan.scalars
+        if scalar.dtype.is_integer or is_computed_with(plan, scalar)
+    ]
     return names + [f"a{pointer.index}" for pointer in plan.pointers]
+
+
+def is_computed_with(plan: LaunchPlan, scalar: ScalarSlot) -> bool:
+    """Whether a scalar is a boolean that stands under a symbol."""
+    return scalar.dtype.kind is Kind.BOOL and plan.signature.scalars[scalar.index].symbol is not None
 
 
 def tensor_names(tensors: list[TensorSlot]) -> str:
@@ -233,6 +244,8 @@ def emit_numbers(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write the checks and conversions of scalars, addresses and structs."""
     for scalar in plan.scalars:
         _emit_scalar(out, scalar)
+        if is_computed_with(plan, scalar):
+            out.line(f"s{scalar.index} = +s{scalar.index}")  # an expression's value is an int
     for pointer in plan.pointers:
         _emit_address(out, pointer)
     for struct in plan.structs:

@@ -222,7 +222,8 @@ def _draw_values(draw: st.DrawFn, program: KernelProgram) -> dict[str, int]:
         if symbol in in_tensors:
             low, high = max(low, 0), min(high, max(_LARGEST, 2 * symbol.multiple_of))
         if symbol in in_scalars:
-            least, greatest = integer_range(in_scalars[symbol].dtype.name)
+            kind = in_scalars[symbol].dtype.name
+            least, greatest = (0, 1) if kind == "bool" else integer_range(kind)
             low, high = max(low, least), min(high, greatest)
         unit = symbol.multiple_of
         steps = (-(-low // unit), high // unit)
@@ -271,4 +272,7 @@ def _draw_tensor(draw: st.DrawFn, param: TensorParam, values: Mapping[str, int],
 
 
 def _draw_scalar(draw: st.DrawFn, param: ScalarParam, values: Mapping[str, int]) -> object:
-    return values[param.symbol.name] if param.symbol is not None else draw(numbers(param.dtype.name))
+    if param.symbol is None:
+        return draw(numbers(param.dtype.name))
+    value = values[param.symbol.name]
+    return bool(value) if param.dtype.name == "bool" else value

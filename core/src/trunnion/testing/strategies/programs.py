@@ -105,7 +105,11 @@ def _draw_scalars(draft: Draft) -> None:
     for _ in range(draft.draw(st.integers(0, 3))):
         kind = choose(draft.draw, tuple(SIZES))
         symbol = None
-        if kind in INTEGERS and draft.wants(Capability.DYNAMIC_SHAPES) and draft.draw(st.booleans()):
+        if kind == "bool" and draft.wants(Capability.DYNAMIC_SHAPES) and draft.draw(st.booleans()):
+            low, high = choose(draft.draw, ((0, 1), (0, _INT64_MAX), (1, 1)))
+            symbol = Symbol(draft.name(), min=low, max=high)
+            draft.free_symbols.append(symbol)
+        elif kind in INTEGERS and draft.wants(Capability.DYNAMIC_SHAPES) and draft.draw(st.booleans()):
             low, high = choose(draft.draw, ((0, _INT64_MAX), (-(2**63), _INT64_MAX), (1, 100), (-5, 2**33)))
             multiple = choose(draft.draw, (1, 1, 4))
             symbol = Symbol(draft.name(), min=low, max=high, multiple_of=multiple)

@@ -58,7 +58,7 @@ def _wrong_scalars(param: ScalarParam) -> Iterator[tuple[str, object]]:
         yield from (("scalar type", other) for other in (True, 1.0, math.inf, 1j))
         yield from (("scalar range", number) for number in (low - 1, high + 1, 2**70, -(2**70)))
         yield "scalar range", Indexable(high + 1)
-    if param.symbol is not None:
+    if param.symbol is not None and kind != "bool":
         unit = param.symbol.multiple_of
         for number in (param.symbol.min - 1, param.symbol.max + 1, param.symbol.min + unit - 1):
             yield "symbol", number

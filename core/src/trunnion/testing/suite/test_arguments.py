@@ -61,7 +61,7 @@ def _arithmetic(draw: st.DrawFn) -> Scenario:
     """Draw a program of scalars alone, whose arguments and checks are expressions that may have no value."""
     count = draw(st.integers(1, 3))
     symbols = [Symbol(f"n{index}", min=-(2**63)) for index in range(count)]
-    kinds = [draw(st.sampled_from(("int8", "int32", "int64", "uint32", "uint8"))) for _ in symbols]
+    kinds = [draw(st.sampled_from(("int8", "int32", "int64", "uint32", "uint8", "bool"))) for _ in symbols]
     params = tuple(
         ScalarParam(f"s{index}", kind, symbol)  # type: ignore[arg-type]  # reads spellings
         for index, (kind, symbol) in enumerate(zip(kinds, symbols, strict=True))
@@ -71,8 +71,11 @@ def _arithmetic(draw: st.DrawFn) -> Scenario:
     launch = KernelLaunch("k", args, (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
     program = KernelProgram("p", Signature(params, (), checks), (CODE,), (launch,))
     edges = {"int8": 7, "int32": 31, "int64": 63, "uint32": 32, "uint8": 8}
-    values = []
+    values: list[object] = []
     for kind in kinds:
+        if kind == "bool":
+            values.append(draw(st.booleans()))
+            continue
         high = 2 ** edges[kind] - 1
         low = 0 if kind.startswith("u") else -high - 1
         values.append(draw(st.one_of(st.sampled_from((low, high, 0, 1)), st.integers(max(low, -9), 9))))
