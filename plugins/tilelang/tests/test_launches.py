@@ -42,6 +42,22 @@ def test_nested_conditions_are_conjunctions_and_else_is_the_negation(imported):
     assert [launch.grid[0].value for launch in program.launches] == [1, 2, 3]
 
 
+def test_a_boolean_is_a_condition(imported):
+    @T.prim_func
+    def main(x: vector(), flag: T.bool, other: T.bool):
+        if flag and other:
+            with T.Kernel(1, threads=32):
+                x[0] = 1.0
+        if not flag:
+            with T.Kernel(2, threads=32):
+                x[0] = 2.0
+
+    program = imported(main)
+    assert conditions(program) == ["select(flag, other, 0)", "eq(flag, 0)"]
+    assert [param.dtype.name for param in program.signature.scalars] == ["bool", "bool"]
+    assert [(symbol.min, symbol.max) for symbol in program.signature.symbols()[1:]] == [(0, 1), (0, 1)]
+
+
 def test_a_loop_is_unrolled_with_its_variable_as_an_operand(imported):
     @T.prim_func
     def main(x: vector()):

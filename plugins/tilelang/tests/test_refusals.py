@@ -130,7 +130,6 @@ SET, RESET = "__tvm_cuda_stream_set_access_policy_window", "__tvm_cuda_stream_re
         ((Evaluate("k", K),), "nothing uses"),
         ((Evaluate("f()", Call("tvm_call_packed", (K,))),), "constant"),
         ((Attr("", "pragma_unroll", "", Int(1), LAUNCH),), "pragma_unroll"),
-        ((If("if", FLAG, LAUNCH, None),), "flag"),
         ((Bind("", var("f", "float32"), Float(1.0, "float32")),), "1"),
         ((Assert("", Binary("lt", Float(1.0, "float32"), Float(2.0, "float32"), "bool"), "no"),), "integer"),
         ((For("", var("i"), Int(0), K, Int(1), "serial", LAUNCH),), "256"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.model.dtypes import DTYPES
+from trunnion.model.dtypes import DTYPES, Kind
 from trunnion.model.expr import Expr, Symbol, as_expr
 from trunnion.model.params import PointerParam, ScalarParam, TensorParam
 from trunnion_tilelang.arithmetic import Arithmetic, integer_range
@@ -100,7 +100,7 @@ class Parameters:
                 f"the scalar {var.name!r} has the type {var.dtype}, which no scalar of a program has"
             )
         symbol = None
-        if row.is_integer and var.key in self._computed:
+        if (row.is_integer or row.kind is Kind.BOOL) and var.key in self._computed:
             symbol = self.values[var.key] = self.symbol(var.name, var.dtype)
         self.by_index[parameter.index] = ScalarParam(var.name, row, symbol)
 
