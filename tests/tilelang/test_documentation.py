@@ -50,4 +50,4 @@ def test_it_names_the_flags_that_are_left_out():
     assert "`-O0` to `-O3`" in PAGE
     levels = {f"-O{level}" for level in range(4)}
     others = {re.sub("^-+(expt-)?", "--expt-", word) for word in WITHOUT_EFFECT.keys() - levels}
-    assert others == {name for name in re.findall(r"`(--expt-[\w-]+)`", PAGE)}
+    assert others == set(re.findall(r"`(--expt-[\w-]+)`", PAGE))
