@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,7 +18,7 @@ from trunnion.testing.kept_launchers import kept_launchers, launcher_folder
 from trunnion.testing.observed import observe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tilelang_corpus.entry import Entry
     from tilelang_host.values import Launch
@@ -102,17 +103,32 @@ class Bench:
             whole[place] = output
         return tuple(launch for launch in interpret(self.artifact, whole) if 0 not in launch.grid)
 
-    def compared(self, observed: Observed, given: Sequence[Any]) -> tuple[Launch, ...]:
+    def compared(
+        self, observed: Observed, given: Sequence[Any], symbols: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[Launch, ...]:
         """Require that a call did what the interpreter says, and return that with names in the place of addresses.
 
         Each backend allocates for itself, so two are compared with an output's number, or an allocation, where its
         address was.
+
+        Parameters
+        ----------
+        observed
+            What came of the call.
+        given
+            What it was given.
+        symbols
+            The host function's names of kernels whose symbols in the image are others, by symbol.
         """
         assert observed.error is None, f"{type(observed.error).__name__}: {observed.error}"
         expected = self.expected(given, observed.outputs)
         kernels = kernels_of(self.artifact)
-        assert [launch.kernel for launch in observed.launches] == [launch.kernel for launch in expected]
-        got = tuple(received(launch, kernels[launch.kernel]) for launch in observed.launches)
+        names = [symbols.get(launch.kernel, launch.kernel) for launch in observed.launches]
+        assert names == [launch.kernel for launch in expected]
+        got = tuple(
+            received(launch, name, kernels[name])
+            for launch, name in zip(observed.launches, names, strict=True)
+        )
         scratch = placed(expected, got)
         assert got == tuple(moved(launch, lambda at: scratch.get(at, at)) for launch in expected)
         self._check_memory(observed, scratch)

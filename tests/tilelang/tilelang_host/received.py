@@ -21,13 +21,15 @@ _PERSISTING, _STREAMING = 2, 1
 _ATTRIBUTES = ("priority", "scheduling_policy", "mem_sync_domain", "preferred_cluster", "carveout")
 
 
-def received(launched: Launched, kernel: Any) -> Launch:
+def received(launched: Launched, name: str, kernel: Any) -> Launch:
     """Return a launch as its parameters' bytes say it, every address a number.
 
     Parameters
     ----------
     launched
         What the driver saw.
+    name
+        What the host function calls the kernel: the driver knows it by its symbol.
     kernel
         The device function: of its parameters' types nothing is in the bytes.
 
@@ -41,7 +43,7 @@ def received(launched: Launched, kernel: Any) -> Launch:
     if window is not None:
         assert (window.hit_property, window.miss_property) == (_PERSISTING, _STREAMING)
     return Launch(
-        kernel=launched.kernel,
+        kernel=name,
         parameters=tuple(
             _parameter(param, data) for param, data in zip(kernel.params, launched.parameters, strict=True)
         ),
@@ -61,7 +63,9 @@ def _parameter(param: Any, data: bytes) -> Any:
         (value,) = np.frombuffer(data, dtype=dtype).tolist()
         return Scalar(dtype, value)
     if "uint8x128" not in str(param.type_annotation):
-        return int.from_bytes(data, "little")
+        return int.from_bytes(
+            data[:8], "little"
+        )  # CuTeDSL's kernels take a view: the address, then the layout
     have = decode(data)
     modes = (int(have.interleave), int(have.swizzle), int(have.l2_promotion), int(have.oob_fill))
     fields = (int(have.data_type), have.address, have.dims, have.strides)
