@@ -177,6 +177,29 @@ def test_scalars_keep_their_types_and_addresses_are_tensors_under_the_authors_na
     assert not any(isinstance(param, PointerParam) for param in params.values())
 
 
+def test_a_parameter_that_nothing_reads_is_taken_all_the_same(imported):
+    @T.prim_func
+    def main(
+        p: T.handle,
+        k: T.int32,
+        y: T.Tensor((32,), "float32"),
+        a: T.float16,
+        flag: T.bool,
+        z: T.Tensor((4,), "int8"),
+    ):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(32):
+                y[i] = 1.0
+
+    signature = imported(main, out_idx=2).signature
+    assert [(type(param), param.name) for param in signature.params] == [
+        (PointerParam, "p"), (ScalarParam, "k"), (ScalarParam, "a"), (ScalarParam, "flag"), (TensorParam, "z")
+    ]  # fmt: skip
+    assert [param.dtype.name for param in signature.scalars] == ["int32", "float16", "bool"]
+    allocating = main.with_attr("tilelang_out_idx", [2]).with_attr("tilelang_callee_allocated_outputs", 1)
+    assert imported(allocating).signature == signature
+
+
 def test_a_number_that_is_only_handed_on_has_no_symbol_and_so_its_types_whole_range(imported):
     @T.prim_func
     def main(wide: T.uint64, k: T.int32, y: T.Tensor((32,), "uint64")):

@@ -160,6 +160,18 @@ def test_an_assertion_that_only_looks_like_a_check_of_trunnions_is_refused(field
     assert refused(assertion).statement == "assert"
 
 
+def test_a_function_of_more_arguments_than_are_known_is_refused():
+    counted = Binary("eq", COUNT, Int(3), "bool")
+    assert program(Assert("assert", counted, "three"), LAUNCH, RETURN).launches
+    wrong = Binary("eq", COUNT, Int(4), "bool")
+    assert "number of arguments" in refused(Assert("assert", wrong, "four"), LAUNCH, RETURN).reason
+
+
+def test_a_parameter_of_which_nothing_says_the_type_is_refused():
+    unread = Bind("", var("unread.type_index"), get(ARGS, 3, 13))
+    assert "'unread'" in refused(unread, LAUNCH, RETURN).reason
+
+
 def test_an_assertion_on_pointers_and_types_at_once_is_refused():
     mixed = Binary("and", Call("isnullptr", (X,)), Binary("eq", get(HANDLE, 0, 9), Int(0), "bool"), "bool")
     assert "trunnion makes" in refused(Assert("assert", mixed, "no")).reason

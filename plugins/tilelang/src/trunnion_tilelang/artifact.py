@@ -58,9 +58,9 @@ def program_of(
     module: Module, code: DeviceCode, *, out_idx: int | Sequence[int] | None, name: str
 ) -> KernelProgram:
     """Return the program of a host function and its device code; see `from_artifact`."""
-    prologue = Prologue.read(module.host)
-    outputs = _outputs(module, len(prologue.parameters), out_idx)
     try:
+        prologue = Prologue.read(module.host, module.dtypes)
+        outputs = _outputs(module, len(prologue.parameters), out_idx)
         parameters = Parameters(prologue, outputs, read_only_pointers(module), computed_variables(module))
     except Refusal as refusal:
         raise UnsupportedStatementError(str(refusal), "the parameters", module.host.name) from refusal

@@ -118,6 +118,10 @@ def _kinds(node: Node, parameters: Parameters) -> Iterator[tuple[str, int]]:
 def _confirm(kind: str, condition: Node, index: int, parameters: Parameters) -> None:
     """Refuse what looks like a check of trunnion's and asks for something else."""
     numbers = {each.value for each in _numbers(condition)}
+    if kind == "count" and numbers != {parameters.prologue.arguments}:
+        raise Refusal(
+            f"the function takes another number of arguments than the {parameters.prologue.arguments} known"
+        )
     if kind == "rank":
         buffer = parameters.prologue.parameters[index].buffer
         if buffer is None or numbers != {len(buffer.shape)}:

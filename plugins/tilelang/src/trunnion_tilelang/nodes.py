@@ -363,3 +363,6 @@ class Module:
 
     target: str
     """What it is for, for example ``"sm_90a"``; empty if the artifact does not say."""
+
+    dtypes: tuple[str, ...] = ()
+    """The types of the author's parameters, in order; ``"handle"`` for an address; empty: the artifact says none."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trunnion_tilelang.allocation import Arguments
+from trunnion_tilelang.errors import Refusal
 from trunnion_tilelang.nodes import (
     Assert,
     Bind,
@@ -28,6 +29,8 @@ from trunnion_tilelang.nodes import (
 from trunnion_tilelang.trees import leaves, straight
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trunnion_tilelang.nodes import HostFunction
 
 __all__ = ["Field", "Parameter", "Prologue", "Role"]
@@ -74,6 +77,7 @@ class Parameter:
     """Whether None is refused."""
 
 
+_TYPE_SUFFIX = ".type_index"  # what TVM adds to a parameter's name, for the variable that holds its type
 _OBJECT = 24  # bytes of an object's header, behind which a tensor begins (sizeof(TVMFFIObject))
 _FIELDS = {Field.SHAPE: "shape", Field.STRIDES: "strides", Field.DATA: "data", Field.DEVICE_ID: "device"}
 
@@ -98,8 +102,21 @@ class Prologue:
     """The statements that give a variable a value read from extents or strides, in order."""
 
     @classmethod
-    def read(cls, function: HostFunction) -> Prologue:
-        """Read a host function."""
+    def read(cls, function: HostFunction, dtypes: Sequence[str] = ()) -> Prologue:
+        """Read a host function.
+
+        Parameters
+        ----------
+        function
+            The function.
+        dtypes
+            The types of the author's parameters, in order, if they are known.
+
+        Raises
+        ------
+        Refusal
+            If nothing says what a parameter is.
+        """
         _, arguments, count, result = function.params
         statements = tuple(straight(function.body))
         packed = Arguments.read(function, statements)
@@ -116,7 +133,26 @@ class Prologue:
                     role = found.roles.get(key)
                     if role is not None and role.kind == "null":
                         found.parameters[role.index].required = True
+        for statement in statements:
+            if isinstance(statement, Bind):
+                found._leave(statement.var, dtypes)
         return found
+
+    def _leave(self, var: Var, dtypes: Sequence[str]) -> None:
+        """Note a parameter that the function does not read: it has a type all the same, which is checked."""
+        role = self.role(var)
+        if role is None or role.kind != "type" or role.index < 0 or role.index in self.parameters:
+            return
+        name = var.name.removesuffix(_TYPE_SUFFIX)
+        if role.index >= len(dtypes):
+            raise Refusal(f"nothing reads the parameter {name!r}, and nothing says of which type it is")
+        self.parameters[role.index] = Parameter(role.index, Var(-1 - role.index, name, dtypes[role.index]))
+
+    @property
+    def arguments(self) -> int:
+        """How many packed arguments the function takes, as far as they are known."""
+        given = len(self.parameters) - len(self.packed.outputs)
+        return given + 1 if self.packed.outputs else given
 
     def role(self, node: Node) -> Role | None:
         """Return what a variable stands for; None for every other expression."""

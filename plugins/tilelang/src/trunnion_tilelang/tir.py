@@ -81,6 +81,7 @@ def artifact_module(artifact: Any) -> Module:
         source=str(artifact.kernel_source),
         language=language,
         target=target,
+        dtypes=tuple(str(param.dtype) for param in getattr(artifact, "params", None) or ()),
     )
 
 
