@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from trunnion import errors, symbols
-from trunnion.dlpack import Versioned, address_in
+from trunnion.dlpack import CUDA, Versioned, address_in
 from trunnion.model.dtypes import DTYPES, dtype
 from trunnion.model.params import Signature, TensorParam
 from trunnion_tvm_ffi.arrays import Arrays, ForeignArray, Purpose
 from trunnion_tvm_ffi.dlpack import read_capsule
+from trunnion_tvm_ffi.fills import fill
 
 pytestmark = pytest.mark.tvm_ffi_abi
 
@@ -239,3 +240,12 @@ def test_a_version_that_is_not_known_is_refused():
     with pytest.raises(BufferError, match=r"2\.\d"):
         read_capsule(capsule)
     managed.major = 1  # whoever frees it looks, too
+
+
+@pytest.mark.parametrize("pattern", [b"\x07" * 8, bytes(range(8))])
+def test_a_destination_of_one_element_is_filled_whatever_its_stride(simulator, pattern):
+    """Of one element, any stride counts as contiguous; torch takes no such tensor for bytes."""
+    memory = simulator.tensor(torch.zeros(9, dtype=torch.int64), 0)
+    with simulator.reraise():
+        fill(Arrays(), memory.as_strided((1,), (5,), 2), pattern, (CUDA, 0))
+    assert memory.cpu().tolist() == [0, 0, int.from_bytes(pattern, "little"), *[0] * 6]

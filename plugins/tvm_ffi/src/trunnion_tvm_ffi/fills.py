@@ -35,7 +35,8 @@ def fill(arrays: Arrays, array: Any, pattern: bytes, device: tuple[int, int]) ->
     if device[0] == CPU:
         _fill_host(array.data_ptr(), pattern, count)
         return
-    flat = array.reshape(-1).view(arrays.byte)
+    # Its strides may be any where there is one element, and torch sees no such tensor as bytes.
+    flat = array.as_strided((count,), (1,)).view(arrays.byte)
     if len(set(pattern)) == 1:
         flat.fill_(pattern[0])
         return
