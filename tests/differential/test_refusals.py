@@ -6,11 +6,12 @@ import itertools
 
 import pytest
 
-from trunnion.errors import ArgumentValueError
+from trunnion.errors import ArgumentValueError, TrunnionError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol
 from trunnion.testing.strategies import CallSpec, TensorSpec
+from trunnion.testing.strategies.calls import row_major
 
 LONG = "a" * 9999 + "b"
 
@@ -24,6 +25,20 @@ def refused(twins, builder, *calls):
         for call in calls:
             pair.compare(call)
     assert pair.refused == len(calls)
+
+
+def said_of(twins, builder, call):
+    """Return the texts of the errors of a refused call."""
+    refused(twins, builder, call)
+    said = []
+    with twins.loaded(builder.build()) as pair:
+        for harness, loaded in pair.loaded:
+            args = harness.arguments(call.args)
+            out = None if call.out is None else harness.arguments(call.out)
+            with pytest.raises(TrunnionError) as caught:
+                loaded.call(args, out=out)
+            said.append(str(caught.value))
+    return said
 
 
 def test_destinations_that_share_memory(twins):
@@ -77,3 +92,24 @@ def test_an_output_that_no_memory_could_hold(twins, simulator):
             said.append((count, str(caught.value), vars(caught.value)))
     simulator.forget_pending()
     assert said[:2] == said[2:]
+
+
+@pytest.mark.parametrize(
+    ("shape", "text"),
+    [
+        ((3, 5, 4), "got extent 3 along dimension 0, expected 4 ((n + 1))"),
+        ((4, 6, 4), f"got extent 6 along dimension 1, expected 5 ({LONG[:200]}...)"),
+        ((4, 5, 5), "got extent 5 along dimension 2, expected 4"),
+    ],
+)
+def test_a_destination_of_another_extent_is_told_in_the_author_s_words(twins, shape, text):
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    n, m = Symbol("n"), Symbol(LONG)
+    given = builder.input("given", "float32", (n, m))
+    first = builder.output("first", "float32", (n,))
+    out = builder.output("out", "float32", (n + 1, m, 4))
+    builder.launch("k", (given, first, out), 1, 1)
+    x, y, z = (
+        TensorSpec(dtype="float32", shape=one, strides=row_major(one)) for one in ((3, 5), (3,), shape)
+    )
+    assert set(said_of(twins, builder, CallSpec(args=(x,), out=(y, z)))) == {f"argument 'out': {text}"}

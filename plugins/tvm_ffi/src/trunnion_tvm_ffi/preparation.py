@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trunnion.arguments import spanned_bytes
 from trunnion.codegen.python import support
+from trunnion.codegen.python.memory import author_extents
 from trunnion.codegen.python.recall import Recall
 from trunnion.dlpack import CPU, CUDA
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError, shorten
@@ -64,6 +65,7 @@ class Preparation:
     """
 
     def __init__(self, plan: LaunchPlan, arrays: Arrays, *, returned: bool) -> None:
+        self._plan = plan
         self._slots = plan.tensors
         self._outputs = tuple(slot for slot in plan.tensors if slot.output)
         self._written = tuple(tensor.access != "read" for tensor in plan.signature.tensors)
@@ -230,7 +232,8 @@ class Preparation:
         array = self._read(slot, value, Purpose(slot.name, written=True, stream=stream))
         for axis, (got, extent) in enumerate(zip(array.shape, shape, strict=True)):
             if got != extent:
-                raise support.extent_error(slot.name, axis, got, extent, str(extent))
+                text = author_extents(self._plan, slot)[axis]
+                raise support.extent_error(slot.name, axis, got, extent, text)
         found = self._arrays.device_of(array)
         if found != device:
             raise ArgumentValueError(slot.name, f"a tensor on {device_name(found)}", device_name(device))

@@ -36,7 +36,6 @@ from trunnion.codegen.cpp.memory import (
     emit_given_outputs,
     emit_shapes,
     emit_sizes,
-    outputs_of,
 )
 from trunnion.codegen.cpp.places import slot_name
 from trunnion.codegen.cpp.tables import emit_names, emit_program_rule, emit_tensor_rules
@@ -52,6 +51,7 @@ from trunnion.codegen.cpp.windows import (
 )
 from trunnion.codegen.literals import cpp_string
 from trunnion.codegen.python.bindings import fixed_slots, is_fixed_check
+from trunnion.codegen.python.memory import outputs_of
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.expr import Const
 
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "7"
+VERSION = "8"
 """Changes whenever the text for some plan does."""
 
 EXPORTS = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from trunnion.codegen.cpp.conditions import readers_condition
 from trunnion.codegen.cpp.places import output_rule
 from trunnion.codegen.python.fills import fill_steps
+from trunnion.codegen.python.memory import outputs_of
 from trunnion.model.plan import TensorSlot
 
 if TYPE_CHECKING:
@@ -24,15 +25,9 @@ __all__ = [
     "emit_given_outputs",
     "emit_shapes",
     "emit_sizes",
-    "outputs_of",
 ]
 
 _ZERO = bytes(1)
-
-
-def outputs_of(plan: LaunchPlan) -> list[TensorSlot]:
-    """Return the tensors that the launcher allocates, or that the caller gives."""
-    return [tensor for tensor in plan.tensors if tensor.output]
 
 
 def _emit_extents(text: CallText, memory: TensorSlot | WorkspaceSlot, extents: tuple[Expr, ...]) -> str:

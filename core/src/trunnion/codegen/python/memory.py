@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.fills import fill_steps
 from trunnion.codegen.python.launches import readers_condition, when
+from trunnion.model.expr_text import format_expr
 from trunnion.model.interval import INT64_MAX
 from trunnion.model.plan import MemoryKind, TensorSlot
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan, MemoryRef, WorkspaceSlot
 
 __all__ = [
+    "author_extents",
     "emit_allocations",
     "emit_extents",
     "emit_fills",
@@ -36,6 +38,12 @@ _ZERO = bytes(1)
 def outputs_of(plan: LaunchPlan) -> list[TensorSlot]:
     """Return the tensors that the launcher allocates, or that the caller gives under ``out=``."""
     return [tensor for tensor in plan.tensors if tensor.output]
+
+
+def author_extents(plan: LaunchPlan, output: TensorSlot) -> tuple[str, ...]:
+    """Return the extents of an output as the author wrote them, over symbols' names."""
+    described = plan.signature.outputs[output.index - len(plan.signature.tensors)]
+    return tuple(format_expr(extent) for extent in described.shape)
 
 
 def memory_address(memory: MemoryRef) -> str:
@@ -79,11 +87,15 @@ def emit_size(out: SourceWriter, workspace: WorkspaceSlot, printer: ExprPrinter)
 def emit_given_outputs(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write the check of the tensors that the caller gives under ``out=``."""
     wanted = [
-        f"({python_string(t.name)}, y{t.index}, dtype_{t.dtype.name}, {t.alignment})"
+        f"({python_string(t.name)}, y{t.index}, {_texts(plan, t)}, dtype_{t.dtype.name}, {t.alignment})"
         for t in outputs_of(plan)
     ]
     with out.block("if out is not None:"):
         out.line(f"check_outputs(out, {python_tuple(wanted)}, device)")
+
+
+def _texts(plan: LaunchPlan, output: TensorSlot) -> str:
+    return python_tuple([python_string(text) for text in author_extents(plan, output)])
 
 
 def emit_allocations(out: SourceWriter, plan: LaunchPlan, *, named: bool) -> None:

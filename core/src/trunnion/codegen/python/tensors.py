@@ -163,7 +163,7 @@ class TensorChecks:
         out
             The tensors.
         wanted
-            For each output its name, its shape, its element type and its alignment.
+            For each output its name, its shape, that as the author wrote it, its element type and its alignment.
         device
             The device's ordinal.
 
@@ -188,7 +188,7 @@ class TensorChecks:
             raise _overlap_error(spans)
 
     def _check_output(self, tensor: Any, wanted: OutputWanted, device: int) -> None:
-        name, shape, kind, alignment = wanted
+        name, shape, texts, kind, alignment = wanted
         elsewhere = isinstance(tensor, self.tensor_type) and not self.runtime.presents_device(tensor)
         if elsewhere:
             raise ArgumentValueError(name, f"a tensor on {tensor.device}", f"CUDA device {device}")
@@ -199,7 +199,7 @@ class TensorChecks:
             raise support.rank_error(name, tensor, len(shape))
         for axis, (got, extent) in enumerate(zip(tensor.shape, shape, strict=True)):
             if got != extent:
-                raise support.extent_error(name, axis, got, extent, str(extent))
+                raise support.extent_error(name, axis, got, extent, texts[axis])
         if tensor.get_device() != device:
             raise ArgumentValueError(name, f"a tensor on {tensor.device}", f"CUDA device {device}")
         if not tensor.is_contiguous():
@@ -210,8 +210,8 @@ class TensorChecks:
             self.check_pointer(name, tensor, address, alignment)
 
 
-OutputWanted = tuple[str, tuple[int, ...], Any, int]
-"""Name, shape, element type, alignment in bytes."""
+OutputWanted = tuple[str, tuple[int, ...], tuple[str, ...], Any, int]
+"""Name, shape, the shape as the author wrote it, element type, alignment in bytes."""
 
 
 def _overlap_error(spans: list[tuple[int, int, str]]) -> ArgumentValueError:

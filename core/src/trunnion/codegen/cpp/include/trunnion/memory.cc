@@ -63,10 +63,8 @@ bool check_output(const TVMFFIAny& given, const OutputRule& rule, DLDevice devic
   if (!read_tensor(given, rule.tensor, tensor)) return false;
   for (int32_t axis = 0; axis < rule.tensor.rank; ++axis) {
     if (tensor->shape[axis] == shape[axis]) continue;
-    Text number;
-    number << shape[axis];
-    const Name same{number.data(), static_cast<uint32_t>(number.size())};
-    return raise_unequal(rule.tensor.name, "extent", axis, tensor->shape[axis], shape[axis], same);
+    return raise_unequal(rule.tensor.name, "extent", axis, tensor->shape[axis], shape[axis],
+                         rule.extents[axis]);
   }
   const bool elsewhere = tensor->device.device_type != device.device_type ||
                          (device.device_type != kDLCPU && tensor->device.device_id != device.device_id);

@@ -17,7 +17,8 @@ bool allocate_tensor(DLDevice device, DLDataType dtype, const char* dtype_name, 
 // Outputs ---------------------------------------------------------------------------------------------------------------
 
 struct OutputRule {
-  TensorRule tensor;  // its alignment in bytes too
+  TensorRule tensor;    // its alignment in bytes too
+  const Name* extents;  // as the author wrote them, one for each dimension
 };
 
 // An output: allocated, or given by the caller.
