@@ -29,6 +29,8 @@ _DISTRIBUTIONS = (
     "cuda-core",
     "cupy-cuda13x|cupy-cuda12x|cupy",
     "triton",
+    "nvidia-cutlass-dsl",
+    "tilelang",
 )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from launching.subject import Subject
     from launching.timing import Rounds
 
-__all__ = ["Cell", "Column", "Report", "Verdict", "column", "verdicts"]
+__all__ = ["Cell", "Column", "Report", "Verdict", "aligned", "column", "verdicts"]
 
 
 _FAILED = ("failed", "WRONG")
@@ -210,7 +210,7 @@ class Report:
             for index, cell in enumerate(next(iter(self.table.values())).cells)
             if only is None or cell.subject in only
         ]
-        return _aligned([head, *rows])
+        return aligned([head, *rows])
 
     def _notes(self) -> list[str]:
         """Say what each does not do, and why a row is empty."""
@@ -228,7 +228,8 @@ def _why(reason: str) -> str:
     return reason if reason == "not installed" else "FAILED" if reason.startswith(_FAILED) else "-"
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
+def aligned(rows: list[list[str]]) -> list[str]:
+    """Return the lines of a Markdown table whose columns are as wide as their texts; the first row is its head."""
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
     lines = [
         "| " + " | ".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)) + " |"

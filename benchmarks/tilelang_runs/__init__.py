@@ -1,0 +1,1 @@
+"""The parts of ``benchmarks/tilelang_kernels.py``."""
