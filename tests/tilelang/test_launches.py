@@ -6,9 +6,9 @@ All that lowers the whole corpus is in this file, since a process lowers each ke
 from __future__ import annotations
 
 import pytest
-import torch
 from tilelang_corpus.corpus import CORPUS, TARGET
 from tilelang_host.bench import on_device, synthetic
+from tilelang_host.mistakes import mistakes
 
 from trunnion.errors import ArgumentError, DeviceRequirementError
 
@@ -29,23 +29,6 @@ def test_every_backend_delivers_what_the_host_function_says(name, bench, harness
                 assert {launch.device for launch in observed.launches} <= {device}
                 assert {launch.stream for launch in observed.launches} <= {harness.current_stream(device)}
     assert [len(same) for same in found.values()] == [1] * len(SEEDS)
-
-
-def mistakes(value):
-    """Yield what else might be passed for an argument."""
-    if isinstance(value, torch.Tensor):
-        yield from (None, 3, value.unsqueeze(0))
-        yield torch.zeros(value.shape, dtype=torch.float32 if value.dtype is torch.int64 else torch.int64)
-        if value.dim():
-            strides = tuple(2 * stride for stride in value.stride())
-            last = sum((extent - 1) * stride for extent, stride in zip(value.shape, strides, strict=True))
-            yield value.new_zeros((value.shape[0] + 1, *value.shape[1:]))
-            yield value.new_zeros((*value.shape[:-1], value.shape[-1] + 1))
-            yield value.new_zeros(last + 1).as_strided(value.shape, strides)
-    else:
-        yield from (None, "text", torch.zeros(3))
-        if not isinstance(value, float):
-            yield from (1.5, 2**70, -(2**70))
 
 
 @pytest.mark.parametrize("name", IMPORTED)

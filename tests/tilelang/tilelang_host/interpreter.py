@@ -15,7 +15,7 @@ from tilelang_host.values import HostAssertion, Launch, MapRequest, Scalar, Scra
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["interpret"]
+__all__ = ["interpret", "packed_calls"]
 
 _AXES = {f"{what}.{axis}": (what, "xyz".index(axis)) for what in ("blockIdx", "threadIdx") for axis in "xyz"}
 _CLUSTER = {f"cluster_dim_{axis}": ("cluster", "xyz".index(axis)) for axis in "xyz"}
@@ -40,13 +40,35 @@ def interpret(artifact: Any, arguments: Sequence[Any]) -> tuple[Launch, ...]:
     NotImplementedError
         If the function has something that no kernel of the corpus has.
     """
+    return tuple(_run(artifact, arguments).launches)
+
+
+def packed_calls(artifact: Any, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], ...]:
+    """Return what the host function calls in one call, in order: each name, then the operands.
+
+    Parameters
+    ----------
+    artifact, arguments
+        As for `interpret`.
+
+    Raises
+    ------
+    HostAssertion
+        As for `interpret`.
+    NotImplementedError
+        As for `interpret`.
+    """
+    return tuple(_run(artifact, arguments).calls)
+
+
+def _run(artifact: Any, arguments: Sequence[Any]) -> _Run:
     (host,) = artifact.host_mod.functions.values()
     kernels = {str(func.attrs["global_symbol"]): func for func in artifact.device_mod.functions.values()}
     run = _Run(list(arguments), kernels)
     _, packed, count, _ = host.params
     run.variables |= {packed: run.arguments, count: len(run.arguments)}
     run.statement(host.body)
-    return tuple(run.launches)
+    return run
 
 
 class _Run(Evaluator):
@@ -55,6 +77,7 @@ class _Run(Evaluator):
     def __init__(self, arguments: list[Any], kernels: dict[str, Any]) -> None:
         super().__init__(arguments)
         self.launches: list[Launch] = []
+        self.calls: list[tuple[Any, ...]] = []
         self._kernels = kernels
         self._window: Window | None = None
         self._allocated = 0
@@ -129,6 +152,7 @@ class _Run(Evaluator):
             "__tvm_cuda_stream_reset_access_policy_window": self._reset_window,
         }
         values = [self.value(operand) for operand in operands]
+        self.calls.append((str(name.value), *values))
         if name.value in known:
             known[name.value](*values)
         elif name.value in self._kernels:
