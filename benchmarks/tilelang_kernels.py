@@ -92,7 +92,7 @@ def judge_all(run: _Run) -> None:
     outcomes = run.jobs(jobs, run.options.workers, _FOR_VERDICTS)
     for kernel, launcher in pairs:
         outcome = outcomes[f"{kernel}, {launcher}"]
-        how = {"raised": "crashed"}.get(outcome.how, outcome.how)
+        how = {"raised": "not run"}.get(outcome.how, outcome.how)  # the launcher itself is not what raised
         judgement = outcome.value if outcome.how == "returned" else Judgement(how, outcome.reason)
         run.kernels[kernel].verdicts[launcher] = judgement
 
@@ -176,7 +176,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """Return the options of the command line."""
     parser = options_of(__doc__)
     parser.add_argument("--markdown", type=new_file, help="write the tables to this file")
-    parser.add_argument("--rounds", type=positive, default=51, help="samples of each launcher")
+    parser.add_argument("--rounds", type=positive, default=31, help="samples of each launcher")
     parser.add_argument("--launches", type=positive, default=100, help="launches of one sample, at most 256")
     parser.add_argument(
         "--kernels", default="*", help="only those whose name matches a pattern, such as 'gemm*'"
@@ -203,23 +203,29 @@ def main(arguments: list[str] | None = None) -> int:
     if importlib.util.find_spec("tilelang") is None:
         print("no TileLang: its kernels cannot be compiled here; pip install tilelang", file=sys.stderr)
         return NO_GPU
-    point_to_toolkit()
-    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = (
-        "1"  # to look for a GPU is not to use it: this process is forked
-    )
-    sys.path[:0] = [str(folder) for folder in _FOLDERS]
-    start_from(_HEAVY if _forks_well(_HEAVY, _FOLDERS) else _LIGHT, _FOLDERS)
-    name = run_jobs([Job("device", device_name, (), 120)], 1, time.monotonic() + 1)["device"].value
-    if not name:
-        print("no GPU that torch can use: launches cannot be timed here", file=sys.stderr)
-        return NO_GPU
     with tempfile.TemporaryDirectory(prefix="trunnion-benchmark-") as folder:
         run = _Run(options, Rounds(options.rounds, options.launches), Path(folder))
+        name = _prepare(run)
+        if not name:
+            print("no GPU that torch can use: launches cannot be timed here", file=sys.stderr)
+            return NO_GPU
         run.kernels = _chosen(options.kernels)
         for stage in (judge_all, time_large, time_small):
             stage(run)
-    results = Results(Machine.here(Device(name)), run.plan, run.kernels)
-    return publish(results, options)
+    return publish(Results(Machine.here(Device(name)), run.plan, run.kernels), options)
+
+
+def _prepare(run: _Run) -> str:
+    """Set up the processes that do the work, and return the GPU's name, which one of them finds; empty without one."""
+    point_to_toolkit(run.folder)
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = (
+        "1"  # to look for a GPU is not to use it: processes are forked
+    )
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # many processes at once compute references
+    sys.path[:0] = [str(folder) for folder in _FOLDERS]
+    start_from(_HEAVY if _forks_well(_HEAVY, _FOLDERS) else _LIGHT, _FOLDERS)
+    outcome = run_jobs([Job("device", device_name, (), 120)], 1, time.monotonic() + 1)["device"]
+    return str(outcome.value or "")
 
 
 def publish(results: Results, options: argparse.Namespace) -> int:

@@ -134,5 +134,7 @@ def _off(got: torch.Tensor, want: torch.Tensor, tolerance: float) -> int:
         return int((got.contiguous().view(torch.uint8) != want.contiguous().view(torch.uint8)).sum())
     if not tolerance:
         return int((got != want).sum())
-    close = (got.double() - want.double()).abs() <= tolerance * (1 + want.double().abs())
+    wide = torch.float32 if want.dtype.itemsize < torch.float32.itemsize else torch.float64
+    right = want.to(wide)
+    close = (got.to(wide) - right).abs() <= tolerance * (1 + right.abs())
     return int((~close).sum())

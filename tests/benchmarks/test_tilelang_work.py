@@ -125,7 +125,7 @@ def test_a_verdict_of_a_process_that_ended_is_how_it_ended(monkeypatch):
         "returned": (Judgement("wrong", "x"), "", Judgement("wrong", "x")),
         "crashed": (None, "by a signal", Judgement("crashed", "by a signal")),
         "hung": (None, "late", Judgement("hung", "late")),
-        "raised": (None, "an error", Judgement("crashed", "an error")),
+        "raised": (None, "an error", Judgement("not run", "an error")),
         "not run": (None, "out of time", Judgement("not run", "out of time")),
     }
     for how, (value, reason, expected) in ways.items():
