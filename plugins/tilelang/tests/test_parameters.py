@@ -105,6 +105,7 @@ def test_a_variable_that_stands_in_outputs_only_has_no_value(imported):
         ("float8_e5m2", "float8_e5m2", 64),
         ("bool", "bool", 64),
         ("bfloat16", "bfloat16", 64),
+        (T.tfloat32, "float32", 64),
     ],
 )
 def test_elements_are_stored_as_torch_stores_them(imported, spelling, dtype, last):

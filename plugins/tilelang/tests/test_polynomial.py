@@ -59,6 +59,7 @@ def test_a_quotient_that_may_have_a_remainder_is_none(expr):
     [
         as_expr(1),
         eq(N * 2, N + N),
+        eq((N * 4 + 6) % 2, 0),
         ge(N, 0),
         le(0, N),
         gt(N + 1, 0),
@@ -75,7 +76,17 @@ def test_what_holds_in_every_call(condition):
 
 @pytest.mark.parametrize(
     "condition",
-    [as_expr(0), eq(N, 3), ge(M, 0), lt(N, N), gt(N, N), select(eq(N, 3), as_expr(1), as_expr(0)), N],
+    [
+        as_expr(0),
+        eq(N, 3),
+        eq(N % 2, 0),
+        eq((N * 2) % 2, 1),
+        ge(M, 0),
+        lt(N, N),
+        gt(N, N),
+        select(eq(N, 3), as_expr(1), as_expr(0)),
+        N,
+    ],
 )
 def test_what_may_fail_is_not_taken_to_hold(condition):
     assert isinstance(condition, Expr)

@@ -30,7 +30,7 @@ ELEMENT_TYPES: Mapping[str, ElementType] = MappingProxyType(
     {name: ElementType(row) for name, row in DTYPES.items()}
     | {
         "float8_e4m3": ElementType(DTYPES["float8_e4m3fn"]),
-        "tfloat32": ElementType(DTYPES["float32"]),
+        "custom[tfloat32]": ElementType(DTYPES["float32"]),
         "float4_e2m1fn": ElementType(DTYPES["float4_e2m1fn_x2"], 2),
         "float4_e2m1fnx2": ElementType(DTYPES["float4_e2m1fn_x2"]),
         "int4": ElementType(DTYPES["int8"], 2),

@@ -89,6 +89,14 @@ def holds(condition: Expr) -> bool:
     return False
 
 
+def _is_multiple(left: Expr, right: Expr) -> bool:
+    """Whether the left side is a remainder that is 0 in every call, and the right side is 0."""
+    match left:
+        case Binary(op=Op.MOD, left=value, right=Const(value=divisor)) if divisor > 0:
+            return right == as_expr(0) and divided(value, divisor) is not None
+    return False
+
+
 _CERTAIN = frozenset({Op.EQ, Op.LE, Op.GE, Op.LT, Op.GT})
 
 
@@ -96,7 +104,7 @@ def _certain(op: Op, left: Expr, right: Expr) -> bool:
     low, high = left.bounds, right.bounds
     match op:
         case Op.EQ:
-            return equal(left, right)
+            return equal(left, right) or _is_multiple(left, right)
         case Op.LE:
             return low.high <= high.low or equal(left, right)
         case Op.GE:
