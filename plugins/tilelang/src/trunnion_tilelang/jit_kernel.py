@@ -199,19 +199,21 @@ class Kernel(JITKernel):  # type: ignore[misc] # as above
         TrunnionError
             As a `CompiledProgram`'s call does.
         """
-        if named or not self._has_tensors:
-            result = self._comfortable(args, named)
-        else:
-            entry = self._entry
-            if entry is None:
-                entry = self._entry = self.compiled.entry
-            result = entry(*args)
-        if self._outputs == 1:
-            return result
-        return [] if result is None else list(result)
+        entry = self._entry
+        if entry is None or named:
+            return self._returned(self._comfortable(args, named))
+        return entry(*args)
+
+    def _returned(self, result: Any) -> Any:
+        """Return what a program returns as TileLang does."""
+        return result if self._outputs == 1 else list(result or ())
 
     def _comfortable(self, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """Call the program with arguments that are named, or on the current device, which no tensor tells."""
+        """Call the program for the first time, with arguments that are named, or on the current device."""
+        if self._has_tensors and not named:  # the first call: those after it go the short way
+            entry = self.compiled.entry
+            self._entry = entry if self._outputs == 1 else lambda *inputs: self._returned(entry(*inputs))
+            return entry(*args)
         given = dict(zip(self._names, args, strict=False))
         how: dict[str, Any] = {}
         for name, value in named.items():
