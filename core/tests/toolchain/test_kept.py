@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import tempfile
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from trunnion.errors import UntrustedArtifactError
+from trunnion.toolchain import kept
 from trunnion.toolchain.kept import kept_file
 
 if TYPE_CHECKING:
@@ -50,3 +52,75 @@ def test_what_a_killed_process_left_is_cleared_by_who_builds_next(tmp_path: Path
     (left / "made.o").write_bytes(b"half")
     kept_file(cache, "key", "made.o", write)
     assert [one.name for one in cache.iterdir()] == ["key"]
+
+
+def names(cache: Path) -> list[str]:
+    return sorted(one.name for one in cache.iterdir())
+
+
+def age(cache: Path, *keys: str) -> None:
+    """Let keys have been used long ago, the first one longest."""
+    for index, key in enumerate(keys):
+        os.utime(cache / key, (index + 1, index + 1))
+
+
+def test_of_too_many_those_that_were_used_longest_ago_go_when_another_is_made(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    for key in "abc":
+        kept_file(cache, key, "made.o", write, most=3)
+    age(cache, "b", "a", "c")
+    kept_file(cache, "b", "made.o", write, most=3)  # it is used, and nothing is made
+    assert names(cache) == ["a", "b", "c"]
+    path = kept_file(cache, "d", "made.o", write, most=3)
+    assert path.read_bytes() == b"object"
+    assert names(cache) == ["b", "c", "d"]
+    kept_file(cache, "e", "made.o", write)
+    assert names(cache) == ["b", "c", "d", "e"], "nobody said how many there may be"
+
+
+def test_what_is_made_stays_whatever_the_clock_says(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    for key in "ab":
+        kept_file(cache, key, "made.o", write)
+        os.utime(cache / key, (1 << 33, 1 << 33))
+    assert kept_file(cache, "c", "made.o", write, most=1).exists()
+    assert names(cache) == ["c"]
+
+
+class Left:
+    """A temporary folder of a process that dies before it removes it."""
+
+    def __init__(self, **said: Any) -> None:
+        self.name = tempfile.mkdtemp(dir=said["dir"], prefix=said["prefix"])
+
+    def __enter__(self) -> str:
+        return self.name
+
+    def __exit__(self, *_: object) -> None:
+        """Leave it."""
+
+
+def test_what_goes_is_gone_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is renamed before it is removed: nobody finds a half of it, though the process dies."""
+    cache = tmp_path / "cache"
+    kept_file(cache, "a", "made.o", write)
+    age(cache, "a")
+    with monkeypatch.context() as patched:
+        patched.setattr(kept.tempfile, "TemporaryDirectory", Left)
+        kept_file(cache, "b", "made.o", write, most=1)
+    assert not (cache / "a").exists()
+    kept_file(cache, "c", "made.o", write)
+    assert names(cache) == ["b", "c"]
+
+
+def test_a_link_among_them_is_not_followed(tmp_path: Path) -> None:
+    cache, precious = tmp_path / "cache", tmp_path / "precious"
+    precious.mkdir()
+    (precious / "made.o").write_bytes(b"mine")
+    cache.mkdir(mode=0o700)
+    (cache / "link").symlink_to(precious)
+    kept_file(cache, "a", "made.o", write)
+    age(cache, "a")
+    kept_file(cache, "b", "made.o", write, most=1)
+    assert (precious / "made.o").read_bytes() == b"mine"
+    assert names(cache) == ["b", "link"]

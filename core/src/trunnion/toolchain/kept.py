@@ -9,7 +9,7 @@ import os
 import shutil
 import stat
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,14 +18,16 @@ from trunnion.errors import UntrustedArtifactError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["kept_file"]
+__all__ = ["kept_file", "mark_used"]
 
 _DIGEST = "sha256"
 _STAGING = "building-"
 _MOST_KNOWN = 64
 
 
-def kept_file(cache: Path, key: str, name: str, make: Callable[[Path], None]) -> Path:
+def kept_file(
+    cache: Path, key: str, name: str, make: Callable[[Path], None], *, most: int | None = None
+) -> Path:
     """Return the path of a file that is kept, after making it if the cache lacks it.
 
     Parameters
@@ -38,6 +40,9 @@ def kept_file(cache: Path, key: str, name: str, make: Callable[[Path], None]) ->
         The file's name.
     make
         Writes the file of that name into the folder that it is given, which is its own.
+    most
+        How many keys may be left when the file was made, this one included: those that were used longest ago are
+        removed. None: any number.
 
     Raises
     ------
@@ -52,9 +57,17 @@ def kept_file(cache: Path, key: str, name: str, make: Callable[[Path], None]) ->
         with _alone(cache):
             if not _is_whole(target):  # else another process was faster
                 _build(target, make)
+                _remove_oldest(cache, key, most)
     for path in (target, target.parent, cache):
         _check_owner(path)
+    mark_used(target.parent)
     return target
+
+
+def mark_used(folder: Path) -> None:
+    """Note that what a key keeps was used now, where that can be noted."""
+    with suppress(OSError):
+        os.utime(folder)
 
 
 @contextmanager
@@ -89,6 +102,21 @@ def _build(target: Path, make: Callable[[Path], None]) -> None:
             target.parent.rename(Path(staging) / "broken")
         built.rename(target.parent)
     _write_through(cache)
+
+
+def _remove_oldest(cache: Path, key: str, most: int | None) -> None:
+    """Remove the keys that were used longest ago, each at once; called with the folder's lock held."""
+    if most is None:
+        return
+    others = [
+        one
+        for one in cache.iterdir()
+        if one.name != key and not one.name.startswith(_STAGING) and one.is_dir() and not one.is_symlink()
+    ]
+    others.sort(key=lambda one: one.stat().st_mtime_ns, reverse=True)
+    with tempfile.TemporaryDirectory(dir=cache, prefix=_STAGING, ignore_cleanup_errors=True) as staging:
+        for one in others[most - 1 :]:
+            one.rename(Path(staging) / one.name)
 
 
 def _is_whole(target: Path) -> bool:

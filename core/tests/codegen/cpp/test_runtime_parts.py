@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from pathlib import Path
 
@@ -121,3 +122,21 @@ def test_a_full_cache_is_done_without(build, cache, monkeypatch) -> None:
     again, made = build("again")
     assert made == ("runtime.o", "launcher.so")
     assert again == whole
+
+
+def test_parts_of_versions_that_nobody_uses_any_more_are_removed(build, cache) -> None:
+    build("first")
+    kept = cache / "trunnion" / "launchers"
+    ours = {one.name for one in kept.iterdir()}
+    for index in range(20):
+        old = kept / f"{index:032x}"
+        old.mkdir()
+        (old / "runtime.o").write_bytes(b"old")
+        os.utime(old, (index, index))
+    build("used")
+    shutil.rmtree(next(one.parent for one in kept.glob("*/runtime.o") if one.parent.name in ours))
+    build("again")
+    left = {one.name for one in kept.iterdir()}
+    assert ours <= left
+    assert len(left) == 16
+    assert left - ours == {f"{index:032x}" for index in range(20)[-14:]}

@@ -7,7 +7,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from trunnion.errors import DeviceRequirementError
-from trunnion.toolchain.kept import kept_file
+from trunnion.toolchain.kept import kept_file, mark_used
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,8 @@ __all__ = ["runtime_header", "runtime_object"]
 _OBJECT = "runtime.o"
 _FOLDER = "trunnion"
 _PRECOMPILED = ".gch"
-_MOST_KEPT = 8
+_MOST_READ = 8
+_MOST_KEPT = 16  # objects, and folders of headers: both for CUDA and the CPU, for each version and toolchain
 
 
 def runtime_object(identity: str, compiled: Callable[[Path], bytes], staging: Path) -> bytes:
@@ -47,7 +48,7 @@ def runtime_object(identity: str, compiled: Callable[[Path], bytes], staging: Pa
         (built / _OBJECT).write_bytes(made[0])
 
     try:
-        return _read(kept_file(_cache_folder(), _key(identity), _OBJECT, make))
+        return _read(kept_file(_cache_folder(), _key(identity), _OBJECT, make, most=_MOST_KEPT))
     except OSError:  # a home that is full or cannot be written to: slower, and no reason to refuse
         return made[0] if made else compiled(staging)
 
@@ -83,6 +84,7 @@ def runtime_header(header: str, identity: str, compiled: Callable[[Path, str], o
     try:
         folder = _cache_folder() / _key(f"{header} {identity}")
         kept_file(folder, _FOLDER, name, lambda built: _discard(compiled(built, name)))
+        mark_used(folder)
     except (OSError, DeviceRequirementError):  # the latter: there is no room to compile it in
         return None
     return folder
@@ -102,6 +104,6 @@ def _cache_folder() -> Path:
     return platformdirs.user_cache_path("trunnion") / "launchers"
 
 
-@functools.lru_cache(_MOST_KEPT)
+@functools.lru_cache(_MOST_READ)
 def _read(path: Path) -> bytes:
     return path.read_bytes()
