@@ -113,3 +113,21 @@ def test_a_destination_of_another_extent_is_told_in_the_author_s_words(twins, sh
         TensorSpec(dtype="float32", shape=one, strides=row_major(one)) for one in ((3, 5), (3,), shape)
     )
     assert set(said_of(twins, builder, CallSpec(args=(x,), out=(y, z)))) == {f"argument 'out': {text}"}
+
+
+@pytest.mark.parametrize(("n", "m", "named"), [(2**31, 4, "x"), (3, 2**31, "out")])
+def test_an_extent_that_no_view_holds_is_told_by_the_argument_s_name(twins, n, m, named):
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    x = builder.input("x", "int8", (2, Symbol("n")), strides=(Symbol("s"), Symbol("t")))
+    y = builder.input("y", "int8", (Symbol("m"),), strides=(Symbol("u"),))
+    out = builder.output("out", "int8", (Symbol("m") - 2, 0))
+    builder.launch("k", (x.view(), y, out.view()), 1, 1)
+    one, other = (
+        TensorSpec(dtype="int8", shape=shape, strides=(0,) * len(shape)) for shape in ((2, n), (m + 2,))
+    )
+    axis = 1 if named == "x" else 0
+    wanted = (
+        f"argument '{named}': got extent 2147483648 along dimension {axis}, "
+        "expected -2147483648 to 2147483647: a view passes it as int32"
+    )
+    assert set(said_of(twins, builder, CallSpec(args=(one, other)))) == {wanted}

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from trunnion.model.dtypes import DType
-from trunnion.model.expr import Const
+from trunnion.model.expr import Cast, Const
 from trunnion.model.slots import (
     Binding,
     MemoryKind,
@@ -142,6 +142,16 @@ class ViewArgument:
         """What travels behind the address: the extents that are no constants, then such strides."""
         extents = tuple(extent for extent in self.extents if not isinstance(extent, Const))
         return extents, tuple(stride for stride in self.strides if not isinstance(stride, Const))
+
+    @property
+    def unproven(self) -> dict[int, tuple[int, Expr]]:
+        """The extents that may be beyond ``int32``: by place in `numbers`, the dimension and the extent uncast."""
+        varying = [(axis, one) for axis, one in enumerate(self.extents) if not isinstance(one, Const)]
+        return {
+            place: (axis, one.operand)
+            for place, (axis, one) in enumerate(varying)
+            if isinstance(one, Cast) and one.may_be_out_of_range
+        }
 
     @property
     def size(self) -> int:

@@ -27,7 +27,8 @@ class TensorView:
     the device compiler must know which numbers belong to which tensor, which of them are constant and what divides
     them: it reads that from the same plan from which the host writes the bytes, so that the two cannot differ.
 
-    An extent beyond ``int32_t`` is refused at the call. A tensor that the call leaves out has a null pointer.
+    An extent beyond ``int32_t`` is refused at the call, by the memory's name. A tensor that the call leaves out has a
+    null pointer.
     """
 
     memory: Memory

@@ -6,7 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trunnion.errors import ArgumentError, DeviceRequirementError, ExprError, TensorMapError
+from trunnion.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    DeviceRequirementError,
+    ExprError,
+    TensorMapError,
+)
 from trunnion.model.dtypes import DType
 from trunnion.model.expr import Const
 from trunnion.model.params import TensorParam
@@ -135,7 +141,11 @@ def expect_view(reading: Reading, memory: Memory) -> ExpectedView | None:
             passed = [value for value, varies in zip(values, varying, strict=True) if varies]
             groups.append(b"".join(encode_integer(value, kind) for value in passed))
         except OutOfRangeError as error:
-            reading.refuse((ExprError,), None, f"a view of {memory.name!a}: {error}")
+            reason = f"a view of {memory.name!a}: {error}"
+            if kind == "int32":
+                reading.refuse((ArgumentValueError,), (memory.name,), reason)
+            else:
+                reading.refuse((ExprError,), None, reason)
             return None
     return ExpectedView(None if is_absent(reading, memory) else address_of(memory), *groups)
 

@@ -192,6 +192,10 @@ CALLS = {
         "a grid of 5 blocks along y for kernel 'k', expected a multiple of the cluster's 2",
     ),
     "negative_error": (("a", 1, -5), "got extent -5 along dimension 1, expected at least 0"),
+    "view_error": (
+        ("a", 1, 2**31),
+        "got extent 2147483648 along dimension 1, expected -2147483648 to 2147483647: a view passes it as int32",
+    ),
     "absent_error": (("a", "a window"), "got None, expected a tensor: a window reads it"),
     "unreadable_error": (
         (("a",), (Odd(),), RuntimeError("no shape\nat all")),

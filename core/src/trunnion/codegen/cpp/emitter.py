@@ -241,7 +241,7 @@ class LauncherEmitter:
             emit_geometry(text, launch)
         emit_sizes(text, plan)
         for launch in plan.launches:
-            emit_arguments(text, launch)
+            emit_arguments(text, self.plan, launch)
         emit_window_values(text, plan)
         emit_map_values(text, plan)
         emit_absent(text, plan)

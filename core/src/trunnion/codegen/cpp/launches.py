@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.arguments import scalar_storage
 from trunnion.codegen.cpp.conditions import launch_condition
+from trunnion.codegen.literals import cpp_name
+from trunnion.codegen.python.memory import memory_name
 from trunnion.model.expr import Const
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.plan import (
@@ -94,7 +96,7 @@ def _emit_limits(text: CallText, expr: Expr, name: str, limits: tuple[int, int],
         text.refuse(f"{name} < {low} || {name} > {high}", f"{raised}, {name}, {high})")
 
 
-def emit_arguments(text: CallText, launch: PlannedLaunch) -> None:
+def emit_arguments(text: CallText, plan: LaunchPlan, launch: PlannedLaunch) -> None:
     """Write the lines that compute a launch's integer arguments, if it happens."""
     kinds = (ExprArgument, ViewArgument)
     if launch_condition(launch) == "false" or not any(isinstance(given, kinds) for given in launch.args):
@@ -105,16 +107,28 @@ def emit_arguments(text: CallText, launch: PlannedLaunch) -> None:
                 case ExprArgument():
                     text.store(argument.dtype.cpp, f"e{launch.index}_{ordinal}", argument.value)
                 case ViewArgument():
-                    _emit_view(text, argument, f"e{launch.index}_{ordinal}")
+                    _emit_view(text, plan, argument, f"e{launch.index}_{ordinal}")
 
 
-def _emit_view(text: CallText, view: ViewArgument, name: str) -> None:
+def _emit_view(text: CallText, plan: LaunchPlan, view: ViewArgument, name: str) -> None:
     """Write the numbers of a view; its address is known later."""
     extents, strides = view.numbers
     text.member(f"View<{len(extents)}, {len(strides)}>", name)
+    unproven = {f"{name}.extents[{place}]": row for place, row in view.unproven.items()}
     for member, kind, values in (("extents", "int32_t", extents), ("strides", "int64_t", strides)):
         for place, value in enumerate(values):
-            text.line(f"{name}.{member}[{place}] = static_cast<{kind}>({text.expr(value)});")
+            number = f"{name}.{member}[{place}]"
+            if number not in unproven:
+                text.line(f"{number} = static_cast<{kind}>({text.expr(value)});")
+                continue
+            axis, extent = unproven[number]
+            with text.out.block("{", "}"):
+                text.line(f"const int64_t extent = {text.expr(extent)};")
+                text.require(f"view_extent({_name(plan, view.memory)}, {axis}, extent, {number})")
+
+
+def _name(plan: LaunchPlan, memory: MemoryRef) -> str:
+    return cpp_name(memory_name(plan, memory))
 
 
 def emit_views(text: CallText, launch: PlannedLaunch) -> None:

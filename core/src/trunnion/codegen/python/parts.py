@@ -105,7 +105,7 @@ def _emit_derived(out: SourceWriter, plan: LaunchPlan, printer: ExprPrinter, *, 
             with when(out, readers_condition(plan, workspace.readers)):
                 emit_size(out, workspace, printer)
     for launch in plan.launches:
-        emit_arguments(out, launch, _ordinals(launch, shaped, slots, fixed=fixed), printer)
+        emit_arguments(out, plan, launch, _ordinals(launch, shaped, slots, fixed=fixed), printer)
         windowed = launch.index in shaped and all_fixed(window_exprs(launch.window), slots)
         if windowed is fixed:
             emit_window_values(out, plan, launch, printer)

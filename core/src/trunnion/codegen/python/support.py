@@ -49,6 +49,7 @@ __all__ = [
     "unbound",
     "unreadable_error",
     "value_error",
+    "view_error",
     "wide_block_error",
 ]
 
@@ -235,6 +236,12 @@ def cluster_error(kernel: str, axis: int, got: int, cluster: int) -> ArgumentErr
 def negative_error(name: str, axis: int, got: int) -> ArgumentError:
     """Return the error of memory that would have a negative extent."""
     return ArgumentValueError(name, f"extent {got} along dimension {axis}", "at least 0")
+
+
+def view_error(name: str, axis: int, got: int) -> ArgumentError:
+    """Return the error of an extent that a view of memory does not hold."""
+    expected = "-2147483648 to 2147483647: a view passes it as int32"
+    return ArgumentValueError(name, f"extent {got} along dimension {axis}", expected)
 
 
 def size_error(name: str) -> ArgumentError:

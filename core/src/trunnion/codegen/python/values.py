@@ -8,7 +8,7 @@ from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.launches import computed, launch_condition, readers_condition, when
 from trunnion.codegen.python.memory import memory_name
 from trunnion.model.expr import Const, Select
-from trunnion.model.plan import MemoryKind
+from trunnion.model.plan import MemoryKind, ViewArgument
 
 if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter
@@ -29,13 +29,21 @@ __all__ = [
 
 
 def emit_arguments(
-    out: SourceWriter, launch: PlannedLaunch, ordinals: list[int], printer: ExprPrinter
+    out: SourceWriter, plan: LaunchPlan, launch: PlannedLaunch, ordinals: list[int], printer: ExprPrinter
 ) -> None:
     """Write the lines that compute some of a launch's integer arguments, if it happens."""
-    exprs = [number for ordinal in ordinals for number in computed(launch, ordinal)]
-    if exprs:
+    if any(computed(launch, ordinal) for ordinal in ordinals):
         with when(out, launch_condition(launch)):
-            out.lines(*(f"{name} = {printer.text(value)}" for name, value in exprs))
+            for ordinal in ordinals:
+                argument = launch.args[ordinal]
+                unproven = argument.unproven if isinstance(argument, ViewArgument) else {}
+                for place, (name, value) in enumerate(computed(launch, ordinal)):
+                    axis, extent = unproven.get(place, (0, value))
+                    out.line(f"{name} = {printer.text(extent)}")
+                    if place in unproven and isinstance(argument, ViewArgument):
+                        said = python_string(memory_name(plan, argument.memory))
+                        with out.block(f"if not -2147483648 <= {name} <= 2147483647:"):
+                            out.line(f"raise view_error({said}, {axis}, {name})")
 
 
 def encode_exprs(encode: Encode) -> list[Expr]:

@@ -1,4 +1,5 @@
 #include <trunnion/tensors.hpp>
+#include <trunnion/views.hpp>
 
 namespace trunnion {
 
@@ -162,6 +163,13 @@ bool raise_negative(const Name& memory, int32_t axis, int64_t got) {
   Text found, wanted;
   found << "extent " << got << " along dimension " << axis;
   return raise_argument_value(memory, found, wanted << "at least 0");
+}
+
+bool raise_view(const Name& memory, int32_t axis, int64_t got) {
+  Text found, wanted;
+  found << "extent " << got << " along dimension " << axis;
+  wanted << "-2147483648 to 2147483647: a view passes it as int32";
+  return raise_argument_value(memory, found, wanted);
 }
 
 bool raise_absent(const Name& tensor, const char* reader) {

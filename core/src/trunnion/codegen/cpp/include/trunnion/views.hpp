@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <trunnion/errors.hpp>
 
 namespace trunnion {
 
@@ -29,5 +30,13 @@ template <>
 struct View<0, 0> {
   uint64_t address;
 };
+
+bool raise_view(const Name& memory, int32_t axis, int64_t got);
+
+// An extent as a view holds it.
+inline bool view_extent(const Name& memory, int32_t axis, int64_t extent, int32_t& held) {
+  held = static_cast<int32_t>(extent);
+  return TRUNNION_UNLIKELY(held != extent) ? raise_view(memory, axis, extent) : true;
+}
 
 }  // namespace trunnion
