@@ -89,6 +89,8 @@ def test_the_toolkits_directories_are_those_of_pathfinder(monkeypatch: pytest.Mo
     found = {"cudart": "/toolkit/include", "cccl": "/toolkit/include/cccl"}
     monkeypatch.setattr(cuda.pathfinder, "find_nvidia_header_directory", found.get)
     assert toolkit_directories() == ("/toolkit/include", "/toolkit/include/cccl")
+    found["cudart"] = "/wheel/include"  # a wheel that has not the C++ library, beside a toolkit that has
+    assert toolkit_directories() == ("/wheel/include", "/toolkit/include/cccl", "/toolkit/include")
     monkeypatch.setattr(cuda.pathfinder, "find_nvidia_header_directory", lambda _: None)
     assert toolkit_directories() == ()
 

@@ -8,6 +8,7 @@ import os
 import stat
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion_nvrtc.directives import mentions, quoted_names
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 _LIBRARIES = ("cudart", "cccl")
+_LIBRARY_FOLDER = "cccl"
 _MOST_FILES = 2000
 _MOST_BYTES = 64 << 20
 _SETTLED = 2_000_000_000
@@ -56,12 +58,15 @@ def toolkit_directories() -> tuple[str, ...]:
     """Return the directories of CUDA's headers on this machine; empty if there are none.
 
     They come from wheels (``nvidia/cu13/include`` as well as ``nvidia/cuda_runtime/include``), a conda
-    environment or a toolkit, in the order of ``cuda.pathfinder``.
+    environment or a toolkit, in the order of ``cuda.pathfinder``. CUDA's C++ library is found under both of its names:
+    ``<cuda/std/…>``, and ``<cccl/cuda/std/…>``, which CUTLASS writes.
     """
     from cuda.pathfinder import find_nvidia_header_directory  # noqa: PLC0415 - only sources with includes need it
 
-    found = (find_nvidia_header_directory(library) for library in _LIBRARIES)
-    return tuple(dict.fromkeys(str(directory) for directory in found if directory))
+    found = [directory for library in _LIBRARIES if (directory := find_nvidia_header_directory(library))]
+    # Last, because beside a toolkit's library lie all of its headers, and a wheel's may be those of NVRTC's version.
+    above = [str(Path(directory).parent) for directory in found if Path(directory).name == _LIBRARY_FOLDER]
+    return tuple(dict.fromkeys((*map(str, found), *above)))
 
 
 def find_header(name: str, directories: Iterable[str]) -> str | None:
