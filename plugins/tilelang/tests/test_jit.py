@@ -184,6 +184,25 @@ def test_a_kernel_without_tensors_runs_on_the_current_device(cuda):
     assert (result.device, result.tolist()) == (torch.device("cuda", 0), [7] * 128)
 
 
+def test_without_a_target_it_is_made_for_the_one_whose_context_this_is(cuda):
+    @jit
+    def bare(n):
+        @T.prim_func
+        def doubled(A: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
+            with T.Kernel(T.ceildiv(n, 128), threads=128) as bx:
+                for i in T.Parallel(128):
+                    B[bx * 128 + i] = A[bx * 128 + i] * 2
+
+        return doubled
+
+    with tilelang.tvm.target.Target({"kind": "cuda", "arch": "sm_90"}):
+        kernel = bare(128)
+    assert str(kernel.compiled.target) == "cuda:sm_90"
+    given, result = numbers(128), torch.zeros(128, device="cuda")
+    assert kernel(given, result) == []
+    assert torch.equal(result, given * 2)
+
+
 # What is behind it --------------------------------------------------------------------------------------------------
 
 

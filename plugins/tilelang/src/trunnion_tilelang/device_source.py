@@ -113,7 +113,7 @@ def header_folders() -> tuple[Path, Path]:
             "TileLang is not installed, and its kernels include its headers; install trunnion-tilelang[tilelang]",
             field="code",
         )
-    package = Path(spec.submodule_search_locations[0]).resolve()
+    package = Path(spec.submodule_search_locations[0]).absolute()
     root = package if (package / "3rdparty").is_dir() else package.parent
     templates = Path(os.environ.get("TL_TEMPLATE_PATH") or root / "src").absolute()
     cutlass = Path(os.environ.get("TL_CUTLASS_PATH") or root / "3rdparty" / "cutlass" / "include").absolute()
