@@ -21,6 +21,9 @@ TileLang 0.1.15 itself does not lower these, so that they are not here:
 - a buffer whose extent is a scalar parameter of the same PrimFunc: ``name 'n' is not defined``, since annotations are
   evaluated before there are parameters (`pointers` has such a buffer, made in the body);
 - uint4: ``module 'tilelang.language' has no attribute 'uint4'``.
+
+Names that CUDA C++ gives a meaning (``int``, ``new``, ``threadIdx``) are lowered into source that no compiler takes:
+``test_names.py`` has them.
 """
 
 from types import MappingProxyType

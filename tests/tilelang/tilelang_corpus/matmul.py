@@ -187,6 +187,27 @@ def _five_dimensions():
     return five_dimensions
 
 
+def _map_names():
+    m = T.dynamic("A")
+
+    @T.prim_func
+    def entry(
+        x_desc: T.Tensor((m, 64), T.float16),
+        x: T.Tensor((m, 64), T.float16),
+        x_desc_1: T.Tensor((m, 64), T.float16),
+    ):
+        with T.Kernel(T.ceildiv(m, 64), threads=128) as block:
+            one = T.alloc_shared((64, 64), T.float16)
+            other = T.alloc_shared((64, 64), T.float16)
+            T.copy(x[block * 64, 0], one, prefer_instruction="tma")
+            T.copy(x_desc[block * 64, 0], other, prefer_instruction="tma")
+            for i, j in T.Parallel(64, 64):
+                if block * 64 + i < m:
+                    x_desc_1[block * 64 + i, j] = one[i, j] - other[i, j]
+
+    return entry
+
+
 def _product(a, b):
     return (a.float() @ b.float(),)
 
@@ -219,6 +240,11 @@ def _float8_inputs(draw):
 def _batched_inputs(draw):
     b, m = draw.size(1, 5), draw.size(1, 150)
     return draw.tensor((b, m, 128), "float16"), draw.tensor((b, 128, 64), "float16")
+
+
+def _two_alike(draw):
+    rows = draw.size(1, 300)
+    return tuple(draw.tensor((rows, 64), "float16") for _ in range(2))
 
 
 def _strided_inputs(draw):
@@ -328,6 +354,14 @@ ENTRIES = (
         inputs=lambda draw: (draw.tensor((2, draw.size(1, 4), 3, draw.size(1, 90), 64), "float16"),),
         reference=lambda x: (x.clone(),),
         out_idx=(1,),
+    ),
+    Entry(
+        name="map_names",
+        covers="buffers called as the descriptors of another buffer are; a PrimFunc called entry",
+        make=_map_names,
+        inputs=_two_alike,
+        reference=lambda x_desc, x: (x - x_desc,),
+        out_idx=(2,),
     ),
     Entry(
         name="mapped_copy",
