@@ -180,9 +180,10 @@ class Results:
         return ["", "Time on the device:", "", *_bullets(times), "", *_bullets(lines)]
 
     def _device_lines(self) -> Iterator[tuple[str, bool]]:
-        """Yield what the device's times say of each pair, and whether they are close."""
+        """Yield what the device's times say of each pair that has one device source, and whether they are close."""
+        pairs = [(a, b) for a, b in PAIRS if LAUNCHERS[a].kind == LAUNCHERS[b].kind]
         for kernel in self._large():
-            for ours, theirs in PAIRS:
+            for ours, theirs in pairs:
                 a, b = kernel.device.get(ours, Timed()).time, kernel.device.get(theirs, Timed()).time
                 what = f"{kernel.name}, {ours} against {theirs}"
                 if a is None or b is None:

@@ -116,6 +116,13 @@ def test_the_device_s_time_may_not_differ(off: float, close: bool):
         )
 
 
+def test_the_device_s_time_is_compared_where_the_device_source_is_the_same():
+    found = large()
+    found.device["TileLang cutedsl"] = timed(1500.0)
+    (failure,) = results(found).failures
+    assert failure.startswith("gemm, trunnion cutedsl text against TileLang cutedsl: -33.33%")
+
+
 def test_json_has_everything():
     facts = json.loads(results(kernel(verdicts={"TileLang nvrtc": Judgement("wrong", "x")}), large()).json())
     assert [one["name"] for one in facts["kernels"]] == ["add", "gemm"]
