@@ -311,7 +311,6 @@ ENTRIES = (
         inputs=lambda draw: (*_vector(draw), bool(draw.size(0, 1))),
         reference=lambda x, told: (x * 2 if told else x,),
         written=(0,),
-        refused="a program computes with integers, and a scalar of bool is none",
     ),
     Entry(
         name="if_more_than_half",
@@ -320,7 +319,7 @@ ENTRIES = (
         inputs=lambda draw: (*_vector(draw), draw.number(0, 1)),
         reference=lambda x, share: (x * 2 if share > 0.5 else x,),
         written=(0,),
-        refused="a program computes with integers",
+        refused="a program computes with integers, not with floating-point numbers",
     ),
     Entry(
         name="truncated_grid",
