@@ -66,6 +66,28 @@ def words_without() -> Callable[..., list[str]]:
     return run
 
 
+DISCOVER = """
+import sys
+from importlib.metadata import EntryPoint
+from trunnion.registry import Registry
+(info,) = Registry([EntryPoint(sys.argv[1], sys.argv[2], "trunnion")]).plugins()
+assert info.failure is None, info.failure
+assert info.backend_availability and info.compiler_availability
+with open("/proc/self/maps") as maps:
+    print(*sys.modules, *{line.split()[-1] for line in maps})
+"""
+
+
+@pytest.fixture(scope="session")
+def loaded_by_discovery(words_without: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    """Return a function that has a new process discover a plugin, which probes all that it announces.
+
+    It takes the plugin's name and its module, and returns the names of all modules and the paths of all files that the
+    process has loaded then.
+    """
+    return lambda name, module: words_without((), DISCOVER, name, module)
+
+
 @pytest.fixture(scope="session")
 def running_simulator() -> Simulator:
     """Return the simulator of this process, with two devices, as whoever came before left it."""

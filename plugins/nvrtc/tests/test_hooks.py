@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
 from importlib.metadata import EntryPoint
 
 from trunnion.contract.spec import Capability
@@ -24,24 +20,10 @@ def test_the_registry_takes_what_is_announced() -> None:
     assert compiler.load_compiler() is NvrtcCompiler
 
 
-def test_discovery_and_probes_import_no_cuda() -> None:
-    code = """
-        import sys
-        from importlib.metadata import EntryPoint
-        from trunnion.registry import Registry
-        (info,) = Registry([EntryPoint("nvrtc", "trunnion_nvrtc.hooks", "trunnion")]).plugins()
-        assert info.failure is None, info.failure
-        assert info.backend_availability and info.compiler_availability
-        heavy = {"cuda", "cuda.bindings", "torch", "trunnion_nvrtc.nvrtc", "trunnion_nvrtc.compiler"}
-        print(sorted(heavy & set(sys.modules)))
-        with open("/proc/self/maps") as maps:
-            print(any(name in maps.read() for name in ("libcuda", "libnvrtc")))
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.stdout.split("\n")[:2] == ["[]", "False"]
+def test_discovery_and_probes_import_no_cuda(loaded_by_discovery) -> None:
+    loaded = loaded_by_discovery(POINT.name, POINT.value)
+    assert POINT.value in loaded
+    assert not {"cuda", "cuda.bindings", "torch", "trunnion_nvrtc.nvrtc", "trunnion_nvrtc.compiler"} & {
+        *loaded
+    }
+    assert not [path for path in loaded for library in ("libcuda", "libnvrtc") if library in path]
