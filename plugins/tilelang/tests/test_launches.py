@@ -58,6 +58,19 @@ def test_a_boolean_is_a_condition(imported):
     assert [(symbol.min, symbol.max) for symbol in program.signature.symbols()[1:]] == [(0, 1), (0, 1)]
 
 
+def test_an_assertion_under_a_condition_holds_only_there(imported):
+    @T.prim_func
+    def main(x: vector(), k: T.int32):
+        if k > 3:
+            T.Assert(k % 2 == 0, "k is even")
+            with T.Kernel(1, threads=32):
+                x[0] = 1.0
+
+    (check,) = imported(main).signature.checks
+    assert format_expr(check.condition) == "select(lt(3, k), eq((k % 2), 0), 1)"
+    assert check.message == "k is even"
+
+
 def test_a_loop_is_unrolled_with_its_variable_as_an_operand(imported):
     @T.prim_func
     def main(x: vector()):

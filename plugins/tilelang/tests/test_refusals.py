@@ -129,7 +129,7 @@ SET, RESET = "__tvm_cuda_stream_set_access_policy_window", "__tvm_cuda_stream_re
         ((Evaluate("f()", Call("call_extern", (Str("f"),))),), "call_extern"),
         ((Evaluate("k", K),), "nothing uses"),
         ((Evaluate("f()", Call("tvm_call_packed", (K,))),), "constant"),
-        ((Attr("", "pragma_unroll", "", Int(1), LAUNCH),), "pragma_unroll"),
+        ((Attr("", "pragma_unroll", "", Int(1)),), "pragma_unroll"),
         ((Bind("", var("f", "float32"), Float(1.0, "float32")),), "1"),
         ((Assert("", Binary("lt", Float(1.0, "float32"), Float(2.0, "float32"), "bool"), "no"),), "integer"),
         ((For("", var("i"), Int(0), K, Int(1), "serial", LAUNCH),), "256"),
@@ -148,6 +148,7 @@ SET, RESET = "__tvm_cuda_stream_set_access_policy_window", "__tvm_cuda_stream_re
         ((If("if", condition(), call(SET, X, Int(256), Float(0.5, "float32")), None),), "condition"),
         ((call(SET, Call("handle_add_byte_offset", (X, Int(4))), Int(8), Float(0.5, "float32")),), "inside"),
         ((call(SET, X, Int(256)),), "operands"),
+        ((call(SET, X, Int(256), Float(1.5, "float32")),), "hit_ratio"),
     ],
 )  # fmt: skip
 def test_it_is_refused_by_name(statements, named):

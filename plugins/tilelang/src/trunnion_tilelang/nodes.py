@@ -212,7 +212,7 @@ class Assert(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attr(Stmt):
-    """Says something of a body, or of what follows it."""
+    """Says something of what follows it."""
 
     key: str
     """What is said."""
@@ -222,9 +222,6 @@ class Attr(Stmt):
 
     value: Node
     """With which value."""
-
-    body: Stmt
-    """The body."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

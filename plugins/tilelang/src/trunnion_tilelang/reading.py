@@ -111,7 +111,7 @@ def _statements(statement: Stmt) -> Iterator[Stmt]:
     match statement:
         case Seq(body=body):
             parts: tuple[Stmt, ...] = body
-        case Attr(body=inner) | For(body=inner):
+        case For(body=inner):
             parts = (inner,)
         case If(then=then, otherwise=otherwise):
             parts = (then,) if otherwise is None else (then, otherwise)

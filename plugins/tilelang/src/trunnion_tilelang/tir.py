@@ -190,9 +190,23 @@ def _message(statement: Any) -> str:
 
 
 def _stmt(statement: Any) -> Stmt:
-    kind = type(statement).__name__
-    reader = _STATEMENTS.get(kind)
-    return UnknownStmt(statement, kind) if reader is None else reader(statement)
+    """Read a statement; where it holds a sequence, all of that in one.
+
+    Each tensor of a signature nests what follows it by two statements more, too deep for Python where there are many.
+    """
+    found: list[Stmt] = []
+    left = [statement]
+    while left:
+        each = left.pop()
+        kind = type(each).__name__
+        if kind == "SeqStmt":
+            left.extend(reversed(tuple(each.seq)))
+            continue
+        if kind == "AttrStmt":
+            left.append(each.body)
+        reader = _STATEMENTS.get(kind)
+        found.append(UnknownStmt(each, kind) if reader is None else reader(each))
+    return found[0] if len(found) == 1 else Seq(statement, tuple(found))
 
 
 def _for(s: Any) -> Stmt:
@@ -207,10 +221,9 @@ def _if(s: Any) -> Stmt:
 
 
 _STATEMENTS: Mapping[str, Callable[[Any], Stmt]] = {
-    "SeqStmt": lambda s: Seq(s, tuple(_stmt(each) for each in s.seq)),
     "Bind": lambda s: Bind(s, _var(s.var), _expr(s.value)),
     "AssertStmt": lambda s: Assert(s, _expr(s.condition), _message(s)),
-    "AttrStmt": lambda s: Attr(s, str(s.attr_key), _attr_node(s.node), _expr(s.value), _stmt(s.body)),
+    "AttrStmt": lambda s: Attr(s, str(s.attr_key), _attr_node(s.node), _expr(s.value)),
     "IfThenElse": _if,
     "For": _for,
     "AllocBuffer": lambda s: Alloc(s, _buffer(s.buffer)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion_tilelang.nodes import Attr, Binary, Call, Cast, Load, Node, Not, Select, Seq, Var
+from trunnion_tilelang.nodes import Binary, Call, Cast, Load, Node, Not, Select, Seq, Var
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,5 @@ def straight(statement: Stmt) -> Iterator[Stmt]:
         case Seq(body=body):
             for each in body:
                 yield from straight(each)
-        case Attr(body=inner):
-            yield from straight(inner)
         case _:
             yield statement

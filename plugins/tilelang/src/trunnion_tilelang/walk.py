@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from trunnion.errors import ProgramError
 from trunnion.model.expr import Const, Expr, as_expr, eq, lt, select
 from trunnion.model.params import Check, PointerParam, ScalarParam, TensorParam
 from trunnion.model.workspace import Workspace
@@ -103,7 +104,9 @@ class Walk:
         entry = Walk.unknown if self._ended else STATEMENTS.get(type(statement), Walk.unknown)
         try:
             entry(self, statement)
-        except Refusal as refusal:
+        except UnsupportedStatementError:  # of a statement within this one
+            raise
+        except (Refusal, ProgramError) as refusal:
             text, function = statement_text(statement), self.module.host.name
             raise UnsupportedStatementError(str(refusal), text, function) from refusal
 
@@ -143,7 +146,7 @@ class Walk:
             self.checks.append(found)
 
     def attribute(self, statement: Attr) -> None:
-        """Take what is said of a body, and the body."""
+        """Take what is said of what follows."""
         if statement.key not in ATTRIBUTES:
             raise Refusal(f"the attribute {statement.key!r} is not known")
         if statement.key == "tl.assume" and isinstance(statement.node, Node):
@@ -153,7 +156,6 @@ class Walk:
             found = check_of(statement.node, message, self.parameters, self._when)
             if found is not None and all(found.condition != check.condition for check in self.checks):
                 self.checks.append(found)
-        self.visit(statement.body)
 
     def branch(self, statement: If) -> None:
         """Take both bodies, each under its condition."""
