@@ -61,7 +61,7 @@ def built(artifact, folder):
     with target:
         module = host_codegen(artifact.host_mod, create_backend_context(target, None, "auto"))
     module.export_library(str(folder / "host.so"), cc="gcc")
-    return tvm_ffi.load_module(str(folder / "host.so"))[
+    return tvm_ffi.load_module(str(folder / "host.so"), keep_module_alive=False)[
         str(host.attrs["global_symbol"]).removeprefix("__tvm_ffi_")
     ]
 
