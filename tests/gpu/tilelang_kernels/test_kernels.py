@@ -11,6 +11,7 @@ import functools
 import pytest
 import torch
 from tilelang_corpus.corpus import CORPUS, TARGET
+from tilelang_corpus.cutedsl import WRITTEN
 
 import trunnion
 from tilelang_runs.judging import RIGHT, Judgement, Place, judge
@@ -93,7 +94,7 @@ def test_what_a_program_cannot_say_is_refused(name):
         imported(CORPUS[name])
 
 
-@pytest.mark.parametrize("name", ["vector_add", "gemm_rows", "two_boxes", "attention"])
+@pytest.mark.parametrize("name", WRITTEN)
 def test_text_for_cutedsl(name):
     entry = CORPUS[name]
     with trunnion.compile(imported(entry, "cutedsl"), "cutedsl", trust=True) as program:
