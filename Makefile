@@ -80,10 +80,12 @@ $(OLDEST)/.ready: $(STAMP)
 	$(PIP) install --no-deps --target $(OLDEST) apache-tvm-ffi==$(OLDEST_TVM_FFI)
 	touch $@
 
-# What needs TileLang: the run of everything leaves these two folders out.
+# What needs TileLang: the run of everything leaves these folders out. The last one's need a GPU too: here they are only
+# collected.
 test-tilelang: $(TILELANG)/.ready
 	PYTHONPATH=$(abspath $(TILELANG))$${PYTHONPATH:+:$$PYTHONPATH} \
-	    $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'not gpu' plugins/tilelang/tests tests/tilelang
+	    $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'not gpu' \
+	    plugins/tilelang/tests tests/tilelang tests/gpu/tilelang_kernels
 
 # Without their dependencies, which the environment has.
 $(TILELANG)/.ready: $(STAMP)

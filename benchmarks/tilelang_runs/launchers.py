@@ -69,8 +69,8 @@ class Launcher:
         else:
             program = trunnion.compile(self._imported(entry), self.way, trust=True)
             program.artifact.save(kept)
-        tensors = [param for param in program.program.signature.params if hasattr(param, "shape")]
-        return program.entry if tensors else functools.partial(program, device=0)
+        # What gets addresses gets no tensor, which would say where it lies.
+        return functools.partial(program, device=0) if entry.pointers else program.entry
 
     def _imported(self, entry: Any) -> Any:
         importer: Any = importlib.import_module("trunnion_tilelang")
