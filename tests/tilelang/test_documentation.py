@@ -36,7 +36,7 @@ def test_its_code_runs():
 @pytest.mark.parametrize(
     ("head", "table"),
     [
-        ("statement", _STATEMENTS),
+        ("statement", {*_STATEMENTS, "SeqStmt"}),
         ("attribute", ATTRIBUTES),
         ("call", {*PACKED, *INTRINSICS} - {"tvm_call_packed"}),
     ],
