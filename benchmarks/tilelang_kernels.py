@@ -50,7 +50,7 @@ _HEAVY = (
     "trunnion_tilelang",
 )
 _TOGETHER = 6
-_JOB_SECONDS = 150.0
+_JOB_SECONDS = 75.0
 _FOR_VERDICTS = 0.6
 """The part of the time after which no verdict is begun any more."""
 

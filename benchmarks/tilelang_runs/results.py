@@ -180,7 +180,11 @@ class Results:
         return ["", "Time on the device:", "", *_bullets(times), "", *_bullets(lines)]
 
     def _device_lines(self) -> Iterator[tuple[str, bool]]:
-        """Yield what the device's times say of each pair that has one device source, and whether they are close."""
+        """Yield what the device's times say of each pair that has one device source, and whether they are close.
+
+        Of CuTeDSL's text each compiles its own host function around it, with what that says of layouts: there the code
+        need not be the same, and ours need only not be slower.
+        """
         pairs = [(a, b) for a, b in PAIRS if LAUNCHERS[a].kind == LAUNCHERS[b].kind]
         for kernel in self._large():
             for ours, theirs in pairs:
@@ -190,7 +194,7 @@ class Results:
                     yield f"{what}: not measured", True
                     continue
                 off = a.median / b.median - 1
-                close = abs(off) < CLOSE
+                close = off < CLOSE if LAUNCHERS[ours].kind == "cutedsl" else abs(off) < CLOSE
                 yield f"{what}: {off:+.2%}, at most {CLOSE:.0%}: {'ok' if close else 'NOT MET'}", close
 
     def _reasons(self) -> list[str]:
