@@ -12,7 +12,7 @@ from page_reading.blocks import page_source
 from page_reading.tables import page
 
 from trunnion_tilelang.compiler_flags import WITHOUT_EFFECT
-from trunnion_tilelang.tir import _STATEMENTS
+from trunnion_tilelang.tir import _FOLLOWED, _STATEMENTS
 from trunnion_tilelang.walk import ATTRIBUTES, INTRINSICS, PACKED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +36,7 @@ def test_its_code_runs():
 @pytest.mark.parametrize(
     ("head", "table"),
     [
-        ("statement", {*_STATEMENTS, "SeqStmt"}),
+        ("statement", {*_STATEMENTS, *_FOLLOWED}),
         ("attribute", ATTRIBUTES),
         ("call", {*PACKED, *INTRINSICS} - {"tvm_call_packed"}),
     ],

@@ -199,13 +199,12 @@ def _stmt(statement: Any) -> Stmt:
     while left:
         each = left.pop()
         kind = type(each).__name__
-        if kind == "SeqStmt":
-            left.extend(reversed(tuple(each.seq)))
-            continue
-        if kind == "AttrStmt":
-            left.append(each.body)
-        reader = _STATEMENTS.get(kind)
-        found.append(UnknownStmt(each, kind) if reader is None else reader(each))
+        if kind in _FOLLOWED:
+            left.extend(reversed(_FOLLOWED[kind](each)))
+        if kind in _STATEMENTS:
+            found.append(_STATEMENTS[kind](each))
+        elif kind not in _FOLLOWED:
+            found.append(UnknownStmt(each, kind))
     return found[0] if len(found) == 1 else Seq(statement, tuple(found))
 
 
@@ -230,6 +229,13 @@ _STATEMENTS: Mapping[str, Callable[[Any], Stmt]] = {
     "DeclBuffer": lambda s: Decl(s, _buffer(s.buffer)),
     "Evaluate": lambda s: Evaluate(s, _expr(s.value)),
 }
+
+
+_FOLLOWED: Mapping[str, Callable[[Any], tuple[Any, ...]]] = {
+    "SeqStmt": lambda s: tuple(s.seq),
+    "AttrStmt": lambda s: (s.body,),
+}
+"""What comes after the beginning of a statement, of those that nest what follows them."""
 
 
 def _attr_node(node: Any) -> object:
