@@ -66,3 +66,8 @@ def test_settings_of_tilelang():
 def test_a_flag_without_its_value_is_refused(flags):
     with pytest.raises(ProgramError, match="without a value"):
         compiler_flags(None, flags)
+
+
+def test_a_quotation_that_does_not_end_is_refused():
+    with pytest.raises(ProgramError, match="No closing quotation"):
+        compiler_flags(None, "-DX='a")

@@ -110,6 +110,31 @@ def test_one_kernel_is_made_for_each_set_of_arguments():
     assert add(n=256) is not add(512)
 
 
+def test_an_input_may_have_any_name(cuda):
+    def summed(call):  # the kernel's own order is that of the names
+        args, named, this = (call.memory.view(call.pointer(i), "float32", (128,)) for i in range(3))
+        named.copy_(args + this)
+
+    @jit(out_idx=[-1], target="sm_90a")
+    def made():
+        @T.prim_func
+        def added(
+            self: T.Tensor((128,), "float32"),
+            args: T.Tensor((128,), "float32"),
+            named: T.Tensor((128,), "float32"),
+        ):
+            with T.Kernel(1, threads=128):
+                for i in T.Parallel(128):
+                    named[i] = self[i] + args[i]
+
+        return added
+
+    given = numbers(128)
+    cuda.unregister_body("added_kernel")
+    cuda.register_body("added_kernel", summed)
+    assert torch.equal(made()(self=given, args=given), given * 2)
+
+
 def test_a_function_that_is_the_kernel_is_launched_at_once(cuda):
     given = numbers(384)
     assert torch.equal(doubled(given), given * 2)

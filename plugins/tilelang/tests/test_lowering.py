@@ -126,3 +126,16 @@ def test_what_is_no_function_of_tilelang_s_is_refused():
         from_prim_func(lambda: None, "sm_90a")
     with pytest.raises(ProgramError, match=r"expected what @tilelang\.jit returns"):
         from_jit(double)
+
+
+@pytest.mark.parametrize("given", ["1", 1.0, [1.0], True, {1}, [None]], ids=str)
+def test_outputs_are_integers_in_an_order(given):
+    with pytest.raises(ProgramError, match=r"out_idx: got .*, expected an integer, or integers in an order"):
+        from_prim_func(double, "sm_90a", out_idx=given)
+
+
+def test_a_host_function_that_is_not_lowered_is_refused():
+    artifact = lower(double, "sm_90a").artifact
+    artifact.host_mod = tvm.IRModule({"double": double})
+    with pytest.raises(ProgramError, match=r"artifact\.host_mod: got a host function of 2 parameters"):
+        from_artifact(artifact)

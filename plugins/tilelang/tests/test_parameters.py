@@ -247,3 +247,15 @@ def test_a_strided_output_is_refused(imported):
         imported(function, out_idx=1)
     assert caught.value.function == "main"
     assert "strides" in caught.value.reason
+
+
+def test_a_variable_without_a_name_gets_one(imported):
+    @T.prim_func
+    def main(a: T.handle, b: T.handle):
+        n, m = T.int32(), T.int32()
+        x, y = T.match_buffer(a, (n, 4), "float32"), T.match_buffer(b, (m, 4), "float32")
+        with T.Kernel(1, threads=32):
+            x[0, 0] = y[0, 0]
+
+    params = of(imported(main))
+    assert [shape(param) for param in params.values()] == [["unnamed", "4"], ["unnamed_1", "4"]]

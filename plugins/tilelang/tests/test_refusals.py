@@ -8,6 +8,7 @@ import pytest
 
 from trunnion.errors import ProgramError
 from trunnion.model.code import DeviceCode
+from trunnion.model.expr import as_expr
 from trunnion_tilelang import UnsupportedStatementError
 from trunnion_tilelang.artifact import program_of
 from trunnion_tilelang.nodes import (
@@ -201,3 +202,21 @@ def test_a_launch_operand_that_is_not_known_is_refused():
 def test_a_cluster_that_only_a_call_gives_is_refused():
     kernel = DeviceFunction("kernel", "kernel", (), ("tir.cluster_dim_x",), frozenset(), False, False)
     assert "cluster" in refused(call("kernel", K), kernel=kernel).reason
+
+
+@pytest.mark.parametrize(
+    ("start", "extent", "step", "values"),
+    [(1, 6, 2, [1, 3, 5]), (0, 5, 4, [0, 4]), (3, 0, 2, []), (0, 3, 1, [0, 1, 2])],
+)
+def test_a_loop_ends_where_its_extent_does_whatever_its_step(start, extent, step, values):
+    turn = var("i")
+    loop = For(
+        "", turn, Int(start), Int(extent), Int(step), "serial", call("kernel", X, turn, Int(7), Int(32))
+    )
+    found = program(loop, LAUNCH, RETURN).launches[:-1]
+    assert [launch.args[1] for launch in found] == [as_expr(value).cast("int32") for value in values]
+
+
+@pytest.mark.parametrize("step", [Int(0), Int(-1), K])
+def test_a_step_that_is_no_positive_constant_is_refused(step):
+    assert "step" in refused(For("", var("i"), Int(0), Int(3), step, "serial", LAUNCH), RETURN).reason

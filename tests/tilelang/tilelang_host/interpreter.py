@@ -112,8 +112,8 @@ class _Run(Evaluator):
 
     def _run_for(self, node: Any) -> None:
         start, extent = self.value(node.min), self.value(node.extent)
-        for step in range(extent):
-            self.variables[node.loop_var] = start + step
+        for at in range(0, extent, 1 if node.step is None else self.value(node.step)):
+            self.variables[node.loop_var] = start + at
             self.statement(node.body)
 
     def _run_declbuffer(self, node: Any) -> None:

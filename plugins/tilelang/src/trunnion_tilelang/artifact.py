@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from trunnion.errors import ProgramError
+from trunnion.errors import ProgramError, shorten
 from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion_tilelang.compiler_flags import CompilerFlags
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from trunnion.model.code import DeviceCode
     from trunnion_tilelang.nodes import Module
 
-__all__ = ["from_artifact", "program_of"]
+__all__ = ["from_artifact", "positions", "program_of"]
 
 
 def from_artifact(
@@ -80,6 +82,25 @@ def program_of(
     return KernelProgram(name, signature, (code,), tuple(launches))
 
 
+def positions(out_idx: int | Sequence[int]) -> tuple[int, ...]:
+    """Return an author's ``out_idx`` as positions.
+
+    Raises
+    ------
+    ProgramError
+        If it is neither an integer nor integers in an order.
+    """
+    given: tuple[Any, ...] = (out_idx,)
+    if isinstance(out_idx, Iterable) and not isinstance(out_idx, (str, AbstractSet)):
+        given = tuple(out_idx)
+    for index in given:
+        if isinstance(index, bool) or not isinstance(index, SupportsIndex):
+            raise ProgramError(
+                f"got {shorten(repr(out_idx))}, expected an integer, or integers in an order", field="out_idx"
+            )
+    return tuple(int(index) for index in given)
+
+
 def _outputs(module: Module, count: int, out_idx: int | Sequence[int] | None) -> tuple[int, ...]:
     """Return the outputs' positions, all counted from the beginning.
 
@@ -88,9 +109,7 @@ def _outputs(module: Module, count: int, out_idx: int | Sequence[int] | None) ->
     ProgramError
         If one is out of range, or named twice.
     """
-    given = (
-        module.host.outputs if out_idx is None else (out_idx,) if isinstance(out_idx, int) else tuple(out_idx)
-    )
+    given = module.host.outputs if out_idx is None else positions(out_idx)
     for index in given:
         if not -count <= index < count:
             raise ProgramError(f"got {index}, expected {-count} to {count - 1}", field="out_idx")

@@ -90,7 +90,8 @@ def compiler_flags(
     Raises
     ------
     ProgramError
-        If a flag has no value where it takes one. Whether the device compiler knows a flag, it says itself.
+        If a flag has no value where it takes one, or a quotation does not end. Whether the device compiler knows a
+        flag, it says itself.
     """
     configs = {str(getattr(key, "value", key)): value for key, value in (pass_configs or {}).items()}
     words = [*_words(configs.get(DEVICE_FLAGS)), *_words(flags)]
@@ -102,7 +103,12 @@ def compiler_flags(
 
 def _words(flags: str | Iterable[str] | None) -> list[str]:
     texts = [flags] if isinstance(flags, str) else list(flags or ())
-    return [word for text in texts for word in shlex.split(str(text))]
+    try:
+        return [word for text in texts for word in shlex.split(str(text))]
+    except ValueError as error:
+        raise ProgramError(
+            f"got {shorten(str(flags))}, expected words as a shell takes them: {error}", field="compile_flags"
+        ) from error
 
 
 def _read(words: list[str]) -> CompilerFlags:

@@ -180,7 +180,7 @@ class Kernel(JITKernel):  # type: ignore[misc] # as above
         self.adapter = KernelAdapter(self, list(outputs))
         self.torch_function = self.__call__
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Launch the kernel.
 
         Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
-from trunnion_tilelang.artifact import program_of
+from trunnion_tilelang.artifact import positions, program_of
 from trunnion_tilelang.compiler_flags import compiler_flags
 from trunnion_tilelang.device_source import device_code
 from trunnion_tilelang.tir import artifact_module
@@ -134,7 +134,7 @@ class Lowered:
         Raises
         ------
         ProgramError
-            If both say it.
+            If both say it, or the caller gives no integers.
         """
         own = _attributes(self.func).get("tilelang_out_idx")
         if own is not None and out_idx is not None:
@@ -143,7 +143,7 @@ class Lowered:
             )
         if own is not None:
             return tuple(int(index) for index in own)
-        return (out_idx,) if isinstance(out_idx, int) else tuple(out_idx or ())
+        return () if out_idx is None else positions(out_idx)
 
 
 def lower(

@@ -240,7 +240,7 @@ class If(Stmt):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For(Stmt):
-    """A body that is run for each value of a variable."""
+    """A body that is run for each value of a variable, as C writes it: from a start, by a step, up to an end."""
 
     var: Var
     """The variable."""
@@ -249,7 +249,7 @@ class For(Stmt):
     """Its first value."""
 
     extent: Node
-    """How many values it takes."""
+    """How far it goes: the first value that it does not take is the start plus this."""
 
     step: Node
     """What it grows by."""

@@ -79,9 +79,10 @@ class Parameters:
 
     def symbol(self, name: str, dtype: str, least: int | None = None) -> Symbol:
         """Return a new symbol; where several variables have one name, later ones are numbered."""
-        unique, count = name, 1
+        base = name or "unnamed"  # T.int32() makes a variable without a name
+        unique, count = base, 1
         while unique in self._names:
-            unique, count = f"{name}_{count}", count + 1
+            unique, count = f"{base}_{count}", count + 1
         self._names.add(unique)
         bounds = integer_range(dtype)
         return Symbol(unique, min=bounds.low if least is None else least, max=bounds.high)

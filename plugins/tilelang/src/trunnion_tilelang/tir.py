@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["artifact_module", "statement_text"]
 
 _FFI_PREFIX = "__tvm_ffi_"  # in front of the symbol of a function with the packed calling convention
+_PACKED_PARAMS = 4  # a handle, the packed arguments, their number, the result
 _LONGEST_TEXT = 400  # characters of a statement in a message
 _BINARY = frozenset(
     {"Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod", "Min", "Max"}
@@ -152,6 +153,12 @@ def _is_map(param: Any) -> bool:
 
 def _host_function(function: Any) -> HostFunction:
     attributes = _attributes(function)
+    if len(function.params) != _PACKED_PARAMS:
+        raise ProgramError(
+            f"got a host function of {len(function.params)} parameters, expected one that is lowered, which takes "
+            f"{_PACKED_PARAMS}: its arguments packed",
+            field="artifact.host_mod",
+        )
     outputs = attributes.get("tilelang_out_idx", ())
     return HostFunction(
         name=str(attributes.get("global_symbol", "main")).removeprefix(_FFI_PREFIX),

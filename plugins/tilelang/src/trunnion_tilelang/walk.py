@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError
-from trunnion.model.expr import Const, Expr, as_expr, eq, lt, select
+from trunnion.model.expr import Const, Expr, as_expr, ceildiv, eq, lt, select
 from trunnion.model.params import Check, PointerParam, ScalarParam, TensorParam
 from trunnion.model.workspace import Workspace
 from trunnion_tilelang.assertions import check_of
@@ -225,16 +225,19 @@ class Walk:
         if statement.kind not in ("serial", "unrolled"):
             raise Refusal(f"a {statement.kind} loop around launches: only serial ones have an order")
         start, extent, step = map(self.value, (statement.start, statement.extent, statement.step))
-        most = extent.bounds.high
+        if not isinstance(step, Const) or step.value < 1:
+            raise Refusal("a loop around launches whose step is no positive constant")
+        turns = extent if step == as_expr(1) else ceildiv(extent, step)
+        most = turns.bounds.high
         if most > MOST_ITERATIONS:
-            known = "" if isinstance(extent, Const) else ", whose number of iterations only a call gives"
+            known = "" if isinstance(turns, Const) else ", whose number of iterations only a call gives"
             raise Refusal(f"a loop around launches{known}: {_LONGEST_LOOP_TEXT}")
         for iteration in range(max(most, 0)):
             self.parameters.values[statement.var.key] = start + step * iteration
-            if iteration < extent.bounds.low:
+            if iteration < turns.bounds.low:
                 self.visit(statement.body)
             else:
-                self._under(lt(iteration, extent), statement.body)
+                self._under(lt(iteration, turns), statement.body)
 
     def allocate(self, statement: Alloc) -> None:
         """Take device memory of the host function's own as a workspace."""
