@@ -11,6 +11,7 @@ import os
 
 import pytest
 from tilelang_corpus.corpus import CORPUS, TARGET
+from tilelang_corpus.cutedsl import WRITTEN
 from tilelang_host.bench import Bench, synthetic
 
 from trunnion.contract.compiler import CompileRequest
@@ -27,21 +28,7 @@ COMPILED = [
     "split_k",
     "convolution",
 ]
-FOR_CUTEDSL = ("hostile_names", "raw_source", "two_boxes", "split_k")
-WITHOUT_CUTEDSL = {
-    "int4_copy": "Check failed",
-    "raw_source": "CUDA source",
-    "odd_grid": "no Python",
-    "gemm_without_maps": "no attribute 'toint'",
-    "outputs_apart": "'floorf' is not defined",
-    "running_sum": "CumSum2D.run",
-}
-"""What cannot be had for CuTeDSL, and what is said.
-
-TileLang has no int4 there, leaves a kernel's own source out, writes a loop over an expression as what is no Python, and
-writes calls that its helper modules, or nobody, can take.
-"""
-
+FOR_CUTEDSL = ("hostile_names", "two_boxes", "split_k")
 NO_MAP = {"float4_copy": "compute capability 10.0"}
 """What TileLang gives a tensor map for CuTeDSL that the architecture does not have, and what a call is told."""
 
@@ -81,23 +68,15 @@ def test_what_nvrtc_makes_is_launched_by_every_backend(name, bench, harnesses, c
     assert len(found) == 1
 
 
-@pytest.mark.parametrize("name", IMPORTED if ALL else FOR_CUTEDSL)
+@pytest.mark.parametrize("name", WRITTEN if ALL else FOR_CUTEDSL)
 def test_what_cutedsl_makes_is_launched_as_well(name, harnesses, compilers):
     from trunnion_tilelang import from_artifact
 
     entry = CORPUS[name]
-
-    def made():
-        artifact = entry.lower("cutedsl")
-        subject = Bench(entry, artifact, from_artifact(artifact, out_idx=entry.out_idx))
-        assert [code.language for code in subject.program.code] == ["cutedsl"]
-        return subject, compiled(compilers["cutedsl"], subject.program)
-
-    if name in WITHOUT_CUTEDSL:
-        with pytest.raises(Exception, match=WITHOUT_CUTEDSL[name]):
-            made()
-        return
-    subject, image = made()
+    artifact = entry.lower("cutedsl")
+    subject = Bench(entry, artifact, from_artifact(artifact, out_idx=entry.out_idx))
+    assert [code.language for code in subject.program.code] == ["cutedsl"]
+    image = compiled(compilers["cutedsl"], subject.program)
     symbols = {kernel.symbol: kernel.name for kernel in image.kernels}
     given = subject.given(harnesses[0], 1, 0)
     with subject.loaded(harnesses[0], image) as loaded:
