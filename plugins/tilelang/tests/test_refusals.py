@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -81,10 +82,11 @@ LAUNCH = call("kernel", X, K, Int(1), Int(32))
 RETURN = Evaluate("return 0", Call("ret", (Int(0),)))
 
 
-def program(*statements, kernel=KERNEL):
+def program(*statements, kernel=KERNEL, kernels=()):
     body = Seq("", (*PROLOGUE, *statements))
     host = HostFunction("main", (SELF, ARGS, COUNT, RESULT), body, (), callee_allocates=False)
-    module = Module(host, {kernel.name: kernel}, "", "cuda", "sm_90a")
+    named = {each.name: each for each in kernels or (kernel,)}
+    module = Module(host, named, "", "cuda", "sm_90a")
     return program_of(module, CODE, out_idx=None, name="main")
 
 
@@ -220,3 +222,9 @@ def test_a_loop_ends_where_its_extent_does_whatever_its_step(start, extent, step
 @pytest.mark.parametrize("step", [Int(0), Int(-1), K])
 def test_a_step_that_is_no_positive_constant_is_refused(step):
     assert "step" in refused(For("", var("i"), Int(0), Int(3), step, "serial", LAUNCH), RETURN).reason
+
+
+@pytest.mark.parametrize("name", ["__tvm_set_device", "ret"])
+def test_a_kernel_that_is_called_as_a_function_of_tvm_s_is_launched(name):
+    found = program(call(name, X, K, Int(1), Int(32)), LAUNCH, kernels=(replace(KERNEL, name=name), KERNEL))
+    assert len(found.launches) == 2

@@ -275,10 +275,12 @@ class Walk:
         name, *operands = call.args
         if not isinstance(name, Str):
             raise Refusal("a function is called whose name is no constant")
-        if name.value in PACKED:
+        kernel = self.module.kernels.get(
+            name.value
+        )  # first: an author may call a kernel as TVM does a function
+        if kernel is None and name.value in PACKED:
             PACKED[name.value](self, operands)
             return
-        kernel = self.module.kernels.get(name.value)
         if kernel is None:
             raise Refusal(f"the function {name.value!r} is no kernel of this artifact, nor one that is known")
         launcher = Launcher(self.parameters.arithmetic, self._pointers, self._scalars)
