@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import trunnion.codegen.cpp.program as program_module
 from trunnion.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import symbols
@@ -39,6 +40,19 @@ def with_number(kind: str) -> KernelProgram:
     x = p.input("x", "float32", (n,))
     a = p.pointer("a", nullable=True) if kind == "pointer" else p.scalar("a", kind)
     p.launch("k", (x, a), 1, 32)
+    return p.build()
+
+
+def every_other() -> KernelProgram:
+    p = ProgramBuilder("p", CODE)
+    (n,) = symbols("n")
+    p.launch("k", (p.input("x", "float32", (n,), strides=(2,)),), 1, 32)
+    return p.build()
+
+
+def of_numbers() -> KernelProgram:
+    p = ProgramBuilder("p", CODE)
+    p.launch("k", (p.pointer("a"), p.scalar("n", "int32")), 1, 32)
     return p.build()
 
 
@@ -121,3 +135,45 @@ def test_an_output_that_no_memory_holds_is_refused(simulator: Any, launcher: Any
         with pytest.raises(ArgumentValueError) as caught:
             simulator.call(call, *given)
         assert caught.value.got == f"arguments that ask for an output of shape ({2**62}, 2)"
+
+
+def test_a_launcher_that_doubted_once_is_told_beforehand(
+    simulator: Any, launcher: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tensor of such strides may be half of a complex one, lazily negated: raising takes longer than asking."""
+    program = launcher(every_other())
+    read = program_module.fields_of
+    raised: list[tuple[str, ...]] = []
+    monkeypatch.setattr(program_module, "fields_of", lambda error: raised.append(read(error)) or raised[-1])
+    x = torch.zeros(8, device="cuda:0")[::2]
+    for _ in range(3):
+        program.entry(x)
+    assert raised == [("Doubt",)]
+    assert len([one for one in simulator.trace if isinstance(one, Launched)]) == 3
+    lazy = torch.zeros(4, dtype=torch.complex64, device="cuda:0").conj().imag
+    assert lazy.is_neg()
+    error = refused(program, lazy)
+    assert type(error) is ArgumentTypeError
+    assert error.argument == "x"
+    assert "lazy" in str(error)
+
+
+def test_a_call_of_numbers_alone_says_what_any_call_does(simulator: Any, launcher: Any) -> None:
+    program = launcher(of_numbers())
+    for args in ((4096, 3), (np.int64(4096), np.int32(3))):
+        program.call(args, device=0)
+    first, second = [one for one in simulator.trace if isinstance(one, Launched)]
+    assert first.parameters == second.parameters
+    for args in ((4096, 2**31), (4096, True), (4096,), (4096, 3, 0), ("4096", 3)):
+        said = []
+        for call in (
+            lambda a=args: program.call(a, device=0),
+            lambda a=args: program.call(a, device=0, stream=0),
+        ):
+            with pytest.raises(ArgumentError) as caught:
+                call()
+            said.append((type(caught.value), str(caught.value)))
+        assert said[0] == said[1]
+    with pytest.raises(ArgumentError):
+        program.call((4096, 3), device=99)
+    assert len([one for one in simulator.trace if isinstance(one, Launched)]) == 2

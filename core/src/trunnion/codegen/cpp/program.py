@@ -99,6 +99,10 @@ class CppProgram(LoadedProgram):
         self._several = len(facts.outputs) > 1
         self._allocates = bool(facts.outputs or facts.workspaces)
         self._class: Any = runtime.tensor_type
+        params = enumerate(facts.params)
+        self._tensors = tuple((place, param.name) for place, param in params if param.kind == "tensor")
+        self._bare = runtime.only_device is None and not self._tensors and not self._allocates
+        self._doubted = False
         # How many devices there are the launcher knows.
         self._checks = TensorChecks(runtime, 0)
         self._preparation = Preparation(facts, self._checks)
@@ -111,7 +115,7 @@ class CppProgram(LoadedProgram):
         if facts.direct:
             entry = direct_entry(function("python_entry"), runtime, self._entry, self._raise_raised)
             self._entry = entry or self._entry
-        named = runtime.only_device is None and not any(param.kind == "tensor" for param in facts.params)
+        named = runtime.only_device is None and not self._tensors
         if named or (runtime.only_device is not None and self._allocates and not _always_a_tensor(facts)):
             self._entry = self._witnessed_entry
 
@@ -121,27 +125,18 @@ class CppProgram(LoadedProgram):
         return self._entry
 
     def _make_entry(self) -> Callable[..., Any]:
-        main, again = self._main, self._prepared_entry
-        count, refuse = self._count, self._preparation.arguments
-        if self._several:
+        main, again, several = self._main, self._prepared_entry, self._several
+        count, refuse, assured = self._count, self._preparation.arguments, self._assured
 
-            def entry(*args: Any) -> Any:
-                if len(args) != count:  # what follows them is the launcher's, and trunnion's
-                    refuse(args)
-                try:
-                    return tuple(main(*args))
-                except _RAISED as error:
-                    return again(error, args)
-
-        else:
-
-            def entry(*args: Any) -> Any:
-                if len(args) != count:
-                    refuse(args)
-                try:
-                    return main(*args)
-                except _RAISED as error:
-                    return again(error, args)
+        def entry(*args: Any) -> Any:
+            if len(args) != count:  # what follows them is the launcher's, and trunnion's
+                refuse(args)
+            known = _KNOWN if self._doubted and assured(args) else ()
+            try:
+                result = main(*args, *known)
+            except _RAISED as error:
+                return again(error, args)
+            return tuple(result) if several else result
 
         return entry
 
@@ -155,10 +150,36 @@ class CppProgram(LoadedProgram):
     def _raise_raised(self) -> None:
         self._run(self._function("raised"))
 
-    def _prepared_entry(self, error: Exception, args: tuple[Any, ...]) -> Any:
-        """Raise what a failed call means; or make it again with arguments that TVM-FFI can carry."""
+    def _assured(self, args: tuple[Any, ...]) -> bool:
+        """Whether all tensors are what they look like; a launcher that doubts it raises, which takes far longer."""
+        kind, strided = self._class, self._checks.strided
+        try:
+            for place, name in self._tensors:
+                tensor = args[place]
+                if tensor is None:  # which the launcher takes, or refuses
+                    continue
+                plain = type(tensor) is kind and tensor.layout is strided
+                if not plain or tensor.is_neg() or tensor.is_conj():
+                    self._checks.check_tensor(name, tensor)
+        except ArgumentError:  # which the launcher says in its order
+            return False
+        return True
+
+    def _prepared_entry(self, error: Exception, args: tuple[Any, ...], rest: tuple[Any, ...] = _KNOWN) -> Any:
+        """Raise what a failed call means; or make it again with arguments that TVM-FFI can carry.
+
+        Parameters
+        ----------
+        error
+            What the launcher raised.
+        args
+            The call's arguments.
+        rest
+            What follows them: stream, device, witness, and that the tensors are known.
+        """
         fields = fields_of(error)
         if fields == ("Doubt",):
+            self._doubted = True
             certain = self._preparation.certain(args)
             return self._give(self._run(self._main, *certain, *_KNOWN))
         typed = self._typed(fields)
@@ -167,7 +188,7 @@ class CppProgram(LoadedProgram):
         prepared = self._preparation.arguments(args)  # says better what is wrong with an argument
         if len(prepared) == len(args) and all(new is old for new, old in zip(prepared, args, strict=True)):
             raise typed or error from error
-        return self._give(self._run(self._main, *prepared, *_KNOWN))
+        return self._give(self._run(self._main, *prepared, *rest))
 
     def call(
         self,
@@ -181,6 +202,12 @@ class CppProgram(LoadedProgram):
         plain = out is None and stream is None and device is None
         if plain and self._recognition(args):
             return self._entry(*args)
+        if self._bare and out is None and device is not None and len(args) == self._count:
+            rest = (stream, device, None, True)
+            try:
+                return self._main(*args, *rest)
+            except _RAISED as error:
+                return self._prepared_entry(error, tuple(args), rest)
         given, where = self._given(args, out, stream, device)
         if plain:
             self._recognition.learn(args)
