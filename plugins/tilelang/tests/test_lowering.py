@@ -121,6 +121,21 @@ def test_without_a_gpu_a_target_has_to_be_said(monkeypatch):
         from_prim_func(double)
 
 
+@pytest.mark.parametrize("target", ["cuda", "cutedsl", {"kind": "cuda"}], ids=str)
+def test_no_architecture_is_guessed(monkeypatch, target):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(ProgramError, match="names no architecture") as caught:
+        from_prim_func(double, target)
+    assert caught.value.field == "target"
+
+
+@pytest.mark.parametrize("target", ["c", {"kind": "hip"}, {"kind": "metal"}], ids=str)
+def test_other_devices_are_refused_before_anything_is_lowered(target):
+    with pytest.raises(ProgramError, match="expected a CUDA device") as caught:
+        from_prim_func(double, target)
+    assert caught.value.field == "target"
+
+
 def test_what_is_no_function_of_tilelang_s_is_refused():
     with pytest.raises(ProgramError, match=r"expected what @T\.prim_func returns"):
         from_prim_func(lambda: None, "sm_90a")

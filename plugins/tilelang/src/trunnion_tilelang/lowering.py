@@ -201,6 +201,12 @@ def tilelang_target(target: Any) -> Any:
     given = env.get_default_target() if target is None else target
     if isinstance(given, str) and given.startswith("sm_"):
         given = {"kind": "cuda", "arch": given}
+    if target is not None and _lacks_architecture(given):
+        raise ProgramError(
+            f"got {shorten(repr(target))}, which names no architecture, and there is no GPU to take one from; "
+            "name it: 'sm_90a', or {'kind': 'cuda', 'arch': 'sm_90a'}",
+            field="target",
+        )
     try:
         found = determine_target(given, return_object=True)
     except (AssertionError, AttributeError, RuntimeError, TypeError, ValueError) as error:
@@ -214,7 +220,24 @@ def tilelang_target(target: Any) -> Any:
             f"{error}",
             field="target",
         ) from error
-    return found if isinstance(found, tvm.target.Target) else tvm.target.Target(found)
+    made = found if isinstance(found, tvm.target.Target) else tvm.target.Target(found)
+    if str(made.kind.name) != "cuda":
+        raise ProgramError(
+            f"got {shorten(repr(target))}, expected a CUDA device, such as 'sm_90a' or "
+            "{'kind': 'cutedsl', 'arch': 'sm_90a'}",
+            field="target",
+        )
+    return made
+
+
+def _lacks_architecture(given: Any) -> bool:
+    """Whether TileLang would guess an architecture: it takes sm_50 where nothing names one."""
+    from torch import cuda  # noqa: PLC0415 - only a target without an architecture needs it
+
+    texts = {"cuda", "cutedsl"}
+    kind = given.get("kind") if isinstance(given, dict) else given
+    named = isinstance(given, dict) and "arch" in given
+    return isinstance(kind, str) and kind in texts and not named and not cuda.is_available()
 
 
 def _attributes(func: Any) -> Mapping[str, Any]:
