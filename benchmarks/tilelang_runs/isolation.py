@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import re
 import signal
 import tempfile
 import time
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Job", "Outcome", "attempted", "run_jobs", "start_from", "told"]
 
 _KEPT = 300
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,11 @@ def attempted(function: Callable[..., Any], *arguments: Any) -> tuple[Any, str]:
 
 
 def told(error: BaseException) -> str:
-    """Return an error in one line: of a compiler's log and the source around it, the first that speaks of an error."""
+    """Return an error in one line: of a compiler's log and the source around it, the first that speaks of an error.
+
+    Colours are left out, and so is where this machine keeps its temporary files.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
     telling = next((line for line in lines if "error:" in line.lower()), lines[0])
+    telling = _COLOURS.sub("", telling).replace(f"{tempfile.gettempdir()}/", "")
     return f"{type(error).__name__}: {telling}"[:_KEPT].rstrip(": ")

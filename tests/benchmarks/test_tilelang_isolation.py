@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import signal
+import tempfile
 import time
 
 import pytest
@@ -68,6 +69,10 @@ def test_each_outcome_is_told_once():
         (
             RuntimeError("text of a kernel\nk.cu(3): error: no such name\nmore"),
             "RuntimeError: k.cu(3): error: no such name",
+        ),
+        (
+            RuntimeError(f"\x1b[91m\x1b[1merror[X]:\x1b[0m in {tempfile.gettempdir()}/a.cu"),
+            "RuntimeError: error[X]: in a.cu",
         ),
         (KeyError(), "KeyError"),
         (OSError("x" * 1000), "OSError: " + "x" * 291),
