@@ -208,6 +208,8 @@ def _travels_as_bits(dtype: DType) -> bool:
 
 def _number(dtype: DType, index: int) -> str:
     """Return a number as TVM-FFI carries it, which has int64, double and bytes."""
+    if dtype.kind is Kind.BOOL:  # for expressions it may have become 0 or 1
+        return f"bool(s{index})"
     if dtype.kind is Kind.COMPLEX:
         return f"pack('<2d', s{index}_re, s{index}_im)"
     if _travels_as_bits(dtype):
