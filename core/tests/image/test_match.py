@@ -43,8 +43,17 @@ def test_what_fits_passes(arch: str) -> None:
     parameters = (BYTE, POINTER, INT, MAP, BYTE)
     match_parameters(
         [KernelSignature("k", parameters), KernelSignature("none", ())],
-        image(("none", ()), ("k", parameters), arch=arch),
+        image(("k", parameters), ("none", ()), ("more", ()), arch=arch),
     )
+
+
+@pytest.mark.parametrize("kernels", [("b", "a"), ("more", "a", "b")])
+def test_kernels_in_another_order_are_refused_whose_signatures_are_equal(kernels: tuple[str, ...]) -> None:
+    """Launchers take kernels by position: each would launch another's code."""
+    made = image(*((name, (POINTER,)) for name in kernels))
+    with pytest.raises(ProgramError, match="in the request's order") as caught:
+        match_parameters([KernelSignature(name, (POINTER,)) for name in "ab"], made)
+    assert caught.value.field == "image.kernels"
 
 
 @pytest.mark.parametrize(

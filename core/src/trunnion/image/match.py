@@ -34,7 +34,7 @@ def match_parameters(kernels: Iterable[KernelSignature], image: DeviceImage) -> 
     ParameterMismatchError
         If a number of parameters, a size or an offset differs: the first one that does is named.
     ProgramError
-        If the image lacks a kernel.
+        If the image lacks a kernel, or has them in another order.
     """
     for index, kernel in enumerate(kernels):
         _match(kernel, _kernel(image, index, kernel.name), image.target)
@@ -80,9 +80,16 @@ def _match_block(launch: PlannedLaunch, kernel: ImageKernel) -> None:
 
 
 def _kernel(image: DeviceImage, index: int, name: str) -> ImageKernel:
-    """Return a kernel, by position where the image keeps the request's order: two parts may share a name."""
-    same = index < len(image.kernels) and image.kernels[index].name == name
-    return image.kernels[index] if same else image.kernel(name)
+    """Return a kernel by its position, which is how launchers find it: two parts may share a name."""
+    if index < len(image.kernels) and image.kernels[index].name == name:
+        return image.kernels[index]
+    image.kernel(name)  # which says what is missing
+    found = ", ".join(shorten(kernel.name) for kernel in image.kernels)
+    raise ProgramError(
+        f"got the kernels {found}, expected {shorten(name)} at position {index}: a device compiler returns them in the "
+        "request's order",
+        field="image.kernels",
+    )
 
 
 def _match(kernel: KernelSignature, actual: ImageKernel, target: Target) -> None:
