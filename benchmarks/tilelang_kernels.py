@@ -164,7 +164,7 @@ if not child:
     try:
         torch.zeros(8, device="cuda").add_(1).cpu()
         os._exit(0)
-    except BaseException:
+    except BaseException:  # whatever it is, this child must not go on as its parent
         os._exit(1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """

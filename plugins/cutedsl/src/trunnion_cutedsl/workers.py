@@ -103,7 +103,7 @@ class _Worker:
         try:
             hello, _ = receive(connection, deadline)
             pid = int(hello["pid"])
-        except BaseException:
+        except BaseException:  # an interrupt too: nobody else has the connection to close it
             connection.close()
             raise
         self.answered = True
