@@ -69,14 +69,6 @@ class Parameters:
             if parameter.buffer is not None:
                 self.by_index[index] = self._tensor(parameter, parameter.buffer)
 
-    def tensor_of(self, pointer: Var) -> TensorParam | None:
-        """Return the tensor that a pointer belongs to."""
-        role = self.prologue.role(pointer)
-        if role is None or role.kind != "data":
-            return None
-        found = self.by_index[role.index]
-        return found if isinstance(found, TensorParam) else None
-
     def symbol(self, name: str, dtype: str, least: int | None = None) -> Symbol:
         """Return a new symbol; where several variables have one name, later ones are numbered."""
         base = name or "unnamed"  # T.int32() makes a variable without a name
