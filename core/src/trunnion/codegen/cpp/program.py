@@ -95,6 +95,7 @@ class CppProgram(LoadedProgram):
         self._function = function
         self._main, self._main_out = function("main"), function("main_out")
         self._runtime, self._maps = runtime, facts.maps
+        self._stream_of = runtime.current_stream_getter()
         self._count = len(facts.params)
         self._several = len(facts.outputs) > 1
         self._allocates = bool(facts.outputs or facts.workspaces)
@@ -203,7 +204,7 @@ class CppProgram(LoadedProgram):
         if plain and self._recognition(args):
             return self._entry(*args)
         if self._bare and out is None and device is not None and len(args) == self._count:
-            rest = (stream, device, None, True)
+            rest = (self._current(device) if stream is None else stream, device, None, True)
             try:
                 return self._main(*args, *rest)
             except _RAISED as error:
@@ -226,7 +227,7 @@ class CppProgram(LoadedProgram):
         """Check, allocate and prepare now, and return what launches; see `LoadedProgram.bind`."""
         ordinal = self._ordinal(args, device)
         if stream is None and ordinal is not None and self._runtime.only_device is None:
-            stream = self._runtime.current_stream(ordinal)
+            stream = self._current(ordinal)
         given, where = self._given(args, out, stream, device)
         with where:
             launch, *outputs = self._run(self._function("bind" if out is None else "bind_out"), *given)
@@ -263,15 +264,24 @@ class CppProgram(LoadedProgram):
         witness: Any = None
         where: AbstractContextManager[Any] = nullcontext()
         if ordinal is not None:
+            if self._first(args) is None and self._runtime.only_device is None:
+                # TVM-FFI learns of a current stream, and of an allocator, from the tensors of a call.
+                stream = self._current(ordinal) if stream is None else stream
             if self._first(args) is None and self._allocates:
-                current = self._runtime.current_stream(ordinal) if stream is None else stream
-                witness = self._runtime.allocate((0,), self._checks.byte, ordinal, current)
-                stream = current
+                witness = self._runtime.allocate((0,), self._checks.byte, ordinal, stream or 0)
             if stream is not None and self._allocates:
                 # To tensor libraries 1 and 2 are no streams. Memory of the legacy stream is ordered with both, but not
                 # with what another thread has on its own stream 2: a launcher on that one waits for what it launched.
                 where = self._runtime.on_stream(ordinal, 0 if stream in _DRIVERS_OWN else stream)
         return (*prepared, *destinations, stream, device, witness, True), where
+
+    def _current(self, device: int) -> int:
+        """Return the handle of the tensor library's current stream of a device."""
+        try:
+            return self._stream_of(device)
+        except (RuntimeError, ValueError, ArithmeticError, LookupError):
+            self._call_export("preload", device)  # of a device that is not there it says which are
+            raise
 
     def _first(self, args: Sequence[Any]) -> Any:
         """Return the first tensor of a call; None if there is none."""
