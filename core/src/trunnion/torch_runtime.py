@@ -47,7 +47,7 @@ class TorchRuntime:
         raw: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 - no public name
         self._raw_stream = raw or self.current_stream
         self._guards = _tensor_guards(torch)
-        self._strided_on_current = _allocator(torch)
+        self._strided_on_current = _allocator(torch, "cuda")
         self._several: bool | None = None
 
     def dtype(self, dtype: DType) -> Any:
@@ -82,15 +82,21 @@ class TorchRuntime:
             self._explain(error, shape, dtype)
             raise
 
+    def quick_allocator(self) -> Callable[[tuple[int, ...], tuple[int, ...], Any], Any] | None:
+        """Return what torch's compiler allocates with, if there is one device; see `Runtime.quick_allocator`."""
+        return None if self._has_several() else self._strided_on_current
+
+    def _has_several(self) -> bool:
+        several = self._several
+        if several is None:
+            several = self._several = self._torch.cuda.device_count() > 1
+        return several
+
     def _on_current_stream(self, shape: tuple[int, ...], dtype: Any, device: int) -> Any:
         quick = self._strided_on_current
-        if quick is not None:
-            several = self._several
-            if several is None:
-                several = self._several = self._torch.cuda.device_count() > 1
-            # It allocates on torch's current device; of several, only that one may be asked so.
-            if not several or self._torch.cuda.current_device() == device:
-                return quick(shape, _contiguous(shape), dtype)
+        # It allocates on torch's current device; of several, only that one may be asked so.
+        if quick is not None and (not self._has_several() or self._torch.cuda.current_device() == device):
+            return quick(shape, _contiguous(shape), dtype)
         return self._empty(shape, dtype, device)
 
     def _on_stream(self, shape: tuple[int, ...], dtype: Any, device: int, stream: int) -> Any:
@@ -234,6 +240,7 @@ class HostRuntime(TorchRuntime):
     def __init__(self) -> None:
         super().__init__()
         self.only_device = 0
+        self._strided_on_current = _allocator(self._torch, "cpu")
 
     def current_stream(self, device: int) -> int:  # noqa: ARG002 - there is one
         """Return 0: the host has no streams."""
@@ -260,6 +267,11 @@ class HostRuntime(TorchRuntime):
                 raise unallocatable(shape) from error
             raise
         return self._real(made)
+
+    def quick_allocator(self) -> Callable[[tuple[int, ...], tuple[int, ...], Any], Any] | None:
+        """Return what torch's compiler allocates with on the host."""
+        quick: Callable[..., Any] | None = self._strided_on_current
+        return quick
 
     def on_stream(self, device: int, stream: int) -> AbstractContextManager[None]:  # noqa: ARG002 - as above
         """Return a context that changes nothing."""
@@ -294,10 +306,10 @@ def _tensor_guards(torch: Any) -> Any:
     return make if works else None
 
 
-def _allocator(torch: Any) -> Any:
+def _allocator(torch: Any, kind: str) -> Any:
     """Return what torch's compiler allocates with: a function of shape, strides and type; None if it has none."""
     try:
-        return torch._C._dynamo.guards._empty_strided_cuda  # noqa: SLF001 - no public name
+        return getattr(torch._C._dynamo.guards, f"_empty_strided_{kind}")  # noqa: SLF001 - no public name
     except AttributeError:
         return None
 

@@ -62,6 +62,13 @@ class Runtime(Protocol):
             recycled on another stream may still be in use there.
         """
 
+    def quick_allocator(self) -> Callable[[tuple[int, ...], tuple[int, ...], Any], Any] | None:
+        """Return a faster `allocate`, of shape, strides in elements and element type; None: the library has none.
+
+        It allocates under the calling thread's current stream of the only device there is. It may raise anything:
+        `allocate` is asked then.
+        """
+
     def on_stream(self, device: int, stream: int) -> AbstractContextManager[None]:
         """Return a context in which a device, and that stream of it, are the tensor library's current ones.
 

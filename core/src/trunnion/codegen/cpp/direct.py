@@ -7,13 +7,15 @@ import sys
 import sysconfig
 from typing import TYPE_CHECKING, Any
 
-from trunnion.model.dtypes import Kind
+from trunnion.errors import DeviceRequirementError
+from trunnion.model.dtypes import Kind, dtype
 from trunnion.model.params import ScalarParam, TensorParam
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from trunnion.contract.runtime import Runtime
+    from trunnion.model.dtypes import DType
     from trunnion.model.plan import LaunchPlan
 
 __all__ = ["direct_entry", "direct_kinds"]
@@ -25,7 +27,8 @@ _LETTERS = {"tensor": "t", "nullable": "n", Kind.INT: "i", Kind.UINT: "i", Kind.
 def direct_kinds(plan: LaunchPlan) -> str:
     """Return a letter for each argument of a call; empty if the direct entry cannot make such calls.
 
-    It allocates nothing, finds its device in a tensor, and takes no type that only the general entry converts.
+    It finds its device in a tensor, and takes no type that only the general entry converts. Limits of windows are
+    checked before a call allocates, and it allocates before it is under way: of the two it does one.
     """
     letters = []
     for param in plan.signature.params:
@@ -34,7 +37,8 @@ def direct_kinds(plan: LaunchPlan) -> str:
             return ""
         letters.append(letter)
     allocates = plan.allocations or plan.workspaces
-    return "" if allocates or "t" not in letters else "".join(letters)
+    windowed = any(launch.window is not None for launch in plan.launches)
+    return "" if (allocates and windowed) or "t" not in letters else "".join(letters)
 
 
 def _letter(param: Any) -> str:
@@ -46,7 +50,11 @@ def _letter(param: Any) -> str:
 
 
 def direct_entry(
-    offer: Callable[..., Any], runtime: Runtime, general: Callable[..., Any], failed: Callable[[], Any]
+    offer: Callable[..., Any],
+    runtime: Runtime,
+    general: Callable[..., Any],
+    failed: Callable[[], Any],
+    outputs: Sequence[DType],
 ) -> Callable[..., Any] | None:
     """Return the direct entry of a launcher; None if there is none for this Python or this tensor library.
 
@@ -62,18 +70,24 @@ def direct_entry(
         The general entry.
     failed
         Raises what the last launch of the calling thread raised.
+    outputs
+        The element types of the program's outputs.
     """
     exchange = runtime.exchange_api()
     # Without its lock, and where it traces references, CPython lays objects out in another way.
     odd = any(map(sysconfig.get_config_var, ("Py_GIL_DISABLED", "Py_TRACE_REFS")))
     if not exchange or odd or sys.implementation.name != "cpython":
         return None
-    definition = offer(exchange, id(runtime.tensor_type), id(general), id(failed))
+    try:
+        types = tuple(runtime.dtype(output) for output in (*outputs, dtype("uint8")))
+    except DeviceRequirementError:  # the tensor library has no such type
+        return None
+    allocate, quick = runtime.allocate, runtime.quick_allocator()
+    held = (general, failed, runtime.tensor_type, allocate, quick, types)
+    definition = offer(exchange, *(0 if one is None else id(one) for one in held))
     if not definition:
         return None
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     # The launcher stays in the process, and so do the functions whose addresses it holds: `general` is its `self`.
-    entry: Callable[..., Any] = make(("PyCFunction_NewEx", ctypes.pythonapi))(
-        definition, (general, failed, runtime.tensor_type), None
-    )
+    entry: Callable[..., Any] = make(("PyCFunction_NewEx", ctypes.pythonapi))(definition, held, None)
     return entry

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "8"
+VERSION = "9"
 """Changes whenever the text for some plan does."""
 
 EXPORTS = {
@@ -280,7 +280,7 @@ class LauncherEmitter:
         out.line()
         with out.block("void Call::outputs([[maybe_unused]] TVMFFIAny* views) {", "}"):
             for place, tensor in enumerate(outputs_of(self.plan)):
-                out.line(f"views[{place}] = h{tensor.index}.view(kTVMFFITensor);")
+                out.line(f"views[{place}] = h{tensor.index}.view();")
 
 
 def _smem(launch: PlannedLaunch) -> str:

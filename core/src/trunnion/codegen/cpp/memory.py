@@ -99,16 +99,16 @@ def emit_allocations(text: CallText, plan: LaunchPlan, allocate: str) -> None:
     outputs = outputs_of(plan)
     if outputs:
         with text.out.block("if (!outputs_given) {", "}"):
-            for tensor in outputs:
+            for place, tensor in enumerate(outputs):
                 index = tensor.index
-                text.member("Held", f"h{index}")
-                values = f"{output_rule(index)}, device(), y{index}, h{index}, p[{index}]"
+                text.member("Memory", f"h{index}")
+                values = f"{output_rule(index)}, request({place}), y{index}, h{index}, p[{index}]"
                 text.require(f"{allocate}({values})")
     for space in plan.workspaces:
         index = space.index
-        text.member("Held", f"hw{index}")
+        text.member("Memory", f"hw{index}")
         text.member("uint64_t", f"w{index}")
-        values = f"kWorkspace{index}, device(), z{index}_bytes, hw{index}, w{index}"
+        values = f"kWorkspace{index}, request(kBytes), z{index}_bytes, hw{index}, w{index}"
         text.require(f"allocate_workspace({values})")
 
 

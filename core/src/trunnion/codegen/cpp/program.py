@@ -17,6 +17,7 @@ from trunnion.codegen.python.tensors import TensorChecks
 from trunnion.codegen.set_aside import process_set_aside
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.errors import ArgumentError, TrunnionError
+from trunnion.model.dtypes import dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -114,7 +115,9 @@ class CppProgram(LoadedProgram):
         self._set_aside.attach()
         self._entry = self._make_entry()
         if facts.direct:
-            entry = direct_entry(function("python_entry"), runtime, self._entry, self._raise_raised)
+            outputs = [dtype(output.dtype) for output in facts.outputs]
+            offer = function("python_entry")
+            entry = direct_entry(offer, runtime, self._entry, self._raise_raised, outputs)
             self._entry = entry or self._entry
         named = runtime.only_device is None and not self._tensors
         if named or (runtime.only_device is not None and self._allocates and not _always_a_tensor(facts)):

@@ -10,8 +10,10 @@ import ctypes
 import functools
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -219,3 +221,25 @@ def load(build: Callable[..., bytes], driver: Driver) -> Iterator[Callable[..., 
     yield load_one
     for one in loaded:
         one.close()
+
+
+@pytest.fixture
+def general_calls() -> Callable[[CppProgram], Any]:
+    """Return a context that counts the calls of a program's general entry while it lasts."""
+
+    @contextmanager
+    def counting(program: CppProgram) -> Iterator[list[str]]:
+        code, calls = program.entry.__self__[0].__code__, []
+
+        def seen(frame: Any, event: str, _: object) -> None:
+            if event == "call" and frame.f_code is code:
+                calls.append(event)
+
+        before = sys.getprofile()
+        sys.setprofile(seen)
+        try:
+            yield calls
+        finally:
+            sys.setprofile(before)
+
+    return counting

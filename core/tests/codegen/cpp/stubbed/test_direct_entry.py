@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import struct
-import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol, ceildiv
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from trunnion.codegen.cpp.program import CppProgram
     from trunnion.model.program import KernelProgram
@@ -64,23 +62,6 @@ def changed(**values: Any) -> list[Any]:
     return [values.get(name, value) for name, value in zip(names, plain(), strict=True)]
 
 
-@contextmanager
-def general_calls(program: CppProgram) -> Iterator[list[str]]:
-    """Count the calls of the general entry while this lasts."""
-    code, calls = program.entry.__self__[0].__code__, []
-
-    def seen(frame: Any, event: str, _: object) -> None:
-        if event == "call" and frame.f_code is code:
-            calls.append(event)
-
-    before = sys.getprofile()
-    sys.setprofile(seen)
-    try:
-        yield calls
-    finally:
-        sys.setprofile(before)
-
-
 def outcome(entry: Callable[..., Any], args: list[Any]) -> tuple[Any, ...]:
     try:
         return ("returned", entry(*args))
@@ -93,7 +74,9 @@ def test_it_is_a_function_of_cpythons_own_convention(program: CppProgram) -> Non
     assert program.entry.__name__ == "entry"
 
 
-def test_every_plain_kind_arrives_as_it_was_given(program: CppProgram, driver: Any) -> None:
+def test_every_plain_kind_arrives_as_it_was_given(
+    program: CppProgram, driver: Any, general_calls: Any
+) -> None:
     args = plain()
     with general_calls(program) as general:
         assert program.entry(*args) is None
@@ -126,7 +109,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_it_takes(program: CppProgram, driver: Any, name: str) -> None:
+def test_it_takes(program: CppProgram, driver: Any, name: str, general_calls: Any) -> None:
     values, ordinal, wanted = PLAIN[name]
     with general_calls(program) as general:
         program.entry(*changed(**values))
@@ -150,7 +133,7 @@ HANDED_ON: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", HANDED_ON)
-def test_the_general_entry_takes(program: CppProgram, driver: Any, name: str) -> None:
+def test_the_general_entry_takes(program: CppProgram, driver: Any, name: str, general_calls: Any) -> None:
     values, ordinal, wanted = HANDED_ON[name]
     with general_calls(program) as general:
         got = outcome(program.entry, changed(**values))
@@ -163,7 +146,9 @@ def test_the_general_entry_takes(program: CppProgram, driver: Any, name: str) ->
     assert launch.parameters[ordinal] == wanted
 
 
-def test_the_general_entry_takes_a_parameter_of_a_module(program: CppProgram, driver: Any) -> None:
+def test_the_general_entry_takes_a_parameter_of_a_module(
+    program: CppProgram, driver: Any, general_calls: Any
+) -> None:
     parameter = torch.nn.Parameter(torch.zeros(COUNT), requires_grad=False)
     with general_calls(program) as general:
         assert program.entry(*changed(x=parameter)) is None
@@ -227,7 +212,9 @@ REFUSED: dict[str, tuple[Callable[[], list[Any]], type[Exception]]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_it_refuses_as_the_general_entry_does(program: CppProgram, driver: Any, name: str) -> None:
+def test_it_refuses_as_the_general_entry_does(
+    program: CppProgram, driver: Any, name: str, general_calls: Any
+) -> None:
     make, kind = REFUSED[name]
     args = make()
     with general_calls(program) as general:
@@ -255,7 +242,7 @@ def test_inside_transforms_of_functions_tensors_are_refused(program: CppProgram,
     assert not driver.launches
 
 
-def test_one_lazily_negated_element_is_refused(load: Any, driver: Any) -> None:
+def test_one_lazily_negated_element_is_refused(load: Any, driver: Any, general_calls: Any) -> None:
     builder = ProgramBuilder("one", DeviceCode("cuda", "// no text", name="one.cu"))
     builder.launch("one", args=(builder.input("x", "float32", (Symbol("n"),)),), grid=1, block=1)
     program = load(builder.build())
@@ -281,7 +268,9 @@ def test_it_takes_no_keywords(program: CppProgram, driver: Any) -> None:
     assert not driver.launches
 
 
-def test_the_first_call_prepares_the_device_by_the_general_entry(load: Any, driver: Any) -> None:
+def test_the_first_call_prepares_the_device_by_the_general_entry(
+    load: Any, driver: Any, general_calls: Any
+) -> None:
     program = load(every_plain_kind())
     with general_calls(program) as general:
         program.entry(*plain())

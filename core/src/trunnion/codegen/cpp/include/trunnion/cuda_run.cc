@@ -30,11 +30,15 @@ bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const 
   return call.state != nullptr && rule.allocate(call, outputs_given);
 }
 
-bool prepare_directly(Program& program, CallBase& call, const DLPackExchangeAPI& exchange) {
+bool find_stream(CallBase& call, const DLPackExchangeAPI& exchange) {
   void* stream = nullptr;
   if (exchange.current_work_stream(kDLCUDA, call.place.device, &stream) != 0) return false;
   call.stream = static_cast<CUstream>(stream);
   call.stream_named = false;
+  return true;
+}
+
+bool find_state(Program& program, CallBase& call) {
   call.state = program.prepared(call.place.device);
   return call.state != nullptr;
 }

@@ -3,6 +3,7 @@
 
 #include <trunnion/launching.hpp>
 #include <trunnion/maps.hpp>
+#include <trunnion/memory.hpp>
 #include <trunnion/windows.hpp>
 
 namespace trunnion {
@@ -11,9 +12,11 @@ namespace trunnion {
 struct CallBase {
   explicit CallBase(Place where) : place(where) {}
   DLDevice device() const { return DLDevice{place.kind, place.device}; }
+  Request request(int32_t which) const { return Request{which, device(), allocator}; }
 
   bool doubtful;  // whether an argument may not be what it looks like
   Place place;
+  Allocator* allocator = nullptr;  // who allocates; null: TVM-FFI's environment
   CUstream stream;
   bool stream_named;
   DeviceState* state;
@@ -39,8 +42,11 @@ namespace trunnion {
 bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const Arguments& arguments,
                   bool outputs_given);
 
-// The same for a call that was checked and allocates nothing, on the stream that is current; false: not ready for it.
-bool prepare_directly(Program& program, CallBase& call, const DLPackExchangeAPI& exchange);
+// The same for a call that was checked, step by step: the stream that is current, and what is known of the device; false:
+// not ready for it.
+bool find_stream(CallBase& call, const DLPackExchangeAPI& exchange);
+bool find_state(Program& program, CallBase& call);
+inline uint64_t stream_number(const CallBase& call) { return reinterpret_cast<uint64_t>(call.stream); }
 
 // Without a context the driver's own streams mean nothing, and in one of another device something else.
 bool enter_call(const Program& program, const CallRule& rule, const CallBase& call, Entered& entered);

@@ -45,33 +45,34 @@ static bool place_within(const DLTensor& like, void* data, Held& whole, Held& he
 }
 
 // Allocate an output again, with room to begin at a multiple of its alignment.
-static bool align_output(const TensorRule& rule, DLDevice device, const int64_t* shape, Held& held,
+static bool align_output(const TensorRule& rule, const Request& request, const int64_t* shape, Memory& memory,
                          uint64_t& address) {
   const uint64_t element = (static_cast<uint64_t>(rule.dtype.bits) * rule.dtype.lanes + 7) / 8;
   const uint64_t nbytes = element_count(shape, rule.rank) * element;
   const int64_t extent = static_cast<int64_t>(nbytes + rule.alignment);
-  Held whole;
-  if (!allocate_tensor(device, DLDataType{kDLUInt, 8, 1}, "uint8", &extent, 1, whole)) return false;
-  const DLTensor& made = *TVMFFITensorGetDLTensorPtr(whole.get());
+  Memory whole;
+  if (!allocate_tensor(request, DLDataType{kDLUInt, 8, 1}, "uint8", &extent, 1, whole)) return false;
+  const DLTensor& made = whole.tensor();
   const uint64_t start = reinterpret_cast<uint64_t>(made.data) + made.byte_offset;
   address = (start + rule.alignment - 1) & ~(rule.alignment - 1);
   DLTensor like{};
-  like.device = device;
+  like.device = request.device;
   like.ndim = rule.rank;
   like.dtype = rule.dtype;
   like.shape = const_cast<int64_t*>(shape);
-  return place_within(like, reinterpret_cast<void*>(address), whole, held);
+  return place_within(like, reinterpret_cast<void*>(address), whole.held, memory.held);
 }
 
-bool allocate_host_output(const OutputRule& rule, DLDevice device, const int64_t* shape, Held& held,
-                          uint64_t& address) {
-  if (!allocate_tensor(device, rule.tensor.dtype, rule.tensor.dtype_name, shape, rule.tensor.rank, held))
-    return false;
-  const DLTensor& made = *TVMFFITensorGetDLTensorPtr(held.get());
+bool allocate_host_output(const OutputRule& rule, const Request& request, const int64_t* shape,
+                          Memory& memory, uint64_t& address) {
+  const TensorRule& tensor = rule.tensor;
+  if (!allocate_tensor(request, tensor.dtype, tensor.dtype_name, shape, tensor.rank, memory)) return false;
+  const DLTensor& made = memory.tensor();
   address = reinterpret_cast<uint64_t>(made.data) + made.byte_offset;
   if (__builtin_expect((address & (rule.tensor.alignment - 1)) == 0, 1)) return true;
-  held.drop();
-  return align_output(rule.tensor, device, shape, held, address);
+  memory.drop();
+  // The general entry knows how to align it.
+  return request.allocator == nullptr && align_output(rule.tensor, request, shape, memory, address);
 }
 
 }  // namespace trunnion

@@ -5,7 +5,7 @@
 
 namespace trunnion {
 
-bool allocate_host_output(const OutputRule& rule, DLDevice device, const int64_t* shape, Held& held,
-                          uint64_t& address);
+bool allocate_host_output(const OutputRule& rule, const Request& request, const int64_t* shape,
+                          Memory& memory, uint64_t& address);
 
 }  // namespace trunnion

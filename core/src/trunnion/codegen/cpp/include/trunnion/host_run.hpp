@@ -19,9 +19,11 @@ bool refuse_stream(const Arguments& arguments);
 struct CallBase {
   explicit CallBase(Place where) : place(where) {}
   DLDevice device() const { return DLDevice{place.kind, place.device}; }
+  Request request(int32_t which) const { return Request{which, device(), allocator}; }
 
   bool doubtful;  // whether an argument may not be what it looks like
   Place place;
+  Allocator* allocator = nullptr;  // who allocates; null: TVM-FFI's environment
 };
 
 // Nothing has to be current on the CPU.
@@ -75,10 +77,10 @@ namespace trunnion {
 bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const Arguments& arguments,
                   bool outputs_given);
 
-// The same for a call that was checked and allocates nothing; false: not ready for it.
-inline bool prepare_directly(const Program& program, const CallBase&, const DLPackExchangeAPI&) {
-  return program.is_loaded();
-}
+// The same for a call that was checked; false: not ready for it. The CPU has no streams.
+inline bool find_stream(CallBase&, const DLPackExchangeAPI&) { return true; }
+inline bool find_state(const Program& program, const CallBase&) { return program.is_loaded(); }
+inline uint64_t stream_number(const CallBase&) { return 0; }
 
 inline bool enter_call(const Program&, const CallRule&, const CallBase&, Entered&) { return true; }
 

@@ -6,5 +6,6 @@
 #include <trunnion/host_run.cc>
 #include <trunnion/layouts.cc>
 #include <trunnion/python_entry.cc>
+#include <trunnion/python_memory.cc>
 #include <trunnion/run.cc>
 #include <trunnion/value_runtime.cc>

@@ -9,6 +9,7 @@
 #include <trunnion/maps.cc>
 #include <trunnion/program.cc>
 #include <trunnion/python_entry.cc>
+#include <trunnion/python_memory.cc>
 #include <trunnion/run.cc>
 #include <trunnion/set_aside.cc>
 #include <trunnion/value_runtime.cc>

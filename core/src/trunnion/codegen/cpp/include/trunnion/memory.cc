@@ -28,22 +28,23 @@ bool raise_unallocated(const DLTensor& wanted, const char* dtype_name) {
       .with(message);
 }
 
-bool allocate_tensor(DLDevice device, DLDataType dtype, const char* dtype_name, const int64_t* shape,
-                     int32_t rank, Held& held) {
+bool allocate_tensor(const Request& request, DLDataType dtype, const char* dtype_name, const int64_t* shape,
+                     int32_t rank, Memory& memory) {
+  if (request.allocator != nullptr) return memory.allocate(request, shape, rank);
   if (TVMFFIEnvGetDLPackManagedTensorAllocator() == nullptr) return raise_no_allocator();
   DLTensor wanted{};
-  wanted.device = device;
+  wanted.device = request.device;
   wanted.ndim = rank;
   wanted.dtype = dtype;
   wanted.shape = const_cast<int64_t*>(shape);
-  return TVMFFIEnvTensorAlloc(&wanted, held.out()) == 0 ? true : raise_unallocated(wanted, dtype_name);
+  return TVMFFIEnvTensorAlloc(&wanted, memory.held.out()) == 0 ? true : raise_unallocated(wanted, dtype_name);
 }
 
-bool allocate_output(const OutputRule& rule, DLDevice device, const int64_t* shape, Held& held,
+bool allocate_output(const OutputRule& rule, const Request& request, const int64_t* shape, Memory& memory,
                      uint64_t& address) {
   const TensorRule& tensor = rule.tensor;
-  if (!allocate_tensor(device, tensor.dtype, tensor.dtype_name, shape, tensor.rank, held)) return false;
-  return read_address(TVMFFITensorGetDLTensorPtr(held.get()), rule.tensor, address);
+  if (!allocate_tensor(request, tensor.dtype, tensor.dtype_name, shape, tensor.rank, memory)) return false;
+  return read_address(&memory.tensor(), rule.tensor, address);
 }
 
 bool raise_output_place(const DLTensor& tensor, const TensorRule& rule, DLDevice device) {
@@ -106,15 +107,15 @@ bool workspace_bytes(const WorkspaceRule& rule, const int64_t* extents, int32_t 
   return raise_argument_value(rule.name, got, expected << "fewer than 2**63");
 }
 
-bool allocate_workspace(const WorkspaceRule& rule, DLDevice device, uint64_t nbytes, Held& held,
+bool allocate_workspace(const WorkspaceRule& rule, const Request& request, uint64_t nbytes, Memory& memory,
                         uint64_t& address) {
   address = 0;
   if (nbytes == 0) return true;
-  const uint64_t guaranteed = device.device_type == kDLCPU ? 1 : kAllocatorAlignment;
+  const uint64_t guaranteed = request.device.device_type == kDLCPU ? 1 : kAllocatorAlignment;
   const uint64_t spare = rule.alignment > guaranteed ? rule.alignment : 0;
   const int64_t extent = static_cast<int64_t>(nbytes + spare);
-  if (!allocate_tensor(device, DLDataType{kDLUInt, 8, 1}, "uint8", &extent, 1, held)) return false;
-  const DLTensor& made = *TVMFFITensorGetDLTensorPtr(held.get());
+  if (!allocate_tensor(request, DLDataType{kDLUInt, 8, 1}, "uint8", &extent, 1, memory)) return false;
+  const DLTensor& made = memory.tensor();
   const uint64_t start = reinterpret_cast<uint64_t>(made.data) + made.byte_offset;
   address = (start + rule.alignment - 1) & ~(rule.alignment - 1);
   return true;

@@ -5,14 +5,73 @@
 
 namespace trunnion {
 
+// Who allocates for a call in the place of TVM-FFI's environment.
+struct Allocator {
+  // Allocate a tensor of the element type of output `which`, or bytes for a workspace (`kBytes`). False: nothing was
+  // allocated, and nothing is raised.
+  bool (*allocate)(Allocator& self, int32_t which, const int64_t* shape, int32_t rank, void*& object,
+                   DLTensor& tensor);
+  void (*drop)(Allocator& self, void* object);
+};
+
+inline constexpr int32_t kBytes = -1;
+
+// What is asked for: for which output, where, and of whom; null: of TVM-FFI's environment.
+struct Request {
+  int32_t which;
+  DLDevice device;
+  Allocator* allocator;
+};
+
+// An allocated tensor, given back when this ends.
+class Memory {
+ public:
+  Memory() = default;
+  ~Memory() { drop(); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  void drop() {
+    held.drop();
+    if (object_ != nullptr) allocator_->drop(*allocator_, object_);
+    object_ = nullptr;
+  }
+
+  // Allocate by the request's own allocator, which it has.
+  bool allocate(const Request& request, const int64_t* shape, int32_t rank) {
+    allocator_ = request.allocator;
+    return allocator_->allocate(*allocator_, request.which, shape, rank, object_, tensor_);
+  }
+
+  const DLTensor& tensor() const {
+    return object_ == nullptr ? *TVMFFITensorGetDLTensorPtr(held.get()) : tensor_;
+  }
+
+  // A view of it: TVM-FFI's tensor, or the allocator's object.
+  TVMFFIAny view() const {
+    if (object_ == nullptr) return held.view(kTVMFFITensor);
+    TVMFFIAny any{};
+    any.type_index = kTVMFFIOpaquePtr;
+    any.v_ptr = object_;
+    return any;
+  }
+
+  Held held;  // what the environment allocated
+
+ private:
+  Allocator* allocator_ = nullptr;
+  void* object_ = nullptr;
+  DLTensor tensor_{};
+};
+
 bool raise_no_allocator();
 
 // What the allocator said, and what it was asked for: whoever knows the tensor library repeats it in its words.
 bool raise_unallocated(const DLTensor& wanted, const char* dtype_name);
 
 // Allocate a tensor. The allocator works on its own current stream: whoever names another makes that one current before.
-bool allocate_tensor(DLDevice device, DLDataType dtype, const char* dtype_name, const int64_t* shape,
-                     int32_t rank, Held& held);
+bool allocate_tensor(const Request& request, DLDataType dtype, const char* dtype_name, const int64_t* shape,
+                     int32_t rank, Memory& memory);
 
 // Outputs ---------------------------------------------------------------------------------------------------------------
 
@@ -22,7 +81,7 @@ struct OutputRule {
 };
 
 // An output: allocated, or given by the caller.
-bool allocate_output(const OutputRule& rule, DLDevice device, const int64_t* shape, Held& held,
+bool allocate_output(const OutputRule& rule, const Request& request, const int64_t* shape, Memory& memory,
                      uint64_t& address);
 
 bool raise_output_place(const DLTensor& tensor, const TensorRule& rule, DLDevice device);
@@ -58,7 +117,7 @@ inline constexpr uint64_t kAllocatorAlignment = 256;  // of whatever a device al
 // The bytes of a workspace; false if no memory is that large.
 bool workspace_bytes(const WorkspaceRule& rule, const int64_t* extents, int32_t rank, uint64_t& nbytes);
 
-bool allocate_workspace(const WorkspaceRule& rule, DLDevice device, uint64_t nbytes, Held& held,
+bool allocate_workspace(const WorkspaceRule& rule, const Request& request, uint64_t nbytes, Memory& memory,
                         uint64_t& address);
 
 // Fills -----------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-#include <trunnion/python_entry.hpp>
+#include <trunnion/python_memory.hpp>
 
 namespace trunnion {
 
@@ -36,27 +36,63 @@ static bool convert(const PythonEntry& entry, char kind, void* object, DLTensor&
   return true;
 }
 
-enum class Outcome { kLaunched, kRefused, kFailed };
+enum class Outcome { kLaunched, kRefused, kFailed, kRaised };
+
+// Return what a call returns: None, its output, or a tuple of its outputs; null: an exception is raised.
+static void* returned(const PythonEntry& entry, const CallRule& rule, CallBase& call) {
+  const CPython& python = entry.python;
+  auto* views =
+      static_cast<TVMFFIAny*>(__builtin_alloca(sizeof(TVMFFIAny) * static_cast<size_t>(rule.outputs + 1)));
+  rule.outputs_of(call, views);
+  void* result = rule.outputs == 0 ? python.none : views[0].v_ptr;
+  if (rule.outputs < 2) return python.increase(result), result;
+  result = python.new_tuple(rule.outputs);
+  for (int32_t index = 0; result != nullptr && index < rule.outputs; ++index) {
+    python.increase(views[index].v_ptr);
+    python.set_item(result, index, views[index].v_ptr);
+  }
+  return result;
+}
+
+// Allocate what a call allocates, before it is under way: Python may give up its lock meanwhile, and whoever waits for
+// the call may have it. A call that comes to nothing after all was ready a moment before, so that is rare.
+static Outcome allocate_directly(Program& program, const CallRule& rule, CallBase& call,
+                                 PythonMemory& memory) {
+  {
+    const Flight flight(program);
+    if (!flight || !find_state(program, call)) return Outcome::kRefused;
+  }
+  call.allocator = &memory;
+  if (rule.allocate(call, false)) return Outcome::kLaunched;
+  return memory.raised() ? Outcome::kRaised : Outcome::kRefused;
+}
 
 // Launch; refused: nothing was done, and the general entry may be called with the same arguments.
 static Outcome run_directly(Program& program, const CallRule& rule, const PythonEntry& entry,
-                            const Arguments& arguments) {
+                            const Arguments& arguments, void*& result) {
   const Begun begun(rule, TRUNNION_CALL_MEMORY(rule));
   CallBase& call = *begun;
+  if (!rule.check(call, arguments, false) || call.doubtful) return Outcome::kRefused;
+  if (!find_stream(call, *entry.exchange)) return Outcome::kRefused;
+  PythonMemory memory(entry, rule.outputs, call.place.device, stream_number(call));
+  if (rule.allocates) {
+    const Outcome outcome = allocate_directly(program, rule, call, memory);
+    if (outcome != Outcome::kLaunched) return outcome;
+  }
   void* released = nullptr;
   bool good = false;
   {
     // Over before Python's lock is waited for: whoever closes the program waits for this, and may keep the lock meanwhile.
     const Flight flight(program);
-    if (!flight || !rule.check(call, arguments, false) || call.doubtful) return Outcome::kRefused;
-    if (!prepare_directly(program, call, *entry.exchange) || !rule.allocate(call, false))
-      return Outcome::kRefused;
+    if (!flight || !find_state(program, call)) return Outcome::kRefused;
     released = entry.python.save_thread();
     Entered entered;
     good = enter_call(program, rule, call, entered) && rule.encode(call) && rule.fire(call);
   }
   entry.python.restore_thread(released);
-  return good ? Outcome::kLaunched : Outcome::kFailed;
+  if (!good) return Outcome::kFailed;
+  result = returned(entry, rule, call);
+  return Outcome::kLaunched;
 }
 
 void* call_from_python(Program& program, const CallRule& rule, PythonEntry& entry, void* const* args,
@@ -65,6 +101,7 @@ void* call_from_python(Program& program, const CallRule& rule, PythonEntry& entr
   auto* given = static_cast<TVMFFIAny*>(__builtin_alloca(inputs * sizeof(TVMFFIAny)));
   auto* views = static_cast<DLTensor*>(__builtin_alloca(inputs * sizeof(DLTensor)));
   Outcome outcome = Outcome::kRefused;
+  void* result = nullptr;
   bool plain = count == rule.inputs;
   for (int32_t index = 0; plain && index < rule.inputs; ++index) {
     plain = convert(entry, rule.kinds[index], args[index], views[index], given[index]);
@@ -72,13 +109,10 @@ void* call_from_python(Program& program, const CallRule& rule, PythonEntry& entr
   if (plain) {
     Arguments arguments(given, rule.inputs);
     if (arguments.expect(rule.names, rule.inputs)) {
-      outcome = run_directly(program, rule, entry, arguments);
+      outcome = run_directly(program, rule, entry, arguments, result);
     }
   }
-  if (__builtin_expect(outcome == Outcome::kLaunched, 1)) {
-    entry.python.increase(entry.python.none);
-    return entry.python.none;
-  }
+  if (__builtin_expect(outcome == Outcome::kLaunched || outcome == Outcome::kRaised, 1)) return result;
   if (outcome == Outcome::kFailed) return entry.python.vectorcall(entry.failed, nullptr, 0, nullptr);
   Held refusal;
   TVMFFIErrorMoveFromRaised(refusal.out());
@@ -88,9 +122,11 @@ void* call_from_python(Program& program, const CallRule& rule, PythonEntry& entr
 
 int offer_entry(PythonEntry& entry, void* (*function)(void*, void* const*, intptr_t), const TVMFFIAny* given,
                 int32_t count, TVMFFIAny* result) {
-  constexpr Name kNames[] = {{"exchange", 8}, {"tensor_type", 11}, {"general", 7}, {"failed", 6}};
-  if (count != 4) return raise_count(count, kNames, 4), -1;
-  for (int32_t index = 0; index < 4; ++index) {
+  constexpr Name kNames[] = {{"exchange", 8}, {"general", 7}, {"failed", 6}, {"tensor_type", 11},
+                             {"allocate", 8}, {"quick", 5},   {"types", 5}};
+  constexpr int32_t kCount = sizeof kNames / sizeof *kNames;
+  if (count != kCount) return raise_count(count, kNames, kCount), -1;
+  for (int32_t index = 0; index < kCount; ++index) {
     if (given[index].type_index != kTVMFFIInt)
       return raise_trailing(kNames[index].text, given[index], "an address"), -1;
   }
@@ -98,9 +134,12 @@ int offer_entry(PythonEntry& entry, void* (*function)(void*, void* const*, intpt
   result->type_index = kTVMFFIInt;
   if (!entry.python.find()) return 0;
   entry.exchange = static_cast<const DLPackExchangeAPI*>(given[0].v_ptr);
-  entry.tensor_type = given[1].v_ptr;
-  entry.general = given[2].v_ptr;
-  entry.failed = given[3].v_ptr;
+  entry.general = given[1].v_ptr;
+  entry.failed = given[2].v_ptr;
+  entry.tensor_type = given[3].v_ptr;
+  entry.allocate = given[4].v_ptr;
+  entry.quick = given[5].v_ptr;
+  entry.types = given[6].v_ptr;
   entry.method = {"entry", function, kFastCall, nullptr};
   const bool whole = entry.exchange->header.version.major == DLPACK_MAJOR_VERSION &&
                      entry.exchange->dltensor_from_py_object_no_sync != nullptr &&

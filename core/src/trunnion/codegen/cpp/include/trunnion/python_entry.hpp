@@ -7,66 +7,21 @@
 // used, or needed, unless trunnion asks for it after loading.
 #pragma once
 
-#include <dlfcn.h>
-
+#include <trunnion/cpython.hpp>
 #include <trunnion/run.hpp>
 
 namespace trunnion {
-
-// The head of every object and of a method's definition, as the stable ABI of CPython with its lock has them (object.h,
-// methodobject.h).
-struct PyHead {
-  intptr_t references;
-  void* type;
-};
-
-struct PyMethod {
-  const char* name;
-  void* (*function)(void* self, void* const* args, intptr_t count);
-  int flags;
-  const char* doc;
-};
-
-inline constexpr int kFastCall = 0x0080;  // METH_FASTCALL
-
-struct CPython {
-  void* (*save_thread)();
-  void (*restore_thread)(void*);
-  long long (*as_long)(void*, int*);
-  double (*as_double)(void*);
-  void (*clear_error)();
-  void (*increase)(void*);
-  void* (*vectorcall)(void*, void* const*, size_t, void*);
-  void *long_type, *float_type, *none, *yes, *no;
-
-  bool find() {
-    void* functions[7] = {};
-    static constexpr const char* kNames[] = {
-        "PyEval_SaveThread",  "PyEval_RestoreThread", "PyLong_AsLongLongAndOverflow",
-        "PyFloat_AsDouble",   "PyErr_Clear",          "Py_IncRef",
-        "PyObject_Vectorcall"};
-    for (size_t index = 0; index < 7; ++index) functions[index] = dlsym(RTLD_DEFAULT, kNames[index]);
-    std::memcpy(static_cast<void*>(this), functions, sizeof functions);
-    long_type = dlsym(RTLD_DEFAULT, "PyLong_Type");
-    float_type = dlsym(RTLD_DEFAULT, "PyFloat_Type");
-    none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
-    yes = dlsym(RTLD_DEFAULT, "_Py_TrueStruct");
-    no = dlsym(RTLD_DEFAULT, "_Py_FalseStruct");
-    for (void* function : functions) {
-      if (function == nullptr) return false;
-    }
-    return long_type != nullptr && float_type != nullptr && none != nullptr && yes != nullptr &&
-           no != nullptr;
-  }
-};
 
 // What the adapter hands in; references to Python objects are its own, and it keeps them for as long as the process runs.
 struct PythonEntry {
   CPython python;
   const DLPackExchangeAPI* exchange;
-  void* tensor_type;
   void* general;  // takes the arguments again
   void* failed;   // raises what a launch raised
+  void* tensor_type;
+  void* allocate;  // of the tensor library: extents, element type, device, stream
+  void* quick;     // the same of extents, strides and element type; null: there is none
+  void* types;     // a tuple: the element type of each output, then that of bytes
   PyMethod method;
 };
 
@@ -74,8 +29,8 @@ struct PythonEntry {
 void* call_from_python(Program& program, const CallRule& rule, PythonEntry& entry, void* const* args,
                        intptr_t count);
 
-// Take what the entry needs (exchange API, tensor type, general entry, what raises: addresses) and give the address of
-// its definition; 0 where this process has no CPython that it could use.
+// Take what the entry needs (addresses, in the order of `PythonEntry`; 0 for no `quick`) and give the address of its
+// definition; 0 where this process has no CPython that it could use.
 int offer_entry(PythonEntry& entry, void* (*function)(void*, void* const*, intptr_t), const TVMFFIAny* given,
                 int32_t count, TVMFFIAny* result);
 

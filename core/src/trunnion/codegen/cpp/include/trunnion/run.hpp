@@ -19,6 +19,7 @@ struct CallRule {
   const char* kinds;   // a letter for each input, for `python_entry.hpp`
   bool needs_context;  // whatever its stream
   bool has_workspaces;
+  bool allocates;
   uint32_t size, alignment;  // bytes of one call
   CallBase* (*begin)(void* memory);
   void (*end)(CallBase& call);
@@ -39,6 +40,7 @@ constexpr CallRule call_rule(int32_t inputs, int32_t outputs, const Name* names,
           kinds,
           needs_context,
           has_workspaces,
+          outputs != 0 || has_workspaces,
           sizeof(Call),
           alignof(Call),
           [](void* memory) -> CallBase* { return new (memory) Call; },
