@@ -6,7 +6,7 @@ from tilelang_corpus.corpus import CORPUS
 
 from trunnion.errors import CompileError, ProgramError
 
-__all__ = ["FAULTS", "WRITTEN"]
+__all__ = ["FAULTS", "LATER", "WRITTEN"]
 
 FAULTS = {
     "raw_source": (ProgramError, "given as CUDA source"),
@@ -17,6 +17,9 @@ FAULTS = {
     "int4_copy": (Exception, "int4"),  # TVM's own, out of TileLang's lowering
 }
 """What TileLang 0.1.15 writes wrongly, or not at all, and how that is told."""
+
+LATER = {"float4_copy": (10, 0)}
+"""What TileLang copies by tensor maps that only GPUs of that compute capability, and later ones, have."""
 
 WRITTEN = [name for name, entry in CORPUS.items() if not entry.refused and name not in FAULTS]
 """The names of the others that a program can say."""
