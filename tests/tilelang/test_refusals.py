@@ -15,7 +15,6 @@ STATEMENTS = {
     "repeated_as_told": ("for step in range(steps)", "repeated_as_told_kernel"),
     "two_windows": ("__tvm_cuda_stream_set_access_policy_window", "0.25"),
     "if_more_than_half": ("if T.float32(0.5) < share", "if_more_than_half_kernel"),
-    "truncated_grid": ("truncated_grid_kernel", "T.Div(w, 4)"),
 }
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import pytest
 
 from trunnion import Symbol
@@ -45,6 +48,8 @@ def op(name, left, right, dtype="int32"):
         (op("floormod", S, Int(4)), 1),
         (op("div", N, Int(3)), 3),
         (op("mod", N, Int(3)), 1),
+        (op("div", S, Int(3)), -2),
+        (op("mod", S, Int(3)), -1),
         (op("min", N, S), -7),
         (op("max", N, S), 10),
         (op("eq", N, Int(10), "bool"), 1),
@@ -68,6 +73,20 @@ def op(name, left, right, dtype="int32"):
 )
 def test_the_value(node, value):
     assert computed(node) == value
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 2**31 - 1])
+@pytest.mark.parametrize("s", [-(2**31), -7, -1, 1, 2, 7, 2**31 - 1])
+def test_a_quotient_that_truncates_and_what_it_leaves(n, s):
+    for left, right, numbers in ((N, S, (n, s)), (S, N, (s, n)), (S, S, (s, s))):
+        quotient = computed(op("div", left, right), n=n, s=s)
+        assert quotient == math.trunc(Fraction(*numbers))
+        assert computed(op("mod", left, right), n=n, s=s) == numbers[0] - numbers[1] * quotient
+
+
+def test_a_quotient_that_cannot_be_negative_is_rounded_down():
+    assert translated(op("div", N, Int(3))) == SYMBOLS[N.key] // 3
+    assert translated(op("mod", N, Int(3))) == SYMBOLS[N.key] % 3
 
 
 def test_a_comparison_of_a_condition_with_a_number_is_a_condition():
@@ -95,8 +114,6 @@ def test_a_choice_that_is_known_leaves_the_other_side_alone():
 @pytest.mark.parametrize(
     ("node", "named"),
     [
-        (op("div", S, Int(3)), "div"),
-        (op("mod", N, S), "mod"),
         (Call("shift_left", (N, N)), "shift"),
         (Call("shift_right", (N, Int(-1))), "shift"),
         (Call("bitwise_and", (N, Int(6))), "bitwise and"),

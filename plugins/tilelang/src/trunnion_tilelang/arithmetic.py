@@ -18,6 +18,7 @@ from trunnion.model.expr import (
     as_expr,
     binary,
     eq,
+    lt,
     maximum,
     minimum,
     ne,
@@ -32,6 +33,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Arithmetic", "integer_range"]
 
+
+def _may_be_negative(*values: Expr) -> bool:
+    return any(value.bounds.low < 0 for value in values)
+
+
+def _truncated(left: Expr, right: Expr) -> Expr:
+    """Return a quotient without its fraction, as C has it: floor division rounds a negative one down."""
+    if not _may_be_negative(left, right):
+        return left // right
+    quotient = _magnitude(left) // _magnitude(right)
+    return select(eq(lt(left, 0), lt(right, 0)), quotient, 0 - quotient)
+
+
+def _magnitude(value: Expr) -> Expr:
+    return select(lt(value, 0), 0 - value, value) if _may_be_negative(value) else value
+
+
 _LOGIC: Mapping[str, Callable[[Expr, Expr], Expr]] = {
     "and": lambda a, b: select(a, _cast(b, "bool"), 0),
     "or": lambda a, b: select(a, 1, _cast(b, "bool")),
@@ -43,10 +61,11 @@ _OPERATIONS: Mapping[str, Callable[[Expr, Expr], Expr]] = {
     "mul": lambda a, b: a * b,
     "floordiv": lambda a, b: a // b,
     "floormod": lambda a, b: a % b,
+    "div": _truncated,
+    "mod": lambda a, b: a - b * _truncated(a, b) if _may_be_negative(a, b) else a % b,
     "min": minimum,
     "max": maximum,
 }
-_TRUNCATING = {"div": "floordiv", "mod": "floormod"}
 _WIDEST_SHIFT = 62
 
 
@@ -141,14 +160,7 @@ class Arithmetic:
             return _LOGIC[node.op](left, right)
         if node.op in _COMPARISONS:
             return binary(_COMPARISONS[node.op], left, right)
-        name = node.op
-        if name in _TRUNCATING:
-            if left.bounds.low < 0 or right.bounds.low < 0:
-                raise Refusal(
-                    f"a division that truncates ({name}) may get a negative operand: use floor division"
-                )
-            name = _TRUNCATING[name]
-        result = _OPERATIONS[name](left, right)
+        result = _OPERATIONS[node.op](left, right)
         return _cast(result, node.dtype) if node.dtype.startswith("uint") else result
 
     def call(self, node: Call) -> Expr:
