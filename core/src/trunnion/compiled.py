@@ -200,6 +200,8 @@ class CompiledProgram:
         """
         if named:
             raise _named_error(named)
+        if out is None and stream is None and device is None:  # as most calls
+            return self._load().call(args)
         ordinal = device_ordinal(device, self._built.kind)
         return self._load().call(args, out=self._outputs(out), stream=stream_handle(stream), device=ordinal)
 
