@@ -25,10 +25,12 @@ ARGS ?=
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.trunnion-ready
-MANIFESTS := constraints.txt pyproject.toml core/pyproject.toml $(wildcard plugins/*/pyproject.toml)
+MANIFESTS := constraints.txt pyproject.toml core/pyproject.toml $(wildcard plugins/*/pyproject.toml) \
+    $(wildcard plugins/*/setup.py plugins/*/src/*/*.c plugins/*/src/*/*.h)
 
-# Our own C++ for the host: the launchers' headers, plugins, tests and benchmarks.
-HOST_CPP := find core plugins benchmarks -type f '(' -name '*.h' -o -name '*.hpp' -o -name '*.cc' ')'
+# Our own C++ for the host: the launchers' headers, plugins, tests and benchmarks; and the C of plugins.
+HOST_CPP := find core plugins benchmarks -type f \
+    '(' -name '*.h' -o -name '*.hpp' -o -name '*.cc' -o -path 'plugins/*/src/*.c' ')'
 
 # Pinned, quiet, and never asking a question.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --no-input
@@ -59,6 +61,11 @@ $(STAMP): $(MANIFESTS)
 	    --editable 'core[cli,conformance,cpp]' --editable 'plugins/nvrtc[compiler]' \
 	    --editable 'plugins/tvm_ffi[headers]' --editable 'plugins/cutedsl[compiler]' \
 	    --editable 'plugins/tilelang[headers]'
+	if test -f "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"; then \
+	    $(INSTALL) --no-build-isolation --editable plugins/fastcall; \
+	else \
+	    echo 'trunnion-fastcall is left out: this Python has no Python.h (on Debian, install python3-dev)'; \
+	fi
 	touch $@
 
 demo: $(STAMP)
@@ -112,5 +119,5 @@ bench: $(STAMP)
 	for script in benchmarks/*.py; do $(BIN)/python "$$script" || test $$? -eq 77; done
 
 clean:
-	rm -rf .venv dist build docs/_build .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv dist build plugins/*/build plugins/*/src/*/*.so docs/_build .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -path ./.git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +

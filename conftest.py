@@ -6,6 +6,7 @@ that leaves something fails, with what it left. No test fails because a machine 
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -25,6 +26,17 @@ if TYPE_CHECKING:
 # How long an example takes says how busy the machine is. What a test of examples needs is that all of them are tried.
 settings.register_profile("workspace", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
 settings.load_profile("workspace")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which tests were left out because what they test is optional, and not built here."""
+    try:
+        importlib.import_module("trunnion_fastcall")
+    except ImportError as error:
+        terminalreporter.write_line(
+            f"left out: plugins/fastcall/tests, trunnion-fastcall is not built: {error}"
+        )
+
 
 pytest_plugins = ["pytester"]  # only here can a plugin be asked for; tests of tests need it
 

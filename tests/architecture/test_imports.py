@@ -124,6 +124,7 @@ TOOLCHAINS = {
     "tvm_ffi": frozenset({"tvm_ffi"}),
     "cutedsl": frozenset({"cutlass"}),
     "tilelang": frozenset({"tilelang", "tvm", "tvm_ffi"}),
+    "fastcall": frozenset[str](),
 }
 """The packages that each plugin wraps."""
 

@@ -184,5 +184,6 @@ def test_the_rules_read_every_file() -> None:
         "trunnion_tvm_ffi",
         "trunnion_cutedsl",
         "trunnion_tilelang",
+        "trunnion_fastcall",
     } <= names
     assert isinstance(next(python_files()), Module)
