@@ -35,20 +35,22 @@ LAYERS = {
     "prebuilt_hooks": _CONTRACT | {"hookspecs", "image"},
     "registry": _CONTRACT | {"hookspecs"},
     "toolchain": _CONTRACT,
-    "torch_runtime": _CONTRACT | {"sim"},
+    "call_helper": _CONTRACT | {"registry"},
+    "torch_runtime": _CONTRACT | {"call_helper", "sim"},
     "built_program": _CONTRACT | {"artifacts", "selection"},
     "compiled": _MAKING | {"built_program", "registry", "selection", "torch_runtime"},
     "selection": _CONTRACT | {"registry"},
     "compilation": _FRONT | {"selection"},
-    "sim": _VALUES | {"dlpack", "image", "toolchain"},
+    "sim": _VALUES | {"call_helper", "dlpack", "image", "toolchain"},
     "examples": _VALUES | {"sim"},
-    "cli": _FRONT | {"compilation", "examples", "selection", "sim", "toolchain"},
+    "cli": _FRONT | {"call_helper", "compilation", "examples", "selection", "sim", "toolchain"},
     "testing": _FRONT | {"compilation", "examples", "sim", "toolchain"},
 }
 """What each part of core may import. Nobody has ``testing``; ``cli`` has everything else."""
 
 TYPING_ONLY = {
     "contract": frozenset({"artifacts"}),
+    "sim": frozenset({"contract"}),
     "hookspecs": frozenset({"contract"}),
     "": frozenset(LAYERS) - {"testing", "cli"},
 }

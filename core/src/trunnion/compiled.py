@@ -53,7 +53,11 @@ class CompiledProgram:
 
     @classmethod
     def from_artifact(
-        cls, artifact: Artifact | str | PathLike[str], *, registry: Registry | None = None
+        cls,
+        artifact: Artifact | str | PathLike[str],
+        *,
+        registry: Registry | None = None,
+        runtime: Runtime | None = None,
     ) -> Self:
         """Take up a built program; no compiler is asked. At its first call it runs native code: load what you trust.
 
@@ -63,6 +67,8 @@ class CompiledProgram:
             An artifact, or the folder that `Artifact.save` wrote; every byte of it is verified.
         registry
             The plugins to choose from; None: those that are installed.
+        runtime
+            The tensor library; None: `trunnion.torch_runtime.default_runtime`.
 
         Raises
         ------
@@ -77,7 +83,7 @@ class CompiledProgram:
         plugins = default_registry() if registry is None else registry
         expect(plugins, Registry, "registry", "a Registry")
         whole = artifact if isinstance(artifact, Artifact) else Artifact.open(file_path(artifact))
-        return cls(BuiltProgram(whole, plugins.backend(whole.manifest.backend)))
+        return cls(BuiltProgram(whole, plugins.backend(whole.manifest.backend)), runtime)
 
     # What it is ------------------------------------------------------------------------------------------------
 

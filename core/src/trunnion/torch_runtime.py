@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import unallocatable
+from trunnion.call_helper import HelpedRuntime, installed_helper
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, BackendUnavailableError, CaptureError
 from trunnion.model.interval import INT64_MAX
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from trunnion.contract.call_helper import CallHelper
     from trunnion.contract.runtime import Runtime
     from trunnion.model.dtypes import DType
 
@@ -23,8 +25,13 @@ __all__ = ["HostRuntime", "TorchRuntime", "default_runtime"]
 _LEGACY, _PER_THREAD = 1, 2  # CU_STREAM_LEGACY, which 0 is too, and CU_STREAM_PER_THREAD
 
 
-class TorchRuntime:
+class TorchRuntime(HelpedRuntime):
     """torch, on real devices.
+
+    Parameters
+    ----------
+    find_helper
+        Returns the call helper that launchers are to use, or None; called when one is first wanted.
 
     Raises
     ------
@@ -32,7 +39,8 @@ class TorchRuntime:
         If torch is not installed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, find_helper: Callable[[], CallHelper | None] = installed_helper) -> None:
+        super().__init__(find_helper)
         try:
             import torch  # noqa: PLC0415 - importing trunnion must not import torch
         except ImportError as error:
@@ -208,6 +216,10 @@ class TorchRuntime:
         ).check
         return guard
 
+    def reader(self, tensors: tuple[Any, ...]) -> Callable[..., tuple[int, ...] | None] | None:
+        """Return the call helper's reader over torch's exchange API; see `Runtime.reader`."""
+        return self._reader(self.exchange_api(), self.tensor_type, tensors)
+
     def guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``call``: a real driver has nothing to add."""
         return call
@@ -231,14 +243,19 @@ class TorchRuntime:
 class HostRuntime(TorchRuntime):
     """torch, on the host: one device, ordinal 0, with no streams.
 
+    Parameters
+    ----------
+    find_helper
+        As `TorchRuntime` takes it.
+
     Raises
     ------
     BackendUnavailableError
         If torch is not installed.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, find_helper: Callable[[], CallHelper | None] = installed_helper) -> None:
+        super().__init__(find_helper)
         self.only_device = 0
         self._strided_on_current = _allocator(self._torch, "cpu")
 
@@ -325,13 +342,17 @@ def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def default_runtime(target_kind: str = "cuda") -> Runtime:
+def default_runtime(
+    target_kind: str = "cuda", find_helper: Callable[[], CallHelper | None] = installed_helper
+) -> Runtime:
     """Return the runtime of this process: for CUDA the simulator's if it runs, else torch's; for the CPU torch's.
 
     Parameters
     ----------
     target_kind
         The kind of device that is launched on. What runs on the CPU runs there beside a simulated GPU too.
+    find_helper
+        Returns the call helper that launchers are to use, or None: `trunnion.call_helper.no_helper` is one without.
 
     Raises
     ------
@@ -339,8 +360,10 @@ def default_runtime(target_kind: str = "cuda") -> Runtime:
         If torch is not installed.
     """
     if target_kind == "cpu":
-        return HostRuntime()
+        return HostRuntime(find_helper)
     from trunnion import sim  # noqa: PLC0415 - only a launch needs it
 
     simulator = sim.active()
-    return TorchRuntime() if simulator is None else simulator.runtime
+    if simulator is None:
+        return TorchRuntime(find_helper)
+    return simulator.runtime if find_helper is installed_helper else simulator.runtime_with(find_helper)

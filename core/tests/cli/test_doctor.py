@@ -21,6 +21,7 @@ from trunnion.toolchain.driver import InstalledDriver
 
 KEYS = {
     "caches",
+    "call_helper",
     "components",
     "environment",
     "findings",

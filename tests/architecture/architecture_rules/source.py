@@ -52,7 +52,10 @@ def files(root: Path = ROOT) -> Iterator[Path]:
     for place in _PLACES:
         for path in sorted((root / place).rglob("*")):
             parts = path.relative_to(root).parts
-            generated = any(part in _GENERATED or part.startswith(".") for part in parts[1:])
+            generated = any(
+                part in _GENERATED or part.startswith(".") or part.endswith((".egg-info", ".so"))
+                for part in parts[1:]
+            )
             if path.is_file() and not generated:
                 yield path
 

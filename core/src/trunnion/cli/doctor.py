@@ -19,6 +19,7 @@ from trunnion.cli.presentation import (
 )
 from trunnion.cli.surroundings import (
     caches,
+    call_helper,
     environment,
     environment_findings,
     missing_parts,
@@ -76,9 +77,10 @@ def _examine() -> dict[str, Any]:
     torch, about_torch = tensor_library(driver)
     built_with, about_simulator = simulator()
     folders, about_caches = caches()
+    helper, about_helper = call_helper()
     installed = versions()
     general = [*_about_plugins(plugins), *driver.findings, *missing_parts(installed), *environment_findings()]
-    general += [*about_torch, *about_simulator, *about_caches]
+    general += [*about_torch, *about_helper, *about_simulator, *about_caches]
     findings = _merged([("", general), *((row["name"], row["found"].findings) for row in roles)])
     healthy = not any(finding.severity is Severity.ERROR for finding in general)
     return {
@@ -94,6 +96,7 @@ def _examine() -> dict[str, Any]:
         "versions": installed,
         "environment": environment(),
         "torch": torch,
+        "call_helper": helper,
         "simulator": built_with,
         "caches": folders,
     }
@@ -179,6 +182,7 @@ def _show(document: dict[str, Any]) -> None:
         "caches", {what: f"{one['path']} ({one['state']})" for what, one in document["caches"].items()}
     )
     print_mapping("torch", document["torch"])
+    print_mapping("call helper", document["call_helper"])
     for component in document["components"]:
         _show_component(component)
     for plugin in document["unavailable"]:

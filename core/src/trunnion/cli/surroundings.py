@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.artifacts.artifact import check_owner
 from trunnion.artifacts.store import default_root
+from trunnion.call_helper import GROUP as HELPERS
+from trunnion.call_helper import installed_choice
 from trunnion.contract.diagnosis import Finding, Severity
 from trunnion.errors import DeviceRequirementError, UntrustedArtifactError
 from trunnion.registry import GROUP
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "caches",
+    "call_helper",
     "environment",
     "environment_findings",
     "missing_parts",
@@ -63,10 +66,11 @@ _SECONDS = 10.0
 def versions() -> dict[str, str]:
     """Return the version of Python and of every distribution that matters; empty for one that is not installed.
 
-    These are trunnion's own, those that bring plugins, those that both build on, and all of NVIDIA's.
+    These are trunnion's own, those that bring plugins or a call helper, those that they build on, and all of NVIDIA's.
     """
     named = {"trunnion", *_DISTRIBUTIONS}
-    named |= {point.dist.name for point in metadata.entry_points(group=GROUP) if point.dist is not None}
+    points = (*metadata.entry_points(group=GROUP), *metadata.entry_points(group=HELPERS))
+    named |= {point.dist.name for point in points if point.dist is not None}
     found = dict.fromkeys(sorted(named), "")
     for distribution in metadata.distributions():
         name = str(distribution.name or "").lower()  # one whose metadata are damaged has none
@@ -137,6 +141,19 @@ def tensor_library(driver: InstalledDriver) -> tuple[dict[str, str], tuple[Findi
         summary = f"torch is built for CUDA {facts['cuda']}, newer than the driver's {understood}, of one major version"
         return facts, (Finding(Severity.INFO, "torch-minor-version", summary),)
     return facts, ()
+
+
+def call_helper() -> tuple[dict[str, str], tuple[Finding, ...]]:
+    """Return which call helper Python launchers use, or why none."""
+    choice = installed_choice()
+    used = "none" if choice.helper is None else choice.name
+    facts = {"used": used, "distribution": choice.distribution, "reason": choice.reason}
+    if not choice.broken:
+        return facts, ()
+    whose = f"of {choice.distribution}, " if choice.distribution else ""
+    summary = f"no call helper is used: {whose}{choice.reason}"
+    advice = "launches work without it, and take longer; mend, update or uninstall it"
+    return facts, (Finding(Severity.WARNING, "call-helper-unusable", summary, advice),)
 
 
 def simulator() -> tuple[dict[str, Any], tuple[Finding, ...]]:

@@ -118,6 +118,32 @@ class Runtime(Protocol):
             differs in nothing else passes. It holds no tensor. It is called with anything but nested tensors.
         """
 
+    def reader(self, tensors: tuple[Any, ...]) -> Callable[..., tuple[int, ...] | None] | None:
+        """Return what tells whether tensors are like the given ones and where they lie; None: nothing here does both.
+
+        Parameters
+        ----------
+        tensors
+            Tensors that a launcher has checked.
+
+        Returns
+        -------
+        Callable[..., tuple[int, ...] or None] or None
+            Called with as many objects of any kind, in the same order, returns the tensors' addresses if `guard` would
+            let them pass, else None.
+        """
+
+    def caller(
+        self, function: int, addresses: tuple[int, int, int, int], kept: object
+    ) -> Callable[[], int] | None:
+        """Return what calls a C function faster than Python can; None: nothing here does.
+
+        Parameters
+        ----------
+        function, addresses, kept
+            As `CallHelper.caller` takes them.
+        """
+
     def guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return what is to be called in place of a launcher; on real devices the launcher itself.
 

@@ -46,6 +46,7 @@ _ALLOCATE: Final = (
     ctypes.c_void_p,
 )
 _FROM: Final = (_INT, ctypes.c_void_p, ctypes.POINTER(_ManagedPointer))
+_VIEW: Final = (_INT, ctypes.c_void_p, ctypes.POINTER(Tensor))
 _TO: Final = (_INT, _ManagedPointer, ctypes.POINTER(ctypes.c_void_p))
 _STREAM: Final = (_INT, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
 _SET_ERROR: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
@@ -74,6 +75,7 @@ class Exchange:
     def __init__(self) -> None:
         host = _host_api()
         self._host_from = ctypes.PYFUNCTYPE(*_FROM)(host.from_object)
+        self._host_view = ctypes.PYFUNCTYPE(*_VIEW)(host.view_object)
         self._host_to = ctypes.PYFUNCTYPE(*_TO)(host.to_object)
         self._increment = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
         self._decrement = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_DecRef", ctypes.pythonapi))
@@ -84,12 +86,14 @@ class Exchange:
             ctypes.CFUNCTYPE(*_FROM)(self.from_object),
             ctypes.CFUNCTYPE(*_TO)(self.to_object),
             ctypes.CFUNCTYPE(*_STREAM)(self.current_stream),
+            ctypes.CFUNCTYPE(*_VIEW)(self.view_object),
         )
-        allocate, export, import_, stream = (
+        allocate, export, import_, stream, view = (
             ctypes.cast(callback, ctypes.c_void_p).value for callback in self._callbacks
         )
         # No view_object, which the format leaves free: consumers fall back to from_object.
         self._table = _Api(host.major, host.minor, None, allocate, export, import_, None, stream)
+        self._viewing = _Api(host.major, host.minor, None, allocate, export, import_, view, stream)
 
     def capsule(self) -> Any:
         """Return a new capsule around the table, for ``__dlpack_c_exchange_api__``."""
@@ -107,6 +111,31 @@ class Exchange:
         if status == 0:
             out[0].contents.tensor.device = Device(CUDA, ordinal)
         return int(status)
+
+    def viewing_api(self) -> int:
+        """Return the address of the table with `view_object`.
+
+        That refuses without an exception, because a callback through ctypes can raise none: it is for a consumer that
+        asks in another way then.
+        """
+        return ctypes.addressof(self._viewing)
+
+    def view_object(self, tensor: int, out: Any) -> int:
+        """Show where a tensor lies, as one of its device; what has no memory there is not shown."""
+        return self._guarded(self._view_object, tensor, out)
+
+    def _view_object(self, tensor: int, out: Any) -> int:
+        found, simulator = ctypes.cast(tensor, ctypes.py_object).value, active()
+        try:
+            status = int(self._host_view(tensor, out))
+        except (RuntimeError, BufferError):
+            return _FAILED
+        view = out.contents
+        place = simulator.memory.find(view.data) if simulator and view.data else None
+        if found.numel() and (place is None or place.device != found.get_device()):
+            return _FAILED
+        view.device = Device(CUDA, found.get_device())
+        return status
 
     def to_object(self, managed: Any, out: Any) -> int:
         """Import a tensor that was exported from a simulated device."""

@@ -8,31 +8,38 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from trunnion.call_helper import HelpedRuntime, installed_helper
 from trunnion.sim.allocation import allocate
 from trunnion.sim.tensor import SimTensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from trunnion.contract.call_helper import CallHelper
     from trunnion.model.dtypes import DType
     from trunnion.sim.simulator import Simulator
 
 __all__ = ["SimRuntime"]
 
 
-class SimRuntime:
+class SimRuntime(HelpedRuntime):
     """A `trunnion.contract.runtime.Runtime` over a simulator.
 
     Parameters
     ----------
     simulator
         Whose streams and memory.
+    find_helper
+        Returns the call helper that launchers are to use, or None; called when one is first wanted.
     """
 
     tensor_type: type
     strided: Any
 
-    def __init__(self, simulator: Simulator) -> None:
+    def __init__(
+        self, simulator: Simulator, find_helper: Callable[[], CallHelper | None] = installed_helper
+    ) -> None:
+        super().__init__(find_helper)
         self._simulator = simulator
         self.tensor_type = torch.Tensor
         self.strided = torch.strided
@@ -104,6 +111,13 @@ class SimRuntime:
             return [_facts(other) for other in others] == models and all(map(self.has_storage, others))
 
         return same
+
+    def reader(self, tensors: tuple[Any, ...]) -> Callable[..., tuple[int, ...] | None] | None:
+        """Return the call helper's reader over the exchange API of simulated tensors; see `Runtime.reader`."""
+        if any(type(tensor) is not SimTensor for tensor in tensors):
+            return None
+        exchange = SimTensor._exchange.viewing_api()  # noqa: SLF001 - this package's own class
+        return self._reader(exchange, SimTensor, tensors)
 
     def guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that calls ``call`` and raises what handlers and kernel bodies raised inside."""

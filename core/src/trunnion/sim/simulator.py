@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
+    from trunnion.contract.call_helper import CallHelper
     from trunnion.sim.bodies import KernelBody
     from trunnion.sim.devices import Architecture, Device
     from trunnion.sim.memory import DeviceMemory
@@ -277,6 +278,12 @@ class Simulator(Controls):
         from trunnion.sim.runtime import SimRuntime  # noqa: PLC0415 - imports torch
 
         return SimRuntime(self)
+
+    def runtime_with(self, find_helper: Callable[[], CallHelper | None]) -> SimRuntime:
+        """Return another `runtime`, whose launchers use the call helper that this returns, or none."""
+        from trunnion.sim.runtime import SimRuntime  # noqa: PLC0415 - imports torch
+
+        return SimRuntime(self, find_helper)
 
     def tensor(self, host: Any, device: int = 0) -> SimTensor:
         """Return a copy of a host tensor in a device's memory.

@@ -85,7 +85,9 @@ class FakeRuntime:
     def __init__(self) -> None:
         self.allocated: list[tuple[FakeTensor, int]] = []
         self.guards = True
+        self.readers = False
         self.guarded_with: list[tuple[FakeTensor, ...]] = []
+        self.read_with: list[tuple[FakeTensor, ...]] = []
 
     def dtype(self, kind: Any) -> Any:
         return kind
@@ -108,6 +110,23 @@ class FakeRuntime:
         facts = [_facts(tensor) for tensor in tensors]
         self.guarded_with.append(tensors)
         return lambda *others: [_facts(tensor) for tensor in others] == facts
+
+    def reader(self, tensors: tuple[FakeTensor, ...]) -> Callable[..., tuple[int, ...] | None] | None:
+        if not self.readers:
+            return None
+        facts = [_facts(tensor) for tensor in tensors]
+        self.read_with.append(tensors)
+
+        def read(*others: FakeTensor) -> tuple[int, ...] | None:
+            if [_facts(tensor) for tensor in others] != facts:
+                return None
+            places = tuple(tensor.address for tensor in others)
+            return None if any(t.numel() and not t.address for t in others) else places
+
+        return read
+
+    def caller(self, function: int, addresses: tuple[int, ...], kept: object) -> None:
+        return None
 
     def presents_device(self, tensor: FakeTensor) -> bool:
         return tensor.is_cuda

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trunnion.codegen.python.recall import Recall
+from trunnion.codegen.python.recall import ReadingRecall, Recall
 from trunnion.errors import ArgumentError, TrunnionError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import ceildiv, le, symbols
@@ -64,16 +64,20 @@ def outcome(r: Any, tensors: tuple[Any, ...], scalar: Any) -> Any:
     return z.shape, z.ordinal, seen
 
 
+@pytest.mark.parametrize("readers", [False, True], ids=["guards", "readers"])
 @pytest.mark.parametrize("first", range(len(CALLS)))
-def test_a_launcher_that_recalls_does_what_one_without_memory_does(rig: Any, tensor: Any, first: int) -> None:
+def test_a_launcher_that_recalls_does_what_one_without_memory_does(
+    rig: Any, tensor: Any, first: int, readers: bool
+) -> None:
     memory, none = rig(program()), rig(program())
     none.runtime.guards = False
+    memory.runtime.readers = readers
     order = [first, first, first, *range(len(CALLS)), first, first, first]
     for index in order:
         x, y, scalar = CALLS[index]
         made = tuple(tensor(*spec[:-1], **spec[-1]) for spec in (x, y))
         assert outcome(memory, made, scalar) == outcome(none, made, scalar), CALLS[index]
-    assert none.runtime.guarded_with == []
+    assert none.runtime.guarded_with == none.runtime.read_with == []
 
 
 def test_a_guard_is_made_when_numbers_repeat_and_no_sooner(rig: Any, tensor: Any) -> None:
@@ -115,3 +119,41 @@ def test_a_library_without_guards_is_asked_a_few_times() -> None:
     for _ in range(100):
         assert recall((1,), (0, 5)) is None
     assert len(asked) == 8
+
+
+def test_a_reader_takes_the_place_of_the_guard(rig: Any, tensor: Any) -> None:
+    r = rig(program())
+    r.runtime.readers = True
+    x, y = tensor("float32", 8, 4), tensor("float16", 4, 64)
+    for _ in range(5):
+        r.program.entry(x, y, 1)
+    assert len(r.runtime.read_with) == 1
+    assert r.runtime.guarded_with == []
+    # The addresses are the reader's: nothing else asks for them.
+    x.data_ptr = y.data_ptr = None
+    r.program.entry(x, y, 1)
+    r.program.call((x, y, 1), device=0)
+    assert len(r.facade.launched) == 14
+    with pytest.raises(ArgumentError, match="where the tensors lie"):
+        r.program.call((x, y, 1), device=1)
+
+
+def test_a_reader_that_does_not_read_its_own_models_is_not_used() -> None:
+    recall = ReadingRecall(lambda _: lambda *_: True, lambda _: lambda *_: None)
+    assert recall((1,), (0,)) is None
+    guard, reader, memo, device = recall((1,), (0,)) or ()
+    assert guard(1) is True
+    assert (reader, memo, device) == (None, [None], 0)
+
+
+def test_what_a_reader_refuses_is_looked_at(rig: Any, tensor: Any) -> None:
+    r = rig(program())
+    r.runtime.readers = True
+    x, y = tensor("float32", 8, 4), tensor("float16", 4, 64)
+    for _ in range(3):
+        r.program.entry(x, y, 1)
+    wide = tensor("float32", 12, 4)
+    assert r.program.entry(wide, y, 1).shape == (12, 8)
+    with pytest.raises(ArgumentError, match="expected a tensor"):
+        r.program.entry(None, y, 1)
+    assert r.program.entry(x, y, 1).shape == (8, 8)

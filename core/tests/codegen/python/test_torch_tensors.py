@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from trunnion.call_helper import installed_helper, no_helper
 from trunnion.codegen.python.emitter import emit_launcher
 from trunnion.codegen.python.program import PythonProgram
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, TrunnionError
@@ -31,15 +32,24 @@ class OnTheHost(TorchRuntime):
         return lambda _: 100
 
 
+HELPERS = {"installed": installed_helper, "none": no_helper}
+
+
+@pytest.fixture(params=HELPERS)
+def find_helper(request: Any) -> Any:
+    """With the call helper of this environment, if it has one, and without."""
+    return HELPERS[request.param]
+
+
 @pytest.fixture(params=["float32", "complex64", "int32"])
-def taking(request: Any, rig: Any) -> Any:
+def taking(request: Any, rig: Any, find_helper: Any) -> Any:
     p = ProgramBuilder("p", DeviceCode("cuda", "//"))
     m, n = symbols("m n")
     kind = request.param
     p.launch("k", (p.input("x", kind, (m, n)), p.input("y", kind, (m, n))), 1, 32)
     plan = p.build().plan()
     facade = rig(p.build()).facade
-    program = PythonProgram(emit_launcher(plan), b"image", ["k"], facade, OnTheHost())
+    program = PythonProgram(emit_launcher(plan), b"image", ["k"], facade, OnTheHost(find_helper))
     return program, facade, getattr(torch, kind)
 
 

@@ -14,22 +14,19 @@ __all__ = ["CudaDialect"]
 class CudaDialect:
     """Inlines the launch: only what a call decides is written into the configuration."""
 
-    version = "nvrtc/4"
+    version = "nvrtc/5"
 
     def imports(self) -> tuple[str, ...]:
         """Return the imports of the driver's calls."""
         return (
-            "from ctypes import c_void_p",
             "from cuda.bindings.driver import CUstream, cuCtxGetDevice",
             "from trunnion_nvrtc.driver import Attempt, set_window",
         )
 
     def hoisted(self, kernels: int) -> tuple[str, ...]:
-        """Return the driver's function, and the kernels as a call of it takes them at once."""
-        functions = tuple(f"function{index} = c_void_p(int(kernel{index}))" for index in range(kernels))
-        names = ("several", "launch_ex", "retry")
-        hoisted = f"{', '.join(names)} = context.several, context.facade.launch_ex, context.facade.retry"
-        return (hoisted, *functions)
+        """Return what looks for a context; what launches is in the frames, see `CudaDriver.prepared`."""
+        del kernels
+        return ("several, retry = context.several, context.facade.retry",)
 
     def emit_enter(self, out: SourceWriter, *, always: bool) -> None:
         """Write the comparison of the current context's device, and the call if it is another.
@@ -70,10 +67,10 @@ class CudaDialect:
 
     def emit_fire(self, out: SourceWriter, launch: LaunchText) -> None:
         """Write the call."""
-        frame, function = f"l{launch.index}", f"function{launch.kernel}"
-        out.line(f"status = launch_ex({frame}.config.pointer, {function}, {frame}.pointers, None)")
+        frame = f"l{launch.index}"
+        out.line(f"status = {frame}.fire(*{frame}.arguments)")
         with out.block("if status:"):
-            out.line(f"retry(Attempt(status, device, {frame}.config, {function}, {frame}.pointers))")
+            out.line(f"retry(Attempt(status, device, {frame}))")
 
 
 def _named(launch: LaunchText) -> list[tuple[str, str, str]]:

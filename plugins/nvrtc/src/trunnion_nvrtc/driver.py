@@ -20,7 +20,7 @@ from trunnion_nvrtc.structures import Attempt, LaunchConfig, config_of, set_wind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trunnion.codegen.python.facade import FillStep, LaunchSpec, WindowSpec
+    from trunnion.codegen.python.facade import FillStep, LaunchSpec, MakeCaller, WindowSpec
     from trunnion.model.tensormap_rules import Im2colFields, TiledFields
 
 __all__ = ["Attempt", "CudaDriver", "check", "cuda_driver", "driver_error", "set_window"]
@@ -57,7 +57,11 @@ class CudaDriver:
         check("cuDeviceGetCount", status)
         self._contexts: list[Any] = [None] * count
         self.set_aside = process_set_aside()
-        self.launch_ex = _launch_ex()
+        self._launch_address = _launch_address()
+        # Given addresses that are ctypes objects already, and no classes of arguments to convert to, such a call takes
+        # three quarters of the time of the one of ``cuda.bindings`` (``benchmarks/launch.py --pieces``). It gives up
+        # the interpreter's lock, as that one does: a launch waits where the queue of a stream is full.
+        self._launch_ex = ctypes.CFUNCTYPE(ctypes.c_int)(self._launch_address)
 
     def device_count(self) -> int:
         """Return the number of devices."""
@@ -215,18 +219,37 @@ class CudaDriver:
         (status,) = cu.cuLaunchKernelEx(fields, kernel, parameters, 0)
         check("cuLaunchKernelEx", status, stream)
 
+    def prepared(
+        self,
+        config: LaunchConfig,
+        kernel: Any,
+        parameters: ctypes.Array[ctypes.c_void_p],
+        make_caller: MakeCaller,
+    ) -> tuple[Callable[..., int], tuple[Any, ...]]:
+        """Return a call of ``cuLaunchKernelEx``; see `PreparingFacade.prepared`.
+
+        A tuple of arguments that is made once saves a sixth of a call through `ctypes`.
+        """
+        function = int(kernel)
+        addresses = (config.pointer.value or 0, function, ctypes.addressof(parameters), 0)
+        compiled = make_caller(self._launch_address, addresses, (config, parameters))
+        if compiled is not None:
+            return compiled, ()
+        return self._launch_ex, (config.pointer, ctypes.c_void_p(function), parameters, None)
+
     def retry(self, attempt: Attempt) -> None:
         """Launch again, under a context, what was refused for want of one; anything else is an error.
 
         Only the driver's own streams need a current context, and only where there is one device do launchers not look
         for it before.
         """
+        frame = attempt.frame
         wanting = attempt.status == cu.CUresult.CUDA_ERROR_INVALID_CONTEXT
         if not wanting or not self.enter(attempt.device):
-            stream = int(attempt.config.fields.hStream)
+            stream = int(frame.config.fields.hStream)
             raise driver_error("cuLaunchKernelEx", cu.CUresult(attempt.status), stream)
         try:
-            status = self.launch_ex(attempt.config.pointer, attempt.function, attempt.parameters, None)
+            status = frame.fire(*frame.arguments)
             check("cuLaunchKernelEx", cu.CUresult(status))
         finally:
             self.leave()
@@ -273,12 +296,8 @@ class CudaDriver:
         check("cuCtxResetPersistingL2Cache", status)
 
 
-def _launch_ex() -> Callable[..., int]:
-    """Return ``cuLaunchKernelEx``, called through `ctypes`.
-
-    Given addresses that are ctypes objects already, and no classes of arguments to convert to, such a call takes three
-    quarters of the time of the one of ``cuda.bindings`` (``benchmarks/launch.py --pieces``). It gives up the
-    interpreter's lock, as that one does: a launch waits where the queue of a stream is full.
+def _launch_address() -> int:
+    """Return the address of ``cuLaunchKernelEx``.
 
     Raises
     ------
@@ -294,7 +313,7 @@ def _launch_ex() -> Callable[..., int]:
             "the CUDA driver has no cuLaunchKernelEx; install one of CUDA 11.8 or later",
             str(status),
         )
-    return ctypes.CFUNCTYPE(ctypes.c_int)(int(address))
+    return int(address)
 
 
 @functools.cache

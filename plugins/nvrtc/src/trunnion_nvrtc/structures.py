@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trunnion.codegen.python.facade import LaunchSpec, WindowSpec
+    from trunnion.codegen.python.frames import LaunchFrame
 
 __all__ = ["Attempt", "LaunchConfig", "config_of", "set_window", "window_of"]
 
@@ -38,14 +39,8 @@ class Attempt:
     device: int
     """The device's ordinal."""
 
-    config: LaunchConfig
-    """The configuration."""
-
-    function: ctypes.c_void_p
-    """The ``CUfunction``."""
-
-    parameters: ctypes.Array[ctypes.c_void_p]
-    """The addresses of the parameters."""
+    frame: LaunchFrame
+    """What was launched."""
 
 
 def _three(field: str) -> Callable[[Any, tuple[int, ...]], None]:

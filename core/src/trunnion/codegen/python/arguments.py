@@ -195,7 +195,7 @@ def emit_pointers(out: SourceWriter, plan: LaunchPlan, *, remembers: bool) -> No
     """Write the lines that take the tensors' addresses, and check them.
 
     Where the launcher recalls tensors they set ``passed`` as well: the call's integers, the same object as long as
-    they, and the tensors' layouts, are those of the call before.
+    they, and the tensors' layouts, are those of the call before. There may be ``places`` then, the addresses.
 
     Parameters
     ----------
@@ -204,17 +204,18 @@ def emit_pointers(out: SourceWriter, plan: LaunchPlan, *, remembers: bool) -> No
     plan
         The plan.
     remembers
-        Whether there is a ``memo`` to look into and to write into.
+        Whether there are ``places``, and a ``memo`` to look into and to write into.
     """
     inputs = inputs_of(plan)
     if not inputs:
         return
-    with out.block("try:"):
-        for tensor in inputs:
-            t, p = f"t{tensor.index}", f"p{tensor.index}"
-            value = f"data_ptr({t})"
-            out.line(f"{p} = {f'0 if {t} is None else {value}' if tensor.nullable else value}")
-    _emit_unreadable(out, inputs)
+    if remembers:
+        with out.block("if places is None:"):
+            _emit_reading(out, inputs)
+        with out.block("else:"):
+            out.line(f"{', '.join(f'p{tensor.index}' for tensor in inputs)}, = places")
+    else:
+        _emit_reading(out, inputs)
     if recalls(plan):
         out.line(f"passed = {python_tuple(passed_names(plan))}")
     if not remembers:
@@ -226,6 +227,15 @@ def emit_pointers(out: SourceWriter, plan: LaunchPlan, *, remembers: bool) -> No
     with out.block("else:"):
         _emit_addresses(out, inputs)
         out.line("memo[0] = passed")
+
+
+def _emit_reading(out: SourceWriter, inputs: list[TensorSlot]) -> None:
+    with out.block("try:"):
+        for tensor in inputs:
+            t, p = f"t{tensor.index}", f"p{tensor.index}"
+            value = f"data_ptr({t})"
+            out.line(f"{p} = {f'0 if {t} is None else {value}' if tensor.nullable else value}")
+    _emit_unreadable(out, inputs)
 
 
 def _emit_addresses(out: SourceWriter, inputs: list[TensorSlot]) -> None:

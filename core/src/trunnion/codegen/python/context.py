@@ -7,12 +7,12 @@ import threading
 import warnings
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from trunnion.codegen.python.facade import GoneFacade
 from trunnion.codegen.python.frames import FramePool
 from trunnion.codegen.python.maps import MapEncoder
-from trunnion.codegen.python.recall import Recall
+from trunnion.codegen.python.recall import ReadingRecall
 from trunnion.codegen.python.tensors import TensorChecks
 from trunnion.codegen.python.windows import ProgramWindows
 from trunnion.codegen.set_aside import captured_window
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from trunnion.codegen.python.facade import DriverFacade, LaunchSpec
+    from trunnion.codegen.python.facade import DriverFacade, LaunchSpec, PreparingFacade
     from trunnion.codegen.python.frames import Frame
     from trunnion.codegen.python.maps import MapSpec
     from trunnion.contract.runtime import Runtime
@@ -103,10 +103,11 @@ class Context(TensorChecks):
         self.specs = parts.launches
         self.windows = ProgramWindows(parts.launches, facade)
         self.window_bytes = self.windows.length
-        self.pool = FramePool(parts.launches, facade)
+        prepares = hasattr(facade, "prepared")  # a `PreparingFacade`
+        self.pool = FramePool(parts.launches, facade, self._prepared if prepares else None)
         self.pop, self.push = self.pool.free.pop, self.pool.free.append
         self.new_frame, self.forsake = self.pool.new, self.pool.forsake
-        self.remember = Recall(parts.runtime.guard)
+        self.remember = ReadingRecall(parts.runtime.guard, parts.runtime.reader)
         self.several = self.device_count > 1
         self.sets_aside = any(spec.window is not None for spec in self.specs)
         self.lock = threading.RLock()
@@ -120,6 +121,11 @@ class Context(TensorChecks):
         self.encoders = [MapEncoder(spec, facade, self.capability) for spec in parts.encodes]
         self.states: list[DeviceState | None] = [None] * self.device_count
         """What was done for each device; None: nothing yet, or the program was closed."""
+
+    def _prepared(self, spec: LaunchSpec, config: Any, parameters: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Return what fires a launch of a frame, and its arguments; see `PreparingFacade.prepared`."""
+        facade = cast("PreparingFacade", self.facade)
+        return facade.prepared(config, self.kernels[spec.kernel], parameters, self.runtime.caller)
 
     def private_frame(self) -> Frame:
         """Return a frame for a bound launch."""

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = "12"
+VERSION = "13"
 """Changes whenever the text for some plan does."""
 
 _CONTEXT = (
@@ -144,7 +144,8 @@ class _Emitter:
             out.line(f"pack{launch.index} = Struct({ParameterBuffer.of(plan, launch).format!r}).pack_into")
         out.lines(*self.dialect.hoisted(len(plan.kernels)))
         if self.recalls:
-            out.line("known = None")
+            nothing = ["None", "None", "[None]", "None", *("None" for _ in self._kept())]
+            out.line(f"known = unknown = {python_tuple(nothing)}")
 
     # A call ----------------------------------------------------------------------------------------------------
 
@@ -184,30 +185,41 @@ class _Emitter:
             out.line("nonlocal known")
             out.include(self.fixed["launch"])
             out.line(f"found = {python_tuple(['device', *self._kept()])}")
-            out.line(f"known = remember({tensor_tuple(inputs)}, found)")
-            out.line("return (None, [None], *found)")
+            out.line(f"known = remember({tensor_tuple(inputs)}, found) or unknown")
+            out.line("return (None, None, [None], *found)")
 
     def _recall(self, kind: str) -> None:
-        """Write the lines that take what the tensors decide from ``look``, or from an earlier call."""
+        """Write the lines that take what the tensors decide from ``look``, or from an earlier call.
+
+        They set ``places`` too: the tensors' addresses, or None where nobody was asked for all of them at once.
+        """
         out, inputs = self.out, inputs_of(self.plan)
         tensors = ", ".join(f"t{tensor.index}" for tensor in inputs)
-        look = f"recalled = look({tensors}, {'None' if kind == 'entry' else 'device'})"
+        kept = f"{', '.join(['guard', 'read', 'memo', 'device', *self._kept()])}, = "
+        given = "None" if kind == "entry" else "given"
+        if kind != "entry":
+            out.line("given = device")
+        look = f"{kept}look({tensors}, {given})"
         if kind == "bind":
             out.line(look)
-        else:
-            out.line("recalled = known")
+            return
+        out.line(f"{kept}known")
+        out.line("places = None")
+        with out.block("if read is not None:"):
+            out.line(f"places = read({tensors})")
+            out.line("alike = places is not None")
+        with out.block("else:"):
             with out.block("try:"):
                 # A guard reads strides, and torch ends the process where a nested tensor is asked for them that way.
                 nested = " or ".join(f"t{tensor.index}.is_nested" for tensor in inputs)
-                out.line(f"alike = recalled is not None and not ({nested}) and recalled[0]({tensors})")
+                out.line(f"alike = guard is not None and not ({nested}) and guard({tensors})")
             with out.block("except AttributeError:"):
                 out.line("alike = False")
-            with out.block("if not alike:"):
-                out.line(look)
-            if kind == "launch":
-                with out.block("elif device is not None:"):
-                    out.line(f"check_device({tensor_names(inputs)}, {tensor_tuple(inputs)}, device)")
-        out.line(f"{', '.join(['_', 'memo', 'device', *self._kept()])}, = recalled")
+        with out.block("if not alike:"):
+            out.line(look)
+        if kind == "launch":
+            with out.block("elif given is not None:"):
+                out.line(f"check_device({tensor_names(inputs)}, {tensor_tuple(inputs)}, given)")
 
     def _kept(self) -> list[str]:
         """Return the variables that the fixed part sets and the rest reads, whatever the kind of call."""

@@ -14,6 +14,8 @@ from trunnion.codegen.set_aside import LimitDriver
 from trunnion.errors import LifecycleError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trunnion.codegen.set_aside import SetAside
     from trunnion.model.tensormap_rules import Im2colFields, TiledFields
 
@@ -23,6 +25,8 @@ __all__ = [
     "FillStep",
     "GoneFacade",
     "LaunchSpec",
+    "MakeCaller",
+    "PreparingFacade",
     "StreamState",
     "WindowFacade",
     "WindowSpec",
@@ -201,6 +205,36 @@ class DriverFacade(Protocol):
 
     def synchronize(self, device: int) -> None:
         """Wait for all work on a device (``cuCtxSynchronize``)."""
+
+
+class MakeCaller(Protocol):
+    """`Runtime.caller`."""
+
+    def __call__(
+        self, function: int, addresses: tuple[int, int, int, int], kept: object, /
+    ) -> Callable[[], int] | None:
+        """Return what calls a C function faster than Python can; None: nothing does."""
+
+
+class PreparingFacade(Protocol):
+    """What a dialect asks of a driver whose launches are prepared once for each frame; others leave it out."""
+
+    def prepared(
+        self, config: Any, kernel: Any, parameters: Any, make_caller: MakeCaller
+    ) -> tuple[Callable[..., int], tuple[Any, ...]]:
+        """Return what launches, and what it is called with: the same in every call, and it returns a status.
+
+        Parameters
+        ----------
+        config
+            What `DriverFacade.new_config` returned.
+        kernel
+            What `DriverFacade.kernel` returned.
+        parameters
+            The ctypes array with the address of each parameter.
+        make_caller
+            `Runtime.caller`.
+        """
 
 
 class GoneFacade:

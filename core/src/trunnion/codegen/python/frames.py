@@ -8,9 +8,11 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from trunnion.codegen.python.facade import DriverFacade, EncodedMap, LaunchSpec
+
+    Prepare = Callable[[LaunchSpec, Any, Any], tuple[Callable[..., int], tuple[Any, ...]]]
 
 __all__ = ["Frame", "FramePool", "LaunchFrame"]
 
@@ -21,9 +23,21 @@ _LINE = 64  # bytes of a line of the cache
 class LaunchFrame:
     """What one launch writes into: its parameters, their addresses, its configuration."""
 
-    __slots__ = ("address", "buffer", "config", "maps", "packed", "pointers", "shape", "stream", "window")
+    __slots__ = (
+        "address",
+        "arguments",
+        "buffer",
+        "config",
+        "fire",
+        "maps",
+        "packed",
+        "pointers",
+        "shape",
+        "stream",
+        "window",
+    )
 
-    def __init__(self, spec: LaunchSpec, facade: DriverFacade) -> None:
+    def __init__(self, spec: LaunchSpec, facade: DriverFacade, prepare: Prepare | None) -> None:
         self.buffer = _own_lines(ctypes.c_char * max(spec.nbytes, 1))
         """The parameters' bytes, but for tensor maps."""
         self.packed: tuple[int, ...] | None = None
@@ -46,6 +60,12 @@ class LaunchFrame:
         """The stream that stands in `config`."""
         self.window: tuple[int, int] | None = None
         """The window's range that stands in `config`."""
+        self.fire: Any = None
+        """What launches, called with `arguments`, where the facade prepares that; it returns a status."""
+        self.arguments: tuple[Any, ...] = ()
+        """What `fire` is called with: made once, because to gather them takes as long as a small call."""
+        if prepare is not None:
+            self.fire, self.arguments = prepare(spec, self.config, self.pointers)
 
 
 def _own_lines(kind: Any) -> Any:
@@ -59,8 +79,8 @@ class Frame:
 
     __slots__ = ("__weakref__", "launches")
 
-    def __init__(self, specs: Sequence[LaunchSpec], facade: DriverFacade) -> None:
-        self.launches = tuple(LaunchFrame(spec, facade) for spec in specs)
+    def __init__(self, specs: Sequence[LaunchSpec], facade: DriverFacade, prepare: Prepare | None) -> None:
+        self.launches = tuple(LaunchFrame(spec, facade, prepare) for spec in specs)
 
 
 class FramePool:
@@ -76,11 +96,17 @@ class FramePool:
         The program's launches.
     facade
         The driver.
+    prepare
+        Returns what launches, and what it is called with, given a launch, its configuration and its parameters; None:
+        the facade's own method does.
     """
 
-    def __init__(self, specs: Sequence[LaunchSpec], facade: DriverFacade) -> None:
+    def __init__(
+        self, specs: Sequence[LaunchSpec], facade: DriverFacade, prepare: Prepare | None = None
+    ) -> None:
         self._specs = tuple(specs)
         self._facade = facade
+        self._prepare = prepare
         self._lock = threading.Lock()
         self._all: weakref.WeakSet[Frame] = weakref.WeakSet()
         self.free: list[Frame] = []
@@ -94,7 +120,7 @@ class FramePool:
 
     def private(self) -> Frame:
         """Return a frame that never comes back to the pool, and that nobody waits for."""
-        return Frame(self._specs, self._facade)
+        return Frame(self._specs, self._facade, self._prepare)
 
     def forsake(self, frame: Frame) -> None:
         """Take a frame out of use for good: a call that wrote into it did not come to its end."""

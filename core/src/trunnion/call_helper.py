@@ -1,0 +1,170 @@
+"""Find the installed call helper, and have it read torch's tensors. What is wrong with it is said, and hurts nobody."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from trunnion.contract.call_helper import CALL_HELPER_VERSION
+from trunnion.registry import Failure, attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from importlib.metadata import EntryPoint
+
+    from trunnion.contract.call_helper import CallHelper
+
+__all__ = [
+    "GROUP",
+    "NONE",
+    "VARIABLE",
+    "Choice",
+    "HelpedRuntime",
+    "choose",
+    "installed_choice",
+    "installed_helper",
+    "no_helper",
+]
+
+GROUP: Final = "trunnion.call_helper"
+"""The group of entry points; each names a `trunnion.contract.call_helper.CallHelper`."""
+
+VARIABLE: Final = "TRUNNION_CALL_HELPER"
+"""The environment variable that names the helper to use, by its entry point; read once, at the first launch."""
+
+NONE: Final = "none"
+"""Its value for: no helper at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which call helper is used, or why none is."""
+
+    helper: CallHelper | None
+    """The helper; None: none."""
+
+    name: str
+    """Its entry point's name; empty if there is none to speak of."""
+
+    distribution: str
+    """Name and version of what installed it."""
+
+    reason: str
+    """Why it is used, or is not."""
+
+    broken: bool = False
+    """Whether there is one that should be used, and cannot be."""
+
+
+def choose(points: Iterable[EntryPoint], wanted: str = "") -> Choice:
+    """Load the call helper that is to be used.
+
+    Parameters
+    ----------
+    points
+        The entry points of `GROUP`.
+    wanted
+        The value of `VARIABLE`; empty: the one that is installed.
+    """
+    found = sorted(points, key=lambda point: point.name)
+    names = ", ".join(f"{point.name} ({_owner(point)})" for point in found) or "none is installed"
+    if wanted == NONE:
+        return Choice(None, "", "", f"{VARIABLE} is {NONE}")
+    fitting = [point for point in found if wanted in ("", point.name)]
+    if wanted and not fitting:
+        return Choice(None, wanted, "", f"{VARIABLE} is {wanted!r}, and there is: {names}", broken=True)
+    if not fitting:
+        return Choice(None, "", "", names)
+    if len(fitting) > 1:
+        reason = f"there are several: {names}; set {VARIABLE} to one's name, or uninstall the others"
+        return Choice(None, "", "", reason, broken=True)
+    (point,) = fitting
+    loaded: Any = attempt(point.load)
+    refusal = loaded.reason if isinstance(loaded, Failure) else _refusal(loaded)
+    if refusal:
+        return Choice(None, point.name, _owner(point), f"it cannot be used: {refusal}", broken=True)
+    reason = f"{VARIABLE} names it" if wanted else "it is installed"
+    return Choice(loaded, point.name, _owner(point), reason)
+
+
+def _owner(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
+
+
+def _refusal(helper: Any) -> str:
+    """Return why an object is no helper; empty if it is one."""
+    version = getattr(helper, "contract_version", None)
+    if version != CALL_HELPER_VERSION:
+        return f"its contract_version is {version!r}, expected {CALL_HELPER_VERSION}"
+    missing = [name for name in ("tensor_reader", "caller") if not callable(getattr(helper, name, None))]
+    return f"it has no function {' and no function '.join(missing)}" if missing else ""
+
+
+@functools.cache
+def installed_choice() -> Choice:
+    """Return the choice for this process; made once."""
+    return choose(importlib.metadata.entry_points(group=GROUP), os.environ.get(VARIABLE, ""))
+
+
+def installed_helper() -> CallHelper | None:
+    """Return the call helper of this process, if there is one that works."""
+    return installed_choice().helper
+
+
+def no_helper() -> None:
+    """Return no call helper, in the place of `installed_helper`."""
+
+
+class HelpedRuntime:
+    """The part of a `Runtime` that a call helper has, for torch's tensors.
+
+    Parameters
+    ----------
+    find_helper
+        Returns the call helper that launchers are to use, or None; called when one is first wanted.
+    """
+
+    def __init__(self, find_helper: Callable[[], CallHelper | None] = installed_helper) -> None:
+        self._find_helper = find_helper
+
+    def caller(
+        self, function: int, addresses: tuple[int, int, int, int], kept: object
+    ) -> Callable[[], int] | None:
+        """Return the call helper's caller; see `Runtime.caller`."""
+        helper = self._find_helper()
+        if helper is None:
+            return None
+        made = attempt(lambda: helper.caller(function, addresses, kept))
+        return None if isinstance(made, Failure) else made
+
+    def _reader(
+        self, exchange: int, tensor_type: Any, tensors: tuple[Any, ...]
+    ) -> Callable[..., tuple[int, ...] | None] | None:
+        """Return the call helper's reader of tensors; see `Runtime.reader`.
+
+        Parameters
+        ----------
+        exchange
+            The address of the ``DLPackExchangeAPI`` of `tensor_type`; 0: it has none.
+        tensor_type
+            The class of every tensor.
+        tensors
+            Tensors that a launcher has checked.
+        """
+        helper = self._find_helper()
+        if helper is None or not exchange:
+            return None
+        # The exchange API shows a lazily negated or conjugated tensor as if it were none.
+        lazy: dict[bool, tuple[Callable[[Any], object], ...]] = {
+            True: (tensor_type.is_neg, tensor_type.is_conj),
+            False: (tensor_type.is_neg,),
+        }
+        kinds = [tensor.dtype for tensor in tensors]
+        questions = tuple(
+            lazy[kind.is_complex] if kind.is_complex or kind.is_floating_point else () for kind in kinds
+        )
+        made = attempt(lambda: helper.tensor_reader(exchange, tensor_type, tensors, questions))
+        return None if isinstance(made, Failure) else made
