@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import trunnion
 from launching.subject import NotHereError, Subject
 from launching.trial import PythonCall
+from trunnion.call_helper import installed_choice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,9 @@ class Budget:
 BUDGETS = {"nvrtc": Budget(4.0, 5.2), "tvm_ffi": Budget(1.4, 1.7), "cutedsl": Budget(1.4, 1.7)}
 """By backend: the first launches from Python, the others from compiled code."""
 
+_IN_PYTHON = frozenset({"nvrtc"})
+"""The backends whose launchers are Python: a call helper makes them faster."""
+
 _OMITS = {
     "entry": "nothing: every argument is checked on every call",
     "__call__": "nothing; takes out=, stream= and device= too",
@@ -41,28 +45,35 @@ _OMITS = {
 
 
 def our_subjects() -> tuple[Subject, ...]:
-    """Return a row for each way in, of each installed backend, given its output and allocating it."""
+    """Return a row for each way in, of each installed backend, given its output and allocating it.
+
+    A backend whose launchers are Python has them without the call helper, and with the one that is installed.
+    """
     names = [spec.name for spec in trunnion.default_registry().backends()]
+    helper = installed_choice()
+    rows = [(name, name, False) for name in names]
+    if helper.helper is not None:
+        rows += [(f"{name} + {helper.name}", name, True) for name in names if name in _IN_PYTHON]
     return tuple(
         Subject(
-            f"{backend} {way}{', allocating' if allocating else ''}",
+            f"{label} {way}{', allocating' if allocating else ''}",
             "ours",
             omits,
-            functools.partial(_prepare, backend=backend, way=way, allocating=allocating),
+            functools.partial(_prepare, backend=backend, way=way, allocating=allocating, helped=helped),
             needs_gpu=False,
         )
-        for backend in names
+        for label, backend, helped in sorted(rows)
         for allocating in (False, True)
         for way, omits in _OMITS.items()
     )
 
 
-def _prepare(stage: Stage, *, backend: str, way: str, allocating: bool) -> Trial:
+def _prepare(stage: Stage, *, backend: str, way: str, allocating: bool, helped: bool) -> Trial:
     case = stage.case
     passed = case.names[:-1] if allocating else case.names
     if allocating and not passed:
         raise NotHereError("no tensor to take the device from")
-    program = stage.program(backend, allocating=allocating)
+    program = stage.program(backend, allocating=allocating, helped=helped)
     values = tuple(stage.named[name] for name in passed)
     arguments = ", ".join([*passed, "word"])
     # Without a tensor there is nothing to take the device from: it has to be named.

@@ -18,6 +18,8 @@ from launching.stage import Stage
 from launching.timing import interleave, quiet_rounds, summarise
 from launching.trial import PythonCall
 from launching.yardsticks import build
+from trunnion.call_helper import installed_helper
+from trunnion.torch_runtime import TorchRuntime
 
 if TYPE_CHECKING:
     from launching.stage import Device
@@ -123,12 +125,20 @@ _DRIVER = (
     "cuLaunchKernel(kernel, 8, 1, 1, 128, 1, 1, 0, stream, parameters, 0)",
     "cuLaunchKernel(kernel, 8, 1, 1, 128, 1, 1, 0, 0, parameters, 0)",
     "by_ctypes(config_address, handle, pointers, None)",
+    "by_ctypes(*arguments)",
     "by_ctypes_with_gil(config_address, handle, pointers, None)",
     "launch_once()",
     "cuKernelSetAttribute(attribute, 0, kernel, ordinal)",
     "encode()",
 )
 """What it asks of the driver and of torch's runtime; ``launch_once`` is compiled, and called through tvm-ffi."""
+
+
+_HELPED = ("read(t, u, v)", "read_one(t)", "read_unasked(t, u, v)")
+"""What a call helper asks in one call: three tensors, one; and three of which no question is asked through Python."""
+
+_HELPED_DRIVER = ("compiled()",)
+"""The launch, called by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +242,15 @@ def _plain_names(tensors: tuple[torch.Tensor, ...]) -> dict[str, Any]:
     }
 
 
+def _helped_names(tensors: tuple[torch.Tensor, ...]) -> dict[str, Any]:
+    """Return what a call helper makes; nothing if none is installed."""
+    helper, runtime = installed_helper(), TorchRuntime()
+    if helper is None:
+        return {}
+    bare = helper.tensor_reader(runtime.exchange_api(), torch.Tensor, tensors, ((),) * len(tensors))
+    return {"read": runtime.reader(tensors), "read_one": runtime.reader(tensors[:1]), "read_unasked": bare}
+
+
 def _driver_names(stage: Stage) -> dict[str, Any]:
     """Everything that the pieces name and that needs a GPU."""
     driver: Any = importlib.import_module("cuda.bindings.driver")
@@ -245,6 +264,8 @@ def _driver_names(stage: Stage) -> dict[str, Any]:
     for axis in "XYZ":
         setattr(config, f"gridDim{axis}", 1)
         setattr(config, f"blockDim{axis}", 1)
+    address, handle = ctypes.c_void_p(int(config.getPtr())), ctypes.c_void_p(int(stage.kernel))
+    launch_ex = ctypes.CDLL("libcuda.so.1").cuLaunchKernelEx
     names = {
         "current_stream": core._cuda_getCurrentRawStream,  # noqa: SLF001 - what torch's own launchers call
         "current_device": core._cuda_getDevice,  # noqa: SLF001 - what torch's own launchers call
@@ -259,11 +280,17 @@ def _driver_names(stage: Stage) -> dict[str, Any]:
         "parameters": ctypes.addressof(pointers),
         "attribute": driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
         "ordinal": driver.CUdevice(0),
-        "by_ctypes": ctypes.CDLL("libcuda.so.1").cuLaunchKernelEx,
+        "by_ctypes": launch_ex,
         "by_ctypes_with_gil": ctypes.PyDLL("libcuda.so.1").cuLaunchKernelEx,
-        "config_address": ctypes.c_void_p(int(config.getPtr())),
-        "handle": ctypes.c_void_p(int(stage.kernel)),
+        "config_address": address,
+        "handle": handle,
         "pointers": pointers,
+        "arguments": (address, handle, pointers, None),
+        "compiled": TorchRuntime().caller(
+            ctypes.cast(launch_ex, ctypes.c_void_p).value or 0,
+            (address.value or 0, handle.value or 0, ctypes.addressof(pointers), 0),
+            (config, pointers),
+        ),
         "launch_once": functools.partial(
             build().raw, int(stage.kernel), 0, 1, 1, 0, 0, 0, 1, 1, 1, *addresses
         ),
@@ -298,8 +325,9 @@ class _Encode:
         return self._call(*self._arguments)
 
 
-def _texts(*, on_gpu: bool) -> tuple[str, ...]:
-    return (_FLOOR, *_TENSOR, *_PYTHON, *((*_ALLOCATIONS, *_DRIVER) if on_gpu else ()))
+def _texts(*, on_gpu: bool, helped: bool) -> tuple[str, ...]:
+    driver = (*_ALLOCATIONS, *_DRIVER, *(_HELPED_DRIVER if helped else ())) if on_gpu else ()
+    return (_FLOOR, *_TENSOR, *(_HELPED if helped else ()), *_PYTHON, *driver)
 
 
 def _possible(texts: tuple[str, ...], names: dict[str, Any]) -> tuple[dict[str, PythonCall], list[str]]:
@@ -332,7 +360,9 @@ def pieces_report(device: Device | None, plan: Rounds) -> str:
         names, synchronize = _plain_names(stage.tensors) | _driver_names(stage), gpu.synchronize
     else:
         names, synchronize = _plain_names(tuple(torch.zeros(1024) for _ in range(3))), lambda: None
-    trials, refused = _possible(_texts(on_gpu=gpu is not None), names)
+    tensors = (names["t"], names["u"], names["v"])
+    helped = _helped_names(tensors)
+    trials, refused = _possible(_texts(on_gpu=gpu is not None, helped=bool(helped)), names | helped)
     every = interleave({"pieces": trials}, synchronize, plan)["pieces"]
     quiet = quiet_rounds(every[_YARDSTICK])
     samples = {text: [taken[index] for index in quiet] for text, taken in every.items()}

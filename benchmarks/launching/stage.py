@@ -13,6 +13,8 @@ import torch
 import trunnion
 from launching.case import KERNEL, LANDED, MEBIBYTE_SHIFT, Case
 from trunnion import sim
+from trunnion.call_helper import installed_helper, no_helper
+from trunnion.torch_runtime import default_runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +88,7 @@ class Stage:
         """The tensors by name."""
         return dict(zip(self.case.names, self.tensors, strict=True))
 
-    def program(self, backend: str, *, allocating: bool) -> CompiledProgram:
+    def program(self, backend: str, *, allocating: bool, helped: bool = False) -> CompiledProgram:
         """Return a program of one's own, which shares nothing with another way in; it is compiled once.
 
         Parameters
@@ -95,11 +97,14 @@ class Stage:
             The backend's name.
         allocating
             Whether the program allocates what it writes.
+        helped
+            Whether a launcher in Python uses the installed call helper.
         """
         if (backend, allocating) not in self._artifacts:
             compiled = trunnion.compile(self.case.program(allocating=allocating), backend)
             self._artifacts[backend, allocating] = compiled.artifact
-        return trunnion.CompiledProgram.from_artifact(self._artifacts[backend, allocating])
+        runtime = default_runtime(find_helper=installed_helper if helped else no_helper)
+        return trunnion.CompiledProgram.from_artifact(self._artifacts[backend, allocating], runtime=runtime)
 
     @cached_property
     def cubin(self) -> bytes:

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import launch
+from trunnion.call_helper import installed_choice
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 NO_GPU = 77
@@ -39,6 +40,9 @@ def test_simulated_every_way_in_delivers(tmp_path: Path) -> None:
     for way in ("entry", "__call__", "bind"):
         assert {(f"nvrtc {way}", *case) for case in cases} <= set(measured)
         assert {(f"nvrtc {way}, allocating", *case) for case in cases[2:]} <= set(measured)
+        helper = installed_choice()
+        helped = {(f"nvrtc + {helper.name} {way}", *case) for case in cases} & set(measured)
+        assert len(helped) == (0 if helper.helper is None else len(cases))
 
 
 def test_memory_is_read_twice_for_every_way_in(tmp_path: Path) -> None:
