@@ -9,9 +9,11 @@ from types import SimpleNamespace
 import platformdirs
 import pytest
 
+from trunnion.call_helper import Choice
 from trunnion.cli import surroundings
 from trunnion.cli.surroundings import (
     caches,
+    call_helper,
     environment,
     environment_findings,
     missing_parts,
@@ -19,7 +21,7 @@ from trunnion.cli.surroundings import (
     tensor_library,
     versions,
 )
-from trunnion.contract.diagnosis import Component
+from trunnion.contract.diagnosis import Component, Severity
 from trunnion.toolchain.driver import InstalledDriver
 
 
@@ -147,3 +149,34 @@ def test_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kept.rmdir()
     kept.symlink_to(tmp_path / "nowhere")
     assert caches()[0]["artifacts"]["state"] == "a link to nothing"
+
+
+@pytest.mark.parametrize(
+    ("choice", "facts", "summary"),
+    [
+        (Choice(None, "", "", "none is installed"), ("none", "", "none is installed"), None),
+        (
+            Choice(object(), "quick", "acme 1", "it is installed"),
+            ("quick", "acme 1", "it is installed"),
+            None,
+        ),
+        (
+            Choice(None, "quick", "acme 1", "it cannot be used: no", broken=True),
+            ("none", "acme 1", "it cannot be used: no"),
+            "no call helper is used: acme 1: it cannot be used: no",
+        ),
+        (
+            Choice(None, "", "", "there are several", broken=True),
+            ("none", "", "there are several"),
+            "no call helper is used: there are several",
+        ),
+    ],
+)
+def test_the_call_helper(
+    monkeypatch: pytest.MonkeyPatch, choice: Choice, facts: tuple[str, ...], summary: str | None
+) -> None:
+    monkeypatch.setattr(surroundings, "installed_choice", lambda: choice)
+    found, findings = call_helper()
+    assert tuple(found[key] for key in ("used", "distribution", "reason")) == facts
+    assert [finding.summary for finding in findings] == ([] if summary is None else [summary])
+    assert all(finding.severity is Severity.WARNING and finding.advice for finding in findings)

@@ -150,7 +150,7 @@ def call_helper() -> tuple[dict[str, str], tuple[Finding, ...]]:
     facts = {"used": used, "distribution": choice.distribution, "reason": choice.reason}
     if not choice.broken:
         return facts, ()
-    whose = f"of {choice.distribution}, " if choice.distribution else ""
+    whose = f"{choice.distribution}: " if choice.distribution else ""
     summary = f"no call helper is used: {whose}{choice.reason}"
     advice = "launches work without it, and take longer; mend, update or uninstall it"
     return facts, (Finding(Severity.WARNING, "call-helper-unusable", summary, advice),)
