@@ -264,8 +264,6 @@ def _driver_names(stage: Stage) -> dict[str, Any]:
     for axis in "XYZ":
         setattr(config, f"gridDim{axis}", 1)
         setattr(config, f"blockDim{axis}", 1)
-    address, handle = ctypes.c_void_p(int(config.getPtr())), ctypes.c_void_p(int(stage.kernel))
-    launch_ex = ctypes.CDLL("libcuda.so.1").cuLaunchKernelEx
     names = {
         "current_stream": core._cuda_getCurrentRawStream,  # noqa: SLF001 - what torch's own launchers call
         "current_device": core._cuda_getDevice,  # noqa: SLF001 - what torch's own launchers call
@@ -280,17 +278,6 @@ def _driver_names(stage: Stage) -> dict[str, Any]:
         "parameters": ctypes.addressof(pointers),
         "attribute": driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
         "ordinal": driver.CUdevice(0),
-        "by_ctypes": launch_ex,
-        "by_ctypes_with_gil": ctypes.PyDLL("libcuda.so.1").cuLaunchKernelEx,
-        "config_address": address,
-        "handle": handle,
-        "pointers": pointers,
-        "arguments": (address, handle, pointers, None),
-        "compiled": TorchRuntime().caller(
-            ctypes.cast(launch_ex, ctypes.c_void_p).value or 0,
-            (address.value or 0, handle.value or 0, ctypes.addressof(pointers), 0),
-            (config, pointers),
-        ),
         "launch_once": functools.partial(
             build().raw, int(stage.kernel), 0, 1, 1, 0, 0, 0, 1, 1, 1, *addresses
         ),
@@ -298,7 +285,25 @@ def _driver_names(stage: Stage) -> dict[str, Any]:
     }
     calls = ("CtxGetDevice", "CtxGetCurrent", "LaunchKernelEx", "LaunchKernel", "KernelSetAttribute")
     names.update({f"cu{call}": getattr(driver, f"cu{call}") for call in calls})
+    names.update(_launch_names(config, int(stage.kernel), pointers))
     return names | {"CUstream": driver.CUstream, "CUlaunchConfig": driver.CUlaunchConfig}
+
+
+def _launch_names(config: Any, kernel: int, pointers: ctypes.Array[ctypes.c_void_p]) -> dict[str, Any]:
+    """Return what launches without the bindings, and what it is called with."""
+    launch_ex = ctypes.CDLL("libcuda.so.1").cuLaunchKernelEx
+    function = ctypes.cast(launch_ex, ctypes.c_void_p).value or 0
+    address, handle = ctypes.c_void_p(int(config.getPtr())), ctypes.c_void_p(kernel)
+    given = (address.value or 0, kernel, ctypes.addressof(pointers), 0)
+    return {
+        "by_ctypes": launch_ex,
+        "by_ctypes_with_gil": ctypes.PyDLL("libcuda.so.1").cuLaunchKernelEx,
+        "config_address": address,
+        "handle": handle,
+        "pointers": pointers,
+        "arguments": (address, handle, pointers, None),
+        "compiled": TorchRuntime().caller(function, given, (config, pointers)),
+    }
 
 
 class _Encode:
