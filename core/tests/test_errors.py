@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import ast
 import copy
 import inspect
 import pickle
@@ -8,8 +7,6 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from trunnion import errors
 from trunnion.errors import (
@@ -36,7 +33,6 @@ from trunnion.errors import (
     UnknownBackendError,
     UnsupportedFeatureError,
     UntrustedArtifactError,
-    shorten,
 )
 
 SOURCE = "int a;\nint b\nint c;\nint d;\nint e;\nint f;\nint g;"
@@ -215,22 +211,6 @@ def test_within_builds_a_path_from_the_inside_out() -> None:
     assert error.within("launches[1]").field == "launches[1].grid[0]"
     assert ProgramError("x").within("name").field == "name"
     assert str(ProgramError("x").within("name")) == "name: x"
-
-
-@given(st.text())
-def test_shorten_gives_ascii_that_reads_back(name: str) -> None:
-    text = shorten(name)
-    assert text.isascii()
-    assert text.isprintable()
-    if len(name) <= 80:
-        assert ast.literal_eval(text) == name
-
-
-@given(st.text(min_size=81, max_size=300))
-def test_shorten_keeps_both_ends_of_a_long_name(name: str) -> None:
-    text = shorten(name)
-    assert text.startswith(ascii(name[:40])[:-1])
-    assert text.endswith(f"{ascii(name[-40:])[1:]} ({len(name)} characters)")
 
 
 def test_numbered_source_marks_the_line() -> None:

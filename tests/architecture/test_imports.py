@@ -17,16 +17,17 @@ from architecture_rules.imports import (
 )
 from architecture_rules.source import Module, core_modules, plugin_modules, plugin_names, snippet
 
-_VALUES = frozenset({"arguments", "errors", "model"})
+_VALUES = frozenset({"arguments", "errors", "model", "wording"})
 _CONTRACT = _VALUES | {"contract"}
 _MAKING = _CONTRACT | {"artifacts", "codegen", "image"}
 _FRONT = _MAKING | {"built_program", "compiled", "hookspecs", "registry", "torch_runtime"}
 
 LAYERS = {
-    "errors": frozenset[str](),
+    "wording": frozenset[str](),
+    "errors": frozenset({"wording"}),
     "dlpack": frozenset[str](),
-    "arguments": frozenset({"errors"}),
-    "model": frozenset({"errors"}),
+    "arguments": frozenset({"errors", "wording"}),
+    "model": frozenset({"errors", "wording"}),
     "contract": _VALUES,
     "hookspecs": frozenset[str](),
     "codegen": _CONTRACT | {"toolchain"},

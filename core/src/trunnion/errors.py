@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trunnion.wording import shorten
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -20,15 +22,7 @@ __all__ = [
     "UnsupportedFeatureError", "UntrustedArtifactError", "shorten",
 ]  # fmt: skip
 
-_NAME_LIMIT, _MOST_PLACES, _EXCERPT_RADIUS = 80, 12, 3
-
-
-def shorten(name: str) -> str:
-    """Quote a name, any text that a user chose, for an error message; a very long one is cut in the middle."""
-    if len(name) > _NAME_LIMIT:
-        half = _NAME_LIMIT // 2
-        return f"{ascii(name[:half])[:-1]}...{ascii(name[-half:])[1:]} ({len(name)} characters)"
-    return ascii(name)
+_MOST_PLACES, _EXCERPT_RADIUS = 12, 3
 
 
 class TrunnionError(Exception):

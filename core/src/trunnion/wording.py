@@ -1,0 +1,43 @@
+"""How messages spell what a user wrote: a name quoted and bounded, and the name that was probably meant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["nearest", "shorten"]
+
+_NAME_LIMIT = 80
+
+
+def shorten(name: str) -> str:
+    """Quote a name, any text that a user chose, for an error message; a very long one is cut in the middle."""
+    if len(name) > _NAME_LIMIT:
+        half = _NAME_LIMIT // 2
+        return f"{ascii(name[:half])[:-1]}...{ascii(name[-half:])[1:]} ({len(name)} characters)"
+    return ascii(name)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the known name that ``name`` was probably meant to be; empty if none is near.
+
+    White space around a name, its case, and hyphens for underscores, make no difference.
+
+    Parameters
+    ----------
+    name
+        What a user wrote.
+    known
+        What would have been allowed.
+    """
+    import difflib  # noqa: PLC0415 - for a message: importing trunnion must not pay for it
+
+    spelled = {_folded(one): one for one in known}
+    found = difflib.get_close_matches(_folded(name[:_NAME_LIMIT]), spelled, 1)
+    return spelled[found[0]] if found else ""
+
+
+def _folded(name: str) -> str:
+    return name.strip().lower().replace("-", "_")
