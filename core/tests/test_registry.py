@@ -272,25 +272,28 @@ def test_one_name_from_two_distributions_is_refused_naming_both(make_plugin: Mak
         registry.backend("acme")
 
 
-def test_an_unknown_name_lists_what_there_is_and_loads_nothing(make_plugin: MakePlugin) -> None:
-    point = make_plugin("acme")
+COMPILER_ALONE = "@hookimpl\ndef trunnion_register_compilers():\n    return (compiler('{name}'),)\n"
+
+
+def test_an_unknown_name_is_told_what_there_is(make_plugin: MakePlugin) -> None:
     with pytest.raises(UnknownBackendError) as caught:
-        Registry([point]).backend("acne")
-    assert (caught.value.name, caught.value.available, caught.value.role) == ("acne", ("acme",), "backend")
-    assert point.value not in sys.modules
+        Registry([make_plugin("acme"), make_plugin("zeta")]).backend("acne")
+    assert (caught.value.available, caught.value.role) == (("acme", "zeta"), "backend")
+    assert "'acne'; did you mean 'acme'? installed: acme, zeta; for more: pip" in str(caught.value)
 
 
 def test_a_plugin_without_the_role_is_not_offered(make_plugin: MakePlugin) -> None:
-    body = "@hookimpl\ndef trunnion_register_compilers():\n    return (compiler('{name}'),)\n"
-    registry = Registry([make_plugin("cc", body), make_plugin("acme")])
-    assert registry.compiler("cc").name == "cc"
-    with pytest.raises(UnknownBackendError) as caught:
-        registry.backend("cc")
-    assert caught.value.available == ("acme",)
+    """Which roles a plugin plays it says itself, when it is loaded; one that cannot be loaded may play any."""
+    plugins = [make_plugin("cc", COMPILER_ALONE), make_plugin("acme"), make_plugin("boom", "1 / 0")]
+    registry = Registry(plugins)
+    for name in ("cd", "cc"):
+        with pytest.raises(UnknownBackendError) as caught:
+            registry.backend(name)
+        assert caught.value.available == ("acme", "boom")
     registry.register(spec())
     with pytest.raises(UnknownBackendError) as caught:
         registry.compiler("local")
-    assert (caught.value.available, caught.value.role) == (("acme", "cc"), "device compiler")
+    assert (caught.value.available, caught.value.role) == (("acme", "boom", "cc"), "device compiler")
 
 
 def test_threads_load_a_plugin_once(make_plugin: MakePlugin) -> None:

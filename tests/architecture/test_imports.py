@@ -20,7 +20,7 @@ from architecture_rules.source import Module, core_modules, plugin_modules, plug
 _VALUES = frozenset({"arguments", "errors", "model", "wording"})
 _CONTRACT = _VALUES | {"contract"}
 _MAKING = _CONTRACT | {"artifacts", "codegen", "image"}
-_FRONT = _MAKING | {"built_program", "compiled", "hookspecs", "registry", "torch_runtime"}
+_FRONT = _MAKING | {"built_program", "compiled", "distributions", "hookspecs", "registry", "torch_runtime"}
 
 LAYERS = {
     "wording": frozenset[str](),
@@ -30,11 +30,12 @@ LAYERS = {
     "model": frozenset({"errors", "wording"}),
     "contract": _VALUES,
     "hookspecs": frozenset[str](),
+    "distributions": frozenset({"wording"}),
     "codegen": _CONTRACT | {"toolchain"},
     "image": _CONTRACT,
     "artifacts": _CONTRACT,
     "prebuilt_hooks": _CONTRACT | {"hookspecs", "image"},
-    "registry": _CONTRACT | {"hookspecs"},
+    "registry": _CONTRACT | {"distributions", "hookspecs"},
     "toolchain": _CONTRACT,
     "call_helper": _CONTRACT | {"registry"},
     "torch_runtime": _CONTRACT | {"call_helper", "sim"},

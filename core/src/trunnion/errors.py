@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.wording import shorten
+from trunnion.wording import nearest, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -143,21 +143,27 @@ class UnknownBackendError(RegistryError, LookupError):
 
     Parameters
     ----------
-    name
-        What was asked for.
-    available
-        The names that are installed.
+    name, available
+        What was asked for, and the names that are installed.
     role
         ``"backend"`` or ``"device compiler"``.
+    hint
+        What to install.
     """
 
-    def __init__(self, name: str, available: Iterable[str] = (), role: str = "backend") -> None:
-        self.name, self.available, self.role = name, tuple(available), role
-        super().__init__(name, self.available, role)
+    def __init__(
+        self, name: str, available: Iterable[str] = (), role: str = "backend", hint: str = ""
+    ) -> None:
+        self.name, self.available, self.role, self.hint = name, tuple(available), role, hint
+        super().__init__(name, self.available, role, hint)
 
     def __str__(self) -> str:
-        known = ", ".join(self.available) or "none is installed; try: pip install 'trunnion[all]'"
-        return f"unknown {self.role} {shorten(self.name)} (available: {known})"
+        near = nearest(self.name, self.available)
+        meant = f"did you mean {near!r}? " if near else ""
+        known = f"installed: {', '.join(self.available)}" if self.available else "none is installed"
+        return (
+            f"unknown {self.role} {shorten(self.name)}; {meant}{known}{f'; {self.hint}' if self.hint else ''}"
+        )
 
 
 class DuplicatePluginError(RegistryError):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from trunnion.contract.spec import CONTRACT_VERSION, Availability, BackendSpec, CompilerSpec
+from trunnion.distributions import installation_hint
 from trunnion.errors import BackendUnavailableError, DuplicatePluginError, UnknownBackendError, shorten
 
 if TYPE_CHECKING:
@@ -337,15 +338,14 @@ class Registry:
         return plugin
 
     def _unknown(self, name: str, role: str) -> UnknownBackendError:
-        """Return the error that lists what there is, loading nothing, less what is known to lack the role."""
-        with self._lock:
-            lacking = {
-                plugin.name
-                for plugin in self._loaded.values()
-                if isinstance(plugin, _Plugin)
-                and (plugin.backend if role == "backend" else plugin.compiler) is None
-            }
-            return UnknownBackendError(name, [n for n in self.names() if n not in lacking], role)
+        """Return the error that lists what plays the role; what could not be loaded may."""
+        playing = [
+            plugin.name
+            for plugin in self._all()
+            if isinstance(plugin, Unavailable)
+            or (plugin.backend if role == "backend" else plugin.compiler) is not None
+        ]
+        return UnknownBackendError(name, playing, role, installation_hint(name, role))
 
     def _all(self) -> tuple[_Plugin | Unavailable, ...]:
         with self._lock:

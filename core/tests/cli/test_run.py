@@ -216,6 +216,13 @@ def test_what_is_wrong_is_one_message(words: list[str], error: str) -> None:
     assert done.stderr.count("\n") == 1
 
 
+def test_no_device_compiler_is_offered_as_a_backend(program: Path) -> None:
+    """What core itself announces is a device compiler, which nothing has loaded before."""
+    done = run(str(program), "--simulate", "--backend", "nonsense")
+    assert "UnknownBackendError: unknown backend 'nonsense'; installed: " in done.stderr
+    assert "prebuilt" not in done.stderr
+
+
 @pytest.mark.parametrize("value", [2**31, 10**12, 10**20 - 1, -1])
 def test_a_size_beyond_its_symbols_bounds_is_one_message(program: Path, value: int) -> None:
     done = run(str(program), "--simulate", "--size", f"n={value}")
