@@ -172,6 +172,10 @@ def test_leaves_are_also_what_python_would_raise(error: type, builtin: type) -> 
         (UnknownBackendError("a"), "unknown backend 'a'; none is installed"),
         (SAMPLES[10], "plugin 'acme' is announced by acme-a and acme-b; uninstall all but one"),
         (SAMPLES[11], "plugin 'acme' (acme-dist) is unavailable: it is not installed"),
+        (
+            BackendUnavailableError("acme", "", "it is not installed"),
+            "'acme' is unavailable: it is not installed",
+        ),
         (SAMPLES[12], "acme does not support pdl, cluster; choose another"),
         (UnsupportedFeatureError("acme", ["pdl"]), "acme does not support pdl"),
         (UnsupportedFeatureError("no installed backend", ["pdl"]), "no installed backend supports pdl"),

@@ -90,7 +90,9 @@ def test_what_cannot_work_here_is_passed_over_with_its_reason():
 def test_the_only_backend_being_unusable_is_said_as_that():
     with pytest.raises(BackendUnavailableError) as caught:
         choose(program(), registry(backend("a", DYNAMIC, usable=False), compiler()))
-    assert (caught.value.name, caught.value.reason) == ("a", "a lacks its library; install it")
+    error = caught.value
+    assert (error.name, error.reason) == ("a", "a lacks its library; install it")
+    assert error.distribution == "this process", "who registered it"
 
 
 def test_a_refusal_names_only_what_is_missing():
@@ -306,6 +308,7 @@ def test_a_loader_that_fails_is_an_unavailable_backend():
         load_part(spec, spec.load_wrapper)
     assert caught.value.name == "a"
     assert "must not import" in caught.value.details
+    assert str(caught.value).startswith("'a' is unavailable: AssertionError")
     with pytest.raises(BackendUnavailableError, match="not a class"):
         load_part(spec, lambda: 5)
     assert load_part(spec, lambda: int) is int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -12,7 +13,13 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from trunnion import sim
-from trunnion.errors import ArgumentTypeError, ArgumentValueError, CaptureError, DeviceRequirementError
+from trunnion.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    BackendUnavailableError,
+    CaptureError,
+    DeviceRequirementError,
+)
 from trunnion.model.dtypes import dtype
 from trunnion.torch_runtime import HostRuntime, TorchRuntime, default_runtime
 
@@ -44,6 +51,14 @@ TENSORS: dict[str, tuple[Callable[[], torch.Tensor], bool]] = {
 def test_storage_is_dense_and_as_it_is(kind: str) -> None:
     make, expected = TENSORS[kind]
     assert TorchRuntime().has_storage(make()) is expected
+
+
+def test_without_torch_the_message_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a library, no plugin."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(BackendUnavailableError) as caught:
+        TorchRuntime()
+    assert str(caught.value) == "'torch' is unavailable: it is not installed; pip install torch"
 
 
 def test_a_meta_tensor_presents_no_device() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.wording import nearest, shorten
+from trunnion.wording import nearest, numbered, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -187,14 +187,14 @@ class DuplicatePluginError(RegistryError):
 
 
 class BackendUnavailableError(RegistryError):
-    """A plugin is installed but cannot be used here.
+    """A plugin is installed but cannot be used here, or a library is not there at all.
 
     Parameters
     ----------
     name
-        The plugin's name.
+        The plugin's name, or the library's.
     distribution
-        The distribution that announces it.
+        The distribution that announces the plugin; empty if that is not known, or it is no plugin.
     reason
         What is wrong, and what to install or do.
     details
@@ -206,7 +206,10 @@ class BackendUnavailableError(RegistryError):
         self.name, self.distribution, self.reason, self.details = name, distribution, reason, details
 
     def __str__(self) -> str:
-        return f"plugin {shorten(self.name)} ({self.distribution}) is unavailable: {self.reason}"
+        owned = (
+            f"plugin {shorten(self.name)} ({self.distribution})" if self.distribution else shorten(self.name)
+        )
+        return f"{owned} is unavailable: {self.reason}"
 
 
 class UnsupportedFeatureError(TrunnionError, NotImplementedError):
@@ -286,14 +289,7 @@ class CompileError(TrunnionError):
         radius
             How many lines to show on each side of `line`; None for all of the source.
         """
-        lines, centre = self.source.splitlines(), self.line or 1
-        first = 1 if radius is None else max(1, centre - radius)
-        last = len(lines) if radius is None else min(len(lines), centre + radius)
-        width = len(str(last))
-        return "\n".join(
-            f"{'>' if number == self.line else ' '} {number:>{width}} | {lines[number - 1]}"
-            for number in range(first, last + 1)
-        )
+        return numbered(self.source, self.line, radius)
 
     def __str__(self) -> str:
         title = f"{self.compiler} refused the source for {self.arch or 'the target'}"

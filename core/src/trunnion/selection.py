@@ -255,7 +255,8 @@ def choose_backend(
         return registry.backend(name)  # says that none is installed
     first, *others = refusals
     if not others and first.unusable:
-        raise BackendUnavailableError(first.backend, "its plugin", first.reason)
+        owner = next(plugin.distribution for plugin in registry.plugins() if plugin.name == first.backend)
+        raise BackendUnavailableError(first.backend, owner, first.reason)
     reasons = [f"{refusal.backend}: {refusal.reason}" for refusal in refusals]
     concerned = [refusal for refusal in refusals if not refusal.out_of_reach]
     nowhere = frozenset.intersection(*(refusal.missing for refusal in concerned or refusals))
@@ -367,9 +368,7 @@ def load_part(spec: BackendSpec | CompilerSpec, loader: Callable[[], type[_Part]
     """
     found = attempt(loader)
     if isinstance(found, Failure):
-        raise BackendUnavailableError(spec.name, "its plugin", found.reason, found.traceback)
+        raise BackendUnavailableError(spec.name, "", found.reason, found.traceback)
     if not isinstance(found, type):
-        raise BackendUnavailableError(
-            spec.name, "its plugin", f"a loader returned {type(found).__name__}, not a class"
-        )
+        raise BackendUnavailableError(spec.name, "", f"a loader returned {type(found).__name__}, not a class")
     return found

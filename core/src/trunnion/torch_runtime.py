@@ -44,9 +44,7 @@ class TorchRuntime(HelpedRuntime):
         try:
             import torch  # noqa: PLC0415 - importing trunnion must not import torch
         except ImportError as error:
-            raise BackendUnavailableError(
-                "torch", "torch", "torch is not installed; pip install torch"
-            ) from error
+            raise BackendUnavailableError("torch", "", "it is not installed; pip install torch") from error
         self._torch = torch
         self.tensor_type: type = torch.Tensor
         self.strided: Any = torch.strided

@@ -1,4 +1,4 @@
-"""How messages spell what a user wrote: a name quoted and bounded, and the name that was probably meant."""
+"""How messages show what a user wrote: names quoted and bounded, the one that was probably meant, numbered lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["nearest", "shorten"]
+__all__ = ["nearest", "numbered", "shorten"]
 
 _NAME_LIMIT = 80
 
@@ -37,6 +37,28 @@ def nearest(name: str, known: Iterable[str]) -> str:
     spelled = {_folded(one): one for one in known}
     found = difflib.get_close_matches(_folded(name[:_NAME_LIMIT]), spelled, 1)
     return spelled[found[0]] if found else ""
+
+
+def numbered(source: str, line: int, radius: int | None = None) -> str:
+    """Return a text with its lines numbered from 1, one of them marked with ``>``.
+
+    Parameters
+    ----------
+    source
+        The text.
+    line
+        The line that is marked, counted from 1; 0: none.
+    radius
+        How many lines to show on each side of it; None for all of the text.
+    """
+    lines, centre = source.splitlines(), line or 1
+    first = 1 if radius is None else max(1, centre - radius)
+    last = len(lines) if radius is None else min(len(lines), centre + radius)
+    width = len(str(last))
+    return "\n".join(
+        f"{'>' if number == line else ' '} {number:>{width}} | {lines[number - 1]}"
+        for number in range(first, last + 1)
+    )
 
 
 def _folded(name: str) -> str:

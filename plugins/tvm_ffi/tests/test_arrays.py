@@ -191,7 +191,7 @@ def test_a_tvm_ffi_tensor_is_an_array():
 
 def test_torch_is_not_needed_for_arrays_of_others(monkeypatch):
     def missing():
-        raise errors.BackendUnavailableError("torch", "torch", "torch is not installed; pip install torch")
+        raise errors.BackendUnavailableError("torch", "", "it is not installed; pip install torch")
 
     monkeypatch.setattr("trunnion_tvm_ffi.arrays.default_runtime", missing)
     monkeypatch.setattr("trunnion_tvm_ffi.arrays.HostRuntime", missing)

@@ -172,6 +172,5 @@ def _numpy() -> Any:
     try:
         import numpy as np
     except ImportError as error:
-        reason = "numpy is not installed; pip install numpy"
-        raise BackendUnavailableError("numpy", "numpy", reason) from error
+        raise BackendUnavailableError("numpy", "", "it is not installed; pip install numpy") from error
     return np

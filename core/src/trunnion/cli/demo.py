@@ -85,7 +85,7 @@ def _compilations(backend: str) -> list[_Subject]:
         passed_over = [f"{spec.name}: {probe(spec).detail}" for spec in chosen]
         passed_over += [f"{plugin.name}: {plugin.reason}" for plugin in registry.unavailable()]
         reason = "; ".join(passed_over) or "none is installed; try: pip install 'trunnion[all]'"
-        raise BackendUnavailableError("every backend", "this environment", reason)
+        raise BackendUnavailableError("every backend", "", reason)
     brought = [name for spec in registry.compilers() if probe(spec).usable for name in brought_by(spec)]
     kinds = {"cuda": list(examples.EXAMPLES), "cpu": list(examples.CPU_EXAMPLES)}
     for name in brought:
