@@ -37,6 +37,35 @@ def test_versions_are_those_that_are_installed() -> None:
     assert {"pluggy", "cuda-bindings", "apache-tvm-ffi"} <= set(found)
 
 
+def test_versions_tell_of_every_distribution_of_ours_and_of_what_it_drives(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An importer has no entry point, and what it drives may come with an extra, or be missing."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    wanted = ("trunnion==0.1", "Driven.Thing>=2; extra == 'driven'", "absent-thing")
+    needs = "".join(f"\nRequires-Dist: {one}" for one in wanted)
+    for name, version, more in (("trunnion_zeta", "0.7", needs), ("driven-thing", "2.5", "")):
+        folder = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}{more}\n")
+    found = versions()
+    told = {name: found[name] for name in ("trunnion-zeta", "driven-thing", "absent-thing")}
+    assert told == {"trunnion-zeta": "0.7", "driven-thing": "2.5", "absent-thing": ""}
+    first, *others = found
+    assert (first, others) == ("python", sorted(others))
+
+
+def test_of_two_versions_the_one_is_told_that_python_imports(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "pluggy-99.0.dist-info").mkdir()
+    (tmp_path / "pluggy-99.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: pluggy\nVersion: 99.0\n"
+    )
+    assert versions()["pluggy"] == "99.0"
+
+
 def test_a_missing_runtime_is_told() -> None:
     assert [one.code for one in missing_parts({"apache-tvm-ffi": ""})] == ["cpp-runtime-missing"]
     assert list(missing_parts({"apache-tvm-ffi": "0.1"})) == []

@@ -16,6 +16,7 @@ from trunnion.artifacts.store import default_root
 from trunnion.call_helper import GROUP as HELPERS
 from trunnion.call_helper import installed_choice
 from trunnion.contract.diagnosis import Finding, Severity
+from trunnion.distributions import PREFIX, canonical, installed, requirements
 from trunnion.errors import DeviceRequirementError, UntrustedArtifactError
 from trunnion.registry import GROUP
 
@@ -66,16 +67,21 @@ _SECONDS = 10.0
 def versions() -> dict[str, str]:
     """Return the version of Python and of every distribution that matters; empty for one that is not installed.
 
-    These are trunnion's own, those that bring plugins or a call helper, those that they build on, and all of NVIDIA's.
+    These are trunnion's own, what each of them requires, always or with an extra, those that bring plugins or a call
+    helper, those that they build on, and all of NVIDIA's.
     """
-    named = {"trunnion", *_DISTRIBUTIONS}
+    there = installed()
+    ours = [name for name in there if name.startswith(PREFIX)]
+    named = {
+        "trunnion",
+        *_DISTRIBUTIONS,
+        *ours,
+        *(need for name in ours for need in requirements(there[name])),
+    }
     points = (*metadata.entry_points(group=GROUP), *metadata.entry_points(group=HELPERS))
-    named |= {point.dist.name for point in points if point.dist is not None}
-    found = dict.fromkeys(sorted(named), "")
-    for distribution in metadata.distributions():
-        name = str(distribution.name or "").lower()  # one whose metadata are damaged has none
-        if name in found or name.startswith("nvidia-"):
-            found[name] = distribution.version or "unknown"
+    named |= {canonical(point.dist.name) for point in points if point.dist is not None}
+    named |= {name for name in there if name.startswith("nvidia-")}
+    found = {name: (there[name].version or "unknown") if name in there else "" for name in sorted(named)}
     return {"python": platform.python_version(), **found}
 
 
