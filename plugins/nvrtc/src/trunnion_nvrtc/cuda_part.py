@@ -15,6 +15,7 @@ from trunnion_nvrtc.headers import (
     reachable_headers,
     toolkit_directories,
 )
+from trunnion_nvrtc.missing_header import missing_header_hint
 from trunnion_nvrtc.nvrtc import title
 from trunnion_nvrtc.options import render_options
 from trunnion_nvrtc.pch import pch_options
@@ -205,11 +206,7 @@ class _Compilation:
             )
         missing = re.search(r'(?:could not|cannot) open source file "([^"\n]+)"', log)
         if missing:
-            error.add_note(
-                f"hint: {missing[1]} is neither a header in memory (DeviceCode.includes) nor in an include "
-                "path (option --include-path=/absolute/folder); CUDA's own headers come with: "
-                "pip install nvidia-cuda-runtime nvidia-cuda-cccl nvidia-cuda-crt"
-            )
+            error.add_note(missing_header_hint(missing[1], toolkit_directories()))
         return error
 
     def _line(self, log: str) -> int:
