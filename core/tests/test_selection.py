@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from trunnion import Capability, DeviceCode, ProgramBuilder, explain, symbols
+import trunnion
+from trunnion import Capability, DeviceCode, KernelProgram, ProgramBuilder, explain, symbols
 from trunnion.contract.spec import Availability, BackendSpec, CompilerSpec
 from trunnion.errors import (
     ArgumentTypeError,
@@ -85,6 +86,21 @@ def test_what_cannot_work_here_is_passed_over_with_its_reason():
     assert choices["c"].chosen
     assert "install it" in choices["a"].reason
     assert choices["b"].reason == "does not support dynamic_shapes"
+
+
+@pytest.mark.parametrize("given", [ProgramBuilder("p", DeviceCode("cuda", "text")), "p", None, KernelProgram])
+@pytest.mark.parametrize("ask", [explain, trunnion.compile])
+def test_what_is_no_program_is_refused_with_the_way_to_one(ask, given):
+    with pytest.raises(ArgumentTypeError) as caught:
+        ask(given, registry=registry())
+    assert f"got {type(given).__name__}, expected a KernelProgram" in str(caught.value)
+    assert "ProgramBuilder.build()" in str(caught.value)
+    assert "CompiledProgram.program" in str(caught.value)
+
+
+def test_the_registry_must_be_one():
+    with pytest.raises(ArgumentTypeError, match="a Registry"):
+        explain(program(), registry="none")
 
 
 def test_the_only_backend_being_unusable_is_said_as_that():

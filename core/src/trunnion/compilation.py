@@ -26,9 +26,15 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.image.match import match_launches
-from trunnion.model.program import KernelProgram
 from trunnion.registry import Registry, default_registry
-from trunnion.selection import choose_backend, choose_compiler, launch_kind, load_part, named_target
+from trunnion.selection import (
+    choose_backend,
+    choose_compiler,
+    expect_program,
+    launch_kind,
+    load_part,
+    named_target,
+)
 
 if TYPE_CHECKING:
     from trunnion.artifacts.artifact import Artifact
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
     from trunnion.contract.source import GeneratedSource
     from trunnion.contract.spec import BackendSpec, CompilerSpec
     from trunnion.model.plan import LaunchPlan
+    from trunnion.model.program import KernelProgram
 
 __all__ = ["compile", "load"]
 
@@ -96,7 +103,7 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
     DeviceRequirementError
         If no target is named and there is no device.
     """
-    expect(program, KernelProgram, "program", "a KernelProgram, as ProgramBuilder.build() returns it")
+    expect_program(program)
     expect(compiler, (str, NoneType), "compiler", "a device compiler's name, or None")
     plugins = default_registry() if registry is None else expect(registry, Registry, "registry", "a Registry")
     store = None if cache is None else _store(cache)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from trunnion.arguments import expect
 from trunnion.contract.spec import Target
 from trunnion.errors import (
     ArgumentTypeError,
@@ -12,15 +13,14 @@ from trunnion.errors import (
     ProgramError,
     UnsupportedFeatureError,
 )
-from trunnion.registry import Failure, attempt, default_registry, probe
+from trunnion.model.program import KernelProgram
+from trunnion.registry import Failure, Registry, attempt, default_registry, probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from trunnion.contract.spec import BackendSpec, Capability, CompilerSpec
     from trunnion.model.plan import LaunchPlan
-    from trunnion.model.program import KernelProgram
-    from trunnion.registry import Registry
 
 _Part = TypeVar("_Part")
 
@@ -28,6 +28,7 @@ __all__ = [
     "Choice",
     "choose_backend",
     "choose_compiler",
+    "expect_program",
     "explain",
     "launch_kind",
     "load_part",
@@ -59,9 +60,14 @@ def explain(program: KernelProgram, *, registry: Registry | None = None) -> tupl
         The program; if its device code names a target, only what launches on that kind of device counts.
     registry
         The plugins to choose from; None: those that are installed.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is no program.
     """
-    plugins = registry or default_registry()
-    plan = program.plan()
+    plugins = default_registry() if registry is None else expect(registry, Registry, "registry", "a Registry")
+    plan = expect_program(program).plan()
     named = named_target(program)
     kind = None if named is None else named.kind
     choices, taken = [], False
@@ -75,6 +81,18 @@ def explain(program: KernelProgram, *, registry: Registry | None = None) -> tupl
         Choice(missing.name, chosen=False, reason=missing.reason) for missing in plugins.unavailable()
     ]
     return tuple(choices)
+
+
+def expect_program(given: KernelProgram) -> KernelProgram:
+    """Return what a caller passes for a program, if it is one.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is not: a builder, or what was compiled already, is not taken for what it holds.
+    """
+    words = "a KernelProgram: what ProgramBuilder.build() returns, or CompiledProgram.program"
+    return expect(given, KernelProgram, "program", words)
 
 
 def named_target(program: KernelProgram) -> Target | None:
