@@ -216,6 +216,32 @@ def test_what_is_wrong_is_one_message(words: list[str], error: str) -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "cuda:sm_120"])
+def test_a_target_that_the_simulated_device_is_not_is_told_as_that(program: Path, target: str) -> None:
+    done = run(str(program), "--simulate", "--target", target)
+    assert done.returncode == 1
+    said = (
+        f"DeviceRequirementError: needs a device of {target.removeprefix('cuda:')}, got a simulated sm_90a; "
+    )
+    assert done.stderr.startswith(said), done.stderr
+    assert "trunnion.sim.start(arch=...)" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("target", ["sm_90", "sm_90a"])
+def test_a_target_that_the_simulated_device_runs_is_run(program: Path, target: str) -> None:
+    assert run(str(program), "--simulate", "--target", target).returncode == 0
+
+
+@pytest.mark.parametrize("target", ["garbage", "cuda:foo", "sm_9999", "rocm:gfx90a", "Sm 90"])
+def test_a_target_that_is_none_is_told_what_one_looks_like(program: Path, target: str) -> None:
+    done = run(str(program), "--simulate", "--target", target)
+    assert done.returncode == 1
+    assert target in done.stderr or target.partition(":")[0] in done.stderr
+    assert "sm_90" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_no_device_compiler_is_offered_as_a_backend(program: Path) -> None:
     """What core itself announces is a device compiler, which nothing has loaded before."""
     done = run(str(program), "--simulate", "--backend", "nonsense")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from trunnion.compiled import CompiledProgram
+    from trunnion.contract.spec import Target
     from trunnion.sim import KernelBody, Simulator
     from trunnion.sim.trace import Event, Launched
 
 __all__ = ["CPU", "SIMULATED", "Place", "choose_place", "gpu_name", "host_place"]
+
+_CUDA_ARCH = re.compile(r"(?:sm|compute)_[0-9]{2,3}[af]?")
 
 SIMULATED = "simulated"
 """What stands where a GPU's name would."""
@@ -51,6 +55,34 @@ class Place:
     def unused_bodies(self) -> list[str] | None:
         """Return the symbols of bodies that no launch ran, sorted; None elsewhere, where kernels have their own."""
         return None if self.simulator is None else sorted(self.simulator.unused_bodies)
+
+    def check(self, target: Target) -> None:
+        """Refuse a target of which a simulated device can run nothing. A real one says so itself.
+
+        Parameters
+        ----------
+        target
+            What a program was compiled for.
+
+        Raises
+        ------
+        DeviceRequirementError
+            If the simulated device is of another architecture.
+        """
+        if self.simulator is None or not _CUDA_ARCH.fullmatch(target.arch):
+            return
+        from trunnion.sim.devices import ARCHITECTURES, can_assemble, can_run
+
+        kind, _, version = target.arch.partition("_")
+        device = self.simulator.device(0)
+        if not (can_run if kind == "sm" else can_assemble)(f"sm_{version}", device):
+            others = ", ".join(sorted(set(ARCHITECTURES) - {device.arch.name}))
+            raise DeviceRequirementError(
+                f"a device of {target.arch}",
+                f"a simulated {device.arch.name}",
+                f"compile for {device.arch.name}, or simulate another one in Python: "
+                f"trunnion.sim.start(arch=...) takes {others}",
+            )
 
     def register(self, program: CompiledProgram, bodies: Mapping[str, KernelBody]) -> None:
         """Give a program's kernels their Python bodies; elsewhere than in simulation they have their own.

@@ -114,6 +114,7 @@ def run_program(  # noqa: PLR0913 - a command's options are its parameters
     with nullcontext(host_place()) if on_cpu else choose_place(simulate=simulate) as place:
         replaced = load_bodies(bodies)
         compiled = _compile(subject, backend, target, trust=trust)
+        place.check(compiled.program.target)
         if subject.example is None:
             place.register(compiled.program, replaced)
             return _run_once(compiled, wishes, place, replaced)

@@ -45,7 +45,8 @@ class Target:
         object.__setattr__(self, "arch", plain_text(self.arch, "target.arch", least=0))
         if not _NAME.fullmatch(self.kind):
             raise ProgramError(
-                f"got kind {shorten(self.kind)}, expected a word such as 'cuda'", field="target"
+                f"got {shorten(self.kind)}, expected a target such as 'sm_90a', 'cuda:sm_90a' or 'cpu'",
+                field="target",
             )
         if not _ARCH.fullmatch(self.arch):
             raise ProgramError(
