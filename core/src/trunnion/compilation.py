@@ -303,7 +303,6 @@ def _default_target(compiler: DeviceCompiler) -> Target:
     """
     found = compiler.default_target()
     if found is None:
-        raise DeviceRequirementError(
-            "a target", "none, and no device to take it from", "pass target='sm_90a', say"
-        )
+        hint = "pass target='sm_90a', say, or simulate a GPU: trunnion.sim.start()"
+        raise DeviceRequirementError("a target", "none, and no device to take it from", hint)
     return found
