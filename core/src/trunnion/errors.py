@@ -219,15 +219,20 @@ class UnsupportedFeatureError(TrunnionError, NotImplementedError):
     ----------
     plugin, features, hint
         What refuses, or ``"no installed backend"``; the names of the missing features; what would help.
+    reasons
+        Where a feature is used, or why a plugin does not have it: a line each.
     """
 
-    def __init__(self, plugin: str, features: Iterable[str], hint: str = "") -> None:
-        self.plugin, self.features, self.hint = plugin, tuple(features), hint
-        super().__init__(plugin, self.features, hint)
+    def __init__(
+        self, plugin: str, features: Iterable[str], hint: str = "", reasons: Iterable[str] = ()
+    ) -> None:
+        self.plugin, self.features, self.hint, self.reasons = plugin, tuple(features), hint, tuple(reasons)
+        super().__init__(plugin, self.features, hint, self.reasons)
 
     def __str__(self) -> str:
         verb = " supports " if self.plugin.startswith("no ") else " does not support "
-        return self.plugin + verb + ", ".join(self.features) + (f"; {self.hint}" if self.hint else "")
+        head = self.plugin + verb + ", ".join(self.features) + (f"; {self.hint}" if self.hint else "")
+        return "\n  ".join([head, *self.reasons])
 
 
 class DeviceRequirementError(TrunnionError):

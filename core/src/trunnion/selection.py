@@ -14,6 +14,7 @@ from trunnion.errors import (
     UnsupportedFeatureError,
 )
 from trunnion.model.program import KernelProgram
+from trunnion.model.requirements import requirements
 from trunnion.registry import Failure, Registry, attempt, default_registry, probe
 
 if TYPE_CHECKING:
@@ -279,11 +280,14 @@ def choose_backend(
     concerned = [refusal for refusal in refusals if not refusal.out_of_reach]
     nowhere = frozenset.intersection(*(refusal.missing for refusal in concerned or refusals))
     features: list[str] = [*sorted(nowhere)] or ["this program"]
+    hint: list[str] = []
     if not concerned and kind is not None and not any(kind in spec.targets for spec in registry.backends()):
-        features, reasons = [f"target {kind!r}"], [*_spelling(kind), *reasons]
+        features, hint = [f"target {kind!r}"], _spelling(kind)
     elif not concerned:
-        reasons = [*_way_out(program, None, registry, kind), *reasons]
-    raise UnsupportedFeatureError("no installed backend", features, "; ".join(reasons))
+        hint = _way_out(program, None, registry, kind)
+    uses = requirements(plan.signature, plan.workspaces, plan.launches, plan.encodes)
+    reasons[:0] = [f"{capability}: {uses[capability]}" for capability in sorted(nowhere)]
+    raise UnsupportedFeatureError("no installed backend", features, "; ".join(hint), reasons)
 
 
 def _spelling(kind: str) -> list[str]:

@@ -51,6 +51,17 @@ def test_what_is_not_declared_is_refused_and_named() -> None:
     assert set(caught.value.features) == {str(need) for need in plan.requires}
 
 
+def test_a_refusal_says_where_each_feature_is_used_and_where_the_backend_has_it() -> None:
+    plan = load("hopper_gemm").program.plan()
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        wrapper(Capability.DYNAMIC_SHAPES).wrap(plan, "cpu")
+    assert str(caught.value).splitlines() == [
+        "acme does not support dynamic_shapes, tma_tiled; choose another backend, see trunnion.explain()",
+        "  dynamic_shapes: symbol 'm'; acme declares it for cuda, not for cpu",
+        "  tma_tiled: launches[0].args[0]; acme does not declare it",
+    ]
+
+
 def test_a_kind_of_target_that_is_not_declared_is_refused() -> None:
     with pytest.raises(UnsupportedFeatureError, match="launches on: cpu, cuda") as caught:
         wrapper().wrap(load("vector_add").program.plan(), "rocm")

@@ -6,7 +6,6 @@ import pytest
 
 from trunnion.errors import ProgramError, UnboundSymbolError
 from trunnion.model.builder import ProgramBuilder
-from trunnion.model.capability import Capability
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Const, Expr, Slot, Symbol, ceildiv, lt, symbols
 from trunnion.model.plan import (
@@ -307,72 +306,6 @@ def test_one_kernel_is_given_the_same_sizes_each_time(args: tuple[Any, ...]) -> 
     with pytest.raises(ProgramError, match="earlier launch") as caught:
         p.build().plan()
     assert caught.value.field == "launches[1].args"
-
-
-def required(*launches: dict[str, Any], shape: tuple[Any, ...] = (64, 64), **tensor: Any) -> set[str]:
-    p = builder()
-    a = p.input("a", "float16", shape, **tensor)
-    for fields in launches or ({},):
-        args = (a.tiled((8, 64)),) if fields.pop("map", False) else (a,)
-        p.launch("k", args, fields.pop("grid", 1), 1, **fields)
-    return {str(capability) for capability in p.build().plan().requires}
-
-
-@pytest.mark.parametrize(
-    ("needed", "launches", "tensor"),
-    [
-        (set(), [], {}),
-        ({"dynamic_shapes"}, [], {"shape": (N, 64)}),
-        ({"strided_tensors"}, [], {"strides": (64, 1)}),
-        ({"multi_launch"}, [{}, {}], {}),
-        ({"tma_tiled"}, [{"map": True}], {}),
-        ({"cluster"}, [{"cluster": (1, 1, 1)}], {}),
-        ({"nullable_tensors"}, [], {"nullable": True}),
-        ({"conditional_launch"}, [{"when": 1}], {}),
-        ({"priority"}, [{"priority": 0}], {}),
-        ({"carveout"}, [{"carveout": -1}], {}),
-        ({"cluster", "preferred_cluster"}, [{"grid": 4, "cluster": 2, "preferred_cluster": 4}], {}),
-        ({"cluster_scheduling"}, [{"scheduling_policy": "spread"}], {}),
-        ({"mem_sync_domain"}, [{"mem_sync_domain": "remote"}], {}),
-        ({"cooperative"}, [{"cooperative": True}], {}),
-        ({"pdl"}, [{"pdl": True}], {}),
-    ],
-    ids=lambda part: "+".join(sorted(part)) if isinstance(part, set) else "",
-)
-def test_requirements_follow_from_what_is_used(
-    needed: set[str], launches: list[Any], tensor: dict[str, Any]
-) -> None:
-    assert required(*launches, **tensor) == needed
-
-
-def test_every_capability_of_programs_can_be_required() -> None:
-    from trunnion.model.capability import BACKEND_CAPABILITIES
-
-    p = builder()
-    a = p.input("a", "float16", (N, 8, 8, 64), strides=(8 * 8 * 64, 8 * 64, 64, 1), nullable=True)
-    address, record = p.pointer("address"), p.struct("record", nbytes=16, alignment=8)
-    out = p.output("out", "float32", (N,), fill=1.0)
-    scratch = p.workspace("scratch", "float32", (N,), zeroed=True)
-    corners = {"pixel_box_lower_corner": (0, 0), "pixel_box_upper_corner": (-2, -1)}
-    im2col = a.im2col(channels_per_pixel=64, pixels_per_column=32, **corners)
-    tiled = a.tiled((1, 8, 8, 64))
-    p.launch("k", (im2col, tiled, address, record, out, scratch), 4, 32, cluster=2, preferred_cluster=4)
-    p.launch(
-        "l",
-        (a, out.view()),
-        1,
-        1,
-        window=a.window(),
-        when=N,
-        cooperative=True,
-        pdl=True,
-        priority=-1,
-        carveout=50,
-        scheduling_policy="spread",
-        mem_sync_domain="remote",
-    )
-    everything = {str(capability) for capability in p.build().plan().requires}
-    assert everything == {str(each) for each in set(Capability) - BACKEND_CAPABILITIES}
 
 
 def test_alignment_defaults_to_the_element() -> None:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import UnsupportedFeatureError
+from trunnion.model.requirements import requirements
 
 if TYPE_CHECKING:
-    from trunnion.contract.spec import BackendSpec
+    from collections.abc import Iterable, Iterator
+
+    from trunnion.contract.spec import BackendSpec, Capability
     from trunnion.model.plan import LaunchPlan
 
 __all__ = ["GeneratedSource", "SourceWrapper"]
@@ -83,8 +86,9 @@ class SourceWrapper(ABC):
             )
         missing = sorted(plan.requires - declared)
         if missing:
+            hint = "choose another backend, see trunnion.explain()"
             raise UnsupportedFeatureError(
-                self.spec.name, missing, "choose another backend, see trunnion.explain()"
+                self.spec.name, missing, hint, self._reasons(plan, missing, target_kind)
             )
         return self.emit_for(plan, target_kind)
 
@@ -103,6 +107,15 @@ class SourceWrapper(ABC):
         """
         del target_kind
         return self.emit(plan)
+
+    def _reasons(self, plan: LaunchPlan, missing: Iterable[Capability], target_kind: str) -> Iterator[str]:
+        """Yield of each capability that is missing what needs it, and what the backend has of it."""
+        uses = requirements(plan.signature, plan.workspaces, plan.launches, plan.encodes)
+        for capability in missing:
+            kinds = sorted(kind for kind, has in self.spec.targets.items() if capability in has)
+            elsewhere = f"declares it for {', '.join(kinds)}, not for {target_kind}"
+            known = elsewhere if kinds else "does not declare it"
+            yield f"{capability}: {uses[capability]}; {self.spec.name} {known}"
 
     @abstractmethod
     def emit(self, plan: LaunchPlan) -> GeneratedSource:

@@ -122,6 +122,8 @@ class _Planner:
         signature = self.program.signature
         launches = tuple(self._launches())  # collects the maps and the kernels, too
         outputs = tuple(self.slot_of[output] for output in signature.outputs)
+        workspaces = tuple(self._workspaces())
+        encodes = tuple(plan_map(index, use, self.slots) for index, use in enumerate(self.maps))
         return LaunchPlan(
             name=self.program.name,
             signature=signature,
@@ -129,15 +131,15 @@ class _Planner:
             scalars=tuple(self._scalars()),
             pointers=tuple(self._pointers()),
             structs=tuple(self._structs()),
-            workspaces=tuple(self._workspaces()),
+            workspaces=workspaces,
             bindings=tuple(self.bindings),
             checks=(*self._value_checks(), *self._condition_checks()),
             allocations=tuple(Allocation(slot) for slot in outputs),
-            encodes=tuple(plan_map(index, use, self.slots) for index, use in enumerate(self.maps)),
+            encodes=encodes,
             launches=launches,
             results=outputs,
             kernels=self._kernels(launches),
-            requires=requirements(self.program.signature, self.program.workspaces, self.program.launches),
+            requires=frozenset(requirements(signature, workspaces, launches, encodes)),
         )
 
     def _memory(self, memory: Memory) -> MemoryRef:

@@ -1,59 +1,95 @@
-"""What a program needs of a backend, member by member as `Capability` documents them."""
+"""What a program needs of a backend, member by member as `Capability` documents them, and what in it needs that."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trunnion.errors import shorten
 from trunnion.model.capability import Capability
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
-from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
-from trunnion.model.view import TensorView
+from trunnion.model.plan import MapArgument, ViewArgument
+from trunnion.model.steps import TiledMode
 
 if TYPE_CHECKING:
-    from trunnion.model.launch import KernelLaunch
-    from trunnion.model.params import Signature
-    from trunnion.model.workspace import Workspace
+    from collections.abc import Iterator, Sequence
+
+    from trunnion.model.params import Param, Signature, TensorParam
+    from trunnion.model.plan import PlannedLaunch, WorkspaceSlot
+    from trunnion.model.steps import Encode
 
 __all__ = ["requirements"]
 
+_CAPABILITY_OF = {row.field: row.capability for row in LAUNCH_ATTRIBUTES}
+
+_Use = tuple[Capability, str]
+
 
 def requirements(
-    signature: Signature, workspaces: tuple[Workspace, ...], launches: tuple[KernelLaunch, ...]
-) -> frozenset[Capability]:
-    """Return the capabilities that a backend must declare to launch a program of these."""
-    needed = _of_signature(signature) | _those(
-        {Capability.WORKSPACE: bool(workspaces), Capability.MULTI_LAUNCH: len(launches) > 1}
+    signature: Signature,
+    workspaces: Sequence[WorkspaceSlot],
+    launches: Sequence[PlannedLaunch],
+    encodes: Sequence[Encode],
+) -> dict[Capability, str]:
+    """Return the capabilities that a backend must declare to launch what is planned, each with its first use.
+
+    Parameters
+    ----------
+    signature, workspaces, launches, encodes
+        The plan's, as `LaunchPlan` has them.
+
+    Returns
+    -------
+    dict[Capability, str]
+        Beside each capability what needs it, in words or as a path: ``"symbol 'n'"``, ``"launches[1].cluster"``.
+    """
+    found: dict[Capability, str] = {}
+    uses = [
+        *_of_signature(signature),
+        *((Capability.WORKSPACE, f"workspace {shorten(one.name)}") for one in workspaces),
+    ]
+    if len(launches) > 1:
+        uses.append((Capability.MULTI_LAUNCH, f"{len(launches)} launches"))
+    uses += [use for launch in launches for use in _of_launch(launch, encodes)]
+    for capability, place in uses:
+        found.setdefault(capability, place)
+    return found
+
+
+def _of_signature(signature: Signature) -> Iterator[_Use]:
+    for symbol in signature.symbols():
+        yield Capability.DYNAMIC_SHAPES, f"symbol {shorten(symbol.name)}"
+    for tensor in signature.tensors:
+        yield from _of_tensor(tensor)
+    others: tuple[tuple[Capability, str, tuple[Param, ...]], ...] = (
+        (Capability.POINTER_PARAMS, "pointer", signature.pointers),
+        (Capability.STRUCT_PARAMS, "struct", signature.structs),
     )
-    for launch in launches:
-        needed |= _of_launch(launch)
-    return frozenset(needed)
+    for capability, word, params in others:
+        for param in params:
+            yield capability, f"{word} {shorten(param.name)}"
+    for output in signature.outputs:
+        if output.fill is not None:
+            yield Capability.OUTPUT_FILL, f"the fill of output {shorten(output.name)}"
 
 
-def _those(wanted: dict[Capability, bool]) -> set[Capability]:
-    return {capability for capability, is_wanted in wanted.items() if is_wanted}
+def _of_tensor(tensor: TensorParam) -> Iterator[_Use]:
+    if tensor.strides is not None:
+        yield Capability.STRIDED_TENSORS, f"the strides of tensor {shorten(tensor.name)}"
+    if tensor.nullable:
+        yield Capability.NULLABLE_TENSORS, f"tensor {shorten(tensor.name)}, which may be None"
 
 
-def _of_signature(signature: Signature) -> set[Capability]:
-    return _those(
-        {
-            Capability.DYNAMIC_SHAPES: bool(signature.symbols()),
-            Capability.STRIDED_TENSORS: any(tensor.strides is not None for tensor in signature.tensors),
-            Capability.NULLABLE_TENSORS: any(tensor.nullable for tensor in signature.tensors),
-            Capability.POINTER_PARAMS: bool(signature.pointers),
-            Capability.STRUCT_PARAMS: bool(signature.structs),
-            Capability.OUTPUT_FILL: any(output.fill is not None for output in signature.outputs),
-        }
-    )
-
-
-def _of_launch(launch: KernelLaunch) -> set[Capability]:
-    needed = _those(
-        {
-            Capability.CONDITIONAL_LAUNCH: launch.when is not None,
-            Capability.TENSOR_VIEWS: any(isinstance(argument, TensorView) for argument in launch.args),
-            Capability.TMA_TILED: any(isinstance(argument, TiledTensorMap) for argument in launch.args),
-            Capability.TMA_IM2COL: any(isinstance(argument, Im2colTensorMap) for argument in launch.args),
-            Capability.ACCESS_POLICY_WINDOW: launch.window is not None,
-        }
-    )
-    return needed | {row.capability for row in LAUNCH_ATTRIBUTES if row.values(getattr(launch, row.field))}
+def _of_launch(launch: PlannedLaunch, encodes: Sequence[Encode]) -> Iterator[_Use]:
+    place = f"launches[{launch.index}]"
+    if launch.when is not None:
+        yield Capability.CONDITIONAL_LAUNCH, f"{place}.when"
+    if launch.window is not None:
+        yield Capability.ACCESS_POLICY_WINDOW, f"{place}.window"
+    for index, argument in enumerate(launch.args):
+        if isinstance(argument, ViewArgument):
+            yield Capability.TENSOR_VIEWS, f"{place}.args[{index}]"
+        if isinstance(argument, MapArgument):
+            tiled = isinstance(encodes[argument.encode].mode, TiledMode)
+            yield Capability.TMA_TILED if tiled else Capability.TMA_IM2COL, f"{place}.args[{index}]"
+    for attribute in launch.attributes:
+        yield _CAPABILITY_OF[attribute.field], f"{place}.{attribute.field}"
