@@ -282,6 +282,12 @@ def test_a_compiler_for_another_kind_of_target_is_named_with_what_to_change():
         assert change in caught.value.hint
         assert "install a device compiler" not in caught.value.hint
         assert "('" not in str(caught.value)
+    for ask in (
+        lambda subject: choose_compiler(subject, None, gpu, plugins),
+        lambda subject: choose_backend(subject, "auto", subject.plan(), plugins),
+    ):
+        with pytest.raises(UnsupportedFeatureError, match=r"did you mean the language cuda\?"):
+            ask(program(language="cudac"))
     with pytest.raises(UnsupportedFeatureError, match="install a device compiler for it"):
         choose_compiler(program(language="fortran"), None, gpu, plugins)
 

@@ -16,6 +16,7 @@ from trunnion.errors import (
 from trunnion.model.program import KernelProgram
 from trunnion.model.requirements import requirements
 from trunnion.registry import Failure, Registry, attempt, default_registry, probe
+from trunnion.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -314,7 +315,10 @@ def _way_out(
     elif others := [spec.name for spec in every if _reached(program, spec, registry, None)]:
         change = f"leave out the target, or name one of that kind, for backend {' or '.join(others)}"
     else:
-        change = "install a device compiler for it; see: trunnion backends"
+        known = {language for spec in registry.compilers() for language in spec.languages}
+        meant = ", ".join(near for one in sorted(languages - known) if (near := nearest(one, sorted(known))))
+        install = "install a device compiler for it; see: trunnion backends"
+        change = f"did you mean the language {meant}?" if meant else install
     return [*said, change]
 
 

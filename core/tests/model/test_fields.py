@@ -26,7 +26,6 @@ from trunnion.model.tensormap import TiledTensorMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 N = Symbol("n")
 X = TensorParam("x", dtype("float32"), (N, Const(64)))
@@ -273,15 +272,6 @@ def test_a_slot_never_stands_in_a_program() -> None:
 def test_every_way_in_is_checked(call: Callable[[ProgramBuilder], object]) -> None:
     with pytest.raises(ProgramError):
         call(ProgramBuilder("p", CODE))
-
-
-@pytest.mark.parametrize(
-    ("name", "language"), [("k.cu", "cuda"), ("k.cc", "c++"), ("k.cpp", "c++"), ("k.cxx", "c++")]
-)
-def test_the_suffix_of_a_file_tells_the_language(tmp_path: Path, name: str, language: str) -> None:
-    (tmp_path / name).write_text("// text\n")
-    code = DeviceCode.from_file(tmp_path / name)
-    assert (code.language, code.name, code.source) == (language, name, "// text\n")
 
 
 @given(st.sampled_from(CASES), ANYTHING)

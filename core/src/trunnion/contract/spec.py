@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.capability import Capability
+from trunnion.model.code import language_name
 from trunnion.model.fields import describe, integer, members
 from trunnion.model.fields import text as plain_text
 
@@ -197,7 +198,8 @@ def _check_spec(spec: BackendSpec | CompilerSpec, words: tuple[str, ...]) -> Non
     integer(spec.auto_rank, "auto_rank")
     for field_name in words:
         given = members(getattr(spec, field_name), field_name)
-        plain = tuple(plain_text(word, f"{field_name}[{i}]") for i, word in enumerate(given))
+        check = language_name if field_name == "languages" else plain_text
+        plain = tuple(check(word, f"{field_name}[{i}]") for i, word in enumerate(given))
         object.__setattr__(spec, field_name, plain)
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.fields import describe, members, place, text
+from trunnion.wording import nearest
 
 if TYPE_CHECKING:
     import os
 
-__all__ = ["DeviceCode"]
+__all__ = ["DeviceCode", "language_name"]
 
 _LANGUAGE_OF_SUFFIX = {
     ".cu": "cuda",
@@ -25,8 +26,26 @@ _LANGUAGE_OF_SUFFIX = {
     ".cxx": "c++",
 }
 _BINARY = frozenset({"cubin"})
+_LANGUAGE = re.compile(r"[a-z][a-z0-9_.+#-]*")
 _TARGET = re.compile(r"[A-Za-z0-9_.+:-]*")
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # a compiler takes NUL-terminated UTF-8
+
+
+def language_name(value: object, field: str) -> str:
+    """Return the name of a language: any word that a device compiler may read, in one spelling.
+
+    Raises
+    ------
+    ProgramError
+        If it is no such word.
+    """
+    name = text(value, field)
+    if not _LANGUAGE.fullmatch(name):
+        near = nearest(name, (*_LANGUAGE_OF_SUFFIX.values(), *_BINARY))
+        meant = f"; did you mean {near!r}?" if near else ""
+        expected = "a word in lower case, without white space, such as 'cuda' or 'c++'"
+        raise ProgramError(f"got {shorten(name)}, expected {expected}{meant}", field=field)
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +75,8 @@ class DeviceCode:
 
     def __post_init__(self) -> None:
         with place("code"):
-            for name, least in (("language", 1), ("name", 1), ("target", 0)):
+            object.__setattr__(self, "language", language_name(self.language, "language"))
+            for name, least in (("name", 1), ("target", 0)):
                 object.__setattr__(self, name, text(getattr(self, name), name, least=least))
             if not _TARGET.fullmatch(self.target):
                 raise ProgramError(

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from trunnion.contract.spec import CompilerSpec
+from trunnion.errors import ProgramError
+from trunnion.model.code import DeviceCode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("language", "meant"),
+    [
+        (" cuda", "cuda"),
+        ("CUDA ", "cuda"),
+        ("Cubin", "cubin"),
+        ("C++", "c++"),
+        ("PTX\n", "ptx"),
+        ("CUDA C++", "cuda"),
+        ("Acme", ""),
+        ("\u212auda", "cuda"),
+        ("c\0", ""),
+    ],
+)
+def test_a_language_is_spelled_as_compilers_spell_theirs(language: str, meant: str) -> None:
+    """A plugin brings languages of its own, so any word may be one: of another form none is."""
+    with pytest.raises(ProgramError) as caught:
+        DeviceCode(language, "text")
+    assert caught.value.field == "code.language"
+    assert "expected a word in lower case" in caught.value.message
+    assert caught.value.message.endswith(f"; did you mean {meant!r}?" if meant else "such as 'cuda' or 'c++'")
+    with pytest.raises(ProgramError, match=r"languages\[0\]"):
+        CompilerSpec(
+            name="acme",
+            contract_version=1,
+            languages=(language,),
+            targets=("cuda",),
+            produces=("cubin",),
+            load_compiler=int,
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "language"), [("k.cu", "cuda"), ("k.cc", "c++"), ("k.cpp", "c++"), ("k.cxx", "c++")]
+)
+def test_the_suffix_of_a_file_tells_the_language(tmp_path: Path, name: str, language: str) -> None:
+    (tmp_path / name).write_text("// text\n")
+    code = DeviceCode.from_file(tmp_path / name)
+    assert (code.language, code.name, code.source) == (language, name, "// text\n")
