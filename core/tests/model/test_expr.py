@@ -196,7 +196,16 @@ def test_symbols_with_impossible_bounds_are_refused(fields: dict[str, int]) -> N
 
 
 def test_symbols_takes_words() -> None:
-    assert symbols("m n\tk") == (Symbol("m"), Symbol("n"), Symbol("k"))
+    for names in ("m n\tk", "m, n, k", " m,n ,k, ", "m\nn,k"):
+        assert symbols(names) == (Symbol("m"), Symbol("n"), Symbol("k"))
+
+
+@pytest.mark.parametrize(
+    "names", ["", " ", ",", "m,,n", ", m", "m, , n", ["m", "n"], ("m",), None, 3, b"m n"]
+)
+def test_symbols_are_named_in_one_text(names: object) -> None:
+    with pytest.raises(ExprError, match=r"expected one text of names, such as 'm n k' or 'm, n, k'$"):
+        symbols(names)
 
 
 def test_size_is_bounded() -> None:

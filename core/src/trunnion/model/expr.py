@@ -7,6 +7,7 @@ expression has no truth value; use `eq`, `lt`, … to compare values.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -43,6 +44,7 @@ __all__ = [
 
 _MAX_DEPTH = 100
 _MAX_NODES = 4096
+_BETWEEN_NAMES = re.compile(r"\s*,\s*|\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,14 +387,14 @@ def select(condition: ExprLike, then: ExprLike, otherwise: ExprLike) -> Expr:
 
 
 def symbols(names: str) -> tuple[Symbol, ...]:
-    """Return one symbol for each word of ``names``, with default bounds.
+    """Return one symbol for each of ``names``, with default bounds; between them stand spaces, commas or both.
 
     Raises
     ------
     ExprError
-        If there is no word.
+        If there is no name, or none between two commas.
     """
-    words = names.split()
-    if not words:
-        raise ExprError("got no name, expected words such as 'm n k'")
+    words = _BETWEEN_NAMES.split(names.strip().removesuffix(",").strip()) if isinstance(names, str) else [""]
+    if "" in words:
+        raise ExprError(f"got {describe(names)}, expected one text of names, such as 'm n k' or 'm, n, k'")
     return tuple(Symbol(word) for word in words)
