@@ -136,6 +136,8 @@ def load(artifact: Artifact | str | PathLike[str], *, registry: Registry | None 
 
     Raises
     ------
+    ArtifactError
+        If there is no folder of that name, or another version built it.
     CorruptArtifactError
         If the artifact is not whole.
     UnknownBackendError, BackendUnavailableError

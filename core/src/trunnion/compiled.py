@@ -73,7 +73,7 @@ class CompiledProgram:
         Raises
         ------
         ArtifactError
-            If another version built it.
+            If there is no folder of that name, or another version built it.
         CorruptArtifactError
             If the artifact is not whole, or its launcher's text is what runs and is not what its program makes of it.
         UnknownBackendError, BackendUnavailableError

@@ -191,11 +191,25 @@ def test_a_manifest_that_names_a_path_reads_nothing_outside(saved: Path) -> None
 
 
 def test_no_artifact_there(tmp_path: Path) -> None:
+    """Where nothing is, nothing is corrupt."""
     (tmp_path / "file").write_bytes(b"")
-    (tmp_path / "folder").mkdir()
-    for name in ("absent", "file", "folder"):
-        with pytest.raises(CorruptArtifactError):
+    (tmp_path / "loop").symlink_to("loop")
+    for name, said in (
+        ("absent", "there is nothing at"),
+        ("file/absent", "there is no folder at"),
+        ("file", "there is no folder at"),
+        ("loop", "cannot open"),
+        ("n" * 300, "cannot open"),
+    ):
+        with pytest.raises(ArtifactError) as caught:
             Artifact.open(tmp_path / name)
+        assert type(caught.value) is ArtifactError
+        assert str(caught.value).startswith(said)
+        assert "expected the folder of an artifact, as Artifact.save writes it" in str(caught.value)
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301 - our own bytes
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(CorruptArtifactError, match=r"manifest\.json"):
+        Artifact.open(tmp_path / "folder")
 
 
 def test_a_failed_save_leaves_nothing(

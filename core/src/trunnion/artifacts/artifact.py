@@ -177,13 +177,20 @@ class Artifact:
 
         Raises
         ------
+        ArtifactError
+            If there is no folder, or it cannot be opened.
         CorruptArtifactError
-            If there is none, its schema is unknown, or a file is missing, changed, extra or not a plain file.
+            If its schema is unknown, or a file is missing, changed, extra or not a plain file.
         """
+        where, end = shorten(str(directory)), "expected the folder of an artifact, as Artifact.save writes it"
         try:
             return read_artifact(Path(directory))
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise CorruptArtifactError(str(directory), "there is no artifact directory") from error
+        except FileNotFoundError as error:
+            raise ArtifactError(f"there is nothing at {where}, {end}") from error
+        except NotADirectoryError as error:
+            raise ArtifactError(f"there is no folder at {where}, {end}") from error
+        except OSError as error:
+            raise ArtifactError(f"cannot open {where}: {error.strerror}; {end}") from error
 
 
 def read_artifact(directory: Path, owner: int | None = None) -> Artifact:
