@@ -8,6 +8,7 @@ import tilelang.language as T
 from tilelang import tvm
 
 import trunnion
+from trunnion.contract.spec import Target
 from trunnion.errors import ProgramError
 from trunnion_tilelang import from_artifact, from_jit, from_prim_func
 from trunnion_tilelang.lowering import TUNED_FOR, lower
@@ -113,6 +114,19 @@ def test_a_function_that_is_the_kernel_itself_says_its_outputs():
 def test_a_target_that_tilelang_does_not_know_is_refused(target):
     with pytest.raises(ProgramError, match="target"):
         from_prim_func(double, target)
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "cuda:sm_90a", Target("cuda", "sm_90a")], ids=str)
+def test_a_target_may_be_spelled_as_trunnion_does(target):
+    (code,) = from_prim_func(double, target).code
+    assert code.target == "sm_90a"
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_x", "cuda:compute_90", "cpu", Target("cpu")], ids=str)
+def test_another_target_of_trunnion_s_is_refused(target):
+    with pytest.raises(ProgramError, match="such as 'sm_90a'") as caught:
+        from_prim_func(double, target)
+    assert caught.value.field == "target"
 
 
 def test_without_a_gpu_a_target_has_to_be_said(monkeypatch):

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
+from trunnion_tilelang.lowering import require_tilelang
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,6 +78,7 @@ def jit(  # noqa: PLR0913 - all that TileLang's decorator takes, and what trunni
                 "chooses among trunnion's, and the target {'kind': 'cutedsl', 'arch': ...} makes CuTeDSL text",
                 field=name,
             )
+    require_tilelang()
     from trunnion_tilelang.jit_kernel import decorate  # noqa: PLC0415 - it imports TileLang, which takes seconds
 
     settings = Settings(backend, compiler, MappingProxyType(dict(options or {})), cache)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import ProgramError, shorten
+from trunnion.contract.spec import Target
+from trunnion.errors import BackendUnavailableError, ProgramError, shorten
 from trunnion_tilelang.artifact import positions, program_of
 from trunnion_tilelang.compiler_flags import compiler_flags
 from trunnion_tilelang.device_source import device_code
@@ -15,7 +18,17 @@ if TYPE_CHECKING:
 
     from trunnion.model.program import KernelProgram
 
-__all__ = ["TUNED_FOR", "Lowered", "from_jit", "from_prim_func", "lower", "tilelang_target"]
+__all__ = [
+    "TUNED_FOR",
+    "Lowered",
+    "from_jit",
+    "from_prim_func",
+    "lower",
+    "require_tilelang",
+    "tilelang_target",
+]
+
+_OURS = re.compile(r"(?:cuda:)?(sm_[0-9]{2,3}[af]?)")  # how trunnion writes a CUDA device
 
 TUNED_FOR = "trunnion.backend"
 """A setting of ours among TileLang's; it says for which backend something is tuned, and nothing about lowering."""
@@ -37,9 +50,9 @@ def from_prim_func(
     func
         What ``@T.prim_func`` returns.
     target
-        What to lower for: an architecture (``"sm_90a"``), a TileLang target, or a dict such as ``{"kind": "cuda",
-        "arch": "sm_90a"}`` or ``{"kind": "cutedsl", "arch": "sm_90a"}``; None: the target whose context this is, else
-        TileLang's default, for which it asks the GPU.
+        What to lower for: a target as trunnion writes it (``"sm_90a"``, ``"cuda:sm_90a"``), one of TileLang's, or a
+        dict such as ``{"kind": "cuda", "arch": "sm_90a"}`` or ``{"kind": "cutedsl", "arch": "sm_90a"}``; None: the
+        target whose context this is, else TileLang's default, for which it asks the GPU.
     pass_configs
         TileLang's; they come before those that the function itself brings.
     out_idx
@@ -51,6 +64,8 @@ def from_prim_func(
 
     Raises
     ------
+    BackendUnavailableError
+        If TileLang is not installed.
     UnsupportedStatementError
         If the host function does what a program cannot say; the statement is named.
     ProgramError
@@ -164,6 +179,7 @@ def lower(
     ProgramError
         As `from_prim_func` does. What TileLang itself refuses, it raises as it is.
     """
+    require_tilelang()
     import tilelang  # noqa: PLC0415 - it takes seconds, and loads TVM
     from tilelang import tvm  # noqa: PLC0415 - as above
     from tilelang.transform.pass_config import normalize_pass_configs  # noqa: PLC0415 - as above
@@ -179,6 +195,23 @@ def lower(
         artifact = tilelang.lower(func, target=chosen)
     flags = [compile_flags] if isinstance(compile_flags, str) else list(compile_flags or ())
     return Lowered(func, artifact, configs, [*map(str, attributes.get("tilelang_compile_flags", ())), *flags])
+
+
+def require_tilelang() -> None:
+    """Import TileLang, which takes seconds, and loads TVM.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If it is not installed.
+    """
+    try:
+        import_module("tilelang")
+    except ModuleNotFoundError as error:
+        if error.name != "tilelang":  # something that it needs itself
+            raise
+        advice = "it is not installed; pip install 'trunnion-tilelang[tilelang]'"
+        raise BackendUnavailableError("tilelang", "", advice) from error
 
 
 def tilelang_target(target: Any) -> Any:
@@ -199,8 +232,11 @@ def tilelang_target(target: Any) -> Any:
     from tilelang.env import env  # noqa: PLC0415 - as above
 
     given = env.get_default_target() if target is None else target
-    if isinstance(given, str) and given.startswith("sm_"):
-        given = {"kind": "cuda", "arch": given}
+    if isinstance(given, Target):
+        given = str(given)
+    ours = _OURS.fullmatch(given) if isinstance(given, str) else None
+    if ours is not None:
+        given = {"kind": "cuda", "arch": ours[1]}
     if target is not None and _lacks_architecture(given):
         raise ProgramError(
             f"got {shorten(repr(target))}, which names no architecture, and there is no GPU to take one from; "
