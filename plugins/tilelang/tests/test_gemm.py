@@ -98,6 +98,35 @@ def test_an_output_that_is_no_parameter_or_named_twice_is_refused(artifact, out_
     assert caught.value.field == "out_idx"
 
 
+def test_what_is_written_through_a_map_is_not_called_read_only():
+    """TileLang's host function lists it among what is only read: the pass sees no store through a descriptor."""
+
+    @T.prim_func
+    def stored(
+        A: T.Tensor((256, 256), "float16"),
+        B: T.Tensor((256, 256), "float16"),
+        C: T.Tensor((256, 256), "float16"),
+    ):
+        with T.Kernel(2, 2, threads=128) as (bx, by):
+            a, b = T.alloc_shared((128, 64), "float16"), T.alloc_shared((64, 128), "float16")
+            sums, tile = T.alloc_fragment((128, 128), "float32"), T.alloc_shared((128, 128), "float16")
+            T.clear(sums)
+            for k in T.Pipelined(4, num_stages=2):
+                T.copy(A[by * 128, k * 64], a)
+                T.copy(B[k * 64, bx * 128], b)
+                T.gemm(a, b, sums)
+            T.copy(sums, tile)
+            T.copy(tile, C[by * 128, bx * 128])
+
+    with TARGET:
+        lowered = tilelang.lower(stored, target=TARGET)
+    (host,) = lowered.host_mod.functions.values()
+    assert [int(index) for index in host.attrs["tl.readonly_param_indices"]] == [0, 1, 2]
+    program = trunnion_tilelang.from_artifact(lowered)
+    assert all(isinstance(argument, TiledTensorMap) for argument in program.launches[0].args)
+    assert program.signature.params[2].access == "read_write"
+
+
 def test_the_program_survives_json_and_can_be_planned(artifact):
     program = trunnion_tilelang.from_artifact(artifact)
     assert KernelProgram.from_json(program.to_json()) == program

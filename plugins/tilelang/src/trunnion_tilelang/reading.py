@@ -36,7 +36,8 @@ _ENCODINGS = (Str("__tvm_tensormap_create_tiled"), Str("__tvm_tensormap_create_i
 def read_only_pointers(module: Module) -> frozenset[int]:
     """Return the keys of the pointers that reach the device only where nothing is written through them.
 
-    A tensor map says nothing of whether it is read or written by, so what it lies over may be written to.
+    A tensor map says nothing of whether it is read or written by, so what it lies over may be written to. TileLang's
+    host function has a list of its own of what is only read, and what is stored through a map stands in it.
     """
     read: set[int] = set()
     other: set[int] = set()
