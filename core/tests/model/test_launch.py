@@ -85,7 +85,12 @@ def test_a_plain_launch_says_nothing() -> None:
 def test_a_wrong_field_is_named(fields: dict[str, Any], where: str) -> None:
     with pytest.raises(ProgramError) as caught:
         launch(**fields)
-    assert caught.value.field == f"launch of 'k'.{where}"
+    assert caught.value.field == where
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    p.launch("other", (), 1, 1)
+    with pytest.raises(ProgramError) as caught:
+        p.launch("k", (), **{"grid": N * 16, "block": 32, **fields})
+    assert caught.value.field == f"launches[1].{where}"
 
 
 @pytest.mark.parametrize(

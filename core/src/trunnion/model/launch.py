@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trunnion.errors import ProgramError, shorten
+from trunnion.errors import ProgramError
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Const, Expr, ExprLike, as_expr
 from trunnion.model.fields import describe, instance, members, place, text
@@ -120,8 +120,7 @@ class KernelLaunch:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", text(self.kernel, "kernel"))
-        with place(f"launch of {shorten(self.kernel)}"):
-            self._normalise()
+        self._normalise()
 
     def memories(self) -> tuple[Memory, ...]:
         """Return all memory that the launch is given: by pointer, through a map, as a window."""
