@@ -290,7 +290,8 @@ def test_a_file_that_is_no_program_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(b"\xff")
     done = run(str(path), "--simulate")
-    assert done.stderr.startswith("ProgramError: cannot read")
+    assert done.stderr.startswith("ProgramError: ")
+    assert "is no program: it is neither text nor a device image" in done.stderr
     path.write_text("[]", "utf-8")
     assert run(str(path), "--simulate").stderr.startswith("ProgramError: ")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +12,6 @@ from trunnion.cli import subject
 from trunnion.cli.subject import find_subject
 from trunnion.errors import CorruptArtifactError, ProgramError
 from trunnion.image import SyntheticKernel, synthetic_cubin
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_an_example_by_name() -> None:
@@ -99,3 +96,44 @@ def test_a_file_that_is_no_json_is_told_what_is_taken(tmp_path: Path) -> None:
     (tmp_path / "p1.py").write_text("import trunnion\n")
     with pytest.raises(ProgramError, match=r"p1\.py.*KernelProgram.to_json.*cubin or PTX"):
         find_subject(str(tmp_path / "p1.py"))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("README.md", b"# Title", "'README.md' is no program: it is text, and no JSON object; expected"),
+        ("empty", b"", "'empty' is no program: it is empty; expected"),
+        (
+            "logo.png",
+            b"\x89PNG\xff",
+            "'logo.png' is no program: it is neither text nor a device image; expected",
+        ),
+        (
+            "a.out",
+            b"\x7fELF\2\1\1" + bytes(11) + b"\x3e\0",
+            "'a.out' is no program: it is an ELF file for machine 62,",
+        ),
+        ("k.cu", b"__global__ void k() {}", "'k.cu' is no program: it is text, and no JSON object; expected"),
+    ],
+)
+def test_what_is_no_program_is_told_what_it_is_and_what_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: bytes, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes(data)
+    with pytest.raises(ProgramError) as caught:
+        find_subject(name)
+    assert str(caught.value).startswith(said)
+    for taken in ("a program as JSON", "a cubin or PTX file", "an artifact's folder", "an example"):
+        assert taken in str(caught.value)
+    assert ("DeviceCode.from_file" in str(caught.value)) == (name == "k.cu")
+
+
+def test_an_object_that_is_no_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("package.json").write_text('{"name": "x"}')
+    with pytest.raises(ProgramError) as caught:
+        find_subject("package.json")
+    assert caught.value.field == "program.schema"
+    (note,) = caught.value.__notes__
+    assert note.startswith("'package.json' was read as a program, which KernelProgram.to_json writes")

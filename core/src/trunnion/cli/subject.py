@@ -26,7 +26,9 @@ _IMAGE_KINDS = {
     ".ptx": "ptx",
     ".fatbin": "cubin",
 }  # who reads a cubin knows a fatbin by sight
+_SOURCES = frozenset({".cu", ".cuh", ".cc", ".cpp", ".cxx"})
 _ELF = b"\x7fELF"
+_MACHINE, _CUDA = slice(18, 20), 190  # e_machine, and EM_CUDA
 _TAKEN = "a program as JSON (KernelProgram.to_json writes it), a cubin or PTX file, an artifact's folder or an example"
 
 
@@ -92,20 +94,38 @@ def _nothing(text: str) -> ProgramError:
 
 def _file(path: Path, name: str) -> Subject:
     data = _read(path)
-    if path.suffix in _IMAGE_KINDS or data.startswith(_ELF):
+    machine = int.from_bytes(data[_MACHINE], "little") if data.startswith(_ELF) else _CUDA
+    if path.suffix in _IMAGE_KINDS or (data.startswith(_ELF) and machine == _CUDA):
         kind = _IMAGE_KINDS.get(path.suffix, "cubin")
         return Subject(kind="image", name=name, image=data, image_kind=kind)
     if len(data) > _MOST_PROGRAM_BYTES:
         raise ProgramError(
             f"{shorten(name)} has {len(data)} bytes, a program has at most {_MOST_PROGRAM_BYTES}"
         )
+    if machine != _CUDA:
+        raise _no_program(path, f"an ELF file for machine {machine}, where CUDA is {_CUDA}")
+    return Subject(kind="program", name=name, program=_program(data, path))
+
+
+def _program(data: bytes, path: Path) -> KernelProgram:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ProgramError(f"cannot read {shorten(name)}: {error}") from error
+        raise _no_program(path, "neither text nor a device image") from error
     if not text.lstrip().startswith("{"):
-        raise ProgramError(f"{shorten(name)} is no JSON object, expected {_TAKEN}")
-    return Subject(kind="program", name=name, program=KernelProgram.from_json(text))
+        raise _no_program(path, "text, and no JSON object" if text.strip() else "empty")
+    try:
+        return KernelProgram.from_json(text)
+    except ProgramError as error:
+        error.add_note(f"{shorten(str(path))} was read as a program, which KernelProgram.to_json writes")
+        raise
+
+
+def _no_program(path: Path, what: str) -> ProgramError:
+    advice = (
+        "; of device code DeviceCode.from_file makes a part of a program" if path.suffix in _SOURCES else ""
+    )
+    return ProgramError(f"{shorten(str(path))} is no program: it is {what}; expected {_TAKEN}{advice}")
 
 
 def _read(path: Path) -> bytes:
