@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from rich.text import Text
 
 from trunnion.cli.presentation import (
     error_report,
@@ -63,6 +64,28 @@ def test_empty_columns_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_title_is_never_broken(capsys: pytest.CaptureFixture[str]) -> None:
     print_records("a title that is longer than its table", [{"a": 1}])
     assert capsys.readouterr().out.startswith("a title that is longer than its table\n")
+
+
+def test_what_is_too_narrow_for_a_column_is_left_out_or_shown_row_by_row(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No word is broken: neither a name nor a number that is would be read."""
+    monkeypatch.setattr("trunnion.cli.presentation._PLAIN_WIDTH", 40)
+    columns, row = ("name", "what", "verdict"), ["x" * 15, "y" * 15, Text("fine")]
+    print_table("t", columns, [row], spare=("what",))
+    shown = capsys.readouterr().out
+    assert "x" * 15 in shown
+    assert "fine" in shown
+    assert "what" not in shown
+    print_table("t", columns, [row, ["z" * 15, "many words " * 9, "bad"]])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[:6] == ["t", "", f"name     {'x' * 15}", f"what     {'y' * 15}", "verdict  fine", ""]
+    assert "what     many words many words many" in lines
+    assert not [line for line in lines if len(line) > 40]
+    print_table("t", columns[:2], [row[:2]], spare=("what",))
+    shown = capsys.readouterr().out
+    assert "what" in shown, "there is room"
+    assert "\u2502" in shown
 
 
 def test_an_error_in_json_has_its_facts() -> None:

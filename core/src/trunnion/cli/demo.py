@@ -13,7 +13,7 @@ import trunnion
 from trunnion.cli.exhibits import brought_by, known_examples, load_example
 from trunnion.cli.place import choose_place, host_place
 from trunnion.cli.presentation import Report, error_report, print_line, print_table, progress
-from trunnion.cli.trial import COLUMNS, Compiled, failure, run_example, timed
+from trunnion.cli.trial import COLUMNS, SPARE, Compiled, failure, run_example, timed
 from trunnion.errors import ArtifactError, BackendUnavailableError, TrunnionError, UnsupportedFeatureError
 from trunnion.registry import probe
 
@@ -154,7 +154,7 @@ def _show(place: Place, outcomes: list[Outcome]) -> None:
         if outcome.sha256:
             print_line(outcome.digest_line())
     # Long before short: the table, and last the verdict, are what remains to be seen on a terminal.
-    print_table(f"trunnion demo, {place.label}", COLUMNS, [outcome.cells() for outcome in outcomes])
+    print_table(f"trunnion demo, {place.label}", COLUMNS, [one.cells() for one in outcomes], spare=SPARE)
     for outcome in outcomes:
         if outcome.problem is not None:
             print_line(f"{outcome.name} on {outcome.backend}:", "red")

@@ -14,7 +14,8 @@ import traceback as tracebacks
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.measure import Measurement
 from rich.progress import track
 from rich.syntax import Syntax
 from rich.table import Table
@@ -45,6 +46,7 @@ __all__ = [
 _Step = TypeVar("_Step")
 
 _PLAIN_WIDTH = 160  # a pipe has no width: wide enough for a row with a digest
+_ANY_WIDTH = 1 << 16  # a table that is measured for less room than it needs says that it needs no more
 _MOST_COLUMNS = 10
 _BREAKS = frozenset("\n\t")
 
@@ -95,8 +97,10 @@ def usable_text(row: Mapping[str, Any]) -> Text:
     return Text(f"for {visible(', '.join(alone))} alone" if row["unusable"] else "yes", style="green")
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
-    """Print a table on the standard output.
+def print_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, spare: Sequence[str] = ()
+) -> None:
+    """Print a table on the standard output; where no table fits without breaking words, row by row.
 
     Parameters
     ----------
@@ -106,14 +110,39 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str 
         The headings.
     rows
         One cell for each column. Nothing in a cell is taken as markup.
+    spare
+        The columns that may be left out where there is no room, the first one first.
     """
+    console = _console(stderr=False)
+    cells = [[cell if isinstance(cell, Text) else Text(visible(cell)) for cell in row] for row in rows]
+    print_line(title, "italic")  # not the table's own title, which is broken where the table ends
+    for count in range(len(spare) + 1):
+        kept = [index for index, name in enumerate(columns) if name not in spare[:count]]
+        table = _table([columns[index] for index in kept], [[row[index] for index in kept] for row in cells])
+        if Measurement.get(console, console.options.update_width(_ANY_WIDTH), table).minimum <= console.width:
+            console.print(table)
+            return
+    for row in cells:
+        console.print(_card(columns, row))
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> Table:
     table = Table()
     for column in columns:
         table.add_column(Text(visible(column)), overflow="fold")
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(visible(cell)) for cell in row))
-    print_line(title, "italic")  # not the table's own title, which is broken where the table ends
-    _console(stderr=False).print(table)
+        table.add_row(*row)
+    return table
+
+
+def _card(columns: Sequence[str], row: Sequence[Text]) -> Group:
+    """Return one row of a table as a line for each column."""
+    card = Table.grid(padding=(0, 2))
+    card.add_column(no_wrap=True)
+    card.add_column(overflow="fold")
+    for column, cell in zip(columns, row, strict=True):
+        card.add_row(Text(visible(column), style="bold"), cell)
+    return Group(Text(), card)
 
 
 def print_records(title: str, records: Sequence[Mapping[str, Any]]) -> None:

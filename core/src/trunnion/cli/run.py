@@ -19,7 +19,7 @@ from trunnion.cli.place import choose_place, host_place
 from trunnion.cli.presentation import Report, print_line, print_mapping, print_records, print_table
 from trunnion.cli.subject import find_subject
 from trunnion.cli.traced import launches_document, trace_document
-from trunnion.cli.trial import COLUMNS, Compiled, as_tuple, run_example, timed
+from trunnion.cli.trial import COLUMNS, SPARE, Compiled, as_tuple, run_example, timed
 from trunnion.contract.spec import Target
 from trunnion.errors import ArgumentValueError, ProgramError, shorten
 from trunnion.selection import choose_backend, launch_kind, named_target
@@ -169,7 +169,7 @@ def _run_example(example: Example, compiled: Compiled, place: Place, wishes: _Wi
     document["saved"] = _save(compiled, results, wishes.outputs)
 
     def show() -> None:
-        print_table(f"trunnion run, {outcome.device}", COLUMNS, [outcome.cells()])
+        print_table(f"trunnion run, {outcome.device}", COLUMNS, [outcome.cells()], spare=SPARE)
         print_line(outcome.digest_line())
         _show_end(document)
 

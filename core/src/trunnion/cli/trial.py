@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trunnion.errors import TrunnionError
     from trunnion.examples import Example
 
-__all__ = ["COLUMNS", "Compiled", "Outcome", "as_tuple", "failure", "run_example", "timed"]
+__all__ = ["COLUMNS", "SPARE", "Compiled", "Outcome", "as_tuple", "failure", "run_example", "timed"]
 
 _SHOWN_DIGITS = 12
 
@@ -32,6 +32,10 @@ COLUMNS = (
     "artifact",
     "ok",
 )
+
+SPARE = ("artifact", "allowed", "device", "compile", "target")
+"""The columns that a narrow terminal can do without, the first one first; all is in the document, and digests are
+printed besides."""
 
 
 @dataclass(frozen=True, slots=True)
