@@ -84,4 +84,4 @@ def test_an_unknown_backend_is_one_usage_error(tmp_path):
     done = _suite("--rootdir", str(tmp_path), "-c", os.devnull, "--trunnion-backend", "nowhere")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
     said = done.stdout + done.stderr
-    assert said.count(f"unknown backend 'nowhere' (available: {', '.join(sorted(_BACKENDS))})") == 1
+    assert said.count(f"unknown backend 'nowhere'; installed: {', '.join(sorted(_BACKENDS))}; ") == 1
