@@ -100,7 +100,7 @@ for args in ((), (1, 2), (torch.ones(3), torch.ones(3)), (torch.ones(3).double()
 def test_without_a_driver_it_says_what_is_missing(module):
     (said,) = python(module, "try:\n    launcher.load()\nexcept RuntimeError as error:\n    print(error)")
     assert said.startswith("needs a CUDA driver (libcuda.so.1), got none: libcuda.so.1: ")
-    assert said.endswith("; install the NVIDIA driver")
+    assert said.endswith("; install the NVIDIA driver, or simulate: trunnion.sim.start()")
 
 
 def test_it_names_no_symbol_of_the_driver(module):

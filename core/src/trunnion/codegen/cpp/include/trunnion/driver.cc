@@ -7,7 +7,7 @@ bool raise_no_driver(const char* said) {
   requirement << "a CUDA driver (libcuda.so.1)";
   return raise_requirement(requirement,
                            got << "none: " << (said != nullptr ? said : "it lacks cuGetProcAddress_v2"),
-                           "install the NVIDIA driver");
+                           "install the NVIDIA driver, or simulate: trunnion.sim.start()");
 }
 
 bool raise_old_driver(const EntryPoint& entry, int version) {
