@@ -24,6 +24,7 @@ __all__ = ["Machine"]
 _DISTRIBUTIONS = (
     "torch",
     "cuda-bindings",
+    "trunnion-fastcall",
     "apache-tvm-ffi",
     "nvidia-cuda-nvrtc",
     "cuda-core",
