@@ -24,6 +24,7 @@ WORKERS ?= 2
 ARGS ?=
 
 BIN := $(VENV)/bin
+# Says which checkout the environment is an editable install of: of two that share one, the other has it made anew.
 STAMP := $(VENV)/.trunnion-ready
 MANIFESTS := constraints.txt pyproject.toml core/pyproject.toml $(wildcard plugins/*/pyproject.toml) \
     $(wildcard plugins/*/setup.py plugins/*/src/*/*.c plugins/*/src/*/*.h)
@@ -53,6 +54,9 @@ venv: $(STAMP)
 
 # Two steps, because editable installs without build isolation need the build backend to be there already; without
 # isolation the build backend is the pinned one.
+ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
+.PHONY: $(STAMP)
+endif
 $(STAMP): $(MANIFESTS)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) --upgrade pip
@@ -66,7 +70,7 @@ $(STAMP): $(MANIFESTS)
 	else \
 	    echo 'trunnion-fastcall is left out: this Python has no Python.h (on Debian, install python3-dev)'; \
 	fi
-	touch $@
+	echo '$(CURDIR)' >$@
 
 demo: $(STAMP)
 	$(BIN)/trunnion demo $(ARGS)
