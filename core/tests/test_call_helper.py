@@ -15,13 +15,22 @@ from trunnion.call_helper import GROUP, HelpedRuntime, choose, no_helper
 from trunnion.torch_runtime import HostRuntime, TorchRuntime, default_runtime
 
 
+class Made(tuple[Any, ...]):
+    """What was made of what, in the place of a function."""
+
+    __slots__ = ()
+
+    def __call__(self) -> None:
+        """Do nothing."""
+
+
 def helper(**changed: Any) -> ModuleType:
     """A module that says what it was asked."""
     module = ModuleType("made_helper")
     facts = {
         "contract_version": 1,
-        "tensor_reader": lambda *given: ("reader", given),
-        "caller": lambda *given: ("caller", given),
+        "tensor_reader": lambda *given: Made(("reader", given)),
+        "caller": lambda *given: Made(("caller", given)),
     }
     module.__dict__.update(facts | changed)
     return module
@@ -108,7 +117,7 @@ def test_a_runtime_hands_on_to_its_helper() -> None:
     assert asked == [], "nothing is looked for before it is wanted"
     tensors = (torch.zeros(2), torch.zeros(2, dtype=torch.complex64), torch.zeros(2, dtype=torch.int64))
     neg, conj = torch.Tensor.is_neg, torch.Tensor.is_conj
-    questions = ((neg,), (neg, conj), ())
+    questions = ((neg,), (neg, conj), (neg,))
     given = (runtime.exchange_api(), torch.Tensor, tensors, questions)
     assert runtime.reader(tensors) == ("reader", given)
     assert runtime.caller(1, (2, 3, 4, 5), None) == ("caller", (1, (2, 3, 4, 5), None))
@@ -155,3 +164,34 @@ def test_the_environment_decides(monkeypatch: pytest.MonkeyPatch, value: str, re
     )
     assert done.stdout.startswith("None ")
     assert reason in done.stdout
+
+
+class Raising:
+    """A helper that raises where it is looked at."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self.where:
+            raise RuntimeError("not today")
+        return {"contract_version": 1, "tensor_reader": print, "caller": print}[name]
+
+
+@pytest.mark.parametrize("where", ["contract_version", "tensor_reader", "caller"])
+def test_one_that_raises_where_it_is_looked_at_is_told(where: str) -> None:
+    point = SimpleNamespace(name="made", dist=None, value="made", load=lambda: Raising(where))
+    choice = choose([point])  # type: ignore[list-item]  # what is used of an entry point
+    assert (choice.helper, choice.broken) == (None, True)
+    assert "not today" in choice.reason
+
+
+def test_a_version_is_an_integer(points: Any) -> None:
+    assert choose(points(odd=helper(contract_version=True))).helper is None
+
+
+@pytest.mark.parametrize("made", [7, None])
+def test_what_a_helper_makes_must_be_callable(made: Any) -> None:
+    runtime = HostRuntime(lambda: helper(tensor_reader=lambda *_: made, caller=lambda *_: made))
+    assert runtime.reader((torch.zeros(2),)) is None
+    assert runtime.caller(1, (0, 0, 0, 0), None) is None

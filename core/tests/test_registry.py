@@ -279,7 +279,7 @@ def test_an_unknown_name_is_told_what_there_is(make_plugin: MakePlugin) -> None:
     with pytest.raises(UnknownBackendError) as caught:
         Registry([make_plugin("acme"), make_plugin("zeta")]).backend("acne")
     assert (caught.value.available, caught.value.role) == (("acme", "zeta"), "backend")
-    assert "'acne'; did you mean 'acme'? installed: acme, zeta; for more: pip" in str(caught.value)
+    assert str(caught.value).endswith("'acne'; did you mean 'acme'? installed: acme, zeta")
 
 
 def test_a_plugin_without_the_role_is_not_offered(make_plugin: MakePlugin) -> None:

@@ -249,6 +249,7 @@ def test_the_quick_allocator_is_asked_for_the_current_device_only(
 def test_memory_that_a_capture_forbids_is_a_capture_error() -> None:
     runtime, recorder = TorchRuntime(), RecordingTorch()
     runtime._torch, runtime._raw_stream, runtime._strided_on_current = recorder, lambda _: 7, None
+    runtime._built_with_cuda = True
 
     def refuse(*_: object, **__: object) -> None:
         raise RuntimeError("operation not permitted")
@@ -307,3 +308,15 @@ def test_the_simulators_runtime_is_taken_where_it_runs(monkeypatch: pytest.Monke
     assert default_runtime() is simulator.runtime
     monkeypatch.setattr(sim, "active", lambda: None)
     assert type(default_runtime()) is TorchRuntime
+
+
+def test_a_torch_without_cuda_has_the_legacy_stream_alone() -> None:
+    """Addresses and numbers can be launched with all the same; torch itself has nothing to say of streams."""
+    runtime = TorchRuntime()
+    assert not torch.backends.cuda.is_built()
+    assert runtime.current_stream(0) == runtime.current_stream_getter()(0) == 0
+
+
+def test_a_torch_without_cuda_allocates_nothing_there() -> None:
+    with pytest.raises(BackendUnavailableError, match="built without CUDA"):
+        TorchRuntime().allocate((2,), torch.float32, 0, 0)

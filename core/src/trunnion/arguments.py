@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from os import PathLike, fspath
+from os import PathLike, fsencode, fspath
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,9 +49,17 @@ def file_path(given: str | PathLike[str]) -> Path:
         If it is empty, or holds what no path can.
     """
     text = fspath(given)
-    if not text or "\0" in str(text):
+    if not text or "\0" in str(text) or not _encodable(text):
         raise ArtifactError(f"got {shorten(str(text))}, expected the path of a file or folder")
     return Path(text)
+
+
+def _encodable(path: str | bytes) -> bool:
+    try:
+        fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def spanned_bytes(tensor: Any) -> int:

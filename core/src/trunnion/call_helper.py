@@ -83,7 +83,8 @@ def choose(points: Iterable[EntryPoint], wanted: str = "") -> Choice:
         return Choice(None, "", "", reason, broken=True)
     (point,) = fitting
     loaded: Any = attempt(point.load)
-    refusal = loaded.reason if isinstance(loaded, Failure) else _refusal(loaded)
+    refusal: Any = loaded if isinstance(loaded, Failure) else attempt(lambda: _refusal(loaded))
+    refusal = refusal.reason if isinstance(refusal, Failure) else refusal
     if refusal:
         return Choice(None, point.name, _owner(point), f"it cannot be used: {refusal}", broken=True)
     reason = f"{VARIABLE} names it" if wanted else "it is installed"
@@ -97,7 +98,7 @@ def _owner(point: EntryPoint) -> str:
 def _refusal(helper: Any) -> str:
     """Return why an object is no helper; empty if it is one."""
     version = getattr(helper, "contract_version", None)
-    if version != CALL_HELPER_VERSION:
+    if type(version) is not int or version != CALL_HELPER_VERSION:
         return f"its contract_version is {version!r}, expected {CALL_HELPER_VERSION}"
     missing = [name for name in ("tensor_reader", "caller") if not callable(getattr(helper, name, None))]
     return f"it has no function {' and no function '.join(missing)}" if missing else ""
@@ -137,8 +138,8 @@ class HelpedRuntime:
         helper = self._find_helper()
         if helper is None:
             return None
-        made = attempt(lambda: helper.caller(function, addresses, kept))
-        return None if isinstance(made, Failure) else made
+        made: Any = attempt(lambda: helper.caller(function, addresses, kept))
+        return made if callable(made) else None  # a `Failure` cannot be called
 
     def _reader(
         self, exchange: int, tensor_type: Any, tensors: tuple[Any, ...]
@@ -157,14 +158,12 @@ class HelpedRuntime:
         helper = self._find_helper()
         if helper is None or not exchange:
             return None
-        # The exchange API shows a lazily negated or conjugated tensor as if it were none.
+        # The exchange API shows a lazily negated or conjugated tensor as if it were none. By its private _neg_view
+        # torch negates tensors of any type.
         lazy: dict[bool, tuple[Callable[[Any], object], ...]] = {
             True: (tensor_type.is_neg, tensor_type.is_conj),
             False: (tensor_type.is_neg,),
         }
-        kinds = [tensor.dtype for tensor in tensors]
-        questions = tuple(
-            lazy[kind.is_complex] if kind.is_complex or kind.is_floating_point else () for kind in kinds
-        )
-        made = attempt(lambda: helper.tensor_reader(exchange, tensor_type, tensors, questions))
-        return None if isinstance(made, Failure) else made
+        questions = tuple(lazy[tensor.dtype.is_complex] for tensor in tensors)
+        made: Any = attempt(lambda: helper.tensor_reader(exchange, tensor_type, tensors, questions))
+        return made if callable(made) else None  # a `Failure` cannot be called

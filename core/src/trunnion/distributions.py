@@ -63,8 +63,8 @@ def requirements(distribution: Distribution) -> dict[str, frozenset[str]]:
     return found
 
 
-def installation_hint(name: str, role: str) -> str:
-    """Return what to install for a plugin that is not there.
+def installation_hint(name: str, role: str, known: Iterable[str] = ()) -> str:
+    """Return what to install for a plugin that is not there; empty if one that is there was meant.
 
     Parameters
     ----------
@@ -72,7 +72,11 @@ def installation_hint(name: str, role: str) -> str:
         What was asked for.
     role
         What it should have been, in words.
+    known
+        The names of those that are there.
     """
+    if nearest(name, known):
+        return ""
     there = installed()
     wanted = PREFIX + canonical(name)
     if wanted in there:

@@ -345,7 +345,7 @@ class Registry:
             if isinstance(plugin, Unavailable)
             or (plugin.backend if role == "backend" else plugin.compiler) is not None
         ]
-        return UnknownBackendError(name, playing, role, installation_hint(name, role))
+        return UnknownBackendError(name, playing, role, installation_hint(name, role, playing))
 
     def _all(self) -> tuple[_Plugin | Unavailable, ...]:
         with self._lock:

@@ -51,6 +51,7 @@ class TorchRuntime(HelpedRuntime):
         self.only_device: int | None = None
         # What torch's own launchers call; a CPU build lacks it.
         raw: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 - no public name
+        self._built_with_cuda = raw is not None
         self._raw_stream = raw or self.current_stream
         self._guards = _tensor_guards(torch)
         self._strided_on_current = _allocator(torch, "cuda")
@@ -61,7 +62,9 @@ class TorchRuntime(HelpedRuntime):
         return dtype.in_torch(self._torch)
 
     def current_stream(self, device: int) -> int:
-        """Return the handle of torch's current stream of a device."""
+        """Return the handle of torch's current stream of a device; the legacy stream's if torch has no streams."""
+        if not self._built_with_cuda:
+            return 0
         return int(self._torch.cuda.current_stream(device).cuda_stream)
 
     def current_stream_getter(self) -> Callable[[int], int]:
@@ -77,6 +80,8 @@ class TorchRuntime(HelpedRuntime):
             If torch is in a mode in which it allocates no memory.
         CaptureError
             If the stream is being captured, and torch has no memory at hand.
+        BackendUnavailableError
+            If torch was built without CUDA.
         """
         try:
             if stream == self._raw_stream(device):
@@ -84,7 +89,7 @@ class TorchRuntime(HelpedRuntime):
             return self._on_stream(shape, dtype, device, stream)
         except ArgumentTypeError:
             raise
-        except (RuntimeError, OverflowError, TypeError) as error:
+        except (RuntimeError, OverflowError, TypeError, AssertionError) as error:
             self._explain(error, shape, dtype)
             raise
 
@@ -152,7 +157,7 @@ class TorchRuntime(HelpedRuntime):
 
     def _explain(self, error: Exception, shape: tuple[int, ...], dtype: Any) -> None:
         # torch counts bytes in 64 bits, and says so in three ways; running out of memory is its own error.
-        if math.prod(shape) * dtype.itemsize > INT64_MAX:
+        if math.prod(extent or 1 for extent in shape) * dtype.itemsize > INT64_MAX:
             raise unallocatable(shape) from error
         cuda: Any = self._torch.cuda  # without annotations
         if cuda.is_initialized() and cuda.is_current_stream_capturing():
@@ -160,6 +165,12 @@ class TorchRuntime(HelpedRuntime):
                 f"torch cannot allocate {shape} while the stream is being captured: "
                 "capture inside of torch.cuda.graph, or pass out="
             ) from error
+        if not self._built_with_cuda and type(error) in (
+            AssertionError,
+            RuntimeError,
+        ):  # as it answers anything
+            reason = "it was built without CUDA; install a build with it"
+            raise BackendUnavailableError("torch", "", reason) from error
 
     def on_stream(self, device: int, stream: int) -> AbstractContextManager[None]:
         """Return a context in which a device, and that stream of it, are torch's current ones.
@@ -278,7 +289,7 @@ class HostRuntime(TorchRuntime):
         try:
             made = self._torch.empty(shape, dtype=dtype, device="cpu")
         except (RuntimeError, OverflowError, TypeError) as error:
-            if math.prod(shape) * dtype.itemsize > INT64_MAX:
+            if math.prod(extent or 1 for extent in shape) * dtype.itemsize > INT64_MAX:
                 raise unallocatable(shape) from error
             raise
         return self._real(made)

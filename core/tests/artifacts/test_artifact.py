@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import trunnion
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import artifact_key
 from trunnion.errors import ArtifactError, CorruptArtifactError
@@ -207,6 +208,8 @@ def test_no_artifact_there(tmp_path: Path) -> None:
         assert str(caught.value).startswith(said)
         assert "expected the folder of an artifact, as Artifact.save writes it" in str(caught.value)
         assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301 - our own bytes
+    with pytest.raises(ArtifactError, match="expected the path of a file or folder"):
+        trunnion.load("\ud800")
     (tmp_path / "folder").mkdir()
     with pytest.raises(CorruptArtifactError, match=r"manifest\.json"):
         Artifact.open(tmp_path / "folder")

@@ -149,10 +149,9 @@ def _emit_unreadable(out: SourceWriter, tensors: list[TensorSlot]) -> None:
 
 def _emit_tensor(out: SourceWriter, tensor: TensorSlot) -> None:
     t, name = f"t{tensor.index}", python_string(tensor.name)
-    lazy = {Kind.FLOAT: f" or {t}.is_neg()", Kind.COMPLEX: f" or {t}.is_neg() or {t}.is_conj()"}
-    with out.block(
-        f"if type({t}) is not Tensor or {t}.layout is not strided{lazy.get(tensor.dtype.kind, '')}:"
-    ):
+    # By its private _neg_view torch negates tensors of any type.
+    lazy = f"{t}.is_neg()" + (f" or {t}.is_conj()" if tensor.dtype.kind is Kind.COMPLEX else "")
+    with out.block(f"if type({t}) is not Tensor or {t}.layout is not strided or {lazy}:"):
         out.line(f"check_tensor({name}, {t})")
     with out.block(f"if {t}.dtype is not dtype_{tensor.dtype.name}:"):
         out.line(f"raise dtype_error({name}, {t}, {python_string(tensor.dtype.name)})")
