@@ -295,13 +295,14 @@ def _launch_names(config: Any, kernel: int, pointers: ctypes.Array[ctypes.c_void
     function = ctypes.cast(launch_ex, ctypes.c_void_p).value or 0
     address, handle = ctypes.c_void_p(int(config.getPtr())), ctypes.c_void_p(kernel)
     given = (address.value or 0, kernel, ctypes.addressof(pointers), 0)
+    referred = [ctypes.byref(ctypes.c_char.from_address(one)) for one in given[:3]]
     return {
         "by_ctypes": launch_ex,
         "by_ctypes_with_gil": ctypes.PyDLL("libcuda.so.1").cuLaunchKernelEx,
         "config_address": address,
         "handle": handle,
         "pointers": pointers,
-        "arguments": (address, handle, pointers, None),
+        "arguments": (*referred, None),
         "compiled": TorchRuntime().caller(function, given, (config, pointers)),
     }
 
