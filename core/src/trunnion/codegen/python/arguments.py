@@ -224,6 +224,8 @@ def emit_pointers(out: SourceWriter, plan: LaunchPlan, *, remembers: bool) -> No
     with out.block("if passed == seen:"):
         out.line("passed = seen")
     with out.block("else:"):
+        for scalar in _recognised(plan):
+            _emit_range(out, scalar)
         _emit_addresses(out, inputs)
         out.line("memo[0] = passed")
 
@@ -249,9 +251,24 @@ def _emit_addresses(out: SourceWriter, inputs: list[TensorSlot]) -> None:
 # Numbers -------------------------------------------------------------------------------------------------------------
 
 
-def emit_numbers(out: SourceWriter, plan: LaunchPlan) -> None:
-    """Write the checks and conversions of scalars, addresses and structs."""
+def emit_numbers(out: SourceWriter, plan: LaunchPlan, *, remembers: bool = False) -> None:
+    """Write the checks and conversions of scalars, addresses and structs.
+
+    Parameters
+    ----------
+    out
+        Takes the lines.
+    plan
+        The plan.
+    remembers
+        Whether `emit_pointers` recognises integers of an earlier call: it checks the others' ranges.
+    """
+    later = _recognised(plan) if remembers else []
     for scalar in plan.scalars:
+        if scalar in later:
+            with out.block(f"if type(s{scalar.index}) is not int:"):
+                _emit_conversion(out, scalar)
+            continue
         _emit_scalar(out, scalar)
         if is_computed_with(plan, scalar):
             out.line(f"s{scalar.index} = +s{scalar.index}")  # an expression's value is an int
@@ -259,6 +276,24 @@ def emit_numbers(out: SourceWriter, plan: LaunchPlan) -> None:
         _emit_address(out, pointer)
     for struct in plan.structs:
         _emit_struct(out, struct)
+
+
+def _recognised(plan: LaunchPlan) -> list[ScalarSlot]:
+    """Return the integers that no expression computes with: whether they are in range can be said last."""
+    given = plan.signature.scalars
+    return [one for one in plan.scalars if one.dtype.is_integer and given[one.index].symbol is None]
+
+
+def _emit_range(out: SourceWriter, scalar: ScalarSlot) -> None:
+    low, high = scalar.dtype.integer_range
+    with out.block(f"if not {low} <= s{scalar.index} <= {high}:"):
+        _emit_conversion(out, scalar)
+
+
+def _emit_conversion(out: SourceWriter, scalar: ScalarSlot) -> None:
+    """Write the call that converts an integer, or refuses it."""
+    s, (low, high) = f"s{scalar.index}", scalar.dtype.integer_range
+    out.line(f"{s} = integer({python_string(scalar.name)}, {s}, {low}, {high})")
 
 
 def _emit_scalar(out: SourceWriter, scalar: ScalarSlot) -> None:
@@ -269,7 +304,7 @@ def _emit_scalar(out: SourceWriter, scalar: ScalarSlot) -> None:
     elif kind.is_integer:
         low, high = kind.integer_range
         with out.block(f"if type({s}) is not int or not {low} <= {s} <= {high}:"):
-            out.line(f"{s} = integer({name}, {s}, {low}, {high})")
+            _emit_conversion(out, scalar)
     elif kind.kind is Kind.COMPLEX:
         limit = _limit_text(_COMPLEX_PART[kind.name])
         out.line(f"{s}_re, {s}_im = complex_parts({name}, {s}, {limit}, {python_string(kind.name)})")

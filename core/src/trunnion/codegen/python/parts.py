@@ -79,7 +79,7 @@ def emit_free(out: SourceWriter, plan: LaunchPlan, printer: ExprPrinter, *, reme
         Whether there is a ``memo``: see `emit_pointers`.
     """
     fixed = fixed_slots(plan)
-    emit_numbers(out, plan)
+    emit_numbers(out, plan, remembers=remembers)
     for binding in plan.bindings:
         if binding.slot not in fixed:
             emit_binding(out, plan, binding)
