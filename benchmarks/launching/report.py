@@ -120,7 +120,9 @@ def verdicts(table: Mapping[Case, Column]) -> tuple[Verdict, ...]:
         if case not in BUDGETED:
             continue
         for cell in found_in.cells:
-            budget = BUDGETS.get(cell.subject.removesuffix(" entry"))
+            # With a call helper, "nvrtc + fastcall entry", a backend has the budget that it has without.
+            backend, _, way = cell.subject.rpartition(" ")
+            budget = BUDGETS.get(backend.partition(" + ")[0]) if way == "entry" else None
             if budget is not None:
                 limit = budget.with_maps if case.maps else budget.without_maps
                 found.append(Verdict(cell.subject, case.label, cell.ratio, limit))

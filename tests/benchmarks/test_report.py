@@ -100,3 +100,14 @@ def test_only_rounds_at_full_speed_count() -> None:
     found = column(SUBJECTS, slow, {})
     assert found.quiet == 2
     assert [cell.call.median for cell in found.cells if cell.call] == [3.0, 0.5, 5.0]
+
+
+def test_with_a_call_helper_a_backend_has_the_budget_that_it_has_without() -> None:
+    helped = Subject("nvrtc + fastcall entry", "ours", "nothing", lambda stage: None)
+    bound = Subject("nvrtc + fastcall bind", "ours", "nothing", lambda stage: None)
+    samples = SAMPLES | {one.name: [5.5, 6.5, 7.5] for one in (helped, bound)}
+    found = column((*SUBJECTS, helped, bound), samples, {"other": "not installed"})
+    assert [(one.subject, one.limit, one.ok) for one in verdicts({Case(3): found})] == [
+        ("nvrtc entry", 4.0, True),
+        ("nvrtc + fastcall entry", 4.0, False),
+    ]
