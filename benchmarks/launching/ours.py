@@ -32,7 +32,7 @@ class Budget:
 
 
 BUDGETS = {"nvrtc": Budget(4.0, 5.2), "tvm_ffi": Budget(1.4, 1.7), "cutedsl": Budget(1.4, 1.7)}
-"""By backend: the first launches from Python, with or without a call helper, the others from compiled code."""
+"""By backend: the first launches from Python, and has it without a call helper, the others from compiled code."""
 
 _IN_PYTHON = frozenset({"nvrtc"})
 """The backends whose launchers are Python: a call helper makes them faster."""

@@ -120,7 +120,7 @@ def verdicts(table: Mapping[Case, Column]) -> tuple[Verdict, ...]:
         if case not in BUDGETED:
             continue
         for cell in found_in.cells:
-            # With a call helper, "nvrtc + fastcall entry", a backend has the budget that it has without.
+            # A call helper's row, "nvrtc + fastcall entry", is held against the same limit, beside the one without.
             backend, _, way = cell.subject.rpartition(" ")
             budget = BUDGETS.get(backend.partition(" + ")[0]) if way == "entry" else None
             if budget is not None:
