@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,14 +75,39 @@ def _cupy(stage: Stage) -> Trial:
     numpy: Any = importlib.import_module("numpy")
     image = Path(tempfile.mkdtemp(prefix="trunnion-benchmark-")) / "kernel.cubin"
     image.write_bytes(stage.cubin)
+    # An array that is a view of a tensor holds it, which makes every other subject that is passed it faster or slower.
+    own = {name: tensor.clone() for name, tensor in stage.named.items()}
     names = {
         "kernel": cupy.RawModule(path=str(image)).get_function(KERNEL),
         "grid": (stage.case.grid,),
         "block": (THREADS,),
-        **{name: cupy.from_dlpack(tensor) for name, tensor in stage.named.items()},
+        **{name: cupy.from_dlpack(tensor) for name, tensor in own.items()},
     }
     arguments = "".join(f"{name}, " for name in (*stage.case.names, "word"))
-    return PythonCall(f"kernel(grid, block, ({arguments}))", names, scalar=numpy.int32)
+    call = PythonCall(f"kernel(grid, block, ({arguments}))", names, scalar=numpy.int32)
+    return _OnItsOwn(call, own[stage.case.names[-1]] if own else None)
+
+
+@dataclass(frozen=True, slots=True)
+class _OnItsOwn:
+    """A launch over copies of the tensors."""
+
+    call: PythonCall
+    """The launch."""
+
+    last: torch.Tensor | None
+    """The copy that it writes."""
+
+    def once(self, word: int) -> torch.Tensor | None:
+        """Launch and return what was written; see `Trial.once`."""
+        if self.last is not None:
+            self.last.fill_(float("nan"))
+        self.call.once(word)
+        return self.last
+
+    def seconds(self, launches: int) -> float:
+        """Time the launch; see `Trial.seconds`."""
+        return self.call.seconds(launches)
 
 
 # Triton ---------------------------------------------------------------------------------------------------------

@@ -85,6 +85,9 @@ def _ready(subject: Subject, stage: Stage) -> Trial:
     if subject.launches and not stage.received(trial, adds_scalar=subject.adds_scalar):
         raise NotHereError("WRONG: the kernel did not receive what was passed")
     trial.seconds(1)
+    if stage.held:
+        names = ", ".join(stage.held)
+        raise NotHereError(f"holds {names}, which all subjects share: give it tensors of its own")
     return trial
 
 

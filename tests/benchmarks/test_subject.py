@@ -12,6 +12,7 @@ class FakeStage:
     def __init__(self, answer: bool) -> None:
         self.device = SimpleNamespace(simulator=None)
         self.answer = answer
+        self.held = ()
 
     def received(self, trial: object, *, adds_scalar: bool) -> bool:
         return self.answer
@@ -49,6 +50,16 @@ def test_one_whose_kernel_received_something_else_is_not_timed() -> None:
     ready = prepare((subject("a", works), subject("b", works, launches=False)), FakeStage(answer=False))
     assert set(ready.trials) == {"b"}
     assert ready.absent["a"].startswith("WRONG")
+
+
+def test_one_that_holds_the_tensors_of_all_is_not_timed() -> None:
+    def holds(stage: FakeStage) -> PythonCall:
+        stage.held = ("t0", "t1")
+        return works(stage)
+
+    ready = prepare((subject("a", holds),), FakeStage(answer=True))
+    assert ready.trials == {}
+    assert ready.absent["a"] == "holds t0, t1, which all subjects share: give it tensors of its own"
 
 
 def test_version_of_takes_the_first_that_is_installed() -> None:
