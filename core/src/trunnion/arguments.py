@@ -8,11 +8,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, ArtifactError, shorten
+from trunnion.model.fields import describe
 
-__all__ = ["device_ordinal", "expect", "file_path", "spanned_bytes", "stream_handle", "unallocatable"]
+__all__ = [
+    "device_ordinal",
+    "expect",
+    "expect_ordinal",
+    "file_path",
+    "spanned_bytes",
+    "stream_handle",
+    "unallocatable",
+]
 
 _T = TypeVar("_T")
 _ADDRESSES = 1 << 64
+_MOST_ORDINAL = 2**31 - 1
 _STREAM_ANSWER = 2  # version and handle
 
 
@@ -113,27 +123,39 @@ def stream_handle(stream: Any) -> int | None:
 def device_ordinal(device: Any, kind: str = "cuda") -> int | None:
     """Return the ordinal of the device that a caller passes for ``device=``; None stays None.
 
+    Parameters and errors are those of `expect_ordinal`.
+    """
+    return None if device is None else expect_ordinal(device, kind, "None, an ordinal")
+
+
+def expect_ordinal(device: Any, kind: str = "cuda", words: str = "an ordinal") -> int:
+    """Return the ordinal of a device that a caller passes.
+
     Parameters
     ----------
     device
-        None, an ordinal, or an object or text that names a device: ``"cuda:1"``; ``"cpu"``, of which there is one.
+        An ordinal, or an object or text that names a device: ``"cuda:1"``; ``"cpu"``, of which there is one.
     kind
         The kind of device that it must be.
+    words
+        What is allowed, beside what names a device; for the message.
 
     Raises
     ------
     ArgumentTypeError
         If it is anything else.
+    ArgumentValueError
+        If it is an integer that is no ordinal of the driver's, a ``CUdevice``: beyond 32 signed bits.
     """
-    if device is None or type(device) is int:
-        return device
+    if type(device) is int:
+        if -_MOST_ORDINAL - 1 <= device <= _MOST_ORDINAL:
+            return device
+        raise ArgumentValueError("device", describe(device), f"an integer, 0 to {_MOST_ORDINAL}")
     named, _, index = str(device).partition(":")
     if str(device) == kind == "cpu":
         return 0
     if named != kind or not re.fullmatch("[0-9]{1,9}", index):
         # Not "cuda" alone: for torch that is the current device, which differs by thread.
         example = "cpu" if kind == "cpu" else f"{kind}:0"
-        raise ArgumentTypeError(
-            "device", shorten(str(device)), f"None, an ordinal, or a device such as {example!r}"
-        )
+        raise ArgumentTypeError("device", shorten(str(device)), f"{words}, or a device such as {example!r}")
     return int(index)

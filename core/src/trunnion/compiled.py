@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from trunnion.arguments import device_ordinal, expect, file_path, stream_handle
+from trunnion.arguments import device_ordinal, expect, expect_ordinal, file_path, stream_handle
 from trunnion.artifacts.artifact import Artifact
 from trunnion.built_program import LOG_FILE, BuiltProgram
 from trunnion.contract.adapter import BoundLaunch
@@ -278,20 +278,27 @@ class CompiledProgram:
                 )
             return self._loaded
 
-    def preload(self, device: int) -> None:
+    def preload(self, device: Any) -> None:
         """Do for ``device``, now, all that a first launch would do, so that it can be captured.
 
         Cache is set aside for windows whose length is the same in every call. Where it depends on the call, `bind` sets
         it aside, and a call that is not captured; see `LoadedProgram.preload`.
 
+        Parameters
+        ----------
+        device
+            An ordinal, or a device such as ``"cuda:1"``.
+
         Raises
         ------
+        ArgumentError
+            If it is neither, or there is no such device.
         DeviceRequirementError
             If the device is too small for the program, or the driver too old.
         DriverError
             If the driver refuses.
         """
-        self._load().program.preload(device)
+        self._load().program.preload(expect_ordinal(device, self._built.kind))
 
     def close(self) -> None:
         """Wait for the program's launches, then unload it. Nothing else unloads; calling it again does nothing."""

@@ -1,4 +1,5 @@
 #include <trunnion/calls.hpp>
+#include <trunnion/scalars.hpp>
 
 namespace trunnion {
 
@@ -27,6 +28,12 @@ bool raise_ordinal(int64_t got, int32_t count) {
   Text found, expected;
   const Name name{"device", 6};
   return raise_argument_value(name, found << got, expected << "an integer, 0 to " << count - 1);
+}
+
+bool raise_no_ordinal(const TVMFFIAny& given) {
+  if (given.type_index != kTVMFFIInt && given.type_index != kBigInt)
+    return raise_trailing("device", given, "an ordinal, or None");
+  return raise_no_integer(given, Name{"device", 6}, 0, INT32_MAX);
 }
 
 bool give_array(const TVMFFIAny* views, int32_t count, TVMFFIAny* result) {

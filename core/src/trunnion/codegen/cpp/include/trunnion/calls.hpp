@@ -54,14 +54,17 @@ bool raise_no_device();
 
 bool raise_ordinal(int64_t got, int32_t count);
 
+// A device that no device's ordinal could be.
+bool raise_no_ordinal(const TVMFFIAny& given);
+
 // Compare the device that the call names with that of its tensors; without tensors it is the device.
 inline bool settle_device(const Arguments& arguments, Place& place) {
   const TVMFFIAny* given = arguments.device();
   if (given == nullptr) return place.first != nullptr || place.kind == kDLCPU ? true : raise_no_device();
-  if (given->type_index != kTVMFFIInt) return raise_trailing("device", *given, "an ordinal, or None");
-  if (place.first == nullptr)
-    place.device = given->v_int64 == static_cast<int32_t>(given->v_int64) ? given->v_int64 : -1;
-  if (given->v_int64 == place.device || place.first == nullptr) return true;
+  if (given->type_index != kTVMFFIInt || given->v_int64 != static_cast<int32_t>(given->v_int64))
+    return raise_no_ordinal(*given);
+  if (place.first == nullptr) place.device = given->v_int64;
+  if (given->v_int64 == place.device) return true;
   Text got, expected;
   got << given->v_int64;
   expected << place.device << ", where the tensors lie";

@@ -1,0 +1,73 @@
+"""What callers pass for ``device=``."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import trunnion
+from trunnion.arguments import device_ordinal
+from trunnion.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
+
+KERNEL = 'extern "C" __global__ void k(int number) {}'
+BEYOND = (2**31, 2**32, 2**63 - 1, 2**63, 2**70, -(2**31) - 1, -(2**70))
+
+
+@pytest.mark.parametrize(
+    ("device", "ordinal"),
+    [(None, None), (0, 0), (7, 7), (-1, -1), ("cuda:3", 3), (torch.device("cuda:2"), 2)],
+)
+def test_an_ordinal_or_what_names_a_device(device, ordinal):
+    assert device_ordinal(device) == ordinal
+
+
+@pytest.mark.parametrize("device", [*BEYOND, pytest.param(1 << 100_000, id="long")])
+def test_an_integer_that_no_ordinal_could_be(device):
+    with pytest.raises(
+        ArgumentValueError, match=r"argument 'device': got .*, expected an integer, 0 to 2147483647"
+    ):
+        device_ordinal(device)
+
+
+@pytest.mark.parametrize("device", [True, 1.0, "cuda", "cuda:", "cpu:0", "cuda:-1", b"cuda:0"])
+def test_anything_else(device):
+    with pytest.raises(ArgumentTypeError, match="expected None, an ordinal, or a device such as 'cuda:0'"):
+        device_ordinal(device)
+
+
+@pytest.fixture(scope="module", params=["nvrtc", "tvm_ffi"])
+def program(request):
+    builder = ProgramBuilder("numbers", DeviceCode("cuda", KERNEL))
+    builder.launch("k", (builder.scalar("number", "int32"),), 1, 1)
+    with trunnion.compile(builder.build(), request.param, target="sm_90a") as made:
+        yield made
+
+
+@pytest.mark.usefixtures("simulator")
+@pytest.mark.parametrize("device", BEYOND)
+def test_every_way_in_tells_such_an_integer_as_it_was_given(program, device):
+    ways = (
+        lambda: program(1, device=device),
+        lambda: program.bind(1, device=device),
+        lambda: program.preload(device),
+        lambda: program.entry(1, device=device),
+    )
+    for way in ways:
+        with pytest.raises(
+            ArgumentValueError, match=f"argument 'device': got {device}, expected an integer, 0 to "
+        ):
+            way()
+
+
+@pytest.mark.usefixtures("simulator")
+def test_preload_takes_what_a_call_takes(program):
+    program.preload("cuda:0")
+    with pytest.raises(ArgumentValueError, match="got 99, expected an integer, 0 to "):
+        program.preload("cuda:99")
+    for wrong in (None, True, "cuda", 1.5):
+        with pytest.raises(
+            ArgumentError, match=r"argument 'device': got '?(None|True|cuda|1.5)'?, expected an ordinal"
+        ):
+            program.preload(wrong)
