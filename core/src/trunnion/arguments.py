@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, ArtifactError, shorten
-from trunnion.model.fields import describe
+from trunnion.wording import describe
 
 __all__ = [
     "device_ordinal",

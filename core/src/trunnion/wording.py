@@ -1,4 +1,4 @@
-"""How messages show what a user wrote: names quoted and bounded, the one that was probably meant, numbered lines."""
+"""How messages show what a user wrote: values and names bounded, the one that was probably meant, numbered lines."""
 
 from __future__ import annotations
 
@@ -7,9 +7,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["nearest", "numbered", "shorten"]
+__all__ = ["MOST_BITS", "describe", "nearest", "numbered", "shorten"]
+
+MOST_BITS = 256
+"""Bits of an integer that is shown as it is: Python refuses to print one of thousands of digits."""
 
 _NAME_LIMIT = 80
+
+
+def describe(value: object) -> str:
+    """Return what a value is, for a message: its type, and the value itself if that is short and harmless."""
+    if type(value) is int:
+        bits = value.bit_length()
+        return str(value) if bits <= MOST_BITS else f"an integer of {bits} bits"
+    name = type(value).__name__
+    return f"{name} {shorten(str(value))}" if type(value) in (bool, float, str) else name
 
 
 def shorten(name: str) -> str:

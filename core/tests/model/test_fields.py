@@ -18,11 +18,12 @@ from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Binary, Cast, Const, Op, Select, Slot, Symbol
-from trunnion.model.fields import describe, flag, integer, members, text
+from trunnion.model.fields import flag, integer, members, text
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Check, ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.tensormap import TiledTensorMap
+from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.capability import Capability
 from trunnion.model.code import language_name
-from trunnion.model.fields import describe, integer, members
+from trunnion.model.fields import integer, members
 from trunnion.model.fields import text as plain_text
+from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.model.fields import describe, members, place, text
-from trunnion.wording import nearest
+from trunnion.model.fields import members, place, text
+from trunnion.wording import describe, nearest
 
 if TYPE_CHECKING:
     import os

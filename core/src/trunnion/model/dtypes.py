@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import DeviceRequirementError, ProgramError
-from trunnion.model.fields import describe
+from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

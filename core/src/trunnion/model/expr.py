@@ -13,9 +13,10 @@ from typing import NoReturn
 
 from trunnion.errors import ExprError, shorten
 from trunnion.model.dtypes import DType, dtype
-from trunnion.model.fields import describe, instance, integer, place, text
+from trunnion.model.fields import instance, integer, place, text
 from trunnion.model.interval import INT64, INT64_MAX, Interval
 from trunnion.model.op import Op
+from trunnion.wording import describe
 
 __all__ = [
     "Binary",
@@ -297,9 +298,8 @@ def _seal(node: Expr, bounds: Interval, *children: Expr) -> None:
     depth = 1 + max((child.depth for child in children), default=0)
     nodes = 1 + sum(child.nodes for child in children)
     if depth > _MAX_DEPTH or nodes > _MAX_NODES:
-        raise ExprError(
-            f"got an expression of depth {depth} with {nodes} nodes, expected at most {_MAX_DEPTH} and {_MAX_NODES}"
-        )
+        got = f"an expression of depth {depth} with {nodes} nodes"
+        raise ExprError(f"got {got}, expected at most {_MAX_DEPTH} and {_MAX_NODES}")
     for name, value in (("bounds", bounds), ("depth", depth), ("nodes", nodes)):
         object.__setattr__(node, name, value)
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ExprError, shorten
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Symbol, binary, select
-from trunnion.model.fields import describe
 from trunnion.model.op import Op
+from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

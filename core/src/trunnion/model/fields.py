@@ -7,24 +7,15 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from trunnion.errors import ProgramError, shorten
+from trunnion.errors import ProgramError
+from trunnion.wording import MOST_BITS, describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["describe", "flag", "instance", "instances", "integer", "members", "place", "text"]
+__all__ = ["flag", "instance", "instances", "integer", "members", "place", "text"]
 
 _T = TypeVar("_T")
-_MOST_BITS = 256  # Python refuses to print integers of thousands of digits
-
-
-def describe(value: object) -> str:
-    """Return what a value is, for a message: its type, and the value itself if that is short and harmless."""
-    if type(value) is int:
-        bits = value.bit_length()
-        return str(value) if bits <= _MOST_BITS else f"an integer of {bits} bits"
-    name = type(value).__name__
-    return f"{name} {shorten(str(value))}" if type(value) in (bool, float, str) else name
 
 
 @contextmanager
@@ -68,8 +59,8 @@ def integer(value: object, field: str, low: int | None = None, high: int | None 
     expected = "an integer" if low is None else f"{low} to {high}"
     if type(value) is not int or (low is not None and value < low) or (high is not None and value > high):
         raise ProgramError(f"got {describe(value)}, expected {expected}", field=field)
-    if value.bit_length() > _MOST_BITS:
-        raise ProgramError(f"got {describe(value)}, expected at most {_MOST_BITS}", field=field)
+    if value.bit_length() > MOST_BITS:
+        raise ProgramError(f"got {describe(value)}, expected at most {MOST_BITS}", field=field)
     return value
 
 

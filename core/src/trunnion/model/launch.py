@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ProgramError
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Const, Expr, ExprLike, as_expr
-from trunnion.model.fields import describe, instance, members, place, text
+from trunnion.model.fields import instance, members, place, text
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
+from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
 from trunnion.model.dtypes import Kind
-from trunnion.model.fields import describe
+from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.expr import Expr, as_expr
 from trunnion.model.expr_tree import symbols_of
-from trunnion.model.fields import describe, instance, place
+from trunnion.model.fields import instance, place
 from trunnion.model.memory import Memory
 from trunnion.model.words import DriverEnum, member
+from trunnion.wording import describe
 
 __all__ = ["AccessPolicyWindow", "AccessProperty", "WindowPolicy"]
 

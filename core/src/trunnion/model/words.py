@@ -6,7 +6,7 @@ import enum
 from typing import TypeVar
 
 from trunnion.errors import ProgramError
-from trunnion.model.fields import describe
+from trunnion.wording import describe
 
 __all__ = ["DriverEnum", "member"]
 

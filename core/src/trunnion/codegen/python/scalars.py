@@ -9,8 +9,8 @@ import struct
 from typing import Any
 
 from trunnion.errors import ArgumentTypeError, ArgumentValueError
-from trunnion.model.fields import describe
 from trunnion.model.scalars import FLOAT_FORMATS
+from trunnion.wording import describe
 
 __all__ = [
     "address",
