@@ -143,6 +143,7 @@ def test_launches_that_give_what_a_kernel_needs_pass() -> None:
     match_launches(launched(4096, (32, 2)), compiled(4096, (32, 2, 1)))
     match_launches(launched(8192, (32,)), compiled(4096, None))
     match_launches(launched(N * 4 + 4096, (32,)), compiled(4096, None))
+    match_launches(launched((N - 1) * 4, (32,)), compiled(0, None))  # a call with fewer than 0 bytes is refused
 
 
 @pytest.mark.parametrize(
@@ -150,6 +151,7 @@ def test_launches_that_give_what_a_kernel_needs_pass() -> None:
     [
         (4095, (32,), "launches[0].dynamic_smem_bytes", "got 4095, where 'k' uses 4096 bytes; pass"),
         (N * 4, (32,), "launches[0].dynamic_smem_bytes", "got 0 in some calls, where 'k' uses 4096"),
+        ((N - 1) * 4, (32,), "launches[0].dynamic_smem_bytes", "got 0 in some calls, where 'k' uses 4096"),
         (4096, (64,), "launches[0].block[0]", "got 64, where 'k' was compiled for 32 threads"),
         (4096, (32, 2), "launches[0].block[1]", "got 2, where 'k' was compiled for 1 threads"),
         (4096, (N % 32 + 1,), "launches[0].block[0]", "got what a call decides"),

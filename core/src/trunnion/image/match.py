@@ -59,7 +59,7 @@ def match_launches(plan: LaunchPlan, image: DeviceImage) -> None:
     for launch in plan.launches:
         kernel = _kernel(image, launch.kernel, plan.kernels[launch.kernel].name)
         _match_block(launch, kernel)
-        least = launch.dynamic_smem_bytes.bounds.low
+        least = max(launch.dynamic_smem_bytes.bounds.low, 0)  # a call with fewer than 0 bytes is refused
         if least < kernel.dynamic_smem_bytes:
             given = f"{least}" if isinstance(launch.dynamic_smem_bytes, Const) else f"{least} in some calls"
             raise ProgramError(
