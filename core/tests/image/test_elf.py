@@ -9,7 +9,7 @@ import pytest
 
 from trunnion.errors import CorruptArtifactError
 from trunnion.image import SyntheticKernel, synthetic_cubin
-from trunnion.image.elf import EHDR, SHDR, read_elf, unpack_at
+from trunnion.image.elf import EHDR, PHDR, SHDR, read_elf, unpack_at
 
 IMAGE = synthetic_cubin([SyntheticKernel(name="kernel")])
 
@@ -23,6 +23,48 @@ def with_header(position: int, layout: str, value: int) -> bytes:
 def with_section(index: int, position: int, layout: str, value: int) -> bytes:
     sections_at = EHDR.unpack_from(IMAGE)[6]
     return with_header(sections_at + index * SHDR.size + position, layout, value)
+
+
+def with_segments(*segments: tuple[int, int, int], entry_size: int = PHDR.size) -> bytes:
+    """Put program headers behind the image, each a kind, an offset and the bytes in the file."""
+    image = bytearray(IMAGE)
+    struct.pack_into("<Q", image, 32, len(IMAGE))
+    struct.pack_into("<HH", image, 54, entry_size, len(segments))
+    for kind, offset, size in segments:
+        image += PHDR.pack(kind, 5, offset, 0, 0, size, size, 8)
+    return bytes(image)
+
+
+LOAD, NULL = 1, 0
+SEGMENTED = with_segments((LOAD, 64, 100), (NULL, 2**64 - 1, 2**64 - 1), (LOAD, 0, 0))
+
+
+def test_a_file_with_segments_is_read_and_cut_anywhere_refused() -> None:
+    assert len(read_elf(SEGMENTED).sections) == len(read_elf(IMAGE).sections)
+    for end in range(len(IMAGE), len(SEGMENTED)):
+        with pytest.raises(CorruptArtifactError, match="3 program headers at"):
+            read_elf(SEGMENTED[:end])
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (with_segments((LOAD, 64, 2**63)), "segment 0 has 9223372036854775808 bytes at 64, of "),
+        (
+            with_segments((LOAD, 0, 0), (LOAD, 2**64 - 1, 1)),
+            "segment 1 has 1 bytes at 18446744073709551615, of ",
+        ),
+        (
+            with_segments((LOAD, 0, 0), entry_size=32),
+            "program headers of 32 bytes, where 56 bytes are allowed",
+        ),
+        (with_header(54, "<I", 0xFFFF_0038), "65535 program headers at 0 do not fit"),
+    ],
+)
+def test_segments_that_are_not_there_are_refused(data: bytes, problem: str) -> None:
+    with pytest.raises(CorruptArtifactError) as caught:
+        read_elf(data)
+    assert problem in caught.value.problem
 
 
 @pytest.mark.parametrize(

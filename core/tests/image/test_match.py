@@ -143,7 +143,9 @@ def test_launches_that_give_what_a_kernel_needs_pass() -> None:
     match_launches(launched(4096, (32, 2)), compiled(4096, (32, 2, 1)))
     match_launches(launched(8192, (32,)), compiled(4096, None))
     match_launches(launched(N * 4 + 4096, (32,)), compiled(4096, None))
-    match_launches(launched((N - 1) * 4, (32,)), compiled(0, None))  # a call with fewer than 0 bytes is refused
+    match_launches(
+        launched((N - 1) * 4, (32,)), compiled(0, None)
+    )  # a call with fewer than 0 bytes is refused
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ __all__ = [
     "ET_EXEC",
     "ET_REL",
     "HOST_OBJECT",
+    "PHDR",
     "SHDR",
     "SHT_NOBITS",
     "SYM",
@@ -40,6 +41,7 @@ ET_REL: Final = 1
 """``e_type`` of a relocatable file, which must be linked before it can be loaded."""
 ET_EXEC: Final = 2
 """``e_type`` of a linked file, which the driver can load."""
+PT_NULL: Final = 0
 SHT_NULL: Final = 0
 SHT_SYMTAB: Final = 2
 SHT_STRTAB: Final = 3
@@ -48,6 +50,8 @@ SHT_NOBITS: Final = 8
 
 EHDR: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 """``Elf64_Ehdr``: ident, type, machine, version, entry, phoff, shoff, flags, sizes, counts, name section."""
+PHDR: Final = struct.Struct("<IIQQQQQQ")
+"""``Elf64_Phdr``: type, flags, offset, addresses, bytes in the file, bytes in memory, alignment."""
 SHDR: Final = struct.Struct("<IIQQQQIIQQ")
 """``Elf64_Shdr``: name, type, flags, address, offset, size, link, info, alignment, entry size."""
 SYM: Final = struct.Struct("<IBBHQQ")
@@ -297,6 +301,7 @@ def read_elf(data: bytes, form: ElfForm = CUBIN) -> Elf:
         raise CorruptArtifactError(
             form.what, f"{count} section headers at {sections_at} do not fit in {len(data)} bytes"
         )
+    _check_segments(data, header, form.what)
     table = memoryview(data)[sections_at : sections_at + count * SHDR.size]
     return Elf(
         data=data,
@@ -325,6 +330,24 @@ def _check_format(data: bytes, form: ElfForm) -> None:
         raise CorruptArtifactError(
             form.what, f"ELF class and byte order are {data[4:6].hex(' ')}, where 02 01 is allowed"
         )
+
+
+def _check_segments(data: bytes, header: tuple[int, ...], what: str) -> None:
+    """Check the program headers, which nobody here needs, but the driver reads."""
+    table_at, (entry_size, count) = header[5], header[9:11]
+    if count and entry_size != PHDR.size:
+        raise CorruptArtifactError(
+            what, f"{count} program headers of {entry_size} bytes, where {PHDR.size} bytes are allowed"
+        )
+    end = table_at + count * PHDR.size
+    if count and end > len(data):
+        raise CorruptArtifactError(
+            what, f"{count} program headers at {table_at} do not fit in {len(data)} bytes"
+        )
+    for index, entry in enumerate(PHDR.iter_unpack(memoryview(data)[table_at:end] if count else b"")):
+        kind, offset, size = entry[0], entry[2], entry[5]
+        if kind != PT_NULL and offset + size > len(data):
+            raise CorruptArtifactError(what, f"segment {index} has {size} bytes at {offset}, of {len(data)}")
 
 
 def _read_sections(
