@@ -44,6 +44,10 @@ _ADVICE = {
     "CUDA_ERROR_INVALID_IMAGE": "the image is not one that this driver can load: is it newer than the driver?",
     "CUDA_ERROR_INVALID_PTX": "the driver's compiler refuses the PTX: was it made for a later architecture?",
     "CUDA_ERROR_NOT_FOUND": "the image has no symbol of that name",
+    "CUDA_ERROR_NOT_INITIALIZED": (
+        "in a process that was forked after CUDA was used there is none: start processes by spawn, or fork before CUDA "
+        "is first used"
+    ),
     "CUDA_ERROR_NO_DEVICE": "no CUDA device is visible: is CUDA_VISIBLE_DEVICES empty?",
     "CUDA_ERROR_INVALID_HANDLE": "a handle is stale or of another device: is the stream one of the tensors' device?",
 }

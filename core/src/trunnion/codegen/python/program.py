@@ -122,7 +122,10 @@ class _Life:
         # The threads that held these locks, or were in the middle of a call, do not exist here.
         self._closing = threading.Lock()
         self._unloaded, self._owed = True, []
-        self.context.forget("the process forked after the program was loaded; load it again in the child")
+        self.context.forget(
+            "the process forked after the program was loaded, and CUDA does not survive a fork: start processes by "
+            "spawn, or fork before CUDA is first used"
+        )
 
 
 class PythonProgram(LoadedProgram):

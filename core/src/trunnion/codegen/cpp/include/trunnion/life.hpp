@@ -80,7 +80,8 @@ class Life {
  protected:
   static constexpr const char* kClosed = "the program was closed";
   static constexpr const char* kForked =
-      "the process forked after the program was loaded; load it again in the child";
+      "the process forked after the program was loaded, and CUDA does not survive a fork: start processes by "
+      "spawn, or fork before CUDA is first used";
 
   bool is_forked() const { return watches_ && !__atomic_load_n(&present_->loaded, __ATOMIC_RELAXED); }
 
