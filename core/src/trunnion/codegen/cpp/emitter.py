@@ -119,9 +119,6 @@ class LauncherEmitter:
     exports: Mapping[str, str]
     """What it exports, and the function behind it."""
 
-    allocate: str
-    """The function that allocates an output."""
-
     def __init__(self, plan: LaunchPlan) -> None:
         self.plan = plan
         self.inputs = len(plan.signature.params)
@@ -218,7 +215,7 @@ class LauncherEmitter:
         self._check(bodies[0])
         bodies[1].line("(void)outputs_given;")
         emit_window_limits(bodies[1], self.plan)
-        emit_allocations(bodies[1], self.plan, self.allocate)
+        emit_allocations(bodies[1], self.plan)
         self.emit_encode(bodies[2])
         self._fire(bodies[3])
         signatures = ["check(const Arguments& given, bool outputs_given)", "allocate(bool outputs_given)"]
@@ -294,7 +291,6 @@ class CudaEmitter(LauncherEmitter):
     header = "trunnion/launch_runtime.hpp"
     place = "kDLCUDA"
     exports = MappingProxyType({**EXPORTS, "load": "load_image(program, given, count, result)"})
-    allocate = "allocate_output"
 
     def emit_head(self, out: SourceWriter) -> None:
         """Write the constants, and what is prepared for a device before its first launch."""

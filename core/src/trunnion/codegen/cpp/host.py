@@ -44,7 +44,6 @@ class _HostEmitter(LauncherEmitter):
     header = "trunnion/host_runtime.hpp"
     place = "kDLCPU, 0"
     exports = MappingProxyType(EXPORTS)
-    allocate = "allocate_host_output"
 
     def emit_head(self, out: SourceWriter) -> None:
         """Write the kernels' declarations, and the constants."""

@@ -84,7 +84,7 @@ def _span(tensor: TensorSlot) -> str:
     return f"{{p[{index}], {count}, &{output_rule(index)}.tensor.name}}"
 
 
-def emit_allocations(text: CallText, plan: LaunchPlan, allocate: str) -> None:
+def emit_allocations(text: CallText, plan: LaunchPlan) -> None:
     """Write the lines that allocate.
 
     Parameters
@@ -93,8 +93,6 @@ def emit_allocations(text: CallText, plan: LaunchPlan, allocate: str) -> None:
         The function that allocates.
     plan
         What is launched.
-    allocate
-        The function that allocates an output.
     """
     outputs = outputs_of(plan)
     if outputs:
@@ -103,7 +101,7 @@ def emit_allocations(text: CallText, plan: LaunchPlan, allocate: str) -> None:
                 index = tensor.index
                 text.member("Memory", f"h{index}")
                 values = f"{output_rule(index)}, request({place}), y{index}, h{index}, p[{index}]"
-                text.require(f"{allocate}({values})")
+                text.require(f"allocate_output({values})")
     for space in plan.workspaces:
         index = space.index
         text.member("Memory", f"hw{index}")

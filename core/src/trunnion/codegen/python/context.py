@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from trunnion.codegen.python.facade import GoneFacade
 from trunnion.codegen.python.frames import FramePool
+from trunnion.codegen.python.launcher_memory import LauncherMemory
 from trunnion.codegen.python.maps import MapEncoder
 from trunnion.codegen.python.recall import ReadingRecall
-from trunnion.codegen.python.tensors import TensorChecks
 from trunnion.codegen.python.windows import ProgramWindows
 from trunnion.codegen.set_aside import captured_window
 from trunnion.errors import (
@@ -45,7 +45,6 @@ _NON_PORTABLE_CLUSTER = 14
 _INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
 _CLUSTERS = (4, 11)  # CUlaunchAttributeID: the cluster, and the preferred one
 _FIRST_STREAM = 3  # below: the driver's own streams, which belong to the current context
-_ALLOCATOR_ALIGNMENT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ class DeviceState:
         """The bytes of the L2 cache that were set aside for the program's windows."""
 
 
-class Context(TensorChecks):
+class Context(LauncherMemory):
     """What a launcher finds.
 
     Parameters
@@ -286,34 +285,6 @@ class Context(TensorChecks):
                     "a window with policy 'stream' cannot be captured, because the call waits for its kernel; "
                     "use policy 'launch'"
                 )
-
-    # Memory ----------------------------------------------------------------------------------------------------
-
-    def workspace(self, name: str, nbytes: int, alignment: int, where: tuple[int, int]) -> tuple[Any, int]:
-        """Allocate bytes under a stream; return what holds them, and the address of the first aligned one.
-
-        Parameters
-        ----------
-        name
-            The workspace's name, for messages.
-        nbytes
-            How many: fewer than 2**63, whatever aligns them included.
-        alignment
-            Bytes that the address is a multiple of.
-        where
-            The device and the stream.
-
-        """
-        if not nbytes:
-            return None, 0
-        device, stream = where
-        spare = alignment if alignment > _ALLOCATOR_ALIGNMENT else 0
-        held = self.allocate((nbytes + spare,), self.byte, device, stream)
-        address = held.data_ptr()
-        aligned = address + -address % alignment
-        if aligned - address > spare:
-            self.check_pointer(name, held, address, alignment)
-        return held, aligned
 
     # Windows ---------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.fills import fill_steps
+from trunnion.codegen.python.launcher_memory import ALLOCATOR_ALIGNMENT
 from trunnion.codegen.python.launches import readers_condition, when
 from trunnion.model.expr_text import format_expr
 from trunnion.model.interval import INT64_MAX
@@ -31,7 +32,6 @@ __all__ = [
     "outputs_of",
 ]
 
-_ALLOCATOR_ALIGNMENT = 256  # of whatever cuMemAlloc returns
 _ZERO = bytes(1)
 
 
@@ -78,7 +78,7 @@ def emit_size(out: SourceWriter, workspace: WorkspaceSlot, printer: ExprPrinter)
     index = workspace.index
     factors = [f"z{index}_{axis}" for axis in range(len(workspace.extents))]
     out.line(f"z{index}_bytes = {' * '.join([*factors, str(workspace.itemsize)])}")
-    most = INT64_MAX - max(workspace.alignment, _ALLOCATOR_ALIGNMENT)  # what aligns it comes on top
+    most = INT64_MAX - max(workspace.alignment, ALLOCATOR_ALIGNMENT)  # what aligns it comes on top
     if math.prod(max(extent.bounds.high, 0) for extent in workspace.extents) * workspace.itemsize > most:
         with out.block(f"if z{index}_bytes > {most}:"):
             out.line(f"raise size_error({python_string(workspace.name)})")
@@ -120,10 +120,11 @@ def emit_allocations(out: SourceWriter, plan: LaunchPlan, *, named: bool) -> Non
             out.line(f"t{tensor.index} = allocate(y{tensor.index}, {kind}, device, stream)")
     for tensor in outputs:
         out.line(f"p{tensor.index} = data_ptr(t{tensor.index})")
-        if tensor.alignment > _ALLOCATOR_ALIGNMENT:
-            place = f"{python_string(tensor.name)}, t{tensor.index}, p{tensor.index}"
+        if tensor.alignment > ALLOCATOR_ALIGNMENT:
+            shape = f"y{tensor.index}, dtype_{tensor.dtype.name}, {tensor.dtype.itemsize}"
             with out.block(f"if p{tensor.index} & {tensor.alignment - 1}:"):
-                out.line(f"check_pointer({place}, {tensor.alignment})")
+                out.line(f"t{tensor.index} = context.aligned({shape}, {tensor.alignment}, (device, stream))")
+                out.line(f"p{tensor.index} = data_ptr(t{tensor.index})")
     for workspace in plan.workspaces:
         condition = readers_condition(plan, workspace.readers)
         if condition != "True":

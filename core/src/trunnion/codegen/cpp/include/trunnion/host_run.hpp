@@ -3,7 +3,7 @@
 
 #include <trunnion/geometry.hpp>
 #include <trunnion/host_grid.hpp>
-#include <trunnion/host_memory.hpp>
+#include <trunnion/memory.hpp>
 #include <trunnion/host_program.hpp>
 
 namespace trunnion {

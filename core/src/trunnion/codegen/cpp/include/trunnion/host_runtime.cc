@@ -2,7 +2,6 @@
 #include <trunnion/host_runtime.hpp>
 
 #include <trunnion/host_grid.cc>
-#include <trunnion/host_memory.cc>
 #include <trunnion/host_run.cc>
 #include <trunnion/layouts.cc>
 #include <trunnion/python_entry.cc>

@@ -40,13 +40,6 @@ bool allocate_tensor(const Request& request, DLDataType dtype, const char* dtype
   return TVMFFIEnvTensorAlloc(&wanted, memory.held.out()) == 0 ? true : raise_unallocated(wanted, dtype_name);
 }
 
-bool allocate_output(const OutputRule& rule, const Request& request, const int64_t* shape, Memory& memory,
-                     uint64_t& address) {
-  const TensorRule& tensor = rule.tensor;
-  if (!allocate_tensor(request, tensor.dtype, tensor.dtype_name, shape, tensor.rank, memory)) return false;
-  return read_address(&memory.tensor(), rule.tensor, address);
-}
-
 bool raise_output_place(const DLTensor& tensor, const TensorRule& rule, DLDevice device) {
   Text got, expected;
   describe_device(got << "a tensor on ", tensor.device);

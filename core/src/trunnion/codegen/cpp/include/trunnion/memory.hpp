@@ -80,7 +80,8 @@ struct OutputRule {
   const Name* extents;  // as the author wrote them, one for each dimension
 };
 
-// An output: allocated, or given by the caller.
+// An output: allocated, as aligned as the program says, which may be more than the allocator knows of; or given by the
+// caller.
 bool allocate_output(const OutputRule& rule, const Request& request, const int64_t* shape, Memory& memory,
                      uint64_t& address);
 

@@ -7,6 +7,7 @@
 #include <trunnion/life.cc>
 #include <trunnion/memory.cc>
 #include <trunnion/numbers.cc>
+#include <trunnion/output_memory.cc>
 #include <trunnion/scalars.cc>
 #include <trunnion/tensors.cc>
 #include <trunnion/text.cc>

@@ -1,15 +1,15 @@
-#include <trunnion/host_memory.hpp>
+#include <trunnion/memory.hpp>
 
 namespace trunnion {
 
 // A tensor within a larger one: what DLPack hands around, and what it is a part of.
-struct HostPart {
+struct Part {
   DLManagedTensorVersioned managed;
   TVMFFIObjectHandle whole;
   int64_t numbers[1];  // extents, then strides; as many as there are
 
   static void destroy(DLManagedTensorVersioned* self) {
-    HostPart* part = static_cast<HostPart*>(self->manager_ctx);
+    Part* part = static_cast<Part*>(self->manager_ctx);
     TVMFFIObjectDecRef(part->whole);
     std::free(part);
   }
@@ -18,7 +18,7 @@ struct HostPart {
 // Take a tensor's place by one that begins at `data`, within the same memory, and keeps it alive.
 static bool place_within(const DLTensor& like, void* data, Held& whole, Held& held) {
   const size_t rank = static_cast<size_t>(like.ndim);
-  HostPart* part = static_cast<HostPart*>(std::calloc(1, sizeof(HostPart) + 2 * rank * sizeof(int64_t)));
+  Part* part = static_cast<Part*>(std::calloc(1, sizeof(Part) + 2 * rank * sizeof(int64_t)));
   if (part == nullptr) {
     Text message;
     return raise_plain("MemoryError", "MemoryError", message << "no memory for an output's description");
@@ -37,7 +37,7 @@ static bool place_within(const DLTensor& like, void* data, Held& whole, Held& he
   }
   part->managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
   part->managed.manager_ctx = part;
-  part->managed.deleter = HostPart::destroy;
+  part->managed.deleter = Part::destroy;
   part->whole = whole.get();
   if (TVMFFITensorFromDLPackVersioned(&part->managed, 0, 0, held.out()) != 0) return std::free(part), false;
   whole.release(kTVMFFITensor);
@@ -63,16 +63,17 @@ static bool align_output(const TensorRule& rule, const Request& request, const i
   return place_within(like, reinterpret_cast<void*>(address), whole.held, memory.held);
 }
 
-bool allocate_host_output(const OutputRule& rule, const Request& request, const int64_t* shape,
-                          Memory& memory, uint64_t& address) {
+bool allocate_output(const OutputRule& rule, const Request& request, const int64_t* shape, Memory& memory,
+                     uint64_t& address) {
   const TensorRule& tensor = rule.tensor;
   if (!allocate_tensor(request, tensor.dtype, tensor.dtype_name, shape, tensor.rank, memory)) return false;
   const DLTensor& made = memory.tensor();
-  address = reinterpret_cast<uint64_t>(made.data) + made.byte_offset;
-  if (__builtin_expect((address & (rule.tensor.alignment - 1)) == 0, 1)) return true;
+  const uint64_t start = reinterpret_cast<uint64_t>(made.data) + made.byte_offset;
+  if (__builtin_expect((start & (tensor.alignment - 1)) == 0, 1) || is_empty(made))
+    return read_address(&made, tensor, address);
   memory.drop();
   // The general entry knows how to align it.
-  return request.allocator == nullptr && align_output(rule.tensor, request, shape, memory, address);
+  return request.allocator == nullptr && align_output(tensor, request, shape, memory, address);
 }
 
 }  // namespace trunnion
