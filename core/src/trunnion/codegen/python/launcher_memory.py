@@ -60,6 +60,8 @@ class LauncherMemory(TensorChecks):
             The device and the stream.
         """
         nbytes = math.prod(shape) * itemsize
+        if not nbytes:
+            return self.allocate(shape, dtype, *where)
         held = self.allocate((nbytes + alignment,), self.byte, *where)
         offset = -held.data_ptr() % alignment
         return held[offset : offset + nbytes].view(dtype).view(shape)

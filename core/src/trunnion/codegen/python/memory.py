@@ -116,15 +116,13 @@ def emit_allocations(out: SourceWriter, plan: LaunchPlan, *, named: bool) -> Non
             out.line(f"{', '.join(f't{tensor.index}' for tensor in outputs)}, = out")
     with when(out, "out is None" if outputs and named else "True"):
         for tensor in outputs:
-            kind = f"dtype_{tensor.dtype.name}"
-            out.line(f"t{tensor.index} = allocate(y{tensor.index}, {kind}, device, stream)")
-    for tensor in outputs:
-        out.line(f"p{tensor.index} = data_ptr(t{tensor.index})")
-        if tensor.alignment > ALLOCATOR_ALIGNMENT:
-            shape = f"y{tensor.index}, dtype_{tensor.dtype.name}, {tensor.dtype.itemsize}"
-            with out.block(f"if p{tensor.index} & {tensor.alignment - 1}:"):
-                out.line(f"t{tensor.index} = context.aligned({shape}, {tensor.alignment}, (device, stream))")
-                out.line(f"p{tensor.index} = data_ptr(t{tensor.index})")
+            wanted = f"y{tensor.index}, dtype_{tensor.dtype.name}"
+            made = f"allocate({wanted}, device, stream)"
+            if tensor.alignment > ALLOCATOR_ALIGNMENT:
+                sizes = f"{tensor.dtype.itemsize}, {tensor.alignment}"
+                made = f"context.aligned({wanted}, {sizes}, (device, stream))"
+            out.line(f"t{tensor.index} = {made}")
+    out.lines(*(f"p{tensor.index} = data_ptr(t{tensor.index})" for tensor in outputs))
     for workspace in plan.workspaces:
         condition = readers_condition(plan, workspace.readers)
         if condition != "True":

@@ -103,7 +103,10 @@ def draw_outputs(draft: Draft) -> None:
         shape = [draw(extents(draft.extent_symbols)) for _ in range(rank)]
         kind = choose(draw, ELEMENT_TYPES)
         fill = draw(numbers(kind)) if filled and (count == 0 or draw(st.booleans())) else None
-        draft.outputs.append(TensorParam(draft.name(), kind, tuple(shape), access="write", fill=fill))  # type: ignore[arg-type]  # reads spellings
+        alignment = choose(draw, (None, None, None, 128, 512, 1 << 16))
+        draft.outputs.append(
+            TensorParam(draft.name(), kind, tuple(shape), access="write", fill=fill, alignment=alignment)  # type: ignore[arg-type]  # reads spellings
+        )
     if draft.wants(Capability.TMA_TILED) and draw(st.booleans()):
         output = draw_mapped_memory(draft, output=True)
         draft.mapped.append(output)

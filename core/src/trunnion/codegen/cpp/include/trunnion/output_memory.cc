@@ -2,6 +2,10 @@
 
 namespace trunnion {
 
+static uint64_t address_of(const DLTensor& tensor) {
+  return reinterpret_cast<uint64_t>(tensor.data) + tensor.byte_offset;
+}
+
 // A tensor within a larger one: what DLPack hands around, and what it is a part of.
 struct Part {
   DLManagedTensorVersioned managed;
@@ -44,7 +48,7 @@ static bool place_within(const DLTensor& like, void* data, Held& whole, Held& he
   return true;
 }
 
-// Allocate an output again, with room to begin at a multiple of its alignment.
+// Allocate an output with room to begin at a multiple of its alignment.
 static bool align_output(const TensorRule& rule, const Request& request, const int64_t* shape, Memory& memory,
                          uint64_t& address) {
   const uint64_t element = (static_cast<uint64_t>(rule.dtype.bits) * rule.dtype.lanes + 7) / 8;
@@ -52,9 +56,7 @@ static bool align_output(const TensorRule& rule, const Request& request, const i
   const int64_t extent = static_cast<int64_t>(nbytes + rule.alignment);
   Memory whole;
   if (!allocate_tensor(request, DLDataType{kDLUInt, 8, 1}, "uint8", &extent, 1, whole)) return false;
-  const DLTensor& made = whole.tensor();
-  const uint64_t start = reinterpret_cast<uint64_t>(made.data) + made.byte_offset;
-  address = (start + rule.alignment - 1) & ~(rule.alignment - 1);
+  address = (address_of(whole.tensor()) + rule.alignment - 1) & ~(rule.alignment - 1);
   DLTensor like{};
   like.device = request.device;
   like.ndim = rule.rank;
@@ -66,12 +68,15 @@ static bool align_output(const TensorRule& rule, const Request& request, const i
 bool allocate_output(const OutputRule& rule, const Request& request, const int64_t* shape, Memory& memory,
                      uint64_t& address) {
   const TensorRule& tensor = rule.tensor;
-  if (!allocate_tensor(request, tensor.dtype, tensor.dtype_name, shape, tensor.rank, memory)) return false;
-  const DLTensor& made = memory.tensor();
-  const uint64_t start = reinterpret_cast<uint64_t>(made.data) + made.byte_offset;
-  if (__builtin_expect((start & (tensor.alignment - 1)) == 0, 1) || is_empty(made))
-    return read_address(&made, tensor, address);
-  memory.drop();
+  const bool on_host = request.device.device_type == kDLCPU;
+  if (on_host || tensor.alignment <= kAllocatorAlignment || element_count(shape, tensor.rank) == 0) {
+    if (!allocate_tensor(request, tensor.dtype, tensor.dtype_name, shape, tensor.rank, memory)) return false;
+    const DLTensor& made = memory.tensor();
+    // A host's allocators promise little, and mostly do more.
+    const bool good = !on_host || is_empty(made) || (address_of(made) & (tensor.alignment - 1)) == 0;
+    if (__builtin_expect(good, 1)) return read_address(&made, tensor, address);
+    memory.drop();
+  }
   // The general entry knows how to align it.
   return request.allocator == nullptr && align_output(tensor, request, shape, memory, address);
 }
