@@ -238,6 +238,18 @@ def test_a_slot_has_no_text() -> None:
         format_expr(Slot(0, 0, 1) + 1)
 
 
+def test_a_plan_s_slots_bear_the_names_that_they_are_given() -> None:
+    expr = select(Slot(0, 0, 9), Slot(1, 0, 9) + 1, Slot(2, 0, 9))
+    assert format_expr(expr, ["n", "a b"]) == 'select(n, ("a b" + 1), "slot 2")'
+
+
+def test_an_expression_is_printed_as_its_author_would_write_it() -> None:
+    n = Symbol("n")
+    assert str(n * 2) == f"{n * 2}" == "(n * 2)"
+    assert str(Slot(3, 0, 9) * 2) == '("slot 3" * 2)'
+    assert repr(Const(2)) == "Const(value=2)"
+
+
 def test_the_caller_decides_which_symbols_there_are() -> None:
     n = Symbol("n", max=4)
     assert parse_expr("n", {"n": n}.__getitem__) is n

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from trunnion.model.dtypes import DType
-from trunnion.model.expr import Expr, Slot, Symbol
+from trunnion.model.expr import Expr
 from trunnion.model.expr_text import format_expr
 
 if TYPE_CHECKING:
@@ -21,11 +21,13 @@ __all__ = ["plain", "plan_document"]
 
 def plan_document(plan: LaunchPlan) -> dict[str, Any]:
     """Return everything that a plan says, with its hash; slots in expressions bear the names of their symbols."""
-    names = tuple(binding.symbol for binding in plan.bindings)
     shown = [
         field for field in dataclasses.fields(plan) if field.name != "signature"
     ]  # the program's, said there
-    return {"hash": plan.hash, **{field.name: plain(getattr(plan, field.name), names) for field in shown}}
+    return {
+        "hash": plan.hash,
+        **{field.name: plain(getattr(plan, field.name), plan.symbols) for field in shown},
+    }
 
 
 def plain(value: Any, names: Sequence[str] = ()) -> Any:
@@ -61,17 +63,5 @@ def _leaf(value: Any, names: Sequence[str]) -> bool | int | float | str | None:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value).hex()
     if isinstance(value, Expr):
-        return format_expr(_named(value, names))
+        return format_expr(value, names)
     return value.name if isinstance(value, DType) else str(value)
-
-
-def _named(expr: Expr, names: Sequence[str]) -> Expr:
-    """Return an expression with symbols for its slots, so that it has a text."""
-    if isinstance(expr, Slot):
-        name = names[expr.index] if expr.index < len(names) else f"slot {expr.index}"
-        return Symbol(name, min=expr.low, max=expr.high)
-    inner = {field.name: getattr(expr, field.name) for field in dataclasses.fields(expr) if field.init}
-    changed: dict[str, Any] = {
-        name: _named(one, names) for name, one in inner.items() if isinstance(one, Expr)
-    }
-    return dataclasses.replace(expr, **changed) if changed else expr

@@ -19,29 +19,9 @@ from trunnion.model.op import Op
 from trunnion.wording import describe
 
 __all__ = [
-    "Binary",
-    "Cast",
-    "Const",
-    "Expr",
-    "ExprLike",
-    "Op",
-    "Select",
-    "Slot",
-    "Symbol",
-    "as_expr",
-    "binary",
-    "ceildiv",
-    "eq",
-    "ge",
-    "gt",
-    "le",
-    "lt",
-    "maximum",
-    "minimum",
-    "ne",
-    "select",
-    "symbols",
-]
+    "Binary", "Cast", "Const", "Expr", "ExprLike", "Op", "Select", "Slot", "Symbol", "as_expr", "binary", "ceildiv",
+    "eq", "ge", "gt", "le", "lt", "maximum", "minimum", "ne", "select", "symbols",
+]  # fmt: skip
 
 _MAX_DEPTH = 100
 _MAX_NODES = 4096
@@ -113,6 +93,12 @@ class Expr:
         raise ExprError(
             "an expression has no truth value before a call; use eq(), lt(), select() to build one"
         )
+
+    def __str__(self) -> str:
+        """Return the text as its author would write it; a plan's slot, which no author writes, is its number."""
+        from trunnion.model.expr_text import format_expr  # noqa: PLC0415 - it reads this module
+
+        return format_expr(self, ())
 
     def cast(self, to: DType | str) -> Expr:
         """Return this value as an integer of type ``to``; out of its range is an error at the call.

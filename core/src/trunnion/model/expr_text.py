@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ExprError, shorten
 from trunnion.model.dtypes import dtype
-from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Symbol, binary, select
+from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Slot, Symbol, binary, select
 from trunnion.model.op import Op
 from trunnion.wording import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["format_expr", "parse_expr"]
 
@@ -33,29 +33,60 @@ _MAX_TEXT = 1 << 20
 _MAX_NESTING = 100  # as deep as an expression can be; a level takes at most seven Python frames
 
 
-def format_expr(expr: Expr) -> str:
+def format_expr(expr: Expr, names: Sequence[str] | None = None) -> str:
     """Return the text of an expression; `parse_expr` gives back an equal one.
+
+    Parameters
+    ----------
+    expr
+        The expression.
+    names
+        What a plan's slots are called, each by its index; beyond these it is its number. None: slots have no text.
 
     Raises
     ------
     ExprError
-        If the expression holds a plan's slot: those have no text.
+        If the expression holds a slot, and those have no text.
     """
+    return "".join(_pieces((expr,), names))
+
+
+def _pieces(parts: tuple[Expr | str, ...], names: Sequence[str] | None) -> Iterator[str]:
+    """Yield a text from left to right."""
+    pending = [*reversed(parts)]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, str):
+            yield part
+        else:
+            pending += reversed(_parts(part, names))
+
+
+def _parts(  # noqa: PLR0911 - one line for each kind of node
+    expr: Expr, names: Sequence[str] | None
+) -> tuple[Expr | str, ...]:
+    """Return the text of one node, its operands as they are."""
     match expr:
         case Const(value):
-            return str(value)
+            return (str(value),)
         case Symbol(name):
-            plain = _WORD.fullmatch(name) and name not in _RESERVED
-            return name if plain else json.dumps(name)
+            return (_word(name),)
+        case Slot(index) if names is not None:
+            return (_word(names[index] if index < len(names) else f"slot {index}"),)
         case Binary(op, left, right) if op.is_infix:
-            return f"({format_expr(left)} {op.value} {format_expr(right)})"
+            return "(", left, f" {op.value} ", right, ")"
         case Binary(op, left, right):
-            return f"{op.value}({format_expr(left)}, {format_expr(right)})"
+            return f"{op.value}(", left, ", ", right, ")"
         case Select(condition, then, otherwise):
-            return f"select({format_expr(condition)}, {format_expr(then)}, {format_expr(otherwise)})"
+            return "select(", condition, ", ", then, ", ", otherwise, ")"
         case Cast(operand, to):
-            return f"cast({to.name}, {format_expr(operand)})"
+            return f"cast({to.name}, ", operand, ")"
     raise ExprError(f"{type(expr).__name__} has no text")
+
+
+def _word(name: str) -> str:
+    plain = _WORD.fullmatch(name) and name not in _RESERVED
+    return name if plain else json.dumps(name)
 
 
 def parse_expr(text: str, symbol: Callable[[str], Symbol]) -> Expr:

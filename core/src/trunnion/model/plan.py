@@ -345,6 +345,11 @@ class LaunchPlan:
     """What a backend must declare."""
 
     @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the value slots' symbols, by slot."""
+        return tuple(binding.symbol for binding in self.bindings)
+
+    @property
     def symbol_map(self) -> dict[str, tuple[int, int, int]]:
         """Where each symbol gets its value: ``{name: (kind, position, axis)}``, in the order of `bindings`.
 
