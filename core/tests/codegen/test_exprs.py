@@ -4,7 +4,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from trunnion.codegen.exprs import PYTHON, ExprPrinter
+from trunnion.codegen.cpp.exprs import CPP
+from trunnion.codegen.exprs import PYTHON, ExprLanguage, ExprPrinter
 from trunnion.codegen.python import support
 from trunnion.errors import ExprError
 from trunnion.model.expr import (
@@ -24,6 +25,7 @@ from trunnion.model.expr import (
 from trunnion.model.interval import INT64, INT64_MAX, INT64_MIN, Interval
 
 EDGES = (INT64_MIN, INT64_MIN + 1, -(2**31), -1, 0, 1, 127, 128, 2**31 - 1, 2**32, INT64_MAX - 1, INT64_MAX)
+NAMES = ("x", "y", "z")
 NUMBERS = st.integers(-5, 5) | st.sampled_from(EDGES) | st.integers(INT64_MIN, INT64_MAX)
 
 
@@ -90,7 +92,7 @@ def cases(draw: st.DrawFn) -> tuple[Expr, tuple[int, ...]]:
 
 
 def run(expr: Expr, values: tuple[int, ...]) -> int:
-    text = ExprPrinter(PYTHON, lambda index: f"v{index}").text(expr)
+    text = ExprPrinter(PYTHON, lambda index: f"v{index}", NAMES).text(expr)
     names = {f"v{index}": value for index, value in enumerate(values)}
     return eval(text, {name: getattr(support, name) for name in support.__all__}, names)  # noqa: S307 - what is tested
 
@@ -118,19 +120,33 @@ def test_printed_text_is_exact_arithmetic(case: tuple[Expr, tuple[int, ...]]) ->
 def test_nothing_is_checked_that_is_proven() -> None:
     small = Slot(0, 0, 100)
     expr = ceildiv(small * 4 + 1, 3).cast("int32")
-    assert ExprPrinter(PYTHON, "v{}".format).text(expr) == "-(-((v0 * 4) + 1) // 3)"
+    assert ExprPrinter(PYTHON, "v{}".format, NAMES).text(expr) == "-(-((v0 * 4) + 1) // 3)"
 
 
 @pytest.mark.parametrize(
     ("expr", "call"),
     [
-        (Slot(0, 0, INT64_MAX) + 1, "fits("),
-        (1 // Slot(0, 0, 5), "quotient("),
-        (Slot(0, 0, 300).cast("uint8"), "in_range("),
+        (Slot(0, 0, INT64_MAX) + 1, "fits(v + 1, 'x + 1')"),
+        (1 // Slot(0, 0, 5), "quotient(1, v, '1 // x')"),
+        (Slot(0, 0, 300).cast("uint8"), "in_range(v, 0, 255, \"uint8\", 'x')"),
     ],
 )
 def test_what_is_not_proven_is_checked(expr: Expr, call: str) -> None:
-    assert call in ExprPrinter(PYTHON, lambda _: "v").text(expr)
+    assert call == ExprPrinter(PYTHON, lambda _: "v", NAMES).text(expr)
+
+
+@pytest.mark.parametrize("language", [PYTHON, CPP])
+def test_what_names_the_parts_of_a_deep_expression_does_not_grow_with_its_depth(
+    language: ExprLanguage,
+) -> None:
+    expr: Expr = Slot(0, INT64_MIN, INT64_MAX)
+    lengths = []
+    for level in range(99):
+        expr = expr * Slot(1, INT64_MIN, INT64_MAX)
+        if level in (48, 98):
+            lengths.append(len(ExprPrinter(language, "v{}".format, ("n" * 9, "m" * 9)).text(expr)))
+    assert lengths[1] < 2.5 * lengths[0]
+    assert lengths[1] < 99 * 200
 
 
 def test_a_comparison_is_an_integer_wherever_it_ends_up() -> None:
@@ -145,7 +161,7 @@ def test_the_branch_not_taken_is_not_computed() -> None:
 
 def test_symbols_are_not_printed() -> None:
     with pytest.raises(TypeError, match="Symbol"):
-        ExprPrinter(PYTHON, str).text(Symbol("n"))
+        ExprPrinter(PYTHON, str, NAMES).text(Symbol("n"))
 
 
 def test_every_operation_is_spelled() -> None:

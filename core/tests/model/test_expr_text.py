@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from trunnion.errors import ExprError, ProgramError
 from trunnion.model.expr import Const, Expr, Op, Slot, Symbol, binary, ceildiv, minimum, select, symbols
-from trunnion.model.expr_text import format_expr, parse_expr
+from trunnion.model.expr_text import brief_expr, format_expr, parse_expr
 from trunnion.model.interval import INT64_MAX, INT64_MIN
 
 HOSTILE = (
@@ -248,6 +248,30 @@ def test_an_expression_is_printed_as_its_author_would_write_it() -> None:
     assert str(n * 2) == f"{n * 2}" == "(n * 2)"
     assert str(Slot(3, 0, 9) * 2) == '("slot 3" * 2)'
     assert repr(Const(2)) == "Const(value=2)"
+
+
+@pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        (Symbol("n") * 2 + 1, "(n * 2) + 1"),
+        (ceildiv(Symbol("n") - 1, 8), "ceildiv((n - 1), 8)"),
+        (Symbol("(a)"), '"(a)"'),
+        (Symbol("a" * 120), "a" * 120),
+        (Symbol("a" * 121), "a" * 120 + "..."),
+        (Symbol("é\n") + 1, '"\\u00e9\\n" + 1'),
+    ],
+)
+def test_a_message_shows_an_expression_briefly(expr: Expr, text: str) -> None:
+    assert brief_expr(expr, ()) == text
+
+
+@given(EXPRS)
+def test_what_a_message_shows_is_the_beginning_of_the_text(expr: Expr) -> None:
+    brief, whole = brief_expr(expr, ()), format_expr(expr)
+    assert len(brief) <= 123
+    assert brief.removesuffix("...") in whole
+    assert brief.isascii()
+    assert brief.isprintable()
 
 
 def test_the_caller_decides_which_symbols_there_are() -> None:

@@ -1,7 +1,8 @@
 """Expressions over slots, as text of a host language.
 
 One printer for all languages: a language is a table. What interval analysis could not prove is printed as a call of a
-checked operation; the rest is plain arithmetic.
+checked operation, which is given the author's own text of what it computes, for the error; the rest is plain
+arithmetic.
 """
 
 from __future__ import annotations
@@ -10,20 +11,23 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from trunnion.codegen.literals import python_string
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Slot
+from trunnion.model.expr_text import brief_expr
 from trunnion.model.op import Op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from trunnion.model.interval import Interval
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["PYTHON", "ExprLanguage", "ExprPrinter"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExprLanguage:
-    """How one host language spells arithmetic; operands arrive printed and in parentheses where needed."""
+    """How one host language spells arithmetic; operands arrive printed and in parentheses where needed.
+
+    What can be an error has a ``{text}``, too: a literal that names the expression.
+    """
 
     operations: Mapping[Op, str]
     """A format of ``{a}`` and ``{b}`` for each operation, with floor semantics."""
@@ -32,25 +36,28 @@ class ExprLanguage:
     """The same for operands both of which may be an error: the left one is computed first."""
 
     checked: Mapping[Op, str]
-    """A format of ``{a}``, ``{b}`` and ``{fallback}`` for each operation: the value if it fits 64 signed bits, else an
-    error; the left operand is computed first."""
+    """A format of ``{a}``, ``{b}``, ``{text}`` and ``{fallback}`` for each operation: the value if it fits 64 signed
+    bits, else an error; the left operand is computed first."""
 
     divisor: str
-    """A format of ``{a}`` and ``{fallback}``: the value if it is not 0, else an error."""
+    """A format of ``{a}``, ``{text}`` (of the division) and ``{fallback}``: the value if it is not 0, else an error."""
 
     dividing: Mapping[Op, str]
-    """A format of ``{a}`` and ``{b}`` for operations whose divisor may be 0 and whose value may be too large: either is
-    an error. The others' divisor is wrapped by `divisor`."""
+    """A format of ``{a}``, ``{b}`` and ``{text}`` for operations whose divisor may be 0 and whose value may be too
+    large: either is an error. The others' divisor is wrapped by `divisor`."""
 
     select: str
     """A format of ``{c}``, ``{a}`` and ``{b}``; the one not chosen is not computed."""
 
     cast: str
-    """A format of ``{a}``, ``{low}``, ``{high}``, ``{name}`` and ``{fallback}``: the value if it is in range, else an
-    error."""
+    """A format of ``{a}``, ``{low}``, ``{high}``, ``{name}``, ``{text}`` (of the operand) and ``{fallback}``: the value
+    if it is in range, else an error."""
 
     literal: Callable[[int], str]
     """Spells a 64-bit number as an operand."""
+
+    string: Callable[[str], str]
+    """Spells a text as a string literal (`trunnion.codegen.literals`)."""
 
 
 def _python_literal(value: int) -> str:
@@ -70,7 +77,7 @@ _INFIX: Mapping[Op, str] = MappingProxyType(
 )
 _PYTHON_OPERATIONS: Mapping[Op, str] = MappingProxyType(
     {
-        **{op: f"({text})" for op, text in _INFIX.items()},
+        **{op: f"({form})" for op, form in _INFIX.items()},
         Op.CEILDIV: "-(-{a} // {b})",
         Op.MIN: "min({a}, {b})",
         Op.MAX: "max({a}, {b})",
@@ -84,9 +91,9 @@ _PYTHON_OPERATIONS: Mapping[Op, str] = MappingProxyType(
 )
 _PYTHON_DIVIDING: Mapping[Op, str] = MappingProxyType(
     {
-        Op.FLOORDIV: "quotient({a}, {b})",
-        Op.MOD: "remainder({a}, {b})",
-        Op.CEILDIV: "ceiling({a}, {b})",
+        Op.FLOORDIV: "quotient({a}, {b}, {text})",
+        Op.MOD: "remainder({a}, {b}, {text})",
+        Op.CEILDIV: "ceiling({a}, {b}, {text})",
     }
 )
 
@@ -94,15 +101,16 @@ PYTHON = ExprLanguage(
     operations=_PYTHON_OPERATIONS,
     ordered=_PYTHON_OPERATIONS,
     checked={
-        **{op: f"fits({text})" for op, text in _PYTHON_OPERATIONS.items()},
-        **{op: f"fits({text})" for op, text in _INFIX.items()},
+        **{op: f"fits({form}, {{text}})" for op, form in _PYTHON_OPERATIONS.items()},
+        **{op: f"fits({form}, {{text}})" for op, form in _INFIX.items()},
         **_PYTHON_DIVIDING,
     },
-    divisor="divisor({a})",
+    divisor="divisor({a}, {text})",
     dividing=_PYTHON_DIVIDING,
     select="({a} if {c} else {b})",
-    cast='in_range({a}, {low}, {high}, "{name}")',
+    cast='in_range({a}, {low}, {high}, "{name}", {text})',
     literal=_python_literal,
+    string=python_string,
 )
 """Python, with the checked operations of `trunnion.codegen.python.support`.
 
@@ -130,11 +138,14 @@ class ExprPrinter:
         The table of the host language.
     slot
         Gives the text of a value slot: an identifier.
+    names
+        What slots are called in messages: the names of their symbols, by index.
     """
 
-    def __init__(self, language: ExprLanguage, slot: Callable[[int], str]) -> None:
+    def __init__(self, language: ExprLanguage, slot: Callable[[int], str], names: Sequence[str]) -> None:
         self._language = language
         self._slot = slot
+        self._names = names
 
     def text(self, expr: Expr) -> str:
         """Return the text of an expression over slots."""
@@ -161,22 +172,24 @@ class ExprPrinter:
     def _binary(self, expr: Binary) -> _Operand:
         left, right = self._print(expr.left), self._print(expr.right)
         if expr.may_divide_by_zero and expr.op in self._language.dividing:
-            text = self._language.dividing[expr.op].format(a=left.text, b=right.text)
-            return _Operand(text, fails=True)
+            form = self._language.dividing[expr.op]
+            return _Operand(form.format(a=left.text, b=right.text, text=self._told(expr)), fails=True)
         if expr.may_divide_by_zero:
-            right = self._divisor(right, expr.right.bounds)
+            right = self._divisor(right, expr)
         if expr.may_overflow:
             form = self._language.checked[expr.op]
         elif left.fails and right.fails:
             form = self._language.ordered[expr.op]
         else:
             form = self._language.operations[expr.op]
-        text = form.format(a=left.text, b=right.text, fallback=self._fallback(expr))
+        told = self._told(expr) if expr.may_overflow else ""
+        text = form.format(a=left.text, b=right.text, text=told, fallback=self._fallback(expr))
         return _Operand(text, fails=expr.may_overflow or left.fails or right.fails)
 
-    def _divisor(self, operand: _Operand, bounds: Interval) -> _Operand:
-        fallback = self._language.literal(1 if 1 in bounds else -1)
-        return _Operand(self._language.divisor.format(a=operand.text, fallback=fallback), fails=True)
+    def _divisor(self, operand: _Operand, division: Binary) -> _Operand:
+        fallback = self._language.literal(1 if 1 in division.right.bounds else -1)
+        text = self._language.divisor.format(a=operand.text, text=self._told(division), fallback=fallback)
+        return _Operand(text, fails=True)
 
     def _select(self, expr: Select) -> _Operand:
         condition, then, otherwise = map(self._print, (expr.condition, expr.then, expr.otherwise))
@@ -189,9 +202,18 @@ class ExprPrinter:
             return operand
         low, high = expr.to.integer_range
         text = self._language.cast.format(
-            a=operand.text, low=low, high=high, name=expr.to.name, fallback=self._fallback(expr)
+            a=operand.text,
+            low=low,
+            high=high,
+            name=expr.to.name,
+            text=self._told(expr.operand),
+            fallback=self._fallback(expr),
         )
         return _Operand(text, fails=True)
+
+    def _told(self, expr: Expr) -> str:
+        """Return a literal of the author's text."""
+        return self._language.string(brief_expr(expr, self._names))
 
     def _fallback(self, expr: Expr) -> str:
         return self._language.literal(expr.bounds.low)

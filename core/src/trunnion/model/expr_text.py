@@ -20,7 +20,7 @@ from trunnion.wording import describe
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["format_expr", "parse_expr"]
+__all__ = ["brief_expr", "format_expr", "parse_expr"]
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOKEN = re.compile(
@@ -30,6 +30,7 @@ _CALLS = {op.value: op for op in Op if not op.is_infix}
 _RESERVED = frozenset({*_CALLS, "select", "cast"})
 _BINDING = {"+": 1, "-": 1, "*": 2, "//": 2, "%": 2}
 _MAX_TEXT = 1 << 20
+_MAX_SHOWN = 120  # characters of an expression in a message that names it
 _MAX_NESTING = 100  # as deep as an expression can be; a level takes at most seven Python frames
 
 
@@ -51,8 +52,27 @@ def format_expr(expr: Expr, names: Sequence[str] | None = None) -> str:
     return "".join(_pieces((expr,), names))
 
 
+def brief_expr(expr: Expr, names: Sequence[str]) -> str:
+    """Return the text of an expression for a message: in ASCII, no brackets around it, without the end of a long one.
+
+    Parameters
+    ----------
+    expr
+        The expression, over slots or symbols.
+    names
+        What a plan's slots are called.
+    """
+    parts = _parts(expr, names)
+    text = ""
+    for piece in _pieces(parts[1:-1] if parts[0] == "(" else parts, names):
+        text += piece
+        if len(text) > _MAX_SHOWN:
+            return f"{text[:_MAX_SHOWN]}..."
+    return text
+
+
 def _pieces(parts: tuple[Expr | str, ...], names: Sequence[str] | None) -> Iterator[str]:
-    """Yield a text from left to right."""
+    """Yield a text from left to right: whoever wants its beginning alone does not pay for the rest."""
     pending = [*reversed(parts)]
     while pending:
         part = pending.pop()

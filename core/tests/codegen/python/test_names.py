@@ -33,7 +33,7 @@ def conditional(text):
 
 
 def texts(plan):
-    printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index))
+    printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index), plan.symbols)
     named, bare = (functools.partial(emit_fixed, named=flag) for flag in (True, False))
     free = [functools.partial(emit_free, remembers=flag) for flag in (True, False)]
     for emit in (named, bare, *free):

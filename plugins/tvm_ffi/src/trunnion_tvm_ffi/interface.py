@@ -70,7 +70,7 @@ class _Emitter:
 
     def __init__(self, plan: LaunchPlan, places: Sequence[int]) -> None:
         self.plan, self.places = plan, places
-        self.printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index))
+        self.printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index), plan.symbols)
         self.fixed_slots = fixed_slots(plan)
         self.inputs = inputs_of(plan)
         self.tensors = tensor_tuple(self.inputs)

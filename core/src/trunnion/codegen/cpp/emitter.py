@@ -21,6 +21,7 @@ from trunnion.codegen.cpp.attributes import emit_attributes
 from trunnion.codegen.cpp.bindings import emit_binding, emit_checks
 from trunnion.codegen.cpp.conditions import launch_condition
 from trunnion.codegen.cpp.direct import direct_kinds
+from trunnion.codegen.cpp.exprs import CPP
 from trunnion.codegen.cpp.launches import (
     emit_arguments,
     emit_geometry,
@@ -49,6 +50,7 @@ from trunnion.codegen.cpp.windows import (
     emit_window_values,
     has_windows,
 )
+from trunnion.codegen.exprs import ExprPrinter
 from trunnion.codegen.literals import cpp_string
 from trunnion.codegen.python.bindings import fixed_slots, is_fixed_check
 from trunnion.codegen.python.memory import outputs_of
@@ -62,7 +64,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "9"
+VERSION = "10"
 """Changes whenever the text for some plan does."""
 
 EXPORTS = {
@@ -210,7 +212,8 @@ class LauncherEmitter:
         out.lines("", f"constexpr CallRule kCall = call_rule<Call>({', '.join(values)});")
 
     def _functions(self) -> list[tuple[str, CallText]]:
-        text = CallText(lambda index: slot_name(self.plan, index), self.members)
+        printer = ExprPrinter(CPP, lambda index: slot_name(self.plan, index), self.plan.symbols)
+        text = CallText(printer, self.members)
         bodies = [text.function() for _ in range(4)]
         self._check(bodies[0])
         bodies[1].line("(void)outputs_given;")

@@ -7,6 +7,7 @@ ends if it is set. Brackets are at most two for each level of an expression, bec
 from __future__ import annotations
 
 from trunnion.codegen.exprs import ExprLanguage
+from trunnion.codegen.literals import cpp_string
 from trunnion.model.interval import INT64_MIN
 from trunnion.model.op import Op
 
@@ -55,13 +56,14 @@ CPP = ExprLanguage(
     },
     ordered={op: f"Ordered<{name}>{{{{{{a}}, {{b}}}}}}.value" for op, name in _CLASSES.items()},
     checked={
-        op: f"Checked<{name}>{{{{failed, {{a}}, {{b}}, {{fallback}}}}}}.value"
+        op: f"Checked<{name}>{{{{failed, {{a}}, {{b}}, {{text}}, {{fallback}}}}}}.value"
         for op, name in _CLASSES.items()
     },
-    divisor="divisor(failed, {a}, {fallback})",
+    divisor="divisor(failed, {a}, {text}, {fallback})",
     dividing={},
     select="({c} != 0 ? {a} : {b})",
-    cast='in_range(failed, {a}, {low}, {high}u, "{name}", {fallback})',
+    cast='in_range(failed, {a}, {low}, {high}u, "{name}", {text}, {fallback})',
     literal=_literal,
+    string=cpp_string,
 )
 """C++17, in the namespace ``trunnion``."""

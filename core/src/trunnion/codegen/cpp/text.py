@@ -6,13 +6,12 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from trunnion.codegen.cpp.exprs import CPP
-from trunnion.codegen.exprs import ExprPrinter
 from trunnion.codegen.writer import SourceWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from trunnion.codegen.exprs import ExprPrinter
     from trunnion.model.expr import Expr
 
 __all__ = ["MOST_UNROLLED", "CallText"]
@@ -28,21 +27,20 @@ class CallText:
 
     Parameters
     ----------
-    slot
-        Gives the variable of a value slot.
+    printer
+        Prints expressions in C++.
     members
         The members so far, type by name; shared by all functions of one call.
     """
 
-    def __init__(self, slot: Callable[[int], str], members: dict[str, str]) -> None:
+    def __init__(self, printer: ExprPrinter, members: dict[str, str]) -> None:
         self.out = SourceWriter("  ")
         self.members = members
-        self._slot = slot
-        self._printer = ExprPrinter(CPP, slot)
+        self._printer = printer
 
     def function(self) -> CallText:
         """Return the text of another function of the same call."""
-        return CallText(self._slot, self.members)
+        return CallText(self._printer, self.members)
 
     def expr(self, expr: Expr) -> str:
         """Return an expression's text; `guard` must follow the statement that holds it."""

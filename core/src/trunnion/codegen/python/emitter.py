@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = "15"
+VERSION = "16"
 """Changes whenever the text for some plan does."""
 
 _CONTEXT = (
@@ -95,7 +95,7 @@ class _Emitter:
         self.plan = plan
         self.dialect = dialect
         self.out = SourceWriter()
-        self.printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index))
+        self.printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index), plan.symbols)
         self.firing = Firing(plan, dialect)
         self.recalls = recalls(plan)
         # Without a tensor every call has to name its device.

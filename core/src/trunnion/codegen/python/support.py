@@ -63,8 +63,8 @@ _MAX_SHOWN = 200  # characters of an expression in a message
 # Arithmetic -------------------------------------------------------------------------------------------------------
 
 
-def fits(value: int) -> int:
-    """Return ``value`` if it fits 64 signed bits.
+def fits(value: int, text: str) -> int:
+    """Return ``value``, that of the expression ``text``, if it fits 64 signed bits.
 
     Raises
     ------
@@ -73,11 +73,11 @@ def fits(value: int) -> int:
     """
     if INT64_MIN <= value <= INT64_MAX:
         return value
-    raise ExprError(f"the value {value} does not fit 64 signed bits")
+    raise ExprError(f"the value {value} of {text} does not fit 64 signed bits")
 
 
-def divisor(value: int) -> int:
-    """Return ``value`` if it is not 0.
+def divisor(value: int, text: str) -> int:
+    """Return ``value``, by which the expression ``text`` divides, if it is not 0.
 
     Raises
     ------
@@ -86,26 +86,26 @@ def divisor(value: int) -> int:
     """
     if value:
         return value
-    raise ExprError("division by zero")
+    raise ExprError(f"division by zero in {text}")
 
 
-def quotient(left: int, right: int) -> int:
+def quotient(left: int, right: int, text: str) -> int:
     """Return the floor of a quotient; errors are those of `divisor` and `fits`."""
-    return fits(left // divisor(right))
+    return fits(left // divisor(right, text), text)
 
 
-def remainder(left: int, right: int) -> int:
+def remainder(left: int, right: int, text: str) -> int:
     """Return what floor division leaves; errors are those of `divisor`."""
-    return left % divisor(right)
+    return left % divisor(right, text)
 
 
-def ceiling(left: int, right: int) -> int:
+def ceiling(left: int, right: int, text: str) -> int:
     """Return the ceiling of a quotient; errors are those of `divisor` and `fits`."""
-    return fits(-(-left // divisor(right)))
+    return fits(-(-left // divisor(right, text)), text)
 
 
-def in_range(value: int, low: int, high: int, name: str) -> int:
-    """Return ``value`` if the integer type ``name`` can hold it.
+def in_range(value: int, low: int, high: int, name: str, text: str) -> int:
+    """Return ``value``, that of the expression ``text``, if the integer type ``name`` can hold it.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def in_range(value: int, low: int, high: int, name: str) -> int:
     """
     if low <= value <= high:
         return value
-    raise ExprError(f"the value {value} does not fit {name} ({low} to {high})")
+    raise ExprError(f"the value {value} of {text} does not fit {name} ({low} to {high})")
 
 
 # Arguments --------------------------------------------------------------------------------------------------------

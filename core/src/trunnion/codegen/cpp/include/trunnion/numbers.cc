@@ -7,24 +7,26 @@ Text& append_decimal(Text& text, Wide value) {
   return text.append(digits, write_decimal(value, digits));
 }
 
-void refuse_unfit(bool& failed, Wide value) {
+void refuse_unfit(bool& failed, Wide value, const char* text) {
   Text message;
   message << "the value ";
-  append_decimal(message, value) << " does not fit 64 signed bits";
+  append_decimal(message, value) << " of " << text << " does not fit 64 signed bits";
   if (!failed) raise_expr(message);
   failed = true;
 }
 
-void refuse_zero(bool& failed) {
+void refuse_zero(bool& failed, const char* text) {
   Text message;
-  message << "division by zero";
+  message << "division by zero in " << text;
   if (!failed) raise_expr(message);
   failed = true;
 }
 
-void refuse_range(bool& failed, int64_t value, int64_t low, uint64_t high, const char* type) {
+void refuse_range(bool& failed, int64_t value, int64_t low, uint64_t high, const char* type,
+                  const char* text) {
   Text message;
-  message << "the value " << value << " does not fit " << type << " (" << low << " to " << high << ")";
+  message << "the value " << value << " of " << text << " does not fit " << type << " (" << low << " to "
+          << high << ")";
   if (!failed) raise_expr(message);
   failed = true;
 }

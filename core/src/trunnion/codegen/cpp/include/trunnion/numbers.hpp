@@ -15,28 +15,30 @@ namespace trunnion {
 
 Text& append_decimal(Text& text, Wide value);
 
-void refuse_unfit(bool& failed, Wide value);
+// `text` is the author's own, of the expression that has no value; it holds no null character.
+void refuse_unfit(bool& failed, Wide value, const char* text);
 
-void refuse_zero(bool& failed);
+void refuse_zero(bool& failed, const char* text);
 
-void refuse_range(bool& failed, int64_t value, int64_t low, uint64_t high, const char* type);
+void refuse_range(bool& failed, int64_t value, int64_t low, uint64_t high, const char* type,
+                  const char* text);
 
 // Checks ----------------------------------------------------------------------------------------------------
 
 // The value, if it fits 64 signed bits.
-inline int64_t fits(bool& failed, Wide value, int64_t fallback = 0) {
+inline int64_t fits(bool& failed, Wide value, const char* text, int64_t fallback) {
   const int64_t narrow = static_cast<int64_t>(value);
   if (TRUNNION_UNLIKELY(narrow != value)) {
-    refuse_unfit(failed, value);
+    refuse_unfit(failed, value, text);
     return fallback;
   }
   return narrow;
 }
 
-// The value, if it is not 0.
-inline int64_t divisor(bool& failed, int64_t value, int64_t fallback = 1) {
+// The value, if it is not 0; the text is that of the division.
+inline int64_t divisor(bool& failed, int64_t value, const char* text, int64_t fallback) {
   if (TRUNNION_UNLIKELY(value == 0)) {
-    refuse_zero(failed);
+    refuse_zero(failed, text);
     return fallback;
   }
   return value;
@@ -44,9 +46,9 @@ inline int64_t divisor(bool& failed, int64_t value, int64_t fallback = 1) {
 
 // The value, if an integer type can hold it; `high` is unsigned because that of uint64 is beyond every int64_t.
 inline int64_t in_range(bool& failed, int64_t value, int64_t low, uint64_t high, const char* type,
-                        int64_t fallback = 0) {
+                        const char* text, int64_t fallback) {
   if (TRUNNION_UNLIKELY(value < low || (value > 0 && static_cast<uint64_t>(value) > high))) {
-    refuse_range(failed, value, low, high, type);
+    refuse_range(failed, value, low, high, type, text);
     return fallback;
   }
   return value;
@@ -129,8 +131,8 @@ struct Ordered {
 // The same, where the value may leave 64 bits.
 template <class Operation>
 struct Checked {
-  Checked(bool& failed, int64_t a, int64_t b, int64_t fallback)
-      : value(fits(failed, Operation::of(a, b), fallback)) {}
+  Checked(bool& failed, int64_t a, int64_t b, const char* text, int64_t fallback)
+      : value(fits(failed, Operation::of(a, b), text, fallback)) {}
   int64_t value;
 };
 
