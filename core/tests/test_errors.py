@@ -60,6 +60,7 @@ SAMPLES = (
     CorruptArtifactError("image.cubin", "is truncated"),
     UntrustedArtifactError("is not on the list"),
     KernelBodyError("scale", 9, "int32", "the kernel has 4 parameters"),
+    ArgumentValueError("y", "5", "6", "out[0]"),
 )
 
 
@@ -164,6 +165,7 @@ def test_leaves_are_also_what_python_would_raise(error: type, builtin: type) -> 
         ),
         (SAMPLES[5], "argument 'x': got 5, expected 6"),
         (SAMPLES[7], "got 5, expected 6"),
+        (SAMPLES[23], "argument 'y' (out[0]): got 5, expected 6"),
         (
             SAMPLES[9],
             "unknown device compiler 'acme'; did you mean 'acne'? installed: nvrtc, acne; install it",

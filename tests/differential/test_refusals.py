@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -112,7 +113,38 @@ def test_a_destination_of_another_extent_is_told_in_the_author_s_words(twins, sh
     x, y, z = (
         TensorSpec(dtype="float32", shape=one, strides=row_major(one)) for one in ((3, 5), (3,), shape)
     )
-    assert set(said_of(twins, builder, CallSpec(args=(x,), out=(y, z)))) == {f"argument 'out': {text}"}
+    said = said_of(twins, builder, CallSpec(args=(x,), out=(y, z)))
+    assert set(said) == {f"argument 'out' (out[1]): {text}"}
+
+
+DENSE = "expected a contiguous row-major tensor to write into: allocate one, and copy from it"
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"shape": (5, 3), "strides": (1, 5)}, f"got strides (1, 5) for shape (5, 3), {DENSE}"),
+        ({"dtype": "int32"}, "got a tensor of torch.int32, expected one of float32"),
+        ({"shape": (5,), "strides": (1,)}, "got 1 dimensions, shape (5,), expected 2 dimensions"),
+        ({"device": 1}, "got a tensor on cuda:1, expected CUDA device 0"),
+    ],
+)
+def test_a_destination_that_does_not_fit_is_told_by_the_output_and_where_it_was_given(twins, given, text):
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    n = Symbol("n")
+    x = builder.input("x", "float32", (n,))
+    one, _ = (builder.output(name, "float32", (n, 3)) for name in ("y", "z"))
+    good = TensorSpec(dtype="float32", shape=(5, 3), strides=(3, 1))
+    bad = replace(good, **given)
+    builder.launch("k", (x, one), 1, 1)
+    said = said_of(twins, builder, CallSpec(args=(tensor(5),), out=(good, bad)))
+    assert set(said) == {f"argument 'z' (out[1]): {text}"}
+    single = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    x, y = single.input("x", "float32", (n,)), single.output("y", "float32", (n, 3))
+    single.launch("k", (x, y), 1, 1)
+    assert set(said_of(twins, single, CallSpec(args=(tensor(5),), out=(bad,)))) == {
+        f"argument 'y' (out): {text}"
+    }
 
 
 @pytest.mark.parametrize(("n", "m", "named"), [(2**31, 4, "x"), (3, 2**31, "out")])

@@ -111,18 +111,19 @@ class ArgumentError(TrunnionError):
     ----------
     argument
         The parameter's name; empty if the call as a whole is wrong.
-    got
-        What was passed.
-    expected
-        What is allowed.
+    got, expected
+        What was passed, and what is allowed.
+    place
+        Where the caller gave it, if the name does not say that: ``"out[0]"``.
     """
 
-    def __init__(self, argument: str, got: str, expected: str) -> None:
+    def __init__(self, argument: str, got: str, expected: str, place: str = "") -> None:
         super().__init__(argument, got, expected)
-        self.argument, self.got, self.expected = argument, got, expected
+        self.argument, self.got, self.expected, self.place = argument, got, expected, place
 
     def __str__(self) -> str:
-        where = f"argument {shorten(self.argument)}: " if self.argument else ""
+        named = f"{shorten(self.argument)} ({self.place})" if self.place else shorten(self.argument)
+        where = f"argument {named}: " if self.argument else ""
         return f"{where}got {self.got}, expected {self.expected}"
 
 
@@ -206,9 +207,8 @@ class BackendUnavailableError(RegistryError):
         self.name, self.distribution, self.reason, self.details = name, distribution, reason, details
 
     def __str__(self) -> str:
-        owned = (
-            f"plugin {shorten(self.name)} ({self.distribution})" if self.distribution else shorten(self.name)
-        )
+        name = shorten(self.name)
+        owned = f"plugin {name} ({self.distribution})" if self.distribution else name
         return f"{owned} is unavailable: {self.reason}"
 
 

@@ -178,6 +178,10 @@ CALLS = {
         ("a", Odd()),
         "got strides (1, 2) for shape (2, 3), expected a contiguous row-major",
     ),
+    "destination_error": (
+        ("a", Odd()),
+        "got strides (1, 2) for shape (2, 3), expected a contiguous row-major tensor to write into",
+    ),
     "alignment_error": (("a", 24, 16), "got address 0x18, expected a multiple of 16 bytes"),
     "symbol_error": (("a", "the value", 5, "0 to 3"), "got 5 for the value, expected 0 to 3"),
     "condition_error": (("n is small",), "expected n is small"),

@@ -81,7 +81,7 @@ def emit_given_outputs(text: CallText, plan: LaunchPlan, inputs: int) -> None:
 def _span(tensor: TensorSlot) -> str:
     index, nbytes = tensor.index, tensor.dtype.itemsize
     count = f"element_count(y{index}, {len(tensor.shape)}) * {nbytes}"
-    return f"{{p[{index}], {count}, &{output_rule(index)}.tensor.name}}"
+    return f"{{p[{index}], {count}, &{output_rule(index)}.given.name}}"
 
 
 def emit_allocations(text: CallText, plan: LaunchPlan) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.codegen.python import scalars, support
 from trunnion.codegen.python.arguments import FLOAT_LIMITS
-from trunnion.errors import ArgumentValueError
+from trunnion.errors import ArgumentError, ArgumentValueError
 from trunnion.model.dtypes import Kind
 from trunnion.model.dtypes import dtype as dtype_of
 
@@ -98,10 +98,14 @@ class Preparation:
         """
         if len(out) != len(self._outputs):
             raise support.out_count_error(out, tuple(tensor.name for tensor in self._outputs))
-        for tensor, value in zip(self._outputs, out, strict=True):
-            if isinstance(value, self._class):
-                self._place(tensor.name, value, f"CUDA device {device}" if self._on_cuda else "the CPU")
-            self._tensor(tensor.name, value, tensor.dtype)
+        for index, (tensor, value) in enumerate(zip(self._outputs, out, strict=True)):
+            try:
+                if isinstance(value, self._class):
+                    self._place(tensor.name, value, f"CUDA device {device}" if self._on_cuda else "the CPU")
+                self._tensor(tensor.name, value, tensor.dtype)
+            except ArgumentError as error:
+                error.place = support.out_place(index, len(self._outputs))
+                raise
         return tuple(out)
 
     def _number(self, param: ParamFacts, value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from trunnion.codegen.cpp.places import output_rule
 from trunnion.codegen.literals import cpp_name, cpp_string
 from trunnion.codegen.python.memory import author_extents
-from trunnion.codegen.python.support import cut
+from trunnion.codegen.python.support import cut, out_place
 from trunnion.model.expr import Const
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER_BLOCKS
 
@@ -58,11 +58,13 @@ def emit_tensor_rules(out: SourceWriter, plan: LaunchPlan) -> None:
     if inputs:  # which come before the outputs
         with out.block("constexpr TensorRule kTensors[] = {", "};"):
             out.lines(*(f"{rule}," for rule in inputs))
-    for tensor in plan.tensors[len(inputs) :]:
+    outputs = plan.tensors[len(inputs) :]
+    for index, tensor in enumerate(outputs):
         texts = [cpp_name(cut(text)) for text in author_extents(plan, tensor)]
         if texts:
             out.line(f"constexpr Name kExtents{tensor.index}[] = {braces(texts)};")
-        fields = [_tensor_rule(tensor), f"kExtents{tensor.index}" if texts else "nullptr"]
+        place = cpp_string(out_place(index, len(outputs)))
+        fields = [_tensor_rule(tensor), place, f"kExtents{tensor.index}" if texts else "nullptr"]
         out.line(f"constexpr OutputRule {output_rule(tensor.index)}{braces(fields)};")
     for space in plan.workspaces:
         fields = [cpp_name(space.name), str(space.itemsize), str(space.alignment)]

@@ -29,6 +29,7 @@ __all__ = [
     "condition_error",
     "count_error",
     "cut",
+    "destination_error",
     "divisor",
     "dtype_error",
     "extent_error",
@@ -38,6 +39,7 @@ __all__ = [
     "layout_error",
     "negative_error",
     "out_count_error",
+    "out_place",
     "quotient",
     "rank_error",
     "remainder",
@@ -133,6 +135,11 @@ def out_count_error(out: Any, names: tuple[str, ...]) -> ArgumentError:
     return ArgumentTypeError("out", f"{len(out)} tensors", f"{len(names)} ({wanted})")
 
 
+def out_place(index: int, count: int) -> str:
+    """Return where a caller gives one of ``count`` outputs: in the call there is no name of an output."""
+    return "out" if count == 1 else f"out[{index}]"
+
+
 def dtype_error(name: str, tensor: Any, expected: str) -> ArgumentError:
     """Return the error of a tensor of another element type."""
     return ArgumentTypeError(name, f"a tensor of {tensor.dtype}", f"one of {expected}")
@@ -171,8 +178,17 @@ def cut(text: str) -> str:
 
 def layout_error(name: str, tensor: Any) -> ArgumentError:
     """Return the error of a tensor that is not contiguous."""
-    got = f"strides {tuple(tensor.stride())} for shape {tuple(tensor.shape)}"
-    return ArgumentValueError(name, got, "a contiguous row-major tensor; call .contiguous()")
+    return ArgumentValueError(name, _layout(tensor), "a contiguous row-major tensor; call .contiguous()")
+
+
+def destination_error(name: str, tensor: Any) -> ArgumentError:
+    """Return the error of a tensor to write into that is not contiguous: in a copy the result would be lost."""
+    expected = "a contiguous row-major tensor to write into: allocate one, and copy from it"
+    return ArgumentValueError(name, _layout(tensor), expected)
+
+
+def _layout(tensor: Any) -> str:
+    return f"strides {tuple(tensor.stride())} for shape {tuple(tensor.shape)}"
 
 
 def alignment_error(name: str, address: int, alignment: int) -> ArgumentError:
@@ -255,9 +271,9 @@ def absent_error(name: str, reader: str) -> ArgumentError:
 
 
 def unreadable_error(
-    names: tuple[str, ...], tensors: tuple[Any, ...], error: RuntimeError
+    names: tuple[str, ...], tensors: tuple[Any, ...], error: RuntimeError, place: str = ""
 ) -> ArgumentTypeError:
-    """Return the error of tensors one of which would not say what it is, or where it lies."""
+    """Return the error of tensors one of which would not say what it is; for ``place`` see `out_place`."""
     said = (str(error).splitlines() or [""])[0]
     name, kind = next(
         (
@@ -267,7 +283,8 @@ def unreadable_error(
         ),
         ("", "a tensor"),
     )
-    return ArgumentTypeError(name, f"{kind} that refuses: {said[:_MAX_SHOWN]}", "a dense tensor in memory")
+    got = f"{kind} that refuses: {said[:_MAX_SHOWN]}"
+    return ArgumentTypeError(name, got, "a dense tensor in memory", place)
 
 
 def _refuses(tensor: Any) -> bool:

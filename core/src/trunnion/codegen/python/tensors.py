@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 from trunnion.arguments import spanned_bytes
 from trunnion.codegen.python import support
 from trunnion.codegen.python.scalars import integer
-from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError, shorten
+from trunnion.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ArgumentValueError,
+    DeviceRequirementError,
+    shorten,
+)
 from trunnion.model.dtypes import dtype
 
 if TYPE_CHECKING:
@@ -175,17 +181,19 @@ class TensorChecks:
         names = tuple(row[0] for row in wanted)
         if len(out) != len(wanted):
             raise support.out_count_error(out, names)
-        for tensor, row in zip(out, wanted, strict=True):
+        for index, (tensor, row) in enumerate(zip(out, wanted, strict=True)):
             try:
                 self._check_output(tensor, row, device)
+            except ArgumentError as error:
+                error.place = support.out_place(index, len(wanted))
+                raise
             except RuntimeError as error:
-                raise support.unreadable_error((row[0],), (tensor,), error) from error
-        spans = [
-            (t.data_ptr(), t.numel() * t.element_size(), name) for t, name in zip(out, names, strict=True)
-        ]
+                place = support.out_place(index, len(wanted))
+                raise support.unreadable_error((row[0],), (tensor,), error, place) from error
+        spans = [(t.data_ptr(), t.numel() * t.element_size(), index) for index, t in enumerate(out)]
         spans = [span for span in spans if span[1]]
         if any(other[0] < one[0] + one[1] for one, other in pairwise(sorted(spans))):
-            raise _overlap_error(spans)
+            raise _overlap_error(spans, names)
 
     def _check_output(self, tensor: Any, wanted: OutputWanted, device: int) -> None:
         name, shape, texts, kind, alignment = wanted
@@ -203,7 +211,7 @@ class TensorChecks:
         if tensor.get_device() != device:
             raise ArgumentValueError(name, f"a tensor on {tensor.device}", f"CUDA device {device}")
         if not tensor.is_contiguous():
-            raise support.layout_error(name, tensor)
+            raise support.destination_error(name, tensor)
         self.check_storage((name,), (tensor,))
         address = tensor.data_ptr()
         if not address or address % alignment:
@@ -214,9 +222,10 @@ OutputWanted = tuple[str, tuple[int, ...], tuple[str, ...], Any, int]
 """Name, shape, the shape as the author wrote it, element type, alignment in bytes."""
 
 
-def _overlap_error(spans: list[tuple[int, int, str]]) -> ArgumentValueError:
+def _overlap_error(spans: list[tuple[int, int, int]], names: tuple[str, ...]) -> ArgumentValueError:
     """Return the error of outputs that share memory; it names the first in which another begins, and that one."""
     one, other = next(
         (one, other) for one, other in permutations(spans, 2) if one[0] <= other[0] < one[0] + one[1]
     )
-    return ArgumentValueError(other[2], f"memory that {shorten(one[2])} also lies in", "memory of its own")
+    got, place = f"memory that {shorten(names[one[2]])} also lies in", support.out_place(other[2], len(names))
+    return ArgumentValueError(names[other[2]], got, "memory of its own", place)

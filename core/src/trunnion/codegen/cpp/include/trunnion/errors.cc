@@ -35,9 +35,13 @@ bool Raising::with(const Text& message) {
 bool raise_argument(const char* kind, const char* type, const Name& argument, const Text& got,
                     const Text& expected) {
   Text message;
-  if (argument.size != 0) message << "argument " << argument << ": ";
-  message << "got " << got << ", expected " << expected;
-  return Raising(kind, type).field(argument.text, argument.size).field(got).field(expected).with(message);
+  if (argument.size != 0) message << "argument " << argument;
+  if (argument.place != nullptr) message << " (" << argument.place << ")";
+  message << (argument.size != 0 ? ": got " : "got ") << got << ", expected " << expected;
+  Raising raising(kind, type);
+  raising.field(argument.text, argument.size).field(got).field(expected);
+  if (argument.place != nullptr) raising.field(argument.place);
+  return raising.with(message);
 }
 
 bool raise_argument_type(const Name& argument, const Text& got, const Text& expected) {

@@ -54,16 +54,16 @@ bool raise_output_place(const DLTensor& tensor, const TensorRule& rule, DLDevice
 bool check_output(const TVMFFIAny& given, const OutputRule& rule, DLDevice device, const int64_t* shape,
                   uint64_t& address) {
   const DLTensor* tensor = nullptr;
-  if (!read_tensor(given, rule.tensor, tensor)) return false;
-  for (int32_t axis = 0; axis < rule.tensor.rank; ++axis) {
+  if (!read_tensor(given, rule.given, tensor)) return false;
+  for (int32_t axis = 0; axis < rule.given.rank; ++axis) {
     if (tensor->shape[axis] == shape[axis]) continue;
-    return raise_unequal(rule.tensor.name, "extent", axis, tensor->shape[axis], shape[axis],
+    return raise_unequal(rule.given.name, "extent", axis, tensor->shape[axis], shape[axis],
                          rule.extents[axis]);
   }
   const bool elsewhere = tensor->device.device_type != device.device_type ||
                          (device.device_type != kDLCPU && tensor->device.device_id != device.device_id);
-  if (elsewhere) return raise_output_place(*tensor, rule.tensor, device);
-  return check_layout(tensor, rule.tensor) && read_address(tensor, rule.tensor, address);
+  if (elsewhere) return raise_output_place(*tensor, rule.given, device);
+  return check_layout(tensor, rule.given) && read_address(tensor, rule.given, address);
 }
 
 bool check_disjoint(const Span* spans, int32_t count) {

@@ -76,8 +76,14 @@ bool allocate_tensor(const Request& request, DLDataType dtype, const char* dtype
 // Outputs ---------------------------------------------------------------------------------------------------------------
 
 struct OutputRule {
-  TensorRule tensor;    // its alignment in bytes too
+  TensorRule tensor;    // what is asked of what the launcher allocates; its alignment in bytes too
+  TensorRule given;     // the same of what the caller gives, whose name says where
   const Name* extents;  // as the author wrote them, one for each dimension
+
+  constexpr OutputRule(const TensorRule& rule, const char* place, const Name* written)
+      : tensor(rule), given(rule), extents(written) {
+    given.name.place = place;
+  }
 };
 
 // An output: allocated, as aligned as the program says, which may be more than the allocator knows of; or given by the

@@ -123,8 +123,11 @@ bool raise_layout(const DLTensor& tensor, const TensorRule& rule) {
   Text got, expected;
   describe_numbers(got << "strides ", tensor.strides, tensor.ndim);
   describe_numbers(got << " for shape ", tensor.shape, tensor.ndim);
-  return raise_argument_value(rule.name, got,
-                              expected << "a contiguous row-major tensor; call .contiguous()");
+  // What .contiguous() returns of a tensor to write into would be written, and lost.
+  expected << "a contiguous row-major tensor"
+           << (rule.name.place == nullptr ? "; call .contiguous()"
+                                          : " to write into: allocate one, and copy from it");
+  return raise_argument_value(rule.name, got, expected);
 }
 
 bool raise_address(uint64_t address, const TensorRule& rule) {

@@ -14,6 +14,7 @@ namespace trunnion {
 struct Name {
   const char* text;
   uint32_t size;
+  const char* place = nullptr;  // where the user gave what it names, if its name alone does not say: "out[0]"
 };
 
 // As a launcher writes one.
