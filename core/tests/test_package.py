@@ -34,6 +34,15 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = trunnion.nonesuch
 
 
+@pytest.mark.parametrize("part", ["errors", "examples", "sim"])
+def test_the_parts_that_messages_name_are_attributes_of_the_package_alone(part: str) -> None:
+    """Messages and docs say ``trunnion.sim.start()`` and ``except trunnion.errors.X``."""
+    assert part in dir(trunnion)
+    script = f"import trunnion; print(trunnion.{part}.__name__)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (run.stdout.strip(), run.stderr) == (f"trunnion.{part}", "")
+
+
 HEAVY = (
     "torch",
     "cuda",

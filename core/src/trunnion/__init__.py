@@ -10,6 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trunnion import errors as errors
+    from trunnion import examples as examples
+    from trunnion import sim as sim
     from trunnion.artifacts.artifact import Artifact
     from trunnion.artifacts.store import ArtifactStore
     from trunnion.compilation import compile, load  # noqa: A004 - the verb of the field
@@ -100,6 +103,7 @@ _HOMES = {
     "trunnion.registry": ("Registry", "default_registry"),
     "trunnion.selection": ("Choice", "explain"),
 }
+_PARTS = ("errors", "examples", "sim")  # modules that messages name; no star imports them
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -163,6 +167,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return import_module(f"{__name__}.{name}")  # which sets the attribute
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -172,4 +178,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF})
+    return sorted({*globals(), *_HOME_OF, *_PARTS})
