@@ -1,12 +1,15 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from trunnion.contract.spec import CompilerSpec
 from trunnion.errors import ProgramError
+from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
+from trunnion.model.params import Signature
+from trunnion.model.program import KernelProgram
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,3 +54,13 @@ def test_the_suffix_of_a_file_tells_the_language(tmp_path: Path, name: str, lang
     (tmp_path / name).write_text("// text\n")
     code = DeviceCode.from_file(tmp_path / name)
     assert (code.language, code.name, code.source) == (language, name, "// text\n")
+
+
+@pytest.mark.parametrize("given", ["__global__ void k() {}", b"//", None, 5], ids=str)
+def test_whoever_gives_a_program_a_text_is_told_what_makes_code_of_it(given: Any) -> None:
+    wanted = r"""expected a DeviceCode, or a sequence of them: DeviceCode\("cuda", source\)"""
+    with pytest.raises(ProgramError, match=wanted) as caught:
+        ProgramBuilder("p", given)
+    assert caught.value.field == "code"
+    with pytest.raises(ProgramError, match=wanted):
+        KernelProgram("p", Signature(), given, ())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
-from trunnion.model.code import DeviceCode
-from trunnion.model.fields import members, place
+from trunnion.model.code import code_parts
+from trunnion.model.fields import place
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Check, Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
+    from trunnion.model.code import DeviceCode
     from trunnion.model.dtypes import DType
     from trunnion.model.expr import Expr, ExprLike, Symbol
 
@@ -46,7 +47,7 @@ class ProgramBuilder:
 
     def __init__(self, name: str, code: DeviceCode | Iterable[DeviceCode]) -> None:
         self._name = name
-        self._code = (code,) if isinstance(code, DeviceCode) else members(code, "code")
+        self._code = code_parts(code)
         self._params: list[Param] = []
         self._outputs: list[TensorParam] = []
         self._checks: list[Check] = []

@@ -14,7 +14,7 @@ from trunnion.wording import describe, nearest
 if TYPE_CHECKING:
     import os
 
-__all__ = ["DeviceCode", "language_name"]
+__all__ = ["DeviceCode", "code_parts", "language_name"]
 
 _LANGUAGE_OF_SUFFIX = {
     ".cu": "cuda",
@@ -147,3 +147,17 @@ class DeviceCode:
         if unknown:
             raise ProgramError(f"got unknown fields {', '.join(unknown)}", field="code")
         return cls(found, source, name=file.name, **fields)  # type: ignore[arg-type]  # checked by the constructor
+
+
+def code_parts(code: object) -> tuple[object, ...]:
+    """Return the parts of a program's code, of which one may be given alone; whoever calls this checks each.
+
+    Raises
+    ------
+    ProgramError
+        If it is no sequence: a text, which does not say its language, is none.
+    """
+    if isinstance(code, DeviceCode):
+        return (code,)
+    words = 'a DeviceCode, or a sequence of them: DeviceCode("cuda", source), or DeviceCode.from_file(path)'
+    return members(code, "code", words)

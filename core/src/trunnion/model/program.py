@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.model.code import DeviceCode
+from trunnion.model.code import DeviceCode, code_parts
 from trunnion.model.expr_tree import symbols_of
 from trunnion.model.fields import instance, instances, place, text
 from trunnion.model.launch import KernelLaunch
@@ -50,10 +50,7 @@ class KernelProgram:
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", text(self.name, "name"))
         instance(self.signature, Signature, "signature")
-        code: object = self.code
-        if isinstance(code, DeviceCode):
-            code = (code,)
-        object.__setattr__(self, "code", instances(code, DeviceCode, "code"))
+        object.__setattr__(self, "code", instances(code_parts(self.code), DeviceCode, "code"))
         object.__setattr__(self, "launches", instances(self.launches, KernelLaunch, "launches"))
         for name in ("code", "launches"):
             if not getattr(self, name):
