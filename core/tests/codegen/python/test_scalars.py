@@ -9,6 +9,7 @@ import struct
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +45,16 @@ def test_a_scalar_of_every_type_travels_as_its_bytes(rig: Any, kind: str) -> Non
     r = rig(taking(kind))
     r.program.call((value, 5), device=0)
     assert r.facade.launched[0].parameters == (scalar_bytes(value, dtype(kind), "s"), b"\x05")
+
+
+@pytest.mark.parametrize("flag", [np.True_, np.False_], ids=str)
+def test_a_bool_of_numpy_is_a_bool_as_its_integers_are_integers(rig: Any, flag: Any) -> None:
+    r = rig(taking("bool"))
+    r.program.call((flag, 5), device=0)
+    assert r.facade.launched[0].parameters == (bytes([bool(flag)]), b"\x05")
+    for wrong in (np.int64(1), np.array(True)):
+        with pytest.raises(ArgumentTypeError, match="True or False"):
+            r.program.call((wrong, 5), device=0)
 
 
 @pytest.mark.parametrize("kind", SMALL)

@@ -6,6 +6,7 @@ import math
 import numbers
 import operator
 import struct
+import sys
 from typing import Any
 
 from trunnion.errors import ArgumentTypeError, ArgumentValueError
@@ -89,7 +90,7 @@ def real(name: str, value: Any, limit: float, dtype: str) -> float:
 
 
 def boolean(name: str, value: Any) -> bool:
-    """Return an argument that must be True or False.
+    """Return an argument that must be True or False, Python's or NumPy's.
 
     Raises
     ------
@@ -98,6 +99,9 @@ def boolean(name: str, value: Any) -> bool:
     """
     if isinstance(value, bool):
         return value
+    numpy = sys.modules.get("numpy")  # whoever has a bool of NumPy's has imported it
+    if numpy is not None and isinstance(value, numpy.bool_):
+        return bool(value)
     raise _type_error(name, value, "True or False")
 
 

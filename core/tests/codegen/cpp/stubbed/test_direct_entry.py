@@ -138,9 +138,6 @@ def test_the_general_entry_takes(program: CppProgram, driver: Any, name: str, ge
     with general_calls(program) as general:
         got = outcome(program.entry, changed(**values))
     assert len(general) == 1
-    if name == "a bool of numpy":
-        assert got[0] is ArgumentTypeError
-        return
     assert got == ("returned", None)
     (launch,) = driver.launches
     assert launch.parameters[ordinal] == wanted
