@@ -45,7 +45,7 @@ def test_all_broken_rules_are_named(good: TiledFields | Im2colFields) -> None:
         good, address=1, dims=(0, 2**33, 1), element_strides=(0, 9, 1), swizzle=4, oob_fill=1, dtype_code=0
     )
     texts = " ".join(broken_rules(bad, (9, 0)))
-    for words in ("0x1", "global_dim[0]", "global_dim[1]", "element_strides[0]", "element_strides[1]",
+    for words in ("0x1", "global_dim[0]", "global_dim[1]", "element_strides[2]", "element_strides[1]",
                   "128B_ATOM", "NaN"):  # fmt: skip
         assert words in texts
 
@@ -54,6 +54,47 @@ def test_each_table_judges_its_own() -> None:
     assert any("box_dim[1]" in sentence for sentence in broken_rules(replace(TILED, box=(64, 0, 1))))
     assert any(
         "pixels_per_column" in sentence for sentence in broken_rules(replace(IM2COL, pixels_per_column=0))
+    )
+
+
+def told(fields: TiledFields | Im2colFields) -> str:
+    (text,) = broken_rules(fields, (9, 0))
+    return text[text.index("(got: ") + 6 : -1]
+
+
+def test_what_the_author_wrote_is_counted_as_the_author_wrote_it() -> None:
+    """Outermost first; the driver counts from the innermost, and what only it has a name for is told as such."""
+    assert told(replace(TILED, box=(16, 8, 512))) == "box_dim[0] (outermost first) is 512"
+    assert told(replace(TILED, element_strides=(1, 9, 1))) == "element_strides[1] (outermost first) is 9"
+    assert told(replace(TILED, element_strides=(2, 1, 1))) == (
+        "element_strides[2] (outermost first) is 2, which the hardware would ignore"
+    )
+    image = replace(IM2COL, dims=(64, 8, 8, 4), strides=(128, 1024, 8192), element_strides=(1,) * 4)
+    assert told(replace(image, lower=(0, -129), upper=(0, 0))) == (
+        "pixel_box_lower_corner[0] (outermost first) is -129, allowed for rank 4 is -128 to 127"
+    )
+    assert told(replace(image, lower=(0, 9), upper=(0, 0))) == (
+        "along spatial dimension 0 (outermost first) it goes from 9 to 8"
+    )
+    assert told(replace(TILED, dims=(64, 2**33, 1))) == f"global_dim[1] (innermost first) is {2**33}"
+
+
+@pytest.mark.parametrize(("bits", "code", "multiple"), [(16, 6, 8), (32, 7, 4), (8, 0, 16), (64, 8, 2)])
+def test_of_a_stride_that_is_no_multiple_of_16_bytes_it_is_told_what_to_do(
+    bits: int, code: int, multiple: int
+) -> None:
+    fields = replace(TILED, strides=(120, 1 << 20), element_bits=bits, dtype_code=code, box=(16, 1, 1))
+    assert told(fields) == (
+        "global_strides[0] (innermost first) is 120 bytes, not a multiple of 16 below 2**40: make the innermost "
+        f"extent, or that stride, a multiple of {multiple} elements; Symbol(..., multiple_of={multiple}) declares it"
+    )
+
+
+def test_of_a_stride_that_is_too_large_no_padding_is_advised() -> None:
+    fields = replace(TILED, strides=(128, 2**40))
+    assert (
+        told(fields)
+        == f"global_strides[1] (innermost first) is {2**40} bytes, not a multiple of 16 below 2**40"
     )
 
 
@@ -121,7 +162,7 @@ def test_nan_fill_is_for_the_floats_of_the_driver(name: str) -> None:
 def test_a_program_is_judged_by_what_it_fixes() -> None:
     n, m = symbols("n m")
     x = TensorParam("x", dtype("float16"), (n, 60))
-    with pytest.raises(TensorMapError, match=r"global_strides\[0\] is 120 bytes"):
+    with pytest.raises(TensorMapError, match=r"global_strides\[0\] \(innermost first\) is 120 bytes"):
         x.tiled((8, 8))
     known = TiledFields.from_exprs(TensorParam("x", dtype("float16"), (n, m, 64)).tiled((1, 2, 8)))
     assert known.dims == (64, None, None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.model.tensormap_rule import H200Answer, Origin, Rule
+from trunnion.model.tensormap_rule import H200Answer, Origin, Rule, outermost_first
 from trunnion.model.tensormap_shared_rules import (
     BOX_BYTES,
     HOPPER,
@@ -48,27 +48,32 @@ def _corner(name: str, offsets: tuple[int, ...], rank: int) -> Iterator[str]:
     low, high = _CORNERS.get(rank, (0, 0))
     for index, offset in enumerate(offsets):
         if rank in _CORNERS and not low <= offset <= high:
-            yield f"pixel_box_{name}_corner[{index}] is {offset}, allowed for rank {rank} is {low} to {high}"
+            place = outermost_first(f"pixel_box_{name}_corner", offsets, index)
+            yield f"{place} is {offset}, allowed for rank {rank} is {low} to {high}"
 
 
-def _boxes(f: Im2colFields) -> Iterator[tuple[int, int, int]]:
-    """Yield each spatial dimension, and where the bounding box starts and ends along it, if that is known."""
+def _boxes(f: Im2colFields) -> Iterator[tuple[str, int, int]]:
+    """Yield each spatial dimension's place, and where the bounding box starts and ends along it, if that is known."""
     for index, (extent, lower, upper) in enumerate(zip(f.spatial_dims, f.lower, f.upper, strict=False)):
         if extent is not None:
-            yield index, lower, extent + upper
+            yield (
+                f"spatial dimension {len(f.spatial_dims) - 1 - index} (outermost first)",
+                lower,
+                extent + upper,
+            )
 
 
 def _empty(f: Im2colFields) -> Iterator[str]:
-    for index, start, end in _boxes(f):
+    for place, start, end in _boxes(f):
         if end <= start:
-            yield f"along spatial dimension {index} it goes from {start} to {end}"
+            yield f"along {place} it goes from {start} to {end}"
 
 
 def _wrapped(f: Im2colFields) -> Iterator[str]:
-    for index, start, end in _boxes(f):
+    for place, start, end in _boxes(f):
         wrapped = (end + _INT32_END) % (2 * _INT32_END) - _INT32_END
         if wrapped <= start < end:
-            yield f"along spatial dimension {index} it ends at {end}"
+            yield f"along {place} it ends at {end}"
 
 
 def _channels(f: Im2colFields) -> Iterator[str]:
@@ -147,4 +152,7 @@ IM2COL_RULES: tuple[Rule[Im2colFields], ...] = (
         architectures=HOPPER,
     ),
 )
-"""Every constraint, near the order in which the documentation gives them. Indices count in driver order."""
+"""Every constraint, near the order in which the documentation gives them.
+
+Each message says in what order its index counts.
+"""

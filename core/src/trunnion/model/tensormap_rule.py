@@ -11,7 +11,16 @@ from trunnion.model.tensormap_fields import MapFields
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["EVERYWHERE", "Architectures", "H200Answer", "Origin", "Rule", "outside"]
+__all__ = [
+    "EVERYWHERE",
+    "Architectures",
+    "H200Answer",
+    "Origin",
+    "Rule",
+    "innermost_first",
+    "outermost_first",
+    "outside",
+]
 
 _F_contra = TypeVar("_F_contra", bound=MapFields, contravariant=True)
 
@@ -96,15 +105,25 @@ class Rule(Generic[_F_contra]):
     """Why we refuse what that driver accepts."""
 
 
+def outermost_first(name: str, values: Sequence[object], index: int) -> str:
+    """Return how an author writes one of some values, which lie in the driver's order: from the outermost on."""
+    return f"{name}[{len(values) - 1 - index}] (outermost first)"
+
+
+def innermost_first(name: str, index: int) -> str:
+    """Return how the driver calls one of some values for which an author has no name."""
+    return f"{name}[{index}] (innermost first)"
+
+
 def outside(name: str, values: Sequence[int | None], low: int, high: int) -> Iterator[str]:
     """Yield the values that lie outside a range.
 
     Parameters
     ----------
     name
-        What the driver calls them.
+        What an author calls them.
     values
-        The values; None: not known.
+        The values, in the driver's order; None: not known.
     low
         The least allowed.
     high
@@ -112,4 +131,4 @@ def outside(name: str, values: Sequence[int | None], low: int, high: int) -> Ite
     """
     for index, value in enumerate(values):
         if value is not None and not low <= value <= high:
-            yield f"{name}[{index}] is {value}"
+            yield f"{outermost_first(name, values, index)} is {value}"

@@ -5,9 +5,18 @@ Source of each documented row: CUDA Driver API, "Tensor Map Object Managment", b
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from trunnion.model.tensormap_rule import Architectures, H200Answer, Origin, Rule, outside
+from trunnion.model.tensormap_rule import (
+    Architectures,
+    H200Answer,
+    Origin,
+    Rule,
+    innermost_first,
+    outermost_first,
+    outside,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +81,21 @@ def _strides(f: MapFields) -> Iterator[str]:
     unit = _unit(f)
     for index, stride in enumerate(f.strides):
         if stride is not None and (stride % unit or not 0 <= stride < _STRIDE_END):
-            yield f"global_strides[{index}] is {stride} bytes, not a multiple of {unit} below 2**40"
+            said = f"{innermost_first('global_strides', index)} is {stride} bytes, not a multiple of {unit} below 2**40"
+            yield said + (_padding(8 * unit, f.element_bits) if stride % unit else "")
+
+
+def _padding(unit: int, element_bits: int) -> str:
+    """Return what to do about a stride that is no multiple of ``unit`` bits."""
+    multiple = unit // math.gcd(unit, element_bits)
+    words = f"make the innermost extent, or that stride, a multiple of {multiple} elements"
+    return f": {words}; Symbol(..., multiple_of={multiple}) declares it"
+
+
+def _extents(f: MapFields) -> Iterator[str]:
+    for index, extent in enumerate(f.dims):
+        if extent is not None and not 1 <= extent <= _MAX_EXTENT:
+            yield f"{innermost_first('global_dim', index)} is {extent}"
 
 
 def _innermost(f: MapFields) -> Iterator[str]:
@@ -84,7 +107,7 @@ def _innermost(f: MapFields) -> Iterator[str]:
 def _packed_extent(f: MapFields) -> Iterator[str]:
     unit = 128 if f.dtype_code in WIDE_PACKED else 2 if f.dtype_code == _PACKED_8B else 1
     if f.dims and f.dims[0] is not None and f.dims[0] % unit:
-        yield f"global_dim[0] is {f.dims[0]}, not a multiple of {unit}"
+        yield f"{innermost_first('global_dim', 0)} is {f.dims[0]}, not a multiple of {unit}"
 
 
 def _span(f: MapFields) -> Iterator[str]:
@@ -97,7 +120,8 @@ def _span(f: MapFields) -> Iterator[str]:
 
 def _innermost_step(f: MapFields) -> Iterator[str]:
     if not f.interleave and f.element_strides and f.element_strides[0] not in (0, 1):
-        yield f"element_strides[0] is {f.element_strides[0]}, which the hardware would ignore"
+        place = outermost_first("element_strides", f.element_strides, 0)
+        yield f"{place} is {f.element_strides[0]}, which the hardware would ignore"
 
 
 def _interleave_swizzle(f: MapFields) -> Iterator[str]:
@@ -157,7 +181,8 @@ LAYOUT_RULES: tuple[Rule[MapFields], ...] = (
         architectures=HOPPER,
     ),
     Rule(
-        text="each extent is 1 to 2**32", violations=lambda f: outside("global_dim", f.dims, 1, _MAX_EXTENT)
+        text="each extent is 1 to 2**32",
+        violations=_extents,
     ),
     Rule(
         text="the innermost extent is a multiple of 2 with type 16U4_ALIGN8B, of 128 with 16U4_ALIGN16B and "

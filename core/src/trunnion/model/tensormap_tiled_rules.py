@@ -49,7 +49,7 @@ def _interleaved_inner_box(f: TiledFields) -> Iterator[str]:
 
 def _wide_packed_box(f: TiledFields) -> Iterator[str]:
     if f.dtype_code in WIDE_PACKED and f.box[:1] != (_WIDE_BOX,):
-        yield f"the box is {f.box}"
+        yield f"box_dim is {f.box[::-1]}"
 
 
 def _steps(f: TiledFields) -> tuple[int, ...] | None:
@@ -115,4 +115,7 @@ TILED_RULES: tuple[Rule[TiledFields], ...] = (
         reason="the hardware loads ceil(box / element stride) elements, and no multiprocessor has room for them",
     ),
 )
-"""Every constraint, near the order in which the documentation gives them. Indices count in driver order."""
+"""Every constraint, near the order in which the documentation gives them.
+
+Each message says in what order its index counts.
+"""
