@@ -122,13 +122,6 @@ def test_a_compile_error_says_everything() -> None:
     assert (copied.log, copied.line) == (error.log, 5)
 
 
-def test_a_kernel_that_is_not_in_the_source() -> None:
-    error = refused(ADD, "subtract")
-    assert "subtract" in error.log
-    assert "the program launches 'subtract'" in error.__notes__[0]
-    assert error.line == 0
-
-
 @pytest.mark.parametrize("name", ["1 + 1", "&x", "x", "helper", "int"])
 def test_what_is_no_kernel_is_refused(name: str) -> None:
     source = "__device__ int x; __device__ void helper() {}" + ADD

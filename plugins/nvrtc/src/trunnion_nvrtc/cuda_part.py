@@ -16,6 +16,7 @@ from trunnion_nvrtc.headers import (
     toolkit_directories,
 )
 from trunnion_nvrtc.missing_header import missing_header_hint
+from trunnion_nvrtc.missing_kernel import MissingKernelError, kernel_names, missing_kernels
 from trunnion_nvrtc.nvrtc import title
 from trunnion_nvrtc.options import render_options
 from trunnion_nvrtc.pch import pch_options
@@ -198,7 +199,11 @@ class _Compilation:
     def _refusal(self, log: str, options: tuple[str, ...]) -> CompileError:
         text = self.code.source if isinstance(self.code.source, str) else ""
         error = CompileError(title(), log, text, options, str(self.job.arch), self._line(log))
-        if "__nv_name_map" in log:
+        lost = missing_kernels(log, self.names)
+        if lost:
+            texts = (text, *(held for _, held in self.code.includes))
+            error = MissingKernelError(error, lost, [name for one in texts for name in kernel_names(one)])
+        elif "__nv_name_map" in log:
             names = ", ".join(shorten(name) for name in self.names)
             error.add_note(
                 f"hint: the program launches {names}; lines of __nv_name_map look these names up in the source, "

@@ -1,0 +1,91 @@
+"""What is said of a kernel that is not in the source."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from trunnion.contract.compiler import CompileRequest
+from trunnion.contract.spec import Target
+from trunnion.errors import CompileError
+from trunnion.model.code import DeviceCode
+from trunnion.model.plan import KernelSignature
+from trunnion_nvrtc.compiler import NvrtcCompiler
+from trunnion_nvrtc.missing_kernel import kernel_names
+
+ADD = 'extern "C" __global__ void add(int* p, int q) { p[0] = q; }'
+
+
+def refused(source: str, *names: str) -> CompileError:
+    request = CompileRequest(
+        code=(DeviceCode("cuda", source),),
+        kernels=tuple(KernelSignature(name, ()) for name in names),
+        target=Target.parse("sm_90a"),
+        options={},
+        accepts=("cubin",),
+    )
+    with pytest.raises(CompileError) as caught:
+        NvrtcCompiler().compile(request)
+    return caught.value
+
+
+def test_a_kernel_that_is_not_in_the_source() -> None:
+    error = refused(ADD, "subtract")
+    assert "subtract" in error.log
+    assert error.line == 0
+    first, *rest = str(error).splitlines()
+    assert first == "kernel 'subtract' is not in the source: identifier \"subtract\" is undefined"
+    assert rest[0] == "the source's kernels, without their namespaces: 'add'"
+    assert "__nv_name_map" not in str(error)
+    copied = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    assert (str(copied), copied.log) == (str(error), error.log)
+
+
+def test_of_a_kernel_that_is_not_in_a_source_with_another_mistake_the_mistake_is_told() -> None:
+    error = refused(ADD + "\nint x = oops;", "subtract")
+    assert 'identifier "oops" is undefined' in str(error)
+    assert type(error) is CompileError
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ad", "kernel 'ad' is not in the source: identifier \"ad\" is undefined; did you mean 'add'?"),
+        ("near", "kernel 'near' cannot be had by that name: identifier \"near\" is undefined"),
+        (
+            "many",
+            "kernel 'many' cannot be had by that name: cannot determine which instance of function template",
+        ),
+        (
+            "helper",
+            "kernel 'helper' is not in the source: Name expression cannot form address of a non-__global__",
+        ),
+        ("add<int>", "kernel 'add<int>' cannot be had by that name: type name is not allowed"),
+    ],
+)
+def test_why_a_name_is_no_kernel_is_told_in_the_first_line(name: str, said: str) -> None:
+    more = "__device__ void helper() {}\nnamespace far { __global__ void near() {} }\n"
+    more += "template <class T> __global__ void many(T* p) {}\n"
+    first, known, *_ = str(refused(more + ADD, "add", name)).splitlines()
+    assert first.startswith(said)
+    assert known == "the source's kernels, without their namespaces: 'near', 'many<...>', 'add'"
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("", ()),
+        ("__global__ void __launch_bounds__(128, (2)) a(int) {}", ("a",)),
+        ("__launch_bounds__(1) __global__ __cluster_dims__(2, 1, 1) void\na ()", ("a",)),
+        ("// __global__ void a() {}\n/* __global__ void b() {} */", ()),
+        ('__global__ void a(); __global__ void a() {} extern "C" __global__ void b() {}', ("a", "b")),
+        (
+            "template <class T = int, int N = 3> __global__ void a(T) {} __global__ void b() {}",
+            ("a<...>", "b"),
+        ),
+        ("template <class T> struct S { T t; }; __global__ void a(S<int> s) {}", ("a",)),
+    ],
+)
+def test_the_kernels_of_a_text_are_seen(source: str, names: tuple[str, ...]) -> None:
+    assert kernel_names(source) == names
