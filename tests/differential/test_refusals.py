@@ -163,3 +163,27 @@ def test_an_extent_that_no_view_holds_is_told_by_the_argument_s_name(twins, n, m
         "expected -2147483648 to 2147483647: a view passes it as int32"
     )
     assert set(said_of(twins, builder, CallSpec(args=(one, other)))) == {wanted}
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (None, "got NoneType, expected a tensor; a parameter that is declared nullable=True takes None"),
+        (3, "got int, expected a tensor"),
+        (tensor(4, device=None), "got a tensor on cpu, expected a tensor on a CUDA device; call .to('cuda')"),
+    ],
+)
+def test_of_an_argument_that_is_no_tensor_of_the_device_it_is_told_what_to_do(twins, given, text):
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    x = builder.input("x", "float32", (4,))
+    builder.launch("k", (x, builder.output("y", "float32", (4,))), 1, 1)
+    assert set(said_of(twins, builder, CallSpec(args=(given,)))) == {f"argument 'x': {text}"}
+
+
+def test_of_nothing_to_write_into_no_declaration_is_advised(twins):
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    x = builder.input("x", "float32", (4,))
+    outs = [builder.output(name, "float32", (4,)) for name in ("y", "z")]
+    builder.launch("k", (x, *outs), 1, 1)
+    said = said_of(twins, builder, CallSpec(args=(tensor(4),), out=(tensor(4), None)))
+    assert set(said) == {"argument 'z' (out[1]): got NoneType, expected a tensor"}

@@ -59,7 +59,7 @@ def test_a_cpp_program_launches_it(module, driver, tmp_path):
         timeout=60,
     )
     assert done.stdout.splitlines() == [
-        "ValueError: argument 'b': got a tensor on cpu, expected a tensor on a CUDA device",
+        "ValueError: argument 'b': got a tensor on cpu, expected a tensor on a CUDA device; call .to('cuda')",
         "image \x7fELF",
         "vector_add grid 4 block 256 stream 0x40 length 1000",
         "unloaded 1",
@@ -92,7 +92,7 @@ for args in ((), (1, 2), (torch.ones(3), torch.ones(3)), (torch.ones(3).double()
     assert said == [
         "TypeError got 0 arguments, expected 2 ('a', 'b')",
         "TypeError argument 'a': got int, expected a tensor",
-        "ValueError argument 'a': got a tensor on cpu, expected a tensor on a CUDA device",
+        "ValueError argument 'a': got a tensor on cpu, expected a tensor on a CUDA device; call .to('cuda')",
         "TypeError argument 'a': got a tensor of float64, expected one of float32",
     ]
 

@@ -150,7 +150,7 @@ def test_checked_arithmetic() -> None:
 
 
 class Odd:
-    dtype, shape = "torch.int8", (2, 3)
+    dtype, shape, device = "torch.int8", (2, 3), "cpu"
 
     def dim(self) -> int:
         return 2
@@ -166,6 +166,14 @@ CALLS = {
     "count_error": (((1, 2), ("a",)), "got 2 arguments, expected 1 ('a')"),
     "out_count_error": (((1, 2), ("a",)), "got 2 tensors, expected 1 ('a')"),
     "dtype_error": (("a", Odd(), "int16"), "got a tensor of torch.int8, expected one of int16"),
+    "no_tensor_error": (
+        ("a", None),
+        "got NoneType, expected a tensor; a parameter that is declared nullable=True",
+    ),
+    "place_error": (
+        ("a", Odd(), "cuda"),
+        "got a tensor on cpu, expected a tensor on a CUDA device; call .to('cuda')",
+    ),
     "rank_error": (("a", Odd(), 3), "got 2 dimensions, shape (2, 3), expected 3 dimensions"),
     "extent_error": (("a", 1, 5, 6, "n"), "got extent 5 along dimension 1, expected 6 (n)"),
     "storage_error": (

@@ -71,7 +71,7 @@ class Preparation:
         for param, value in tensors:
             self._tensor(param.name, value, param.dtype)
         for param, value in tensors:
-            self._place(param.name, value, f"a tensor on {'a CUDA device' if self._on_cuda else 'the CPU'}")
+            self._place(param.name, value)
         return tuple(self._number(param, value) for param, value in given)
 
     def certain(self, args: Sequence[Any]) -> tuple[Any, ...]:
@@ -100,9 +100,10 @@ class Preparation:
             raise support.out_count_error(out, tuple(tensor.name for tensor in self._outputs))
         for index, (tensor, value) in enumerate(zip(self._outputs, out, strict=True)):
             try:
-                if isinstance(value, self._class):
-                    self._place(tensor.name, value, f"CUDA device {device}" if self._on_cuda else "the CPU")
-                self._tensor(tensor.name, value, tensor.dtype)
+                if isinstance(value, self._class) and not self._checks.runtime.presents_device(value):
+                    expected = f"CUDA device {device}" if self._on_cuda else "the CPU"
+                    raise ArgumentValueError(tensor.name, f"a tensor on {value.device}", expected)
+                self._tensor(tensor.name, value, tensor.dtype, output=True)
             except ArgumentError as error:
                 error.place = support.out_place(index, len(self._outputs))
                 raise
@@ -119,11 +120,11 @@ class Preparation:
             return ctypes.c_void_p(address) if address >= _SIGNED_END else address
         return scalars.struct_bytes(param.name, value, param.nbytes)
 
-    def _tensor(self, name: str, value: Any, dtype: str) -> None:
+    def _tensor(self, name: str, value: Any, dtype: str, *, output: bool = False) -> None:
         checks = self._checks
         try:
             if type(value) is not self._class or value.layout is not checks.strided or _is_lazy(value):
-                checks.check_tensor(name, value)
+                checks.check_tensor(name, value, output=output)
             if value.is_nested:  # of one without an extent for each dimension the error below says so
                 value.stride()
             if value.dtype is not self._dtypes[dtype]:
@@ -133,10 +134,10 @@ class Preparation:
         except RuntimeError as error:
             raise support.unreadable_error((name,), (value,), error) from error
 
-    def _place(self, name: str, value: Any, expected: str) -> None:
+    def _place(self, name: str, value: Any) -> None:
         """Accept a tensor of the program's kind of device: of others TVM-FFI cannot carry all."""
         if not self._checks.runtime.presents_device(value):
-            raise ArgumentValueError(name, f"a tensor on {value.device}", expected)
+            raise support.place_error(name, value, "cuda" if self._on_cuda else "cpu")
 
     def _scalar(self, param: ParamFacts, value: Any) -> Any:
         kind, name = dtype_of(param.dtype), param.name

@@ -38,8 +38,10 @@ __all__ = [
     "in_range",
     "layout_error",
     "negative_error",
+    "no_tensor_error",
     "out_count_error",
     "out_place",
+    "place_error",
     "quotient",
     "rank_error",
     "remainder",
@@ -59,6 +61,10 @@ ABSENT: Final = object()
 """Stands for a positional argument that the caller left out."""
 
 _AXES = "xyz"
+_PLACES = {  # what is expected, the kind of device from which a tensor can be brought there, and how
+    "cuda": ("a tensor on a CUDA device", "cpu", ".to('cuda')"),
+    "cpu": ("a tensor on the CPU", "cuda", ".cpu()"),
+}
 _MAX_SHOWN = 200  # characters of an expression in a message
 
 
@@ -138,6 +144,20 @@ def out_count_error(out: Any, names: tuple[str, ...]) -> ArgumentError:
 def out_place(index: int, count: int) -> str:
     """Return where a caller gives one of ``count`` outputs: in the call there is no name of an output."""
     return "out" if count == 1 else f"out[{index}]"
+
+
+def no_tensor_error(name: str, value: Any, *, output: bool = False) -> ArgumentError:
+    """Return the error of an argument that is no tensor; what an output is given for cannot be nullable."""
+    advice = "" if output or value is not None else "; a parameter that is declared nullable=True takes None"
+    return ArgumentTypeError(name, type(value).__name__, f"a tensor{advice}")
+
+
+def place_error(name: str, tensor: Any, kind: str) -> ArgumentError:
+    """Return the error of a tensor on another kind of device than ``kind``, that of the program."""
+    expected, other, call = _PLACES[kind]
+    there = str(tensor.device)
+    advice = f"; call {call}" if there.partition(":")[0] == other else ""
+    return ArgumentValueError(name, f"a tensor on {there}", f"{expected}{advice}")
 
 
 def dtype_error(name: str, tensor: Any, expected: str) -> ArgumentError:

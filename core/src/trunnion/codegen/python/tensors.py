@@ -51,8 +51,17 @@ class TensorChecks:
         """Return the library's object for an element type."""
         return self.runtime.dtype(dtype(name))
 
-    def check_tensor(self, name: str, value: Any) -> None:
+    def check_tensor(self, name: str, value: Any, *, output: bool = False) -> None:
         """Accept a tensor of a subclass, if there is memory behind it.
+
+        Parameters
+        ----------
+        name
+            The tensor's name.
+        value
+            What was passed.
+        output
+            Whether it is to be written into, which nothing cannot be.
 
         Raises
         ------
@@ -60,7 +69,7 @@ class TensorChecks:
             If ``value`` is no tensor, or one with no memory of its own.
         """
         if not isinstance(value, self.tensor_type):
-            raise ArgumentTypeError(name, type(value).__name__, "a tensor")
+            raise support.no_tensor_error(name, value, output=output)
         if not self.runtime.has_storage(value):
             expected = (
                 "a dense tensor in memory; call .resolve_conj(), .resolve_neg() or .to_dense() if it is lazy"
@@ -111,7 +120,7 @@ class TensorChecks:
             return self.check_ordinal(given)
         for name, tensor in live:
             if not self.runtime.presents_device(tensor):
-                raise ArgumentValueError(name, f"a tensor on {tensor.device}", "a tensor on a CUDA device")
+                raise support.place_error(name, tensor, "cuda")
         first = live[0][1].get_device()
         for name, tensor in live:
             if tensor.get_device() != first:
@@ -200,7 +209,7 @@ class TensorChecks:
         elsewhere = isinstance(tensor, self.tensor_type) and not self.runtime.presents_device(tensor)
         if elsewhere:
             raise ArgumentValueError(name, f"a tensor on {tensor.device}", f"CUDA device {device}")
-        self.check_tensor(name, tensor)
+        self.check_tensor(name, tensor, output=True)
         if tensor.dtype is not kind:
             raise support.dtype_error(name, tensor, str(kind).removeprefix("torch."))
         if tensor.dim() != len(shape):

@@ -84,7 +84,11 @@ void describe_device(Text& text, DLDevice device) {
 bool raise_no_tensor(const TVMFFIAny& given, const TensorRule& rule) {
   Text got, expected;
   describe_type(got, given);
-  return raise_argument_type(rule.name, got, expected << "a tensor");
+  expected << "a tensor";
+  // An output that is given cannot be declared so.
+  if (given.type_index == kTVMFFINone && rule.name.place == nullptr)
+    expected << "; a parameter that is declared nullable=True takes None";
+  return raise_argument_type(rule.name, got, expected);
 }
 
 bool raise_dtype(const DLTensor& tensor, const TensorRule& rule) {
@@ -105,7 +109,10 @@ bool raise_place(const DLTensor& tensor, const TensorRule& rule, const Place& pl
   Text got, expected;
   if (tensor.device.device_type != place.kind) {
     describe_device(got << "a tensor on ", tensor.device);
-    expected << (place.kind == kDLCUDA ? "a tensor on a CUDA device" : "a tensor on the CPU");
+    const bool cuda = place.kind == kDLCUDA;
+    expected << (cuda ? "a tensor on a CUDA device" : "a tensor on the CPU");
+    if (tensor.device.device_type == (cuda ? kDLCPU : kDLCUDA))
+      expected << (cuda ? "; call .to('cuda')" : "; call .cpu()");
   } else {
     got << "a tensor on device " << tensor.device.device_id;
     expected << "device " << place.device << ", where " << *place.first << " lies";
