@@ -89,6 +89,7 @@ def test_another_architecture_has_other_rules(library, simulator):
         assert refused is Status.NO_BINARY_FOR_GPU
         older = library.library(synthetic_cubin([SyntheticKernel(name="older")], "sm_80"))
         assert library.launch(library.kernel("older", older)) is Status.SUCCESS
+        assert library.launch(library.kernel("older", older), attributes=(cluster(1),)) is Status.SUCCESS
     assert attribute(library, tensor_maps) == 1
 
 

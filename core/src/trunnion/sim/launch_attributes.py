@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from trunnion.sim.devices import Device
 
 __all__ = [
+    "ONE_BLOCK",
     "PRIORITIES",
     "AccessProperty",
     "LaunchAttributes",
@@ -35,6 +36,9 @@ __all__ = [
 
 PRIORITIES: Final = range(-5, 1)
 """What ``cuCtxGetStreamPriorityRange`` gives: the greatest priority is the least number."""
+
+ONE_BLOCK: Final = (1, 1, 1)
+"""A cluster that is none but in name: it needs no device with clusters."""
 
 _CARVEOUTS: Final = range(-1, 101)
 
@@ -239,13 +243,15 @@ def decode_attributes(
         if driver_version < row.since:
             reason = f"launch attribute {name} needs CUDA {row.since}, the driver's is {driver_version}"
             raise Refusal(Status.INVALID_VALUE, reason)
-        if row.needs_clusters and not device.attribute(DeviceAttribute.CLUSTER_LAUNCH):
+        value = row.decode(attribute.value, device)
+        clusters = row.needs_clusters and value != ONE_BLOCK
+        if clusters and not device.attribute(DeviceAttribute.CLUSTER_LAUNCH):
             major, minor = device.compute_capability
             reason = (
                 f"launch attribute {name} needs clusters, the device is of compute capability {major}.{minor}"
             )
             raise Refusal(Status.INVALID_VALUE, reason)
-        found[row.field] = row.decode(attribute.value, device)
+        found[row.field] = value
     return LaunchAttributes(**found)
 
 

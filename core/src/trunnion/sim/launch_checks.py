@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trunnion.sim.abi import DeviceAttribute, FunctionAttribute
+from trunnion.sim.launch_attributes import ONE_BLOCK
 from trunnion.sim.occupancy import (
     LARGEST_CLUSTER,
     PORTABLE_CLUSTER,
@@ -149,7 +150,7 @@ def _check_cluster(shape: Shape) -> tuple[int, int, int] | None:
     if cluster is None:
         return None
     limit = largest_cluster(shape.kernel, shape.device)
-    if not shape.device.attribute(DeviceAttribute.CLUSTER_LAUNCH):
+    if cluster != ONE_BLOCK and not shape.device.attribute(DeviceAttribute.CLUSTER_LAUNCH):
         raise Refusal(Status.INVALID_CLUSTER_SIZE, "the device has no clusters")
     if not 1 <= math.prod(cluster) <= limit:
         raise Refusal(
