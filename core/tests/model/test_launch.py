@@ -131,6 +131,16 @@ def test_the_table_names_each_attribute_once_and_fully() -> None:
         assert re.fullmatch("[A-Z_]+", row.driver_name)
 
 
+def test_the_table_says_which_devices_hold_an_attribute() -> None:
+    rows = {row.field: row for row in LAUNCH_ATTRIBUTES}
+    needing = {"cluster", "preferred_cluster", "scheduling_policy"}
+    assert {name for name, row in rows.items() if row.least_capability((2, 1, 1)) == (9, 0)} == needing
+    assert rows["cluster"].least_capability((1, 1, 1)) == (0, 0)
+    assert rows["preferred_cluster"].least_capability((1, 1, 1)) == (0, 0)
+    assert rows["scheduling_policy"].least_capability((0,)) == (9, 0)
+    assert rows["pdl"].least_capability((1,)) == (0, 0)
+
+
 def test_a_kernel_is_looked_for_in_its_own_part() -> None:
     first, second = DeviceCode("cuda", "// 1"), DeviceCode("cuda", "// 2")
     p = ProgramBuilder("two", (first, second))

@@ -3,7 +3,9 @@
 A row is a field of `KernelLaunch`, the driver's attribute behind it, and how the field's value becomes the driver's
 numbers. Renderers go through the planned attributes in the table's order and never through the fields.
 
-Source: CUDA Driver API, ``CUlaunchAttributeID`` and ``CUlaunchAttributeValue``.
+Source: CUDA Driver API, ``CUlaunchAttributeID`` and ``CUlaunchAttributeValue``. The least compute capability of what
+concerns clusters: CUDA C++ Programming Guide, "Thread Block Clusters", which come with 9.0. Programmatic dependent
+launches come with 9.0 too, but nothing says that an older device refuses the attribute: there the driver answers.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ MAX_CLUSTER_BLOCKS = 16
 """The most blocks of a cluster on any device, under ``CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED``."""
 
 _AXES = 3
+_CLUSTERS_SINCE = (9, 0)
+_ONE_BLOCK = (1, 1, 1)  # is no cluster but in name
 _CARVEOUT = (-1, 100)  # CU_SHAREDMEM_CARVEOUT_DEFAULT, and per cent
 _PRIORITY = (-(1 << 31), (1 << 31) - 1)
 
@@ -71,6 +75,12 @@ class LaunchAttribute:
     cuda_version: int
     """The least version of CUDA whose driver knows it, as ``cuDriverGetVersion`` counts: 12080 is 12.8."""
 
+    compute_capability: tuple[int, int] = (0, 0)
+    """The least compute capability of a device that can hold it."""
+
+    everywhere: tuple[int, ...] = ()
+    """The driver's numbers that ask for no more than every device has; none: there are no such."""
+
     scopes: frozenset[str]
     """Where the driver takes it: ``"launch"``, ``"stream"``, ``"graph"`` (a kernel node)."""
 
@@ -85,6 +95,16 @@ class LaunchAttribute:
 
     summary: str
     """What it does, for the documentation."""
+
+    def least_capability(self, numbers: tuple[int, ...]) -> tuple[int, int]:
+        """Return the least compute capability of a device that can hold the attribute.
+
+        Parameters
+        ----------
+        numbers
+            The driver's numbers for its value.
+        """
+        return (0, 0) if numbers == self.everywhere else self.compute_capability
 
 
 def _cluster(value: object, field: str) -> object:
@@ -138,6 +158,8 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         id=4,
         driver_name="CLUSTER_DIMENSION",
         cuda_version=11080,
+        compute_capability=_CLUSTERS_SINCE,
+        everywhere=_ONE_BLOCK,
         scopes=frozenset({_LAUNCH, _GRAPH}),
         capability=Capability.CLUSTER,
         normalise=_cluster,
@@ -193,6 +215,8 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         id=11,
         driver_name="PREFERRED_CLUSTER_DIMENSION",
         cuda_version=12080,
+        compute_capability=_CLUSTERS_SINCE,
+        everywhere=_ONE_BLOCK,
         scopes=frozenset({_LAUNCH, _GRAPH}),
         capability=Capability.PREFERRED_CLUSTER,
         normalise=_cluster,
@@ -204,6 +228,7 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         id=5,
         driver_name="CLUSTER_SCHEDULING_POLICY_PREFERENCE",
         cuda_version=11080,
+        compute_capability=_CLUSTERS_SINCE,
         scopes=frozenset({_LAUNCH, _GRAPH}),
         capability=Capability.CLUSTER_SCHEDULING,
         normalise=_word(ClusterSchedulingPolicy),

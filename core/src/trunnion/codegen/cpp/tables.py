@@ -85,8 +85,13 @@ def emit_program_rule(out: SourceWriter, plan: LaunchPlan) -> None:
 
 
 def _needs(launch: PlannedLaunch) -> list[str]:
-    versions = {row.field: row.cuda_version for row in LAUNCH_ATTRIBUTES}
-    return [braces([cpp_string(one.field), str(versions[one.field])]) for one in launch.attributes]
+    rows = {row.field: row for row in LAUNCH_ATTRIBUTES}
+    needs = []
+    for one in launch.attributes:
+        row = rows[one.field]
+        major, minor = row.least_capability(one.values)
+        needs.append(braces([cpp_string(one.field), str(row.cuda_version), str(major), str(minor)]))
+    return needs
 
 
 def _launch_rule(launch: PlannedLaunch, needs: int) -> str:

@@ -154,7 +154,7 @@ class Context(LauncherMemory):
         CaptureError
             If a launch asks that is being captured.
         DeviceRequirementError
-            If the driver is too old for an attribute of a launch.
+            If the driver is too old for an attribute of a launch, or the device cannot hold it.
         """
         with self.lock:
             if self.closed_because:
@@ -196,24 +196,33 @@ class Context(LauncherMemory):
                 self.facade.leave()
 
     def _prepare(self, state: DeviceState, device: int, spec: LaunchSpec) -> None:
-        self._check_attributes(spec)
+        self._check_attributes(device, spec)
         self._allow(state, device, spec.kernel, spec.dynamic_smem_bytes or 0)
         clusters = [values for attribute, values in spec.attributes if attribute in _CLUSTERS]
         blocks = max(map(math.prod, clusters), default=1)
         if blocks > PORTABLE_CLUSTER_BLOCKS:
             self.facade.set_kernel_attribute(self.kernels[spec.kernel], device, _NON_PORTABLE_CLUSTER, 1)
 
-    def _check_attributes(self, spec: LaunchSpec) -> None:
+    def _check_attributes(self, device: int, spec: LaunchSpec) -> None:
         if not spec.attributes:
             return
-        version = self.facade.driver_version()
+        version, capability = self.facade.driver_version(), self.capability(device)
         given = dict(spec.attributes)
         for row in LAUNCH_ATTRIBUTES:
-            if row.id in given and version < row.cuda_version:
+            if row.id not in given:
+                continue
+            if version < row.cuda_version:
                 raise DeviceRequirementError(
                     f"CUDA {_version(row.cuda_version)} for the launch attribute {row.field}",
                     f"a driver for CUDA {_version(version)}",
                     "update the driver, or leave the attribute out",
+                )
+            least = row.least_capability(given[row.id])
+            if capability < least:
+                raise DeviceRequirementError(
+                    f"compute capability {least[0]}.{least[1]} for the launch attribute {row.field}",
+                    f"device {device}, of compute capability {capability[0]}.{capability[1]}",
+                    "launch on a device that has it, or leave the attribute out",
                 )
 
     def raise_dynamic_smem(self, device: int, kernel: int, nbytes: int) -> None:

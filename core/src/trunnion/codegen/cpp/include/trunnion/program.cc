@@ -141,18 +141,30 @@ bool Program::reach(int32_t ordinal, Entered& entered) {
   return retain(ordinal, state, device) && entered.enter(driver_, state, ordinal);
 }
 
-bool Program::prepare_launch(DeviceState& state, int32_t ordinal, CUdevice device, const LaunchRule& launch) {
+bool Program::check_attributes(const DeviceState& state, int32_t ordinal, const LaunchRule& launch) {
   int version = 0;
   if (launch.need_count != 0) driver_.driver_get_version(&version);
+  const int32_t major = state.capability_major, minor = state.capability_minor;
   for (uint32_t index = 0; index < launch.need_count; ++index) {
     const AttributeNeed& need = launch.needs[index];
-    if (version >= need.cuda_version) continue;
     Text requirement, got;
-    requirement << "CUDA " << need.cuda_version / 1000 << "." << need.cuda_version % 1000 / 10
-                << " for the launch attribute " << need.field;
-    got << "a driver for CUDA " << version / 1000 << "." << version % 1000 / 10;
-    return raise_requirement(requirement, got, "update the driver, or leave the attribute out");
+    if (version < need.cuda_version) {
+      requirement << "CUDA " << need.cuda_version / 1000 << "." << need.cuda_version % 1000 / 10
+                  << " for the launch attribute " << need.field;
+      got << "a driver for CUDA " << version / 1000 << "." << version % 1000 / 10;
+      return raise_requirement(requirement, got, "update the driver, or leave the attribute out");
+    }
+    if (major > need.major || (major == need.major && minor >= need.minor)) continue;
+    requirement << "compute capability " << need.major << "." << need.minor << " for the launch attribute "
+                << need.field;
+    got << "device " << ordinal << ", of compute capability " << major << "." << minor;
+    return raise_requirement(requirement, got, "launch on a device that has it, or leave the attribute out");
   }
+  return true;
+}
+
+bool Program::prepare_launch(DeviceState& state, int32_t ordinal, CUdevice device, const LaunchRule& launch) {
+  if (!check_attributes(state, ordinal, launch)) return false;
   if (launch.dynamic_smem_bytes != 0 && !raise_smem(state, ordinal, launch.kernel, launch.dynamic_smem_bytes))
     return false;
   if (!launch.non_portable_cluster) return true;

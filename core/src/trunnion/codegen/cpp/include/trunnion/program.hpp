@@ -13,10 +13,11 @@ extern const char trunnion_kernel_names[] __attribute__((visibility("hidden")));
 
 namespace trunnion {
 
-// A launch attribute that needs a driver of some version.
+// A launch attribute that needs a driver of some version, and a device of some compute capability.
 struct AttributeNeed {
   const char* field;
   int cuda_version;
+  int32_t major, minor;
 };
 
 struct LaunchRule {
@@ -136,6 +137,7 @@ class Program : public Life {
 
   [[gnu::cold]] DeviceState* prepare(int32_t ordinal, const CUstream* stream);
   bool retain(int32_t ordinal, DeviceState& state, CUdevice& device);
+  bool check_attributes(const DeviceState& state, int32_t ordinal, const LaunchRule& launch);
   bool prepare_launch(DeviceState& state, int32_t ordinal, CUdevice device, const LaunchRule& launch);
   [[gnu::cold]] bool raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes);
   [[gnu::cold]] bool unload();
