@@ -202,7 +202,7 @@ def test_leaves_are_also_what_python_would_raise(error: type, builtin: type) -> 
         (SAMPLES[20], "image.cubin: is truncated"),
         (
             SAMPLES[22],
-            "the body of 'scale' asked for parameter 9 as int32; the kernel has 4 parameters",
+            "kernel 'scale' was asked for parameter 9 as int32; the kernel has 4 parameters",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

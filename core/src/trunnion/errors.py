@@ -328,18 +328,18 @@ class ParameterMismatchError(TrunnionError, ValueError):
 
 
 class KernelBodyError(TrunnionError, ValueError):
-    """A Python body of a simulated kernel asks for a parameter that the kernel does not have in that form.
+    """A simulated launch is asked, as by a body, for a parameter that its kernel does not have in that form.
 
     Parameters
     ----------
     kernel, ordinal
-        The kernel's symbol, and the position that the body asked for.
+        The kernel's symbol, and the position that was asked for.
     asked, actual
-        What the body asked for, and what there is instead.
+        What it was asked for as, and what there is instead.
     """
 
     def __init__(self, kernel: str, ordinal: int, asked: str, actual: str) -> None:
-        super().__init__(f"the body of {shorten(kernel)} asked for parameter {ordinal} as {asked}; {actual}")
+        super().__init__(f"kernel {shorten(kernel)} was asked for parameter {ordinal} as {asked}; {actual}")
         self.kernel, self.ordinal, self.asked, self.actual = kernel, ordinal, asked, actual
 
 

@@ -60,7 +60,7 @@ def test_what_a_body_asks_for_in_vain_is_said_of_the_body(wrong, said):
     with pytest.raises(KernelBodyError) as caught:
         wrong(call)
     assert said in str(caught.value)
-    assert str(caught.value).startswith("the body of 'k' asked for ")
+    assert str(caught.value).startswith("kernel 'k' was asked for ")
     assert (caught.value.kernel, caught.value.actual in str(caught.value)) == ("k", True)
 
 

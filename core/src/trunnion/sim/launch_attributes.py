@@ -16,6 +16,7 @@ from trunnion.sim.abi import (
     LaunchAttributeStruct,
     LaunchAttributeValue,
 )
+from trunnion.sim.parameters import brief
 from trunnion.sim.status import Refusal, Status
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class WindowAttribute:
     """How misses are cached: normal or streaming."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LaunchAttributes:
     """The attributes of one launch; None is an attribute that the launch does not have."""
 
@@ -101,6 +102,8 @@ class LaunchAttributes:
 
     carveout: int | None = None
     """The preferred share of shared memory, in percent; -1 is the driver's choice."""
+
+    __repr__ = brief
 
 
 def check_window(raw: AccessPolicyWindowStruct, device: Device) -> WindowAttribute:

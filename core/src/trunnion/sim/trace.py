@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from trunnion.sim.parameters import Delivered, brief
 from trunnion.sim.stream_events import (
     CaptureBegan,
     Captured,
@@ -167,12 +168,9 @@ class MemoryCopied:
     """The stream's handle, as it was passed (2 for the null stream of a per-thread call)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launched:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Launched(Delivered):
     """``cuLaunchKernelEx`` or ``cuLaunchKernel`` started a kernel."""
-
-    kernel: str
-    """The kernel's exact symbol name."""
 
     library: int
     """The handle of the library that it came from."""
@@ -195,9 +193,6 @@ class Launched:
     dynamic_smem_bytes: int
     """Dynamic shared memory of each block, in bytes."""
 
-    parameters: tuple[bytes, ...]
-    """The bytes of each parameter, exactly as many as the image's parameter table says."""
-
     attributes: LaunchAttributes
     """The launch attributes, decoded."""
 
@@ -206,6 +201,8 @@ class Launched:
 
     priority: int = 0
     """The priority in force: the launch's, or else the stream's."""
+
+    __repr__ = brief
 
     def in_force(self) -> LaunchAttributes:
         """Return the attributes with what came from the kernel and from the stream."""
