@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from trunnion.errors import ProgramError
 from trunnion.model.dtypes import DTYPES, Kind, dtype
-from trunnion.model.scalars import FLOAT_FORMATS, scalar_bytes
+from trunnion.model.scalars import FLOAT_FORMATS, scalar_bytes, scalar_value
 
 EIGHT_BITS = sorted(name for name in FLOAT_FORMATS if name.startswith("float8"))
 
@@ -151,3 +151,35 @@ def test_every_type_with_a_scalar_form_has_bytes_of_its_size() -> None:
                 torch.frombuffer(bytearray(raw), dtype=getattr(torch, row.name)).to(torch.complex128).item()
                 == 1
             )
+
+
+@pytest.mark.parametrize("name", [name for name in FLOAT_FORMATS if name not in {"float32", "float64"}])
+def test_every_pattern_of_a_small_float_is_read_as_torch_reads_it(name: str) -> None:
+    kind = dtype(name)
+    integers = torch.arange(1 << 8 * kind.itemsize, dtype=torch.int32).to(
+        torch.uint8 if kind.itemsize == 1 else torch.uint16
+    )
+    wanted = integers.view(kind.in_torch(torch)).to(torch.float64).tolist()
+    found = [scalar_value(pattern.to_bytes(kind.itemsize, "little"), kind) for pattern in integers.tolist()]
+    assert list(map(repr, found)) == list(map(repr, wanted))  # equal, NaNs and the sign of 0 too
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("bool", True),
+        ("int8", -128),
+        ("uint16", 65535),
+        ("int64", -(1 << 63)),
+        ("float32", 0.5),
+        ("float64", 0.1),
+        ("float64", 5e-324),
+        ("float64", -math.inf),
+        ("complex32", 1.5 - 2j),
+        ("complex64", complex(-0.0, 0.25)),
+        ("complex128", complex(math.inf, 0.1)),
+    ],
+)
+def test_a_number_comes_back_from_its_bytes(name: str, number: complex) -> None:
+    found = scalar_value(scalar_bytes(number, dtype(name), "x"), dtype(name))
+    assert (type(found), repr(found)) == (type(number), repr(number))

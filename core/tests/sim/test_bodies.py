@@ -35,6 +35,10 @@ def call_of(*parameters):
         ("bfloat16", struct.pack("<f", 1.5)[2:], 1.5),
         ("float32", struct.pack("<f", -0.25), -0.25),
         ("float64", struct.pack("<d", 0.1), 0.1),
+        ("float8_e4m3fn", b"\x38", 1.0),
+        ("float8_e8m0fnu", b"\x7e", 0.5),
+        ("complex64", struct.pack("<2f", 0.5, -2.0), 0.5 - 2j),
+        ("complex32", struct.pack("<2e", 0.5, -2.0), 0.5 - 2j),
     ],
 )
 def test_scalars_are_decoded_from_their_bytes(dtype, data, value):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import struct
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from trunnion.model.dtypes import DType
 
-__all__ = ["FLOAT_FORMATS", "FloatFormat", "comparable", "scalar_bytes"]
+__all__ = ["FLOAT_FORMATS", "FloatFormat", "comparable", "scalar_bytes", "scalar_value"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +71,33 @@ class FloatFormat:
             return None
         sign = negative and (bits != 0 or self.negative_zero)
         return bits | (int(sign) << (self.exponent_bits + self.mantissa_bits))
+
+    def decode(self, bits: int) -> float:
+        """Return the number that a pattern stands for, exactly.
+
+        Parameters
+        ----------
+        bits
+            As many as the format has.
+        """
+        sign = self.signed and bits >> (self.exponent_bits + self.mantissa_bits)
+        magnitude = bits & ((1 << (self.exponent_bits + self.mantissa_bits)) - 1)
+        if magnitude == self.infinity:
+            number = math.inf
+        elif magnitude > self.greatest or (sign and not magnitude and not self.negative_zero):
+            return math.nan
+        else:
+            exponent, fraction = divmod(magnitude, 1 << self.mantissa_bits)
+            normal = exponent > 0 or not self.signed
+            significand = fraction + (int(normal) << self.mantissa_bits)
+            least = 0 if normal else 1
+            number = math.ldexp(significand, exponent + least - self.bias - self.mantissa_bits)
+        return -number if sign else number
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one number."""
+        return (self.exponent_bits + self.mantissa_bits + int(self.signed)) // 8
 
     def _magnitude(self, value: float) -> int | None:
         fraction, exponent = math.frexp(value)  # value = fraction * 2**exponent, the fraction in [0.5, 1)
@@ -192,5 +218,27 @@ def _float_bytes(value: float, name: str, refused: ProgramError) -> bytes:
         bits = None
     if bits is None:
         raise refused
-    width = form.exponent_bits + form.mantissa_bits + int(form.signed)
-    return struct.pack("<Q", bits)[: width // 8]
+    return bits.to_bytes(form.nbytes, "little")
+
+
+def scalar_value(data: bytes, dtype: DType) -> complex | bool:
+    """Return the number that `scalar_bytes` wrote: a bool, an int, a float or a complex number, as the type is.
+
+    Parameters
+    ----------
+    data
+        One element, little-endian, of as many bytes as the type has.
+    dtype
+        The element type, one that a single number can have.
+    """
+    match dtype.kind:
+        case Kind.BOOL:
+            return any(data)
+        case Kind.INT | Kind.UINT:
+            return int.from_bytes(data, "little", signed=dtype.kind is Kind.INT)
+        case Kind.COMPLEX:
+            form = FLOAT_FORMATS[_COMPLEX_PART[dtype.name]]
+            parts = (data[: form.nbytes], data[form.nbytes :])
+            return complex(*(form.decode(int.from_bytes(part, "little")) for part in parts))
+        case Kind.FLOAT:
+            return FLOAT_FORMATS[dtype.name].decode(int.from_bytes(data, "little"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import KernelBodyError
 from trunnion.model.dtypes import DType, dtype
+from trunnion.model.scalars import scalar_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,8 +81,8 @@ class Delivered:
             tuple(next(passed) if stride is None else stride for stride in strides),
         )
 
-    def scalar(self, ordinal: int, dtype_: DType | str) -> int | float | bool:
-        """Return a parameter as a number.
+    def scalar(self, ordinal: int, dtype_: DType | str) -> Any:
+        """Return a parameter as a number: a bool, an int, a float or a complex number, as the type is.
 
         Parameters
         ----------
@@ -99,10 +100,7 @@ class Delivered:
         data = self._bytes(ordinal, row.itemsize, row.name)
         if not row.struct_code:
             raise KernelBodyError(self.kernel, ordinal, row.name, "that type cannot travel as a scalar")
-        if row.name == "bfloat16":  # the upper half of a float32
-            return float(struct.unpack("<f", b"\0\0" + data)[0])
-        value: int | float | bool = struct.unpack(f"<{row.struct_code}", data)[0]
-        return value
+        return scalar_value(data, row)
 
     def _bytes(self, ordinal: int, nbytes: int, what: str) -> bytes:
         """Return the bytes of a parameter, of which there must be so many."""
