@@ -197,6 +197,46 @@ def test_people_see_the_tables(artifact: Path, capsys: pytest.CaptureFixture[str
     assert 'extern "C" __global__ void vector_add' in out
 
 
+def test_people_see_the_words_of_the_model_and_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["inspect", "hopper_gemm"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    for words in (
+        ["data_type", "float16"],
+        ["swizzle", "128B"],
+        ["l2_promotion", "L2_128B"],
+        ["interleave", "NONE"],
+        ["oob_fill", "NONE"],
+        ["results", "c"],
+        ["memory", "tensor", "a"],
+        ["kernel", "hopper_gemm<3>"],
+    ):
+        assert words in lines, words
+    document = inspect(capsys, "hopper_gemm")
+    assert document["plan"]["encodes"][0]["swizzle"] == 3  # the document keeps the driver's number
+
+
+def test_every_number_of_the_driver_has_a_word(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    x = p.input("x", "int8", (64, 64), alignment=16)
+    w = x.window(hit_ratio=1.0, nbytes=64, hit_property="persisting", miss_property="streaming")
+    p.launch(
+        "k",
+        (x, x.tiled(box_dim=(8, 16), dtype="uint8")),
+        (2, 1),
+        32,
+        cluster=2,
+        scheduling_policy="load_balancing",
+        mem_sync_domain="remote",
+        window=w,
+    )
+    path = tmp_path / "p.json"
+    path.write_text(p.build().to_json())
+    assert run(["inspect", str(path)]) == 0
+    plan = capsys.readouterr().out.split("\nplan\n")[1]
+    for said in ("uint8", "persisting", "streaming", "load_balancing", "remote", "2, 1, 1"):
+        assert said in plan, said
+
+
 def _printed(document: dict[str, Any]) -> str:
     out = io.StringIO()
     with redirect_stdout(out):

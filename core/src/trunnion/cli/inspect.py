@@ -19,6 +19,7 @@ from trunnion.cli.inspection import (
 )
 from trunnion.cli.presentation import Report, print_line, print_mapping, print_source
 from trunnion.cli.subject import Subject, find_subject
+from trunnion.cli.words import plan_in_words
 from trunnion.errors import ArgumentValueError, ProgramError
 
 if TYPE_CHECKING:
@@ -105,7 +106,8 @@ def _show(document: dict[str, Any]) -> None:
     print_line(f"{document['kind']} {document['name']}", "bold")
     for section in _SECTIONS:
         if document[section] is not None:
-            print_mapping(section, document[section])
+            said = plan_in_words(document[section]) if section == "plan" else document[section]
+            print_mapping(section, said)
     for image in document["images"] or ():
         print_mapping("image", image)
     for section in ("host_source", "device_source"):

@@ -1,0 +1,89 @@
+"""The driver's numbers in the model's words, for people; documents keep the numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from trunnion.model.dtypes import DTYPES
+from trunnion.model.launch_attributes import ClusterSchedulingPolicy, MemSyncDomain
+from trunnion.model.tensormap import Interleave, L2Promotion, OobFill, Swizzle, TensorMapDataType
+from trunnion.model.window import AccessProperty
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from trunnion.model.words import DriverEnum
+
+__all__ = ["data_type_word", "plan_in_words", "word"]
+
+_SETS: Final[Mapping[str, type[DriverEnum]]] = {
+    "interleave": Interleave,
+    "swizzle": Swizzle,
+    "l2_promotion": L2Promotion,
+    "oob_fill": OobFill,
+    "hit_property": AccessProperty,
+    "miss_property": AccessProperty,
+    "scheduling_policy": ClusterSchedulingPolicy,
+    "mem_sync_domain": MemSyncDomain,
+}
+"""Which words the numbers under a name stand for: of maps, windows and launch attributes."""
+
+
+def word(name: str, code: int) -> str:
+    """Return the model's word for a number of the driver's; a number that has none as it is.
+
+    Parameters
+    ----------
+    name
+        The field that holds it.
+    code
+        The number.
+    """
+    if name == "data_type":
+        return data_type_word(code)
+    return next((one.word for one in _SETS.get(name, ()) if one.code == code), str(code))
+
+
+def data_type_word(code: int) -> str:
+    """Return the name of a ``CUtensorMapDataType``; of several element types that are read alike, the unsigned one."""
+    for one in TensorMapDataType:
+        if one.code == code:
+            return one.word
+    names = [row.name for row in DTYPES.values() if row.tma_code == code]
+    return next((name for name in names if name.startswith("uint")), names[0] if names else str(code))
+
+
+def plan_in_words(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document of a plan with words for the driver's numbers, and names for slots.
+
+    Parameters
+    ----------
+    plan
+        What `trunnion.cli.document.plan_document` made.
+    """
+    tables = ("tensors", "workspaces", "scalars", "pointers", "structs", "kernels")
+    names = {table[:-1]: [row["name"] for row in plan[table]] for table in tables}
+    shown = {name: _said(value, names) for name, value in plan.items()}
+    return shown | {"results": [names["tensor"][slot] for slot in plan["results"]]}
+
+
+def _said(value: Any, names: Mapping[str, Sequence[str]]) -> Any:
+    if isinstance(value, list):
+        return [_said(one, names) for one in value]
+    if not isinstance(value, dict):
+        return value
+    match value.get("type"):
+        case "MemoryRef":
+            return f"{value['kind']} {names[value['kind']][value['slot']]}"
+        case "Source":
+            table = "scalar" if value["kind"] == "scalar" else "tensor"
+            return value | {"slot": names[table][value["slot"]]}
+        case "PlannedAttribute":
+            return value | {"values": [word(value["field"], number) for number in value["values"]]}
+    return {name: _field(name, one, names) for name, one in value.items()}
+
+
+def _field(name: str, value: Any, names: Mapping[str, Sequence[str]]) -> Any:
+    if type(value) is not int:
+        return _said(value, names)
+    return names[name][value] if name in names else word(name, value)
