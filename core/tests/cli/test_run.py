@@ -351,12 +351,29 @@ def test_symbols_among_strides_do_not_change_what_is_computed_on(tmp_path: Path,
     assert "overlap" in done.stderr
 
 
-def test_a_refusal_that_was_expected_is_marked(program: Path) -> None:
-    done = run(str(program), "--simulate", "--json")
-    refused = json.loads(done.stdout)["trace"]["refused"]
-    assert all(row["answered"] == (row["status"] == "INVALID_CONTEXT") for row in refused)
-    lines = [line for line in run(str(program), "--simulate").stdout.splitlines() if "was refused" in line]
-    assert all("expected" in line for line in lines)
+def test_a_refusal_that_was_answered_is_in_the_document_alone(program: Path) -> None:
+    report = json.loads(run(str(program), "--simulate", "--json").stdout)["trace"]
+    assert report["counts"]["CallRefused"] == len(report["refused"]) > 0
+    assert all(row["answered"] == (row["status"] == "INVALID_CONTEXT") for row in report["refused"])
+    said = run(str(program), "--simulate").stdout
+    assert "efused" not in said
+
+
+@pytest.mark.parametrize("example", [False, True])
+def test_a_launch_is_told_with_its_arguments(program: Path, example: bool) -> None:
+    what = "vector_add" if example else str(program)
+    report = json.loads(run(what, "--simulate", "--json").stdout)
+    (event,) = [one for one in report["trace"]["events"] if one["type"] == "Launched"]
+    *tensors, length = event["arguments"]
+    assert [one["name"] for one in tensors] == ["a", "b", "c"]
+    assert [one["value"].to_bytes(8, "little").hex() for one in tensors] == event["parameters"][:3]
+    assert (length["name"], length["type"]) == ("n", "int32")
+    assert length["value"].to_bytes(4, "little").hex() == event["parameters"][3]
+    lines = [line.replace("│", " ").split() for line in run(what, "--simulate").stdout.splitlines()]
+    assert ["launch", "0:", "vector_add"] in lines
+    assert ["n", "expression", "int32", str(length["value"])] in lines
+    assert ["dynamic", "shared", "memory", "0", "bytes"] in lines
+    assert ["a", "tensor", "float32*"] in [line[:3] for line in lines]
 
 
 def test_a_body_that_did_not_run_is_mentioned(program: Path, tmp_path: Path) -> None:

@@ -15,10 +15,12 @@ from trunnion.cli.arrays import write_arrays
 from trunnion.cli.bodies import load_bodies
 from trunnion.cli.given import given_arguments, given_sizes
 from trunnion.cli.inputs import Making, check_room, parse_sizes, random_inputs, symbol_values
+from trunnion.cli.launch_text import print_launches
+from trunnion.cli.launched import Reading
 from trunnion.cli.place import choose_place, host_place
 from trunnion.cli.presentation import Report, print_line, print_mapping, print_records, print_table
 from trunnion.cli.subject import find_subject
-from trunnion.cli.traced import launches_document, trace_document
+from trunnion.cli.traced import launches_in, trace_document
 from trunnion.cli.trial import COLUMNS, SPARE, Compiled, as_tuple, run_example, timed
 from trunnion.contract.spec import Target
 from trunnion.errors import ArgumentValueError, ProgramError, shorten
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from trunnion.cli.place import Place
     from trunnion.cli.subject import Subject
+    from trunnion.compiled import CompiledProgram
     from trunnion.examples import Example
     from trunnion.sim import KernelBody
 
@@ -164,13 +167,17 @@ def _run_example(example: Example, compiled: Compiled, place: Place, wishes: _Wi
     outcome, results = run_example(example, compiled, place, wishes.seed)
     events = place.events()
     document = outcome.facts()
-    document["trace"] = None if events is None else trace_document(events[before:])
+    document["trace"] = (
+        None if events is None else trace_document(events[before:], Reading.of(compiled.program))
+    )
     document["unused_bodies"] = place.unused_bodies()
     document["saved"] = _save(compiled, results, wishes.outputs)
 
     def show() -> None:
         print_table(f"trunnion run, {outcome.device}", COLUMNS, [outcome.cells()], spare=SPARE)
         print_line(outcome.digest_line())
+        if document["trace"] is not None:
+            print_launches(launches_in(document["trace"]))
         _show_end(document)
 
     return Report(document, show, 0 if outcome.ok else 1)
@@ -197,8 +204,7 @@ def _run_once(compiled: Compiled, wishes: _Wishes, place: Place, named: Mapping[
     somewhere = any(getattr(argument, "is_cuda", False) for argument in arguments)
     results = as_tuple(program(*arguments, device=None if somewhere else 0))
     events = place.events()
-    bodies = {kernel.symbol for kernel in program.artifact.manifest.kernels if kernel.name in named}
-    bodies |= {kernel.symbol for kernel in program.artifact.manifest.kernels if kernel.symbol in named}
+    trace = None if events is None else trace_document(events[before:], Reading.of(program))
     document = {
         "name": program.program.name,
         "backend": str(program.backend),
@@ -207,8 +213,8 @@ def _run_once(compiled: Compiled, wishes: _Wishes, place: Place, named: Mapping[
         "sizes": {symbol.name: value for symbol, value in values.items()},
         "given": sorted(given),
         "compile_seconds": compiled.seconds,
-        "launches": None if events is None else launches_document(events[before:], bodies),
-        "trace": None if events is None else trace_document(events[before:]),
+        "launches": None if trace is None else _launches(trace, program, named),
+        "trace": trace,
         "unused_bodies": place.unused_bodies(),
         "outputs": [
             {"name": param.name, "dtype": str(param.dtype), "shape": list(tensor.shape)}
@@ -218,6 +224,15 @@ def _run_once(compiled: Compiled, wishes: _Wishes, place: Place, named: Mapping[
         "sha256": program.artifact.digest,
     }
     return Report(document, lambda: _show(document))
+
+
+def _launches(
+    trace: dict[str, Any], program: CompiledProgram, named: Mapping[str, KernelBody]
+) -> list[dict[str, Any]]:
+    """Return every launch of a trace, and whether its kernel had a body that could compute something."""
+    kernels = program.artifact.manifest.kernels
+    bodies = {kernel.symbol for kernel in kernels if kernel.name in named or kernel.symbol in named}
+    return [row | {"ran": row["kernel"] in bodies} for row in launches_in(trace)]
 
 
 def _save(compiled: Compiled, results: tuple[Any, ...], path: Path | None) -> dict[str, Any] | None:
@@ -232,12 +247,9 @@ def _save(compiled: Compiled, results: tuple[Any, ...], path: Path | None) -> di
 def _show(document: Mapping[str, Any]) -> None:
     tables = ("launches", "outputs", "trace", "saved", "unused_bodies")
     print_mapping("run", {name: value for name, value in document.items() if name not in tables})
-    for name in ("launches", "outputs"):
-        if document[name]:
-            shown = [
-                {key: value for key, value in row.items() if key != "parameters"} for row in document[name]
-            ]
-            print_records(name, shown)
+    print_launches(document["launches"] or ())
+    if document["outputs"]:
+        print_records("outputs", document["outputs"])
     for row in document["launches"] or ():
         if not row["ran"]:
             print_line(f"{row['kernel']} has no body, so it computed nothing", "yellow")
@@ -250,16 +262,18 @@ def _show_end(document: Mapping[str, Any]) -> None:
             f"the body of {shorten(symbol)} did not run: no kernel of that symbol was launched", "yellow"
         )
     if document["trace"] is not None:
-        print_mapping("trace", document["trace"]["counts"])
-        for refused in _distinct(document["trace"]["refused"]):
-            end = (
-                " (expected: the launcher enters a context where it finds none)"
-                if refused["answered"]
-                else ""
-            )
-            print_line(f"  {refused['call']} was refused: {refused['reason']}{end}", "dim")
+        _show_trace(document["trace"])
     if document["saved"] is not None:
         print_line(f"outputs are in {document['saved']['path']}")
+
+
+def _show_trace(trace: Mapping[str, Any]) -> None:
+    """Show what arrived, but for the refusals that every good run begins with: the document has them, ``answered``."""
+    refused = [row for row in trace["refused"] if not row["answered"]]
+    counts = trace["counts"] | {"CallRefused": len(refused) or None}
+    print_mapping("trace", dict(sorted(counts.items())))
+    for row in _distinct(refused):
+        print_line(f"  {row['call']} was refused: {row['status']}: {row['reason']}", "dim")
 
 
 def _distinct(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
