@@ -158,6 +158,18 @@ def test_without_a_compiler_there_is_no_simulation(monkeypatch: pytest.MonkeyPat
     assert finding.code == "simulator-compiler-missing"
 
 
+@pytest.mark.parametrize("command", ["true", "false", "cc --no-such-option"])
+def test_what_builds_nothing_is_no_compiler(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """``true --version`` succeeds, as a compiler's does."""
+    monkeypatch.setenv("CC", command)
+    facts, (finding,) = simulator()
+    assert Path(facts["compiler"].split()[0]).is_file()
+    assert finding.code == "simulator-compiler-broken"
+    assert finding.severity is Severity.WARNING
+    assert "CC" in finding.advice
+    assert "trunnion-trial" not in finding.summary, "that folder is gone"
+
+
 def test_elsewhere_there_is_no_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surroundings.sys, "platform", "darwin")
     assert [finding.code for finding in simulator()[1]] == ["simulator-platform"]

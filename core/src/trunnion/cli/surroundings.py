@@ -163,8 +163,8 @@ def call_helper() -> tuple[dict[str, str], tuple[Finding, ...]]:
 
 
 def simulator() -> tuple[dict[str, Any], tuple[Finding, ...]]:
-    """Return what builds the simulated driver; nothing is built."""
-    from trunnion.sim.shim import compiler_command
+    """Return what builds the simulated driver, and whether it builds a small library."""
+    from trunnion.sim.shim import compiler_command, compiler_problem
 
     if not sys.platform.startswith("linux"):
         summary = f"the simulated driver runs on Linux only, this is {sys.platform}"
@@ -176,7 +176,17 @@ def simulator() -> tuple[dict[str, Any], tuple[Finding, ...]]:
             Severity.WARNING, "simulator-compiler-missing", f"no simulation: {error}", error.hint
         )
         return {"compiler": "", "version": ""}, (missing,)
-    return {"compiler": " ".join(command), "version": _first_line(command)}, ()
+    facts = {"compiler": " ".join(command), "version": _first_line(command)}
+    problem = compiler_problem(command)
+    if not problem:
+        return facts, ()
+    summary = f"no simulation: {facts['compiler']} cannot build the simulated driver: {problem}"
+    advice = (
+        "name a C compiler in CC, or unset it"
+        if os.environ.get("CC")
+        else "install gcc or clang, or name one in CC"
+    )
+    return facts, (Finding(Severity.WARNING, "simulator-compiler-broken", summary, advice),)
 
 
 def caches() -> tuple[dict[str, Any], tuple[Finding, ...]]:

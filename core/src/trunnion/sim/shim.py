@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -21,7 +22,7 @@ from trunnion.toolchain.kept import kept_file
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Entry", "Shim", "cache_folder", "compiler_command", "load_shim"]
+__all__ = ["Entry", "Shim", "cache_folder", "compiler_command", "compiler_problem", "load_shim"]
 
 _SONAME: Final = "libcuda.so.1"
 _FLAGS: Final = (
@@ -33,6 +34,12 @@ _FLAGS: Final = (
     f"-Wl,-soname,{_SONAME}",
     "-Wl,-Bsymbolic",  # the entry points are those of this file, whatever else has functions of these names
 )
+_TRIAL: Final = (
+    b"#include <stddef.h>\n#include <stdint.h>\n"
+    b'__attribute__((visibility("default"))) uint64_t trunnion_sim_thread(void) { return 0; }\n'
+)
+_TRIAL_SECONDS: Final = 30.0
+_NO_LIBRARY: Final = "it reported success and built no library that can be loaded"
 _TRY: Final = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).trunnion_sim_thread"
 _TYPES: Final[dict[str, Any]] = {
     "P": ctypes.c_void_p,
@@ -225,8 +232,8 @@ def build_shim(cache: Path) -> Path:
         ) from error
 
 
-def _build(command: tuple[str, ...], source: bytes, folder: Path) -> None:
-    _compile(command, source, folder)
+def _build(command: tuple[str, ...], source: bytes, folder: Path, seconds: float | None = None) -> None:
+    _compile(command, source, folder, seconds)
     _check_library(command, source, folder / _SONAME)
 
 
@@ -255,6 +262,31 @@ def compiler_command() -> tuple[str, ...]:
     return (found, *words[1:])
 
 
+def compiler_problem(command: tuple[str, ...]) -> str:
+    """Return why a compiler cannot build the simulated driver, in one line; empty if it can.
+
+    It builds a small library as the simulated driver is built: what is no compiler says a version all the same.
+
+    Parameters
+    ----------
+    command
+        What `compiler_command` returned.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="trunnion-trial-") as folder:
+            _build(command, _TRIAL, Path(folder), _TRIAL_SECONDS)
+    except CompileError as error:
+        if error.log.startswith(_NO_LIBRARY):
+            return _NO_LIBRARY  # the rest speaks of a folder that is gone
+        lines = error.log.strip().splitlines() or ["it fails and prints nothing"]
+        return next((line for line in lines if "error" in line), lines[-1])
+    except subprocess.TimeoutExpired:
+        return f"it did not answer within {_TRIAL_SECONDS:g} s"
+    except (DeviceRequirementError, OSError) as error:
+        return str(error)
+    return ""
+
+
 def _key(source: bytes, command: tuple[str, ...]) -> str:
     executable = Path(command[0]).resolve()
     details = executable.stat()
@@ -269,11 +301,11 @@ def _key(source: bytes, command: tuple[str, ...]) -> str:
     return hashlib.sha256(source + repr(identity).encode()).hexdigest()[:32]
 
 
-def _compile(command: tuple[str, ...], source: bytes, folder: Path) -> None:
+def _compile(command: tuple[str, ...], source: bytes, folder: Path, seconds: float | None) -> None:
     text = folder / "shim.c"
     text.write_bytes(source)
     options = (*_FLAGS, str(text), "-o", str(folder / _SONAME))
-    done = _run((*command, *options))
+    done = _run((*command, *options), seconds)
     if done.returncode != 0:
         raise _refused(command, source, done.stdout + done.stderr, options)
 
@@ -282,13 +314,21 @@ def _check_library(command: tuple[str, ...], source: bytes, library: Path) -> No
     """Refuse what a process cannot load: it is tried in one of its own, because nothing unloads a driver."""
     done = _run((sys.executable, "-I", "-c", _TRY, str(library)))
     if done.returncode != 0:
-        said = f"it reported success and built no library that can be loaded: {done.stderr.strip()}"
+        said = f"{_NO_LIBRARY}: {done.stderr.strip()}"
         raise _refused(command, source, said, _FLAGS)
 
 
-def _run(words: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+def _run(words: tuple[str, ...], seconds: float | None = None) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+        return subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=seconds,
+        )
     except OSError as error:
         raise DeviceRequirementError(
             "a C compiler to build the simulated driver", f"{error}", "name one in CC that can be run"
