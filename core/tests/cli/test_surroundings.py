@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import platformdirs
 import pytest
@@ -23,6 +24,9 @@ from trunnion.cli.surroundings import (
 )
 from trunnion.contract.diagnosis import Component, Severity
 from trunnion.toolchain.driver import InstalledDriver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def _driver(cuda: tuple[int, int] | None, *, simulated: bool = False) -> InstalledDriver:
@@ -190,6 +194,35 @@ def test_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kept.rmdir()
     kept.symlink_to(tmp_path / "nowhere")
     assert caches()[0]["artifacts"]["state"] == "a link to nothing"
+
+
+def _link(place: Path) -> Path:
+    place.symlink_to(place.with_name("nowhere"))
+    return place
+
+
+def _file(place: Path) -> Path:
+    place.write_text("")
+    return place / "below"
+
+
+@pytest.mark.parametrize("made", [_link, _file, lambda _: Path("/proc/nowhere")])
+def test_a_cache_that_cannot_be_made_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, made: Callable[[Path], Path]
+) -> None:
+    """Not even by whom permissions do not bind: in ``/proc`` nobody makes a folder."""
+    base = made(tmp_path / "place")
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: base / name)
+    folders, findings = caches()
+    assert all(one["state"].startswith("cannot be made in /") for one in folders.values())
+    assert [one.code for one in findings] == ["simulator-cache", "artifacts-cache"]
+    assert all("XDG_CACHE_HOME" in one.advice for one in findings)
+
+
+def test_looking_at_caches_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / "a" / name)
+    caches()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

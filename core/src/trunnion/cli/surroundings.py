@@ -7,6 +7,7 @@ import platform
 import re
 import subprocess
 import sys
+import tempfile
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -199,24 +200,37 @@ def caches() -> tuple[dict[str, Any], tuple[Finding, ...]]:
         try:
             if folder.exists():
                 check_owner(folder.stat(), os.geteuid(), str(folder))
-                state = "usable" if os.access(folder, os.W_OK | os.X_OK) else "not writable"
+                problem = _writing_problem(folder)
+                state = f"not writable: {problem}" if problem else "usable"
             elif folder.is_symlink():
                 state = "a link to nothing"
-            elif not _can_be_made(folder):
-                state = "cannot be made"
+            elif problem := _writing_problem(there := _lowest_there(folder)):
+                state = f"cannot be made in {there}: {problem}"
         except (UntrustedArtifactError, OSError) as error:
             state = str(error)
         folders[what] = {"path": os.fsencode(folder).decode("utf-8", "backslashreplace"), "state": state}
         if state not in ("usable", "not there yet"):
             summary = f"the cache of {what} cannot be used: {state}"
-            advice = "mend or remove the folder, or set XDG_CACHE_HOME"
+            advice = "mend or remove the folder, or set XDG_CACHE_HOME to one that can be written to"
             findings.append(Finding(Severity.WARNING, f"{what}-cache", summary, advice))
     return folders, tuple(findings)
 
 
-def _can_be_made(folder: Path) -> bool:
-    there = next(parent for parent in folder.parents if parent.exists())
-    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+def _lowest_there(folder: Path) -> Path:
+    """Return what is there already of the folders above one; it may be a file, or a link to nothing."""
+    return next(parent for parent in folder.parents if os.path.lexists(parent))
+
+
+def _writing_problem(folder: Path) -> str:
+    """Return why nothing can be made in a folder; empty if something can.
+
+    It is tried, and removed at once: permissions do not tell of a file system that is full, read-only or no real one.
+    """
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix="trunnion-trial-"):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def _built_for(version_file: Path) -> tuple[int, int] | None:
