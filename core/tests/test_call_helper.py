@@ -75,7 +75,7 @@ def test_of_several_one_has_to_be_named(points: Any) -> None:
     assert choice.broken
     assert "quick" in choice.reason
     assert "swift" in choice.reason
-    assert "TRUNNION_CALL_HELPER" in choice.reason
+    assert "TRUNNION_CALL_HELPER" in choice.advice
     assert choose(found, "swift").helper is other
     assert choose(found, "swift").reason == "TRUNNION_CALL_HELPER names it"
 
@@ -86,6 +86,8 @@ def test_a_name_that_is_not_there(points: Any) -> None:
     assert choice.broken
     assert "'quikc'" in choice.reason
     assert "quick" in choice.reason
+    assert choice.advice == "unset TRUNNION_CALL_HELPER, or set it to quick"
+    assert "install what brings" in choose([], "quikc").advice
 
 
 @pytest.mark.parametrize(

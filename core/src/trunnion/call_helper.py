@@ -58,6 +58,9 @@ class Choice:
     broken: bool = False
     """Whether there is one that should be used, and cannot be."""
 
+    advice: str = "mend, update or uninstall it"
+    """What to do if it is broken."""
+
 
 def choose(points: Iterable[EntryPoint], wanted: str = "") -> Choice:
     """Load the call helper that is to be used.
@@ -75,12 +78,18 @@ def choose(points: Iterable[EntryPoint], wanted: str = "") -> Choice:
         return Choice(None, "", "", f"{VARIABLE} is {NONE}")
     fitting = [point for point in found if wanted in ("", point.name)]
     if wanted and not fitting:
-        return Choice(None, wanted, "", f"{VARIABLE} is {wanted!r}, and there is: {names}", broken=True)
+        reason = f"{VARIABLE} is {wanted!r}, and there is: {names}"
+        known = (
+            f"set it to {' or '.join(point.name for point in found)}"
+            if found
+            else "install what brings that helper"
+        )
+        return Choice(None, wanted, "", reason, broken=True, advice=f"unset {VARIABLE}, or {known}")
     if not fitting:
         return Choice(None, "", "", names)
     if len(fitting) > 1:
-        reason = f"there are several: {names}; set {VARIABLE} to one's name, or uninstall the others"
-        return Choice(None, "", "", reason, broken=True)
+        advice = f"set {VARIABLE} to one's name, or uninstall the others"
+        return Choice(None, "", "", f"there are several: {names}", broken=True, advice=advice)
     (point,) = fitting
     loaded: Any = attempt(point.load)
     refusal: Any = loaded if isinstance(loaded, Failure) else attempt(lambda: _refusal(loaded))

@@ -240,7 +240,7 @@ def test_looking_at_caches_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch
             "no call helper is used: acme 1: it cannot be used: no",
         ),
         (
-            Choice(None, "", "", "there are several", broken=True),
+            Choice(None, "", "", "there are several", broken=True, advice="name one"),
             ("none", "", "there are several"),
             "no call helper is used: there are several",
         ),
@@ -253,4 +253,5 @@ def test_the_call_helper(
     found, findings = call_helper()
     assert tuple(found[key] for key in ("used", "distribution", "reason")) == facts
     assert [finding.summary for finding in findings] == ([] if summary is None else [summary])
-    assert all(finding.severity is Severity.WARNING and finding.advice for finding in findings)
+    assert all(finding.severity is Severity.WARNING for finding in findings)
+    assert all(finding.advice.endswith(choice.advice) for finding in findings)

@@ -159,7 +159,7 @@ def call_helper() -> tuple[dict[str, str], tuple[Finding, ...]]:
         return facts, ()
     whose = f"{choice.distribution}: " if choice.distribution else ""
     summary = f"no call helper is used: {whose}{choice.reason}"
-    advice = "launches work without it, and take longer; mend, update or uninstall it"
+    advice = f"launches work without it, and take longer; {choice.advice}"
     return facts, (Finding(Severity.WARNING, "call-helper-unusable", summary, advice),)
 
 
