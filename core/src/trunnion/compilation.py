@@ -19,7 +19,6 @@ from trunnion.compiled import CompiledProgram
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.errors import (
-    ArtifactError,
     DeviceRequirementError,
     ProgramError,
     UntrustedArtifactError,
@@ -267,11 +266,7 @@ def _store(given: ArtifactStore | str | PathLike[str]) -> ArtifactStore:
     expect(given, (ArtifactStore, str, PathLike), "cache", "an ArtifactStore, the folder of one, or None")
     if isinstance(given, ArtifactStore):
         return given
-    path = file_path(given)
-    try:
-        return ArtifactStore(path)
-    except OSError as error:
-        raise ArtifactError(f"artifacts cannot be kept at {shorten(str(path))}: {error.strerror}") from error
+    return ArtifactStore(file_path(given))
 
 
 def _options(given: Mapping[str, Mapping[str, Any]] | None, compiler: str) -> Mapping[str, Any]:

@@ -234,6 +234,18 @@ def test_the_default_is_this_users_cache(tmp_path: Path, monkeypatch: pytest.Mon
     assert store.root.is_relative_to(tmp_path)
 
 
+def test_a_place_where_nothing_can_be_kept_is_a_typed_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    for base in (Path("/proc/nowhere"), tmp_path / "file"):
+        monkeypatch.setattr(platformdirs, "user_cache_path", lambda name, base=base: base / name)
+        with pytest.raises(ArtifactError, match="XDG_CACHE_HOME"):
+            ArtifactStore()
+        with pytest.raises(ArtifactError, match="name a folder of yours"):
+            ArtifactStore(base / "below")
+
+
 CHILD = """
     import importlib.util, os, signal, sys, time
     from pathlib import Path

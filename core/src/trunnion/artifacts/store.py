@@ -50,6 +50,8 @@ class ArtifactStore:
 
     Raises
     ------
+    ArtifactError
+        If there can be none at that place.
     UntrustedArtifactError
         If the folder belongs to somebody else, or others may write to it: what is in it runs as native code.
     """
@@ -57,10 +59,16 @@ class ArtifactStore:
     def __init__(self, root: Path | None = None) -> None:
         self.root = (default_root() if root is None else Path(root)).absolute()
         self._owner = os.geteuid()
-        for folder in (self.root, self._entries, self._locks, self._staging, self._corrupt):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            check_owner(folder.stat(), self._owner, str(folder))
-        self._sweep()
+        try:
+            for folder in (self.root, self._entries, self._locks, self._staging, self._corrupt):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                check_owner(folder.stat(), self._owner, str(folder))
+            self._sweep()
+        except OSError as error:
+            advice = "set XDG_CACHE_HOME to a folder of yours" if root is None else "name a folder of yours"
+            raise ArtifactError(
+                f"artifacts cannot be kept at {shorten(str(self.root))}: {error.strerror}; {advice}"
+            ) from error
 
     @property
     def _entries(self) -> Path:
