@@ -5,7 +5,7 @@ import time
 import pytest
 import torch
 
-from trunnion.errors import ArgumentValueError, DriverError
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, DriverError
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import Allocated, CallRefused, Launched
 
@@ -76,6 +76,26 @@ def test_a_call_that_is_not_there_is_named(simulator):
         pass
     with pytest.raises(ArgumentValueError), simulator.intercept("cuMemsetD8Async_ptsz", print):
         pass
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        ("x", ArgumentTypeError),
+        (True, ArgumentTypeError),
+        (-1, ArgumentValueError),
+        (10**6, ArgumentValueError),
+    ],
+)
+def test_a_status_that_the_driver_does_not_have_is_refused(simulator, status, kind):
+    with pytest.raises(kind, match="ILLEGAL_ADDRESS"), simulator.fault("cuLaunchKernelEx", status):
+        pass
+    assert simulator.state.interceptions.standing == {}
+
+
+def test_a_status_may_be_given_as_its_number(library, simulator, kernel):
+    with simulator.fault("cuLaunchKernelEx", 700):
+        assert library.launch(kernel) is Status.ILLEGAL_ADDRESS
 
 
 def test_threads_share_a_fault(library, simulator, kernel):

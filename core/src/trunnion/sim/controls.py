@@ -86,8 +86,10 @@ class Controls:
 
         Raises
         ------
+        ArgumentTypeError
+            If the status is no number.
         ArgumentValueError
-            If there is no such call, a number of ``nth`` is below 1, or the delay is negative.
+            If there is no such call or status, a number of ``nth`` is below 1, or the delay is negative.
         """
         chosen = None if nth is None else frozenset((nth,) if isinstance(nth, int) else nth)
         if call == ALLOCATE and status is Status.UNKNOWN:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from trunnion.errors import ArgumentValueError
+from trunnion.errors import ArgumentTypeError, ArgumentValueError
 from trunnion.sim.status import Refusal, Status
+from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -85,8 +86,10 @@ class Fault:
 
     Raises
     ------
+    ArgumentTypeError
+        If the status is no number.
     ArgumentValueError
-        If a number of ``nth`` is below 1, or the delay is negative.
+        If it is none of the driver's, a number of ``nth`` is below 1, or the delay is negative.
     """
 
     status: Status | None
@@ -111,6 +114,8 @@ class Fault:
     """Held where calls are counted."""
 
     def __post_init__(self) -> None:
+        if self.status is not None:
+            self.status = _status(self.status)
         if self.nth is not None and min(self.nth, default=0) < 1:
             raise ArgumentValueError("nth", f"{sorted(self.nth)}", "numbers from 1 on")
         if self.delay < 0:
@@ -134,3 +139,22 @@ class Fault:
         if self.status is not None:
             raise Refusal(self.status, f"a planted fault, at call {number}")
         proceed(*arguments)
+
+
+def _status(given: object) -> Status:
+    """Return a status that is given as one, or as its number.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is neither.
+    ArgumentValueError
+        If the driver has no such status.
+    """
+    expected = "a trunnion.sim.status.Status, such as Status.ILLEGAL_ADDRESS, or its number"
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise ArgumentTypeError("status", describe(given), expected)
+    try:
+        return Status(given)
+    except ValueError:
+        raise ArgumentValueError("status", describe(int(given)), expected) from None
