@@ -13,9 +13,10 @@ import torch
 import trunnion
 from trunnion import errors, examples
 from trunnion.codegen.python.facade import StreamState
+from trunnion.sim.status import Refusal
 from trunnion.sim.trace import Launched
 from trunnion_nvrtc.driver import CudaDriver
-from trunnion_nvrtc.status import check, driver_error
+from trunnion_nvrtc.status import calls, check, driver_error
 
 
 def ok(result):
@@ -170,6 +171,34 @@ def test_an_error_names_its_code_and_says_what_to_do():
     with pytest.raises(errors.DriverError) as caught:
         check("cuInit", cu.CUresult.CUDA_ERROR_NO_DEVICE)
     assert "CUDA_VISIBLE_DEVICES" in str(caught.value)
+
+
+def unknown(*_):
+    raise Refusal(1234, "a status of a later driver")
+
+
+def test_a_launch_may_fail_with_a_status_that_the_bindings_do_not_know(simulator, vector_add):
+    a, b = (simulator.tensor(torch.ones(8), device=0) for _ in range(2))
+    with simulator.intercept("cuLaunchKernelEx", unknown), pytest.raises(errors.DriverError) as caught:
+        vector_add(a, b)
+    assert (caught.value.call, caught.value.code) == ("cuLaunchKernelEx", 1234)
+    assert "update cuda-bindings" in str(caught.value)
+
+
+@pytest.mark.parametrize("call", ["cuCtxSynchronize", "cuDriverGetVersion"])
+def test_so_may_every_other_call(simulator, facade, call):
+    made = {"cuCtxSynchronize": lambda: facade.synchronize(0), "cuDriverGetVersion": facade.driver_version}
+    made[call]()
+    with simulator.intercept(call, unknown), pytest.raises(errors.DriverError) as caught:
+        made[call]()
+    assert (caught.value.call, caught.value.code) == (call, 1234)
+
+
+def test_other_errors_of_the_bindings_stay_what_they_are(simulator):
+    with pytest.raises(TypeError):
+        calls.cuInit("x")
+    with pytest.raises(AttributeError):
+        calls.cuNothing  # noqa: B018 - it is the look-up that fails
 
 
 def test_without_a_driver_the_backend_is_unavailable():

@@ -14,7 +14,7 @@ import cuda.bindings.driver as cu
 from trunnion.codegen.python.facade import EncodedMap, StreamState
 from trunnion.codegen.set_aside import process_set_aside
 from trunnion.errors import BackendUnavailableError
-from trunnion_nvrtc.status import check, driver_error
+from trunnion_nvrtc.status import calls, check, driver_error
 from trunnion_nvrtc.structures import (
     Attempt,
     LaunchConfig,
@@ -49,7 +49,7 @@ class CudaDriver:
 
     def __init__(self) -> None:
         try:
-            (status,) = cu.cuInit(0)
+            (status,) = calls.cuInit(0)
         except (
             RuntimeError
         ) as error:  # what cuda.bindings raises if libcuda.so.1, or a symbol of it, is missing
@@ -60,7 +60,7 @@ class CudaDriver:
                 str(error),
             ) from error
         check("cuInit", status)
-        status, count = cu.cuDeviceGetCount()
+        status, count = calls.cuDeviceGetCount()
         check("cuDeviceGetCount", status)
         self._contexts: list[Any] = [None] * count
         self.set_aside = process_set_aside()
@@ -76,69 +76,69 @@ class CudaDriver:
 
     def driver_version(self) -> int:
         """Return the version of CUDA that the driver supports (``cuDriverGetVersion``)."""
-        status, version = cu.cuDriverGetVersion()
+        status, version = calls.cuDriverGetVersion()
         check("cuDriverGetVersion", status)
         return int(version)
 
     def device_attribute(self, device: int, attribute: int) -> int:
         """Return an attribute of a device (``cuDeviceGetAttribute``)."""
-        status, value = cu.cuDeviceGetAttribute(cu.CUdevice_attribute(attribute), self._device(device))
+        status, value = calls.cuDeviceGetAttribute(cu.CUdevice_attribute(attribute), self._device(device))
         check("cuDeviceGetAttribute", status)
         return int(value)
 
     def load(self, image: bytes) -> Any:
         """Load an image for all devices (``cuLibraryLoadData``)."""
-        status, library = cu.cuLibraryLoadData(image, [], [], 0, [], [], 0)
+        status, library = calls.cuLibraryLoadData(image, [], [], 0, [], [], 0)
         check("cuLibraryLoadData", status)
         return library
 
     def unload(self, library: Any) -> None:
         """Unload an image (``cuLibraryUnload``)."""
-        (status,) = cu.cuLibraryUnload(library)
+        (status,) = calls.cuLibraryUnload(library)
         check("cuLibraryUnload", status)
 
     def kernel(self, library: Any, symbol: str) -> Any:
         """Return a kernel's handle (``cuLibraryGetKernel``)."""
-        status, kernel = cu.cuLibraryGetKernel(library, symbol.encode())
+        status, kernel = calls.cuLibraryGetKernel(library, symbol.encode())
         check("cuLibraryGetKernel", status)
         return kernel
 
     def set_kernel_attribute(self, kernel: Any, device: int, attribute: int, value: int) -> None:
         """Set an attribute of a kernel on a device (``cuKernelSetAttribute``)."""
         name = cu.CUfunction_attribute(attribute)
-        (status,) = cu.cuKernelSetAttribute(name, value, kernel, self._device(device))
+        (status,) = calls.cuKernelSetAttribute(name, value, kernel, self._device(device))
         check("cuKernelSetAttribute", status)
 
     def _device(self, ordinal: int) -> Any:
-        status, device = cu.cuDeviceGet(ordinal)
+        status, device = calls.cuDeviceGet(ordinal)
         check("cuDeviceGet", status)
         return device
 
     def enter(self, device: int) -> bool:
         """Push the device's primary context unless a context of that device is current, a green one included."""
-        status, current = cu.cuCtxGetDevice()
+        status, current = calls.cuCtxGetDevice()
         if not status and int(current) == device:
             return False
-        (status,) = cu.cuCtxPushCurrent(self._contexts[device] or self._retain(device))
+        (status,) = calls.cuCtxPushCurrent(self._contexts[device] or self._retain(device))
         check("cuCtxPushCurrent", status)
         return True
 
     def _retain(self, device: int) -> Any:
         """Retain the primary context once; it stays for the life of the process, as torch's does."""
-        status, context = cu.cuDevicePrimaryCtxRetain(self._device(device))
+        status, context = calls.cuDevicePrimaryCtxRetain(self._device(device))
         check("cuDevicePrimaryCtxRetain", status)
         self._contexts[device] = context
         return context
 
     def leave(self) -> None:
         """Pop what `enter` pushed."""
-        status, _ = cu.cuCtxPopCurrent()
+        status, _ = calls.cuCtxPopCurrent()
         check("cuCtxPopCurrent", status)
 
     def stream_state(self, stream: int) -> StreamState:
         """Return a stream's device and whether it is captured (``cuStreamGetCtx``, ``cuStreamIsCapturing``)."""
         handle = cu.CUstream(stream)
-        status, found = cu.cuStreamIsCapturing(handle)
+        status, found = calls.cuStreamIsCapturing(handle)
         # The legacy stream, while another one is being captured: it is not.
         implicit = status == cu.CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
         if not implicit:
@@ -152,7 +152,7 @@ class CudaDriver:
 
     def encode_tiled(self, fields: TiledFields, l2_promotion: int) -> EncodedMap:
         """Encode a tensor map (``cuTensorMapEncodeTiled``)."""
-        status, encoded = cu.cuTensorMapEncodeTiled(
+        status, encoded = calls.cuTensorMapEncodeTiled(
             cu.CUtensorMapDataType(fields.dtype_code),
             len(fields.dims),
             fields.address,
@@ -170,7 +170,7 @@ class CudaDriver:
 
     def encode_im2col(self, fields: Im2colFields, l2_promotion: int) -> EncodedMap:
         """Encode a tensor map (``cuTensorMapEncodeIm2col``)."""
-        status, encoded = cu.cuTensorMapEncodeIm2col(
+        status, encoded = calls.cuTensorMapEncodeIm2col(
             cu.CUtensorMapDataType(fields.dtype_code),
             len(fields.dims),
             fields.address,
@@ -193,11 +193,11 @@ class CudaDriver:
         """Write a repeated number (``cuMemsetD8Async`` and its like)."""
         at, handle = cu.CUdeviceptr(address + step.offset), cu.CUstream(stream)
         if step.pitch != step.width:
-            (status,) = cu.cuMemsetD2D32Async(at, step.pitch, step.value, 1, count, handle)
+            (status,) = calls.cuMemsetD2D32Async(at, step.pitch, step.value, 1, count, handle)
             check("cuMemsetD2D32Async", status, stream)
             return
         name = f"cuMemsetD{8 * step.width}Async"
-        (status,) = getattr(cu, name)(at, step.value, count, handle)
+        (status,) = getattr(calls, name)(at, step.value, count, handle)
         check(name, status, stream)
 
     # Launches ---------------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ class CudaDriver:
         fields.hStream = cu.CUstream(stream)
         if window is not None:
             set_window(config, window)
-        (status,) = cu.cuLaunchKernelEx(fields, kernel, parameters, 0)
+        (status,) = calls.cuLaunchKernelEx(fields, kernel, parameters, 0)
         check("cuLaunchKernelEx", status, stream)
 
     def prepared(
@@ -253,10 +253,10 @@ class CudaDriver:
         wanting = attempt.status == cu.CUresult.CUDA_ERROR_INVALID_CONTEXT
         if not wanting or not self.enter(attempt.device):
             stream = int(frame.config.fields.hStream)
-            raise driver_error("cuLaunchKernelEx", cu.CUresult(attempt.status), stream)
+            raise driver_error("cuLaunchKernelEx", attempt.status, stream)
         try:
             status = frame.fire(*frame.arguments)
-            check("cuLaunchKernelEx", cu.CUresult(status))
+            check("cuLaunchKernelEx", status)
         finally:
             self.leave()
 
@@ -264,7 +264,7 @@ class CudaDriver:
         """Wait for all work on a device (``cuCtxSynchronize``)."""
         entered = self.enter(device)
         try:
-            (status,) = cu.cuCtxSynchronize()
+            (status,) = calls.cuCtxSynchronize()
             check("cuCtxSynchronize", status)
         finally:
             if entered:
@@ -274,7 +274,7 @@ class CudaDriver:
 
     def persisting_limit(self) -> int | None:
         """Return ``CU_LIMIT_PERSISTING_L2_CACHE_SIZE`` (``cuCtxGetLimit``); None where there is none (MIG, MPS)."""
-        status, nbytes = cu.cuCtxGetLimit(cu.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
+        status, nbytes = calls.cuCtxGetLimit(cu.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
         if status == cu.CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT:
             return None
         check("cuCtxGetLimit", status)
@@ -282,7 +282,7 @@ class CudaDriver:
 
     def set_persisting_limit(self, nbytes: int) -> None:
         """Set it (``cuCtxSetLimit``)."""
-        (status,) = cu.cuCtxSetLimit(cu.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE, nbytes)
+        (status,) = calls.cuCtxSetLimit(cu.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE, nbytes)
         if status != cu.CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT:
             check("cuCtxSetLimit", status)
 
@@ -291,14 +291,14 @@ class CudaDriver:
         value = cu.CUstreamAttrValue()
         window_of(value.accessPolicyWindow, spec, (address, nbytes))
         attribute = cu.CUstreamAttrID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
-        (status,) = cu.cuStreamSetAttribute(cu.CUstream(stream), attribute, value)
+        (status,) = calls.cuStreamSetAttribute(cu.CUstream(stream), attribute, value)
         check("cuStreamSetAttribute", status)
 
     def reset_persisting(self, stream: int) -> None:
         """Wait for a stream and make persisting lines normal (``cuCtxResetPersistingL2Cache``)."""
-        (status,) = cu.cuStreamSynchronize(cu.CUstream(stream))
+        (status,) = calls.cuStreamSynchronize(cu.CUstream(stream))
         check("cuStreamSynchronize", status)
-        (status,) = cu.cuCtxResetPersistingL2Cache()
+        (status,) = calls.cuCtxResetPersistingL2Cache()
         check("cuCtxResetPersistingL2Cache", status)
 
 
@@ -311,7 +311,7 @@ def _launch_address() -> int:
         If the driver has no such function.
     """
     flags = cu.CUdriverProcAddress_flags.CU_GET_PROC_ADDRESS_DEFAULT
-    status, address, _ = cu.cuGetProcAddress(b"cuLaunchKernelEx", _LAUNCH_EX, int(flags))
+    status, address, _ = calls.cuGetProcAddress(b"cuLaunchKernelEx", _LAUNCH_EX, int(flags))
     if status or not address:
         raise BackendUnavailableError(
             "nvrtc",
@@ -329,7 +329,7 @@ def cuda_driver() -> CudaDriver:
 
 
 def _current_device() -> int:
-    status, device = cu.cuCtxGetDevice()
+    status, device = calls.cuCtxGetDevice()
     check("cuCtxGetDevice", status)
     return int(device)
 
@@ -339,11 +339,11 @@ def _device_of_context(stream: Any) -> int:
 
     ``cuStreamGetDevice`` would invalidate the stream's capture, and drivers before CUDA 12.8 do not have it.
     """
-    status, context = cu.cuStreamGetCtx(stream)
+    status, context = calls.cuStreamGetCtx(stream)
     check("cuStreamGetCtx", status)
-    (status,) = cu.cuCtxPushCurrent(context)
+    (status,) = calls.cuCtxPushCurrent(context)
     check("cuCtxPushCurrent", status)
     try:
         return _current_device()
     finally:
-        cu.cuCtxPopCurrent()
+        calls.cuCtxPopCurrent()

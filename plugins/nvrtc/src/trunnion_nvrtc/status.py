@@ -1,7 +1,9 @@
-"""What the driver's statuses mean: every one of them ends here."""
+"""What the driver's statuses mean: every one of them ends here, those too that ``cuda.bindings`` does not know."""
 
 from __future__ import annotations
 
+import functools
+import re
 from typing import TYPE_CHECKING, Any
 
 import cuda.bindings.driver as cu
@@ -9,9 +11,14 @@ import cuda.bindings.driver as cu
 from trunnion.codegen.driver_status import status_error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trunnion.errors import TrunnionError
 
-__all__ = ["check", "driver_error"]
+__all__ = ["calls", "check", "driver_error"]
+
+_UNKNOWN = re.compile(r"(?P<code>\d+) is not a valid CUresult")
+"""How ``cuda.bindings`` says that a driver newer than they are returned a status which they have no name for."""
 
 
 def check(call: str, status: Any, stream: int | None = None) -> None:
@@ -22,7 +29,7 @@ def check(call: str, status: Any, stream: int | None = None) -> None:
     call
         The function that returned it.
     status
-        A ``CUresult``.
+        A ``CUresult``, or its number.
     stream
         The handle of the stream that it was given; None: it takes none.
 
@@ -38,8 +45,39 @@ def check(call: str, status: Any, stream: int | None = None) -> None:
 def driver_error(call: str, status: Any, stream: int | None = None) -> TrunnionError:
     """Return the error of a status, with its name, its explanation and advice; parameters are those of `check`."""
     code = int(status)
-    found, name = cu.cuGetErrorName(status)
-    known, text = cu.cuGetErrorString(status)
-    code_name = f"status {code}" if found or name is None else name.decode()
-    explanation = "" if known or text is None else text.decode()
+    try:
+        known = cu.CUresult(code)
+    except ValueError:
+        advice = (
+            "cuda.bindings do not know it, so the driver is newer; update cuda-bindings to be told its name"
+        )
+        return status_error(call, code, (f"status {code}", advice), stream)
+    unnamed, name = cu.cuGetErrorName(known)
+    untold, text = cu.cuGetErrorString(known)
+    code_name = f"status {code}" if unnamed or name is None else name.decode()
+    explanation = "" if untold or text is None else text.decode()
     return status_error(call, code, (code_name, explanation), stream)
+
+
+class _Calls:
+    """The functions of ``cuda.bindings.driver``, which raise a typed error where they know no such status."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = getattr(cu, name)
+
+        @functools.wraps(function)
+        def call(*arguments: Any) -> Any:
+            try:
+                return function(*arguments)
+            except ValueError as error:
+                found = _UNKNOWN.fullmatch(str(error))
+                if found is None:
+                    raise
+                raise driver_error(name, int(found["code"])) from error
+
+        setattr(self, name, call)  # it is found without this method from now on
+        return call
+
+
+calls: Any = _Calls()
+"""The functions of ``cuda.bindings.driver``."""
