@@ -13,6 +13,7 @@ from trunnion.artifacts.store import ArtifactStore
 from trunnion.contract.compiler import DeviceCompiler
 from trunnion.contract.spec import CompilerSpec, Target
 from trunnion.errors import (
+    ArgumentTypeError,
     CompileError,
     DeviceRequirementError,
     LifecycleError,
@@ -118,6 +119,13 @@ def test_whoever_needs_what_is_built_has_it_built(lazily, compiler, need):
     NEEDS[need](program)
     NEEDS[need](program)
     assert len(compiler.asked) == 1
+
+
+@pytest.mark.parametrize("kind", [None, 3, b"cubin"])
+def test_a_kind_of_image_is_text(lazily, compiler, kind):
+    with pytest.raises(ArgumentTypeError, match="argument 'kind'"):
+        lazily().image(kind)
+    assert compiler.asked == []
 
 
 def test_closing_builds_nothing(lazily, compiler):

@@ -149,9 +149,12 @@ class CompiledProgram:
 
         Raises
         ------
+        ArgumentTypeError
+            If the kind is no text.
         ArgumentValueError
             If the artifact holds no image of that kind.
         """
+        expect(kind, str, "kind", "the kind of an image, as text, such as 'cubin'")
         name = f"image.{kind}"
         if name not in self.artifact.files:
             kept = (

@@ -5,7 +5,7 @@ import pickle
 import pytest
 import torch
 
-from trunnion.errors import ArgumentValueError, UnsupportedFeatureError
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, UnsupportedFeatureError
 from trunnion.sim.tensor import SimTensor
 
 
@@ -194,3 +194,9 @@ def test_cuda_without_a_number_is_the_current_contexts_device(simulator, library
     assert where(torch.ones(1, device="cuda")) == "cuda:0"
     library.context(1)
     assert where(torch.ones(1, device="cuda")) == "cuda:1"
+
+
+@pytest.mark.parametrize("host", [3, None, [1.0], "text"])
+def test_only_a_tensor_can_be_placed(simulator, host):
+    with pytest.raises(ArgumentTypeError, match=r"argument 'host': got .*, expected a torch\.Tensor"):
+        simulator.tensor(host)

@@ -297,6 +297,8 @@ class Simulator(Controls):
 
         Raises
         ------
+        ArgumentTypeError
+            If it is no tensor.
         ArgumentValueError
             If there is no such device.
         """

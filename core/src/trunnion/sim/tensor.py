@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import torch
 
+from trunnion.arguments import expect
 from trunnion.errors import ArgumentValueError, LifecycleError, UnsupportedFeatureError
 from trunnion.sim import active
 from trunnion.sim.memory import POISON, allocation_error, compute, contiguous
@@ -193,11 +194,14 @@ def place(simulator: Simulator, tensor: torch.Tensor, ordinal: int) -> SimTensor
 
     Raises
     ------
+    ArgumentTypeError
+        If it is no tensor.
     ArgumentValueError
         If there is no such device.
     UnsupportedFeatureError
         If the tensor takes part in autograd.
     """
+    expect(tensor, torch.Tensor, "host", "a torch.Tensor; make one of anything else with torch.as_tensor")
     if tensor.requires_grad:
         raise UnsupportedFeatureError("the simulated device", ("autograd",), "detach the tensor first")
     source = _plain(tensor).resolve_conj().resolve_neg()
