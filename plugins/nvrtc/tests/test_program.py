@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from trunnion.errors import CompileError, DriverError, LifecycleError, ProgramError
@@ -25,6 +27,14 @@ def test_missing_builtins_are_explained(monkeypatch: pytest.MonkeyPatch) -> None
     ):
         program.compile()
     assert caught.value.code_name == "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE"
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_program_that_was_never_made_is_deleted_without_a_word() -> None:
+    """Arguments that do not fit are refused before ``__init__`` begins."""
+    with pytest.raises(TypeError, match="bogus"):
+        Program("", bogus=1)  # type: ignore[call-arg]  # that is the test
+    gc.collect()
 
 
 def test_a_failure_names_call_code_and_meaning() -> None:

@@ -76,10 +76,12 @@ class Program:
         If NVRTC refuses to make a program (``nvrtcCreateProgram``).
     """
 
+    # The class has one too, for `__del__`: arguments that do not fit are refused before `__init__` begins.
+    _handle: Any = None
+
     def __init__(
         self, source: str | bytes, name: str = "kernel.cu", headers: Iterable[tuple[str, str]] = ()
     ) -> None:
-        self._handle: Any = None
         self._lock = threading.Lock()
         self._source = source
         self._options: tuple[str, ...] = ()
