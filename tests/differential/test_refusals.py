@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
-from trunnion.errors import ArgumentValueError, TrunnionError
+from trunnion.errors import ArgumentValueError, DriverError, TrunnionError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol
+from trunnion.model.window import AccessPolicyWindow
+from trunnion.sim.status import Status
 from trunnion.testing.strategies import CallSpec, TensorSpec
 from trunnion.testing.strategies.calls import row_major
 
@@ -187,3 +190,52 @@ def test_of_nothing_to_write_into_no_declaration_is_advised(twins):
     builder.launch("k", (x, *outs), 1, 1)
     said = said_of(twins, builder, CallSpec(args=(tensor(4),), out=(tensor(4), None)))
     assert set(said) == {"argument 'z' (out[1]): got NoneType, expected a tensor"}
+
+
+def said_of_launch(twins, simulator, fault=None, **said):
+    """Return the texts of the errors of a launch that the driver refuses."""
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    t = builder.input("t", "float32", (Symbol("n"),))
+    window = AccessPolicyWindow(t, hit_ratio=0.5) if said.pop("window", False) else None
+    builder.launch("scale<float>", (t,), (4, 1, 1), 32, window=window, **said)
+    texts = []
+    with twins.loaded(builder.build()) as pair:
+        for harness, loaded in pair.loaded:
+            args = harness.arguments((tensor(4),))
+            loaded.preload(0)
+            planted = nullcontext() if fault is None else simulator.fault("cuLaunchKernelEx", fault)
+            with planted, simulator.current(0), pytest.raises(DriverError) as caught:
+                loaded.call(args)
+            assert (caught.value.call, caught.value.code) == ("cuLaunchKernelEx", int(fault or 1))
+            texts.append(str(caught.value))
+    return texts
+
+
+@pytest.mark.parametrize("priority", [-500, 7])
+def test_a_launch_that_the_device_refuses_says_with_what(twins, simulator, priority):
+    python, cpp = said_of_launch(twins, simulator, priority=priority, pdl=True)
+    assert python == cpp
+    assert f"the launch is of kernel 'scale<float>' with pdl=True, priority={priority}; " in python
+    assert python.endswith("the device takes priorities from -5 to 0")
+
+
+def test_every_attribute_of_a_refused_launch_is_told(twins, simulator):
+    said = {
+        "cluster": (2, 1, 1),
+        "preferred_cluster": (4, 1, 1),
+        "cooperative": True,
+        "carveout": -1,
+        "scheduling_policy": "spread",
+        "mem_sync_domain": "remote",
+        "window": True,
+    }
+    python, cpp = said_of_launch(twins, simulator, Status.LAUNCH_OUT_OF_RESOURCES, **said)
+    assert python == cpp
+    told = ("cluster=(2, 1, 1)", "preferred_cluster=(4, 1, 1)", "cooperative=True", "carveout=-1", "window")
+    assert all(one in python for one in (*told, "scheduling_policy='spread'", "mem_sync_domain='remote'"))
+
+
+def test_a_refused_launch_without_attributes_names_its_kernel(twins, simulator):
+    python, cpp = said_of_launch(twins, simulator, Status.INVALID_VALUE)
+    assert python == cpp
+    assert python.endswith("the launch is of kernel 'scale<float>' without launch attributes")

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trunnion.errors import CaptureError, DeviceRequirementError, DriverError
+from trunnion.errors import CaptureError, DeviceRequirementError, DriverError, shorten
+from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, ClusterSchedulingPolicy, MemSyncDomain
 
 if TYPE_CHECKING:
     from trunnion.errors import TrunnionError
+    from trunnion.model.words import DriverEnum
 
-__all__ = ["status_error"]
+__all__ = ["PRIORITY_ATTRIBUTE", "RefusedLaunch", "status_error"]
+
+PRIORITY_ATTRIBUTE = 8
+"""``CU_LAUNCH_ATTRIBUTE_PRIORITY``."""
+
+_WINDOW_ATTRIBUTE = 1  # CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
+_FLAGS = ("cooperative", "pdl")
+_WORDS: dict[str, type[DriverEnum]] = {
+    "scheduling_policy": ClusterSchedulingPolicy,
+    "mem_sync_domain": MemSyncDomain,
+}
 
 _CAPTURE = range(900, 910)
 """CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED to CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, and CUDA_ERROR_CAPTURED_EVENT."""
@@ -53,7 +66,48 @@ _ADVICE = {
 }
 
 
-def status_error(call: str, code: int, said: tuple[str, str], stream: int | None = None) -> TrunnionError:
+@dataclass(frozen=True, slots=True)
+class RefusedLaunch:
+    """The launch that the driver refused, for the error's text."""
+
+    kernel: str
+    """The kernel's name, as the program spells it."""
+
+    attributes: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """Its attributes: ``CUlaunchAttributeID``, and the driver's numbers; of a window none."""
+
+    priorities: tuple[int, int] | None = None
+    """The least and the greatest number that the device takes as a priority; None: not asked, or not known."""
+
+    @property
+    def text(self) -> str:
+        """What was launched, in the words of `trunnion.KernelLaunch`."""
+        shown = [_attribute(number, values) for number, values in self.attributes]
+        text = f"the launch is of kernel {shorten(self.kernel)}"
+        text += f" with {', '.join(shown)}" if shown else " without launch attributes"
+        if self.priorities is not None:
+            text += f"; the device takes priorities from {self.priorities[0]} to {self.priorities[1]}"
+        return text
+
+
+def _attribute(number: int, values: tuple[int, ...]) -> str:
+    """Return an attribute as a launch's author wrote it."""
+    row = next((row for row in LAUNCH_ATTRIBUTES if row.id == number), None)
+    if row is None:
+        return "window" if number == _WINDOW_ATTRIBUTE else f"attribute {number}"
+    if row.field in _WORDS:
+        return f"{row.field}={next(repr(one.word) for one in _WORDS[row.field] if one.code == values[0])}"
+    value: object = values[0] if len(values) == 1 else values
+    return f"{row.field}={bool(value) if row.field in _FLAGS else value}"
+
+
+def status_error(
+    call: str,
+    code: int,
+    said: tuple[str, str],
+    stream: int | None = None,
+    launch: RefusedLaunch | None = None,
+) -> TrunnionError:
     """Return the error of a status.
 
     A status that a stream capture is the reason for is a `CaptureError`, and one that says that the device is too
@@ -69,6 +123,8 @@ def status_error(call: str, code: int, said: tuple[str, str], stream: int | None
         Its name and its explanation (``cuGetErrorName``, ``cuGetErrorString``).
     stream
         The handle of the stream that the function was given; None: it takes none.
+    launch
+        What the function was to launch; None: it launches nothing.
     """
     name, explanation = said
     if name in _TOO_SMALL:
@@ -78,6 +134,7 @@ def status_error(call: str, code: int, said: tuple[str, str], stream: int | None
     explained = "; ".join(part for part in (explanation, advice) if part)
     if code in _CAPTURE:
         return CaptureError(f"{call} failed with {name} ({code}): {explained}")
+    explained = "; ".join(part for part in (explained, launch.text if launch else "") if part)
     return DriverError(call, code, name, explained)
 
 

@@ -14,7 +14,7 @@ __all__ = ["CudaDialect"]
 class CudaDialect:
     """Inlines the launch: only what a call decides is written into the configuration."""
 
-    version = "nvrtc/5"
+    version = "nvrtc/6"
 
     def imports(self) -> tuple[str, ...]:
         """Return the imports of the driver's calls."""
@@ -70,7 +70,7 @@ class CudaDialect:
         frame = f"l{launch.index}"
         out.line(f"status = {frame}.fire(*{frame}.arguments)")
         with out.block("if status:"):
-            out.line(f"retry(Attempt(status, device, {frame}))")
+            out.line(f"retry(Attempt(status, device, {frame}, KERNELS[{launch.kernel}]))")
 
 
 def _named(launch: LaunchText) -> list[tuple[str, str, str]]:

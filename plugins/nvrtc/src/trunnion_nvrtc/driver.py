@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import cuda.bindings.driver as cu
 
+from trunnion.codegen.driver_status import PRIORITY_ATTRIBUTE, RefusedLaunch
 from trunnion.codegen.python.facade import EncodedMap, StreamState
 from trunnion.codegen.set_aside import process_set_aside
 from trunnion.errors import BackendUnavailableError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Attempt", "CudaDriver", "check", "cuda_driver", "driver_error", "set_window"]
 
+_WINDOW_ATTRIBUTE = 1  # CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
 _PER_THREAD = 2  # CU_STREAM_PER_THREAD
 _LAUNCH_EX = 11080  # CUDA 11.8, which brought cuLaunchKernelEx
 
@@ -253,10 +255,11 @@ class CudaDriver:
         wanting = attempt.status == cu.CUresult.CUDA_ERROR_INVALID_CONTEXT
         if not wanting or not self.enter(attempt.device):
             stream = int(frame.config.fields.hStream)
-            raise driver_error("cuLaunchKernelEx", attempt.status, stream)
+            raise driver_error("cuLaunchKernelEx", attempt.status, stream, _refused(attempt))
         try:
             status = frame.fire(*frame.arguments)
-            check("cuLaunchKernelEx", status)
+            if status:
+                raise driver_error("cuLaunchKernelEx", status, launch=_refused(attempt))
         finally:
             self.leave()
 
@@ -326,6 +329,17 @@ def _launch_address() -> int:
 def cuda_driver() -> CudaDriver:
     """Return the driver of this process; made once, so that every program shares its contexts."""
     return CudaDriver()
+
+
+def _refused(attempt: Attempt) -> RefusedLaunch:
+    """Return what a refused launch was, with the device's priorities if it has one."""
+    spec, priorities = attempt.frame.spec, None
+    if any(number == PRIORITY_ATTRIBUTE for number, _ in spec.attributes):
+        status, least_urgent, most_urgent = calls.cuCtxGetStreamPriorityRange()
+        # The most urgent priority is the least number.
+        priorities = None if status else (int(most_urgent), int(least_urgent))
+    window = ((_WINDOW_ATTRIBUTE, ()),) if spec.window is not None else ()
+    return RefusedLaunch(attempt.kernel, (*spec.attributes, *window), priorities)
 
 
 def _current_device() -> int:

@@ -13,6 +13,7 @@ from trunnion.codegen.driver_status import status_error
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trunnion.codegen.driver_status import RefusedLaunch
     from trunnion.errors import TrunnionError
 
 __all__ = ["calls", "check", "driver_error"]
@@ -42,8 +43,18 @@ def check(call: str, status: Any, stream: int | None = None) -> None:
         raise driver_error(call, status, stream)
 
 
-def driver_error(call: str, status: Any, stream: int | None = None) -> TrunnionError:
-    """Return the error of a status, with its name, its explanation and advice; parameters are those of `check`."""
+def driver_error(
+    call: str, status: Any, stream: int | None = None, launch: RefusedLaunch | None = None
+) -> TrunnionError:
+    """Return the error of a status, with its name, its explanation and advice.
+
+    Parameters
+    ----------
+    call, status, stream
+        As for `check`.
+    launch
+        What the function was to launch; None: it launches nothing.
+    """
     code = int(status)
     try:
         known = cu.CUresult(code)
@@ -51,12 +62,12 @@ def driver_error(call: str, status: Any, stream: int | None = None) -> TrunnionE
         advice = (
             "cuda.bindings do not know it, so the driver is newer; update cuda-bindings to be told its name"
         )
-        return status_error(call, code, (f"status {code}", advice), stream)
+        return status_error(call, code, (f"status {code}", advice), stream, launch)
     unnamed, name = cu.cuGetErrorName(known)
     untold, text = cu.cuGetErrorString(known)
     code_name = f"status {code}" if unnamed or name is None else name.decode()
     explanation = "" if untold or text is None else text.decode()
-    return status_error(call, code, (code_name, explanation), stream)
+    return status_error(call, code, (code_name, explanation), stream, launch)
 
 
 class _Calls:

@@ -55,6 +55,9 @@ class Attempt:
     frame: LaunchFrame
     """What was launched."""
 
+    kernel: str
+    """The kernel's name, as the program spells it."""
+
 
 def _three(field: str) -> Callable[[Any, tuple[int, ...]], None]:
     def fill(value: Any, numbers: tuple[int, ...]) -> None:

@@ -51,7 +51,7 @@ from trunnion.codegen.cpp.windows import (
     has_windows,
 )
 from trunnion.codegen.exprs import ExprPrinter
-from trunnion.codegen.literals import cpp_string
+from trunnion.codegen.literals import cpp_name, cpp_string
 from trunnion.codegen.python.bindings import fixed_slots, is_fixed_check
 from trunnion.codegen.python.memory import outputs_of
 from trunnion.codegen.writer import SourceWriter
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "10"
+VERSION = "12"
 """Changes whenever the text for some plan does."""
 
 EXPORTS = {
@@ -332,5 +332,6 @@ class CudaEmitter(LauncherEmitter):
         """Write a launch with its attributes and its window, on the stream."""
         text.line(f"LaunchConfig config({extents(launch, 'g')}, {extents(launch, 'b')}, {smem}, stream);")
         emit_attributes(text, launch)
-        fired = f"config.launch(program.driver(), program.kernel({launch.kernel}), parameters)"
+        name = cpp_name(self.plan.kernels[launch.kernel].name)
+        fired = f"config.launch(program.driver(), program.kernel({launch.kernel}), parameters, {name})"
         emit_launch_within(text, launch, fired)

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from trunnion import errors
-from trunnion.codegen.driver_status import status_error
+from trunnion.codegen.driver_status import RefusedLaunch, status_error
 from trunnion.codegen.python.maps import map_fields
 from trunnion.model.dtypes import dtype as dtype_of
 from trunnion.model.tensormap_rules import broken_rules
@@ -49,8 +49,21 @@ def _unescaped(found: re.Match[str]) -> str:
     return chr(int(found[1], 16)) if found[1] else "\\"
 
 
-def _driver(call: str, code: str, name: str, explanation: str, stream: str) -> errors.TrunnionError:
-    return status_error(call, int(code), (name, explanation), int(stream) if stream else None)
+def _driver(
+    call: str, code: str, name: str, explanation: str, stream: str, *launched: str
+) -> errors.TrunnionError:
+    launch = _launch(*launched) if launched else None
+    return status_error(call, int(code), (name, explanation), int(stream) if stream else None, launch)
+
+
+def _launch(kernel: str, attributes: str, priorities: str) -> RefusedLaunch:
+    """Return a launch whose attributes are spelled as one word each, ``id:number,number``."""
+    rows = []
+    for word in attributes.split():
+        number, _, values = word.partition(":")
+        rows.append((int(number), tuple(map(int, values.split(","))) if values else ()))
+    known = tuple(map(int, priorities.split()))
+    return RefusedLaunch(kernel, tuple(rows), (known[0], known[1]) if known else None)
 
 
 def _unbound(symbol: str, *candidates: str) -> errors.TrunnionError:

@@ -33,11 +33,14 @@ class LaunchFrame:
         "packed",
         "pointers",
         "shape",
+        "spec",
         "stream",
         "window",
     )
 
     def __init__(self, spec: LaunchSpec, facade: DriverFacade, prepare: Prepare | None) -> None:
+        self.spec = spec
+        """What is launched, for the error of a launch that is refused."""
         self.buffer = _own_lines(ctypes.c_char * max(spec.nbytes, 1))
         """The parameters' bytes, but for tensor maps."""
         self.packed: tuple[int, ...] | None = None

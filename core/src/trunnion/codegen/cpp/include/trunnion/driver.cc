@@ -45,7 +45,7 @@ static void show_name(const Driver& driver, CUresult code, Text& text) {
 }
 
 bool raise_driver(const Driver& driver, const char* call, CUresult code, const CUstream* stream,
-                  const Text* more) {
+                  const Text* more, const RefusedLaunch* launch) {
   const char* explanation = nullptr;
   driver.get_error_string(code, &explanation);
   Text name, message, number, handle, explained;
@@ -56,13 +56,14 @@ bool raise_driver(const Driver& driver, const char* call, CUresult code, const C
   if (more != nullptr) explained << *more;
   if (explained.size() != 0) message << ": " << explained;
   if (stream != nullptr) handle << reinterpret_cast<uint64_t>(*stream);
-  return Raising("RuntimeError", "DriverError")
-      .field(call)
-      .field(number)
-      .field(name)
-      .field(explained)
-      .field(handle)
-      .with(message);
+  Raising raising("RuntimeError", "DriverError");
+  raising.field(call).field(number).field(name).field(explained).field(handle);
+  if (launch != nullptr) {
+    message << "; the launch is of kernel " << launch->kernel;
+    raising.field(launch->kernel.text, launch->kernel.size);
+    raising.field(launch->attributes).field(launch->priorities);
+  }
+  return raising.with(message);
 }
 
 void Failures::note(const char* call, CUresult status) {

@@ -27,6 +27,7 @@ struct Driver {
   decltype(&::cuCtxGetLimit) ctx_get_limit;
   decltype(&::cuCtxSetLimit) ctx_set_limit;
   decltype(&::cuCtxResetPersistingL2Cache) ctx_reset_persisting;
+  decltype(&::cuCtxGetStreamPriorityRange) ctx_get_priorities;
   decltype(&::cuStreamGetCtx) stream_get_ctx;
   decltype(&::cuStreamIsCapturing) stream_is_capturing;
   decltype(&::cuStreamSynchronize) stream_synchronize;
@@ -66,6 +67,7 @@ inline constexpr EntryPoint kEntryPoints[] = {
     {"cuCtxGetLimit", 3010},
     {"cuCtxSetLimit", 3010},
     {"cuCtxResetPersistingL2Cache", 11000},
+    {"cuCtxGetStreamPriorityRange", 5050},
     {"cuStreamGetCtx", 9020},
     {"cuStreamIsCapturing", 10000},
     {"cuStreamSynchronize", 2000},
@@ -93,10 +95,17 @@ bool raise_old_driver(const EntryPoint& entry, int version);
 // Find every entry point. The library stays open: drivers do not survive being closed.
 bool find_driver(Driver& driver);
 
+// A launch that was refused, for the error: the kernel's name, the attributes as one word each, "id:number,number", and
+// the least and the greatest number that is a priority, if they are known.
+struct RefusedLaunch {
+  Name kernel;
+  Text attributes, priorities;
+};
+
 // The status of a call that failed. `stream` is the one that the call was given, if it takes one; `more` is what else
-// failed.
+// failed; `launch` is what it was to launch.
 bool raise_driver(const Driver& driver, const char* call, CUresult code, const CUstream* stream = nullptr,
-                  const Text* more = nullptr);
+                  const Text* more = nullptr, const RefusedLaunch* launch = nullptr);
 
 // What fails while everything is done all the same: the first is raised at the end, and says what followed.
 class Failures {

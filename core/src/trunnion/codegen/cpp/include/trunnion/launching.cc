@@ -30,12 +30,49 @@ LaunchConfig::LaunchConfig(Extents grid, Extents block, uint32_t dynamic_smem_by
   config_.numAttrs = 0;
 }
 
-bool LaunchConfig::launch(const Driver& driver, CUkernel kernel, void** parameters) {
+bool LaunchConfig::launch(const Driver& driver, CUkernel kernel, void** parameters, Name name) {
   const CUresult status =
       driver.launch_kernel_ex(&config_, reinterpret_cast<CUfunction>(kernel), parameters, nullptr);
-  return __builtin_expect(status == CUDA_SUCCESS, 1)
-             ? true
-             : raise_driver(driver, "cuLaunchKernelEx", status, &config_.hStream);
+  return __builtin_expect(status == CUDA_SUCCESS, 1) ? true : refused(driver, status, name);
+}
+
+static void show_extents(Text& text, unsigned x, unsigned y, unsigned z) {
+  text << uint64_t{x} << "," << uint64_t{y} << "," << uint64_t{z};
+}
+
+static void show_attribute(Text& text, const CUlaunchAttribute& attribute) {
+  const CUlaunchAttributeValue& value = attribute.value;
+  text << static_cast<int64_t>(attribute.id) << ":";
+  switch (static_cast<int>(attribute.id)) {
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+      show_extents(text, value.clusterDim.x, value.clusterDim.y, value.clusterDim.z);
+      break;
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+      show_extents(text, value.preferredClusterDim.x, value.preferredClusterDim.y,
+                   value.preferredClusterDim.z);
+      break;
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+      break;
+    default:  // one number of 32 bits, which the union begins with
+      int32_t number;
+      std::memcpy(&number, &value, sizeof number);
+      text << int64_t{number};
+  }
+  text << " ";
+}
+
+bool LaunchConfig::refused(const Driver& driver, CUresult status, Name name) const {
+  RefusedLaunch launch{name, {}, {}};
+  for (unsigned index = 0; index < config_.numAttrs; ++index) {
+    const CUlaunchAttribute& attribute = config_.attrs[index];
+    show_attribute(launch.attributes, attribute);
+    if (attribute.id != CU_LAUNCH_ATTRIBUTE_PRIORITY) continue;
+    int least_urgent = 0, most_urgent = 0;  // the most urgent priority is the least number
+    if (driver.ctx_get_priorities(&least_urgent, &most_urgent) == CUDA_SUCCESS) {
+      launch.priorities << int64_t{most_urgent} << " " << int64_t{least_urgent};
+    }
+  }
+  return raise_driver(driver, "cuLaunchKernelEx", status, &config_.hStream, nullptr, &launch);
 }
 
 bool check_stream(const Program& program, CUstream stream, int32_t device) {

@@ -19,9 +19,11 @@ class LaunchConfig {
     config_.numAttrs = count;
   }
 
-  bool launch(const Driver& driver, CUkernel kernel, void** parameters);
+  bool launch(const Driver& driver, CUkernel kernel, void** parameters, Name name);
 
  private:
+  TRUNNION_COLD bool refused(const Driver& driver, CUresult status, Name name) const;
+
   CUlaunchConfig config_;
 };
 
