@@ -50,6 +50,9 @@ _PREPARATIONS = frozenset(
 )
 """What a program calls before its first launch on a device, and never again."""
 
+_CLOSING = frozenset({"cuCtxSynchronize", "cuLibraryUnload"})
+"""What a program calls when it is closed, and at no other time."""
+
 _IMPLICIT = "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"
 
 _ADVICE = {
@@ -141,6 +144,8 @@ def status_error(
 def _capture_advice(call: str, code_name: str, stream: int | None) -> str:
     if call in _PREPARATIONS:
         return "call preload(device), or the program once, before the capture"
+    if call in _CLOSING:
+        return "close the program again when the capture has ended"
     if code_name == _IMPLICIT and stream is not None:
         return (
             f"the call goes to stream {stream:#x}, which is not the one that is being captured, but waits for it: call "

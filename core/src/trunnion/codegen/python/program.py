@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.codegen.python.context import Context, Parts
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
-from trunnion.errors import CorruptArtifactError, LifecycleError
+from trunnion.errors import CaptureError, CorruptArtifactError, LifecycleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,14 +75,18 @@ class _Life:
         self._closing = threading.Lock()
         self._unloaded = False
         self._owed: list[int] = []
+        self._waiting: list[int] = []
 
     def close(self) -> None:
         """Wait for all launches and unload the image; every step is done once, whatever an earlier one raises.
 
-        But for giving back the cache that was set aside, which outlives the program: another `close` tries that again.
+        But for giving back the cache that was set aside, which outlives the program, and for what a stream capture
+        forbids: another `close` tries those again.
 
         Raises
         ------
+        CaptureError
+            If some stream is being captured.
         LifecycleError
             If the calling thread is inside a launch of this program, which would have to wait for itself.
         """
@@ -93,16 +97,35 @@ class _Life:
         with self._closing, ExitStack() as steps:  # which does its steps in the opposite order
             context, used = self.context, []
             if not self._unloaded:
-                used = context.shut("the program was closed")
+                fresh = context.shut("the program was closed")
+                self._waiting += fresh
+                self._owed += fresh if context.sets_aside else []
                 while context.pool.busy():
                     time.sleep(_POLL)
                 self._unloaded = True
-                self._owed = used if context.sets_aside else []
-                steps.callback(context.facade.unload, context.library)
+                used, self._waiting = self._waiting, []
+                steps.callback(self._unload)
             for device in self._owed:
                 steps.callback(self._give_back, device)
             for device in used:
-                steps.callback(context.facade.synchronize, device)
+                steps.callback(self._wait, device)
+
+    def _wait(self, device: int) -> None:
+        try:
+            self.context.facade.synchronize(device)
+        except CaptureError:
+            self._waiting.append(device)
+            raise
+
+    def _unload(self) -> None:
+        if self._waiting:  # a kernel may still run there
+            self._unloaded = False
+            return
+        try:
+            self.context.facade.unload(self.context.library)
+        except CaptureError:
+            self._unloaded = False
+            raise
 
     def _give_back(self, device: int) -> None:
         self.context.give_back(device)
@@ -121,7 +144,7 @@ class _Life:
         """Give everything up in a forked child: a CUDA context does not survive a fork, not even to be unloaded."""
         # The threads that held these locks, or were in the middle of a call, do not exist here.
         self._closing = threading.Lock()
-        self._unloaded, self._owed = True, []
+        self._unloaded, self._owed, self._waiting = True, [], []
         self.context.forget(
             "the process forked after the program was loaded, and CUDA does not survive a fork: start processes by "
             "spawn, or fork before CUDA is first used"

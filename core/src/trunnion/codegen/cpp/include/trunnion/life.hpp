@@ -56,7 +56,7 @@ class Life {
     __atomic_sub_fetch(&present_->in_flight, 1, __ATOMIC_SEQ_CST);
   }
 
-  // Wait for all launches, then unload, once.
+  // Wait for all launches, then unload, once; again where something was left to do.
   template <typename Unload>
   bool end(Unload unload) {
     if (depth() != 0) {
@@ -67,7 +67,7 @@ class Life {
     Present* here = present();
     if (here == nullptr) return raise_no_page();
     const Locked closing(here->closing);
-    if (__atomic_exchange_n(&closed_, true, __ATOMIC_SEQ_CST)) return true;
+    if (__atomic_exchange_n(&closed_, true, __ATOMIC_SEQ_CST) && !unfinished_) return true;
     const timespec poll{0, 500000};
     // Less than none: a launch itself forked, and came to its end here.
     while (__atomic_load_n(&here->in_flight, __ATOMIC_SEQ_CST) > 0) nanosleep(&poll, nullptr);
@@ -82,6 +82,9 @@ class Life {
   static constexpr const char* kForked =
       "the process forked after the program was loaded, and CUDA does not survive a fork: start processes by "
       "spawn, or fork before CUDA is first used";
+
+  // Unloading was forbidden by a stream capture; whoever closes reads and writes it.
+  bool unfinished_ = false;
 
   bool is_forked() const { return watches_ && !__atomic_load_n(&present_->loaded, __ATOMIC_RELAXED); }
 

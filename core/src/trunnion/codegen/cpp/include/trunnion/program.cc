@@ -199,20 +199,37 @@ bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, u
   return true;
 }
 
+// Whether a stream capture is the reason for a status: the same call succeeds when the capture has ended.
+static bool is_of_capture(CUresult status) {
+  return status >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && status <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
+
 bool Program::unload() {
   Failures failures(driver_);
+  unfinished_ = false;
   for (int32_t ordinal = 0; ordinal < device_count_; ++ordinal) {
     DeviceState* state = states_ != nullptr ? states_[ordinal] : nullptr;
     if (state == nullptr) continue;
     Entered entered;
-    const CUresult status = entered.try_enter(driver_, *state, ordinal);
+    CUresult status = entered.try_enter(driver_, *state, ordinal);
     failures.note(Entered::kCall, status);
-    if (status == CUDA_SUCCESS) failures.note("cuCtxSynchronize", driver_.ctx_synchronize());
+    if (status == CUDA_SUCCESS) {
+      status = driver_.ctx_synchronize();
+      failures.note("cuCtxSynchronize", status);
+    }
+    if (is_of_capture(status)) {
+      unfinished_ = true;
+      continue;
+    }
     states_[ordinal] = nullptr;
     std::free(state->dynamic_smem);
     std::free(state);
   }
-  if (loaded_) failures.note("cuLibraryUnload", driver_.library_unload(library_));
+  if (loaded_ && !unfinished_) {  // else a kernel may still run
+    const CUresult status = driver_.library_unload(library_);
+    failures.note("cuLibraryUnload", status);
+    unfinished_ = is_of_capture(status);
+  }
   return failures.settle();
 }
 

@@ -106,7 +106,7 @@ class Program : public Life {
   }
 
   // Wait for all launches, then unload; every step is done, whatever an earlier one says. The first error is raised, and
-  // names those after it.
+  // names those after it. What a stream capture forbids is left to another close.
   bool close();
 
   // Whether the driver may be asked, beyond the program's end too, for what it left in a device's context.
