@@ -3,8 +3,8 @@
 Several kernels, each in fresh processes: the first compilation of a process, with the first look for headers, and the
 later ones. What a bare program would have to do too (import the bindings, load the library) is shown beside it, not in
 it. With it, what option ``pch`` gains. Processor time, so that other work on the machine counts little; for a named
-target, so that no GPU is needed. Kernels whose headers are not on this machine are named and left out. The status is 1
-if the budget is not kept.
+target, so that no GPU is needed. Kernels that cannot be compiled here, for want of headers, are listed as not measured,
+with the reason. The status is 1 if the budget is not kept, or a measurement fails in another way.
 """
 
 from __future__ import annotations
@@ -18,16 +18,21 @@ import statistics
 import subprocess
 import sys
 import time
+import traceback
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from launching.findings import conclude, options_of
 from launching.options import positive
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
+from trunnion.errors import CompileError
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelSignature
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MOST_OWN = 0.030
 """The budget: seconds of a compilation outside of ``nvrtcCompileProgram``, the first one of a process too."""
@@ -113,9 +118,13 @@ HEAD = (
 """The head of the table; milliseconds of processor time."""
 
 
-def table(rows: list[Row]) -> str:
-    """Return rows as a Markdown table."""
+_NO_HEADERS = "CUDA's headers are not on this machine; see: trunnion doctor"
+
+
+def table(rows: list[Row], missing: Iterable[str] = ()) -> str:
+    """Return rows as a Markdown table; of kernels that were not measured it says that."""
     lines = [HEAD, tuple("---" for _ in HEAD), *(row.cells() for row in rows)]
+    lines += [(kernel, *["-"] * (len(HEAD) - 2), "not measured") for kernel in missing]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
@@ -132,7 +141,7 @@ def sample(kernel: str, later: int) -> dict[str, Any]:
     Returns
     -------
     dict[str, Any]
-        Seconds by the names of `Row`; ``headers`` is -1 if they are not on this machine.
+        Seconds by the names of `Row`; or ``problem``, why it cannot be compiled here.
     """
     # trunnion's own modules are imported beforehand, as in any process that has a program to compile.
     compiler_module: Any = importlib.import_module("trunnion_nvrtc.compiler")
@@ -142,14 +151,20 @@ def sample(kernel: str, later: int) -> dict[str, Any]:
     loaded = time.process_time() - start
     compiler = compiler_module.NvrtcCompiler()
     if kernel != "no headers" and not importlib.import_module("trunnion_nvrtc.headers").toolkit_directories():
-        return {"headers": -1}
+        return {"problem": _NO_HEADERS}
+    try:
+        return _measured(compiler, bindings, kernel, later) | {"bindings": loaded}
+    except CompileError as error:
+        return {"problem": "".join(traceback.format_exception_only(error)).strip()}
+
+
+def _measured(compiler: Any, bindings: Any, kernel: str, later: int) -> dict[str, Any]:
     first = _compile(compiler, bindings, kernel)
     rest = [_compile(compiler, bindings, kernel) for _ in range(later)]
     made = _compile(compiler, bindings, kernel, pch=True)
     used = [_compile(compiler, bindings, kernel, pch=True) for _ in range(later)]
     return {
         "headers": first[2],
-        "bindings": loaded,
         "first": first[0] - first[1],
         "first_compiler": first[1],
         "later": statistics.median(whole - within for whole, within, _ in rest),
@@ -189,15 +204,23 @@ def _request(kernel: str, options: dict[str, bool]) -> CompileRequest:
     )
 
 
-def measure(kernel: str, processes: int, later: int) -> Row | None:
-    """Measure one kernel in fresh processes; None if its headers are not on this machine."""
+def measure(kernel: str, processes: int, later: int) -> Row | str:
+    """Measure one kernel in fresh processes; return why it cannot be, if it cannot.
+
+    Raises
+    ------
+    RuntimeError
+        If a process fails in another way than that the kernel cannot be compiled.
+    """
     samples = []
     for _ in range(processes + 1):
         command = [sys.executable, __file__, "--child", kernel, "--later", str(later)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=dict(os.environ))
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
+        if done.returncode != 0:
+            raise RuntimeError(f"a process ended with status {done.returncode}\n{done.stderr.strip()}")
         found = json.loads(done.stdout)
-        if found["headers"] < 0:
-            return None
+        if "problem" in found:
+            return str(found["problem"])
         samples.append(found)
     # The first process warms the file cache.
     medians = {name: statistics.median(one[name] for one in samples[1:]) for name in samples[0]}
@@ -216,22 +239,27 @@ def main(arguments: list[str] | None = None) -> int:
     if options.child:
         print(json.dumps(sample(options.child, options.later)))
         return 0
-    rows = []
+    rows, missing, failed = [], {}, False
     for kernel in KERNELS:
-        row = measure(kernel, options.processes, options.later)
-        if row is None:
-            print(f"{kernel}: CUDA's headers are not on this machine; see: trunnion doctor")
+        try:
+            found = measure(kernel, options.processes, options.later)
+        except RuntimeError as error:
+            found, failed = str(error), True
+        if isinstance(found, Row):
+            rows.append(found)
         else:
-            rows.append(row)
-    print(table(rows))
+            missing[kernel] = found
+            print(f"{kernel} is not measured: {found}")
+    print(table(rows, missing))
     facts = {
         "benchmark": "nvrtc_overhead",
         "unit": "seconds of processor time",
         "python": platform.python_version(),
         "target": TARGET,
         "limits": {"own": MOST_OWN},
+        "not_measured": missing,
     }
-    return conclude(options.json, facts, rows)
+    return conclude(options.json, facts, rows) or int(failed)
 
 
 if __name__ == "__main__":

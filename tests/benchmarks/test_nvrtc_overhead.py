@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,13 +34,38 @@ def test_the_compilers_time_is_not_ours() -> None:
 
 
 def test_kernels_without_their_headers_are_named(
-    monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(headers, "toolkit_directories", tuple)
-    assert nvrtc_overhead.sample("cuda_fp16.h", 1) == {"headers": -1}
+    problem = nvrtc_overhead.sample("cuda_fp16.h", 1)["problem"]
+    assert "not on this machine" in problem
     measured = {"no headers": row()}
-    monkeypatch.setattr(nvrtc_overhead, "measure", lambda kernel, *_: measured.get(kernel))
+    monkeypatch.setattr(nvrtc_overhead, "measure", lambda kernel, *_: measured.get(kernel, problem))
     report = tmp_path / "report.json"
     assert nvrtc_overhead.main(["--json", str(report)]) == 0
-    assert capsys.readouterr().out.count("not on this machine") == len(nvrtc_overhead.KERNELS) - 1
-    assert [one["kernel"] for one in json.loads(report.read_text())["rows"]] == ["x"]
+    out, others = capsys.readouterr().out, len(nvrtc_overhead.KERNELS) - 1
+    assert out.count("not on this machine") == others
+    assert out.count("| not measured |") == others
+    found = json.loads(report.read_text())
+    assert [one["kernel"] for one in found["rows"]] == ["x"]
+    assert len(found["not_measured"]) == others
+
+
+def test_a_kernel_that_cannot_be_compiled_here_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation may have some headers and lack others."""
+    source = "#include <crt/no_such_header.h>\n" + nvrtc_overhead.KERNELS["no headers"]
+    monkeypatch.setitem(nvrtc_overhead.KERNELS, "incomplete", source)
+    monkeypatch.setattr(headers, "toolkit_directories", lambda: ("/nowhere",))
+    found = nvrtc_overhead.sample("incomplete", 1)
+    assert set(found) == {"problem"}
+    assert "no_such_header.h" in found["problem"]
+
+
+def test_a_process_that_fails_is_shown_and_the_others_are_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing = subprocess.CompletedProcess((), 1, "", "Traceback\nOSError: all is lost\n")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: failing)
+    assert nvrtc_overhead.main([]) == 1
+    out = capsys.readouterr().out
+    assert out.count("OSError: all is lost") == out.count("| not measured |") == len(nvrtc_overhead.KERNELS)
