@@ -88,35 +88,35 @@ def test_the_same_twice_is_once_and_a_contradiction_is_refused() -> None:
         ("-DX", "DeviceCode.defines"),
         ("--define-macro=X", "DeviceCode.defines"),
         ("--fdevice-time-trace=x", "time=-"),
-        ("--time=/etc/x", "expected the form"),
+        ("--time=/etc/x", "expected -, which is the log"),
         ("--optix-ir", "Program"),
         ("--use-pch=x", "use pch"),
         ("--frandom-seed=1", "derived"),
-        ("--relocatable-device-code=maybe", "true|false"),
-        ("-UA=1", "expected the form"),
+        ("--relocatable-device-code=maybe", "expected true or false"),
+        ("-UA=1", "the name of a macro"),
         ("-U", "takes a value"),
         ("-Xptxas=-o", "supported: opt-level"),
         ("-Xptxas=--output-file=x", "supported: opt-level"),
-        ("-Xptxas=-v -o x", "expected the form"),
-        ("-Xptxas=-v,-o,x", "expected the form"),
-        ("-Xptxas=v", "expected the form"),
-        ("--pre-include=a\nb", "expected the form"),
-        ("--pre-include=a\0b", "expected the form"),
-        ("--std=c++17 --time=x", "expected the form"),
-        ("--ftz=true\n--time=x", "expected the form"),
-        ("-I/a\0-arch=sm_80", "expected the form"),
+        ("-Xptxas=-v -o x", "one option of ptxas"),
+        ("-Xptxas=-v,-o,x", "one option of ptxas"),
+        ("-Xptxas=v", "one option of ptxas"),
+        ("--pre-include=a\nb", "the name of a header"),
+        ("--pre-include=a\0b", "the name of a header"),
+        ("--std=c++17 --time=x", "a standard such as c++17"),
+        ("--ftz=true\n--time=x", "expected true or false"),
+        ("-I/a\0-arch=sm_80", "absolute path"),
         ("--ftz --time", "may not be given"),
         ("std=c++17", "dash"),
         ("", "dash"),
         ("--std", "takes a value"),
-        ("--std=", "expected the form"),
-        ("--std=c++17\n", "expected the form"),
+        ("--std=", "a standard such as c++17"),
+        ("--std=c++17\n", "a standard such as c++17"),
         ("--use_fast_math=true", "takes no value"),
-        ("--ftz=1", "true|false"),
-        ("--maxrregcount=-1", "expected the form"),
+        ("--ftz=1", "expected true or false"),
+        ("--maxrregcount=-1", "a number of at most 9 digits"),
         ("-Irelative", "absolute"),
         ("-I", "takes a value"),
-        ("--include-path=/a\0b", "expected the form"),
+        ("--include-path=/a\0b", "absolute path"),
     ],
 )
 def test_a_word_that_is_refused(word: str, said: str) -> None:
@@ -124,6 +124,13 @@ def test_a_word_that_is_refused(word: str, said: str) -> None:
         words(word)
     assert said in caught.value.message
     assert caught.value.field == "code.options"
+
+
+@pytest.mark.parametrize("option", [one for one in OPTIONS if one.value], ids=lambda one: one.name)
+def test_the_form_of_a_value_is_told_in_words(option: Option) -> None:
+    """A regular expression is no answer to what may be given."""
+    assert not set(option.form) & set("\\()[]{}?*|")
+    assert option.form
 
 
 @pytest.mark.parametrize(

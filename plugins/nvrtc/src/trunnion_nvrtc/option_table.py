@@ -29,6 +29,11 @@ class Option:
     linking: bool = False
     """Whether it says how parts are linked, so that the compiler spells it itself."""
 
+    @property
+    def form(self) -> str:
+        """What a value must look like, in words; empty: the option takes none."""
+        return _IN_WORDS.get(self.value) or " or ".join(self.value.split("|"))
+
 
 @dataclass(frozen=True, slots=True)
 class RefusedOption:
@@ -47,7 +52,26 @@ class RefusedOption:
 _BOOLEAN = "true|false"
 _NUMBERS = r"\d+(,\d+)*"
 _IDENTIFIER = r"(?a:[A-Za-z_]\w*)"
+_STANDARD = r"c\+\+\d\d"
+_REGISTERS, _DENSITY, _THREADS = r"\d{1,9}", r"\d{1,3}", r"\d{1,4}"
+_PATH = "(?s:.+)"
+_HEADER = '[^"<>\n\r]+'
+_LOG = "-"
 _PTXAS = r"--?[A-Za-z][A-Za-z0-9-]*(=[A-Za-z0-9_.+-]+)?"  # one word, so that none holds a second option
+
+_IN_WORDS = {
+    _NUMBERS: "numbers of messages, with commas between them",
+    _IDENTIFIER: "the name of a macro",
+    _STANDARD: "a standard such as c++17",
+    _REGISTERS: "a number of at most 9 digits",
+    _DENSITY: "a number of at most 3 digits",
+    _THREADS: "a number of at most 4 digits",
+    _PATH: "the absolute path of a folder",
+    _HEADER: "the name of a header, without quotation marks, angle brackets and line breaks",
+    _LOG: "-, which is the log",
+    _PTXAS: "one option of ptxas, such as -v or --maxrregcount=64",
+}
+"""The forms of values in words; every other one is a list of the words that are allowed."""
 
 OPTIONS = (
     # How parts are linked
@@ -57,7 +81,7 @@ OPTIONS = (
     Option("dlink-time-opt", aliases=("dlto",), linking=True),
     Option("gen-opt-lto"),
     # Language
-    Option("std", r"c\+\+\d\d"),
+    Option("std", _STANDARD),
     Option("builtin-move-forward", _BOOLEAN),
     Option("builtin-initializer-list", _BOOLEAN),
     Option("device-as-default-execution-space", aliases=("default-device",)),
@@ -74,19 +98,19 @@ OPTIONS = (
     Option("prec-div", _BOOLEAN, linker=("-prec-div={}",)),
     Option("fmad", _BOOLEAN, linker=("-fma={}",)),
     Option("extra-device-vectorization"),
-    Option("maxrregcount", r"\d{1,9}", linker=("-maxrregcount={}",)),
+    Option("maxrregcount", _REGISTERS, linker=("-maxrregcount={}",)),
     Option("ptxas-options", _PTXAS, aliases=("Xptxas",), repeatable=True, linker=("-Xptxas={}",)),
     Option("restrict"),
     Option("dopt", "on"),
     Option("Ofast-compile", "0|min|mid|max", aliases=("Ofc",)),
-    Option("jump-table-density", r"\d{1,3}", aliases=("jtd",), linker=("-jump-table-density={}",)),
+    Option("jump-table-density", _DENSITY, aliases=("jtd",), linker=("-jump-table-density={}",)),
     Option("device-stack-protector", _BOOLEAN),
     Option("generate-line-info", aliases=("lineinfo",), linker=("-lineinfo",)),
     Option("device-debug", aliases=("G",), linker=("-g",)),
     # Preprocessor
     Option("undefine-macro", _IDENTIFIER, aliases=("U",), repeatable=True),
-    Option("include-path", "(?s:.+)", aliases=("I",), repeatable=True),
-    Option("pre-include", '[^"<>\n\r]+', aliases=("include",), repeatable=True),
+    Option("include-path", _PATH, aliases=("I",), repeatable=True),
+    Option("pre-include", _HEADER, aliases=("include",), repeatable=True),
     Option("no-source-include"),
     # Messages
     Option("disable-warnings", aliases=("w",)),
@@ -97,11 +121,11 @@ OPTIONS = (
     Option("diag-suppress", _NUMBERS, repeatable=True),
     Option("diag-warn", _NUMBERS, repeatable=True),
     Option("optimization-info", "inline", aliases=("opt-info",)),
-    Option("time", "-"),
+    Option("time", _LOG),
     # How the compiler works
     Option("pch"),
     Option("instantiate-templates-in-pch", _BOOLEAN),
-    Option("split-compile", r"\d{1,4}", linker=("-split-compile={}",)),
+    Option("split-compile", _THREADS, linker=("-split-compile={}",)),
     Option("modify-stack-limit", _BOOLEAN),
     Option("no-cache", linker=("-no-cache",)),
 )

@@ -144,7 +144,7 @@ def _checked(option: Option, value: str, field: str) -> str:
     if not option.value:
         return ""
     if "\0" in value or not re.fullmatch(option.value, value):
-        raise _error(f"got {shorten(value)} for --{option.name}, expected the form {option.value}", field)
+        raise _error(f"got {shorten(value)} for --{option.name}, expected {option.form}", field)
     if option.name == "ptxas-options" and not allowed_for_ptxas(value):
         known = ", ".join(name for name, _, _ in PTXAS_OPTIONS)
         raise _error(
