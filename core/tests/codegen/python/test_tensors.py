@@ -93,14 +93,6 @@ def test_without_a_tensor_the_device_is_needed(rig: Any) -> None:
     assert r.facade.launched[0].stream == 101
 
 
-def test_an_allocated_output_is_aligned_as_declared_or_refused(rig: Any, tensor: Any) -> None:
-    """An allocator promises some alignment, not any."""
-    r = rig(program(alignment=1 << 30))
-    with pytest.raises(ArgumentValueError, match="multiple of 1073741824"):
-        r.program.entry(tensor("float32", 3, 4), tensor("int32", 3))
-    assert r.facade.launched == []
-
-
 def test_known_addresses_are_few_and_outlive_no_judgement(rig: Any, tensor: Any) -> None:
     """What is kept is about addresses alone: memory that is freed and used again is judged by the same rule."""
     r = rig(program())
