@@ -97,7 +97,7 @@ def test_an_error_in_json_has_its_facts() -> None:
         "error": {
             "type": "ArgumentValueError",
             "message": "argument 'n': got 7, expected 8",
-            "attributes": {"argument": "n", "got": "7", "expected": "8"},
+            "attributes": {"argument": "n", "got": "7", "expected": "8", "place": ""},
             "notes": ["a note"],
         }
     }

@@ -3,8 +3,8 @@
 
 #include <trunnion/geometry.hpp>
 #include <trunnion/host_grid.hpp>
-#include <trunnion/memory.hpp>
 #include <trunnion/host_program.hpp>
+#include <trunnion/memory.hpp>
 
 namespace trunnion {
 
