@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 
 import pytest
 
@@ -89,3 +90,16 @@ def test_why_a_name_is_no_kernel_is_told_in_the_first_line(name: str, said: str)
 )
 def test_the_kernels_of_a_text_are_seen(source: str, names: tuple[str, ...]) -> None:
     assert kernel_names(source) == names
+
+
+@pytest.mark.parametrize(
+    "word", ["template ", "__global__ ", "__global__ __launch_bounds__(1) ", "__global__ a", "alignas(("]
+)
+def test_a_text_made_for_it_takes_no_quadratic_time(word: str) -> None:
+    def seconds(count: int) -> float:
+        start = time.perf_counter()
+        kernel_names(word * count)
+        return time.perf_counter() - start
+
+    few = min(seconds(500) for _ in range(3))
+    assert seconds(8000) < 64 * few + 1, "16 times as much, of which quadratic time would make 256"

@@ -20,9 +20,10 @@ _REFUSED = re.compile(r"^__nv_name_map\(\d+\): error: (.*)\n +#pragma nv_mangled
 _ERROR = re.compile(r"^(.*)\(\d+\): (?:catastrophic )?error", re.MULTILINE)
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_ATTRIBUTE = r"(?:__\w+__|alignas)\s*\((?:[^()]|\([^()]*\))*\)"
+_ATTRIBUTE = r"(?:__\w{1,40}__|alignas)\s{0,9}\((?:[^()]|\([^()]{0,99}\)){0,99}\)"
+# Bounded, because every word could begin a match: an unbounded one takes quadratic time on a text made for it.
 _KERNEL = re.compile(
-    rf"(\btemplate\b[^;{{}}]*)?\b__global__\b(?:{_ATTRIBUTE}|[^();{{}}])*?\b(?!{_ATTRIBUTE})(\w+)\s*\("
+    rf"(\btemplate\b[^;{{}}]{{0,500}})?\b__global__\b(?:{_ATTRIBUTE}|[^();{{}}]){{0,500}}?\b(?!{_ATTRIBUTE})(\w+)\s*\("
 )
 
 
