@@ -29,7 +29,7 @@ HAVE = Launched(
     window=WINDOW,
 )
 WANT = ExpectedLaunch(
-    kernel="k",
+    kernel=("k", 0),
     grid=(2, 1, 1),
     block=(1, 1, 1),
     dynamic_smem_bytes=0,
@@ -43,7 +43,7 @@ WANT = ExpectedLaunch(
 
 def compare(want, have):
     where = {Address("x"): 0x1000, **locate_workspaces((want,), (have,))}
-    compare_launches(HARNESS, (want,), (have,), where, {"k": "s"})
+    compare_launches(HARNESS, (want,), (have,), where, {("k", 0): "s"})
 
 
 def test_what_is_right():

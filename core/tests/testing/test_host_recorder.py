@@ -55,7 +55,7 @@ def test_records_are_launches() -> None:
     data = b"".join(record(0, index, bytes(32)) for index in BLOCKS)
     data += b"".join(record(1, index, b"\5\0") for index in BLOCKS)
     launches = read_launches(program(), data)
-    assert [launch.kernel for launch in launches] == ["first; #define", "second"]
+    assert [launch.kernel for launch in launches] == ["recorded_0::kernel<0>", "recorded_1"]
     assert launches[0].parameters == (bytes(8), bytes(24))
     assert launches[1].parameters == (b"\5\0",)
     assert (launches[0].grid, launches[0].block, launches[0].dynamic_smem_bytes) == ((2, 1, 2), (3, 1, 1), 16)

@@ -42,7 +42,7 @@ def test_vector_add():
     assert expect(program, call) == Expected(
         launches=(
             ExpectedLaunch(
-                kernel="vector_add",
+                kernel=("vector_add", 0),
                 grid=(4, 1, 1),
                 block=(256, 1, 1),
                 dynamic_smem_bytes=0,
@@ -52,7 +52,7 @@ def test_vector_add():
         outputs=(ExpectedOutput("c", "float32", (1000,)),),
         device=0,
     )
-    assert parameter_layouts(program) == {"vector_add": ((8, 8), (8, 8), (8, 8), (4, 4))}
+    assert parameter_layouts(program) == {("vector_add", 0): ((8, 8), (8, 8), (8, 8), (4, 4))}
 
 
 def test_an_empty_vector_launches_nothing():

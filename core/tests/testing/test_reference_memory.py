@@ -108,7 +108,7 @@ def test_workspaces_are_there_for_those_who_read_them():
     both = told(build, 1, device=0)
     assert [(one.nbytes, one.zeroed) for one in both.workspaces] == [(32, False), (32, True)]
     assert both.launches[1].parameters == (Address("b", 0, workspace=True), Address("a", 0, workspace=True))
-    assert parameter_layouts(program(build)) == {"k": ((8, 8),), "l": ((8, 8), (8, 8))}
+    assert parameter_layouts(program(build)) == {("k", 0): ((8, 8),), ("l", 0): ((8, 8), (8, 8))}
     refused = told(build, -4, device=0)
     assert isinstance(refused, Refused)
     assert refused.explains(ExprError("negative"))

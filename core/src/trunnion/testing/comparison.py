@@ -19,7 +19,7 @@ from trunnion.testing.reference import expect, parameter_layouts
 if TYPE_CHECKING:
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.model.program import KernelProgram
-    from trunnion.testing.expected import Address, CallFacts
+    from trunnion.testing.expected import Address, CallFacts, Kernel
     from trunnion.testing.harness import Harness
     from trunnion.testing.observed import Observed
     from trunnion.testing.strategies import Scenario
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["check_call", "check_expected", "check_refused", "symbols_of"]
 
 
-def symbols_of(program: KernelProgram) -> dict[str, str]:
-    """Return each kernel's exact name in a synthetic image, by its name in the program."""
-    return {name: f"kernel_{index}" for index, name in enumerate(parameter_layouts(program))}
+def symbols_of(program: KernelProgram) -> dict[Kernel, str]:
+    """Return each kernel's exact name in a synthetic image."""
+    return {kernel: f"kernel_{index}" for index, kernel in enumerate(parameter_layouts(program))}
 
 
 def check_call(harness: Harness, scenario: Scenario, loaded: LoadedProgram, *, first: bool = True) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from trunnion.sim.launch_attributes import LaunchAttributes, WindowAttribute
     from trunnion.sim.tensormap import Im2colRequest
-    from trunnion.testing.expected import Expected, ExpectedNumber, ExpectedWindow
+    from trunnion.testing.expected import Expected, ExpectedNumber, ExpectedWindow, Kernel
     from trunnion.testing.harness import Harness
     from trunnion.testing.observed import Observed
 
@@ -74,7 +74,7 @@ def compare_launches(
     expected: Sequence[ExpectedLaunch],
     got: Sequence[Launched],
     where: Mapping[Address, int],
-    symbols: Mapping[str, str],
+    symbols: Mapping[Kernel, str],
 ) -> None:
     """Compare launches with what they must be, parameter by parameter.
 
@@ -89,7 +89,7 @@ def compare_launches(
     where
         The address of each tensor and workspace.
     symbols
-        Each kernel's exact name in the image, by its name in the program.
+        Each kernel's exact name in the image.
 
     Raises
     ------

@@ -23,6 +23,7 @@ __all__ = [
     "ExpectedView",
     "ExpectedWindow",
     "ExpectedWorkspace",
+    "Kernel",
     "Problem",
     "Refused",
     "TensorFacts",
@@ -188,6 +189,9 @@ class ExpectedView:
         return 8 + len(self.extents) + len(self.extents) % 8
 
 
+Kernel = tuple[str, int]
+"""A kernel's name, as the program spells it, and which part of the program's code holds it."""
+
 ExpectedNumber = bytes | ExpectedNan | ExpectedParts
 """What a number must be in memory."""
 
@@ -222,8 +226,8 @@ class ExpectedWindow:
 class ExpectedLaunch:
     """One launch that must happen."""
 
-    kernel: str
-    """The kernel's name, as the program spells it."""
+    kernel: Kernel
+    """The kernel."""
 
     grid: tuple[int, int, int]
     """Blocks."""

@@ -78,7 +78,7 @@ def synthetic_image(program: KernelProgram, target: Target = _TARGET) -> DeviceI
     """
     kernels = [
         ImageKernel(name, f"kernel_{index}", pack_parameters(layout, target.arch))
-        for index, (name, layout) in enumerate(parameter_layouts(program).items())
+        for index, ((name, _), layout) in enumerate(parameter_layouts(program).items())
     ]
     synthetic = [SyntheticKernel(name=kernel.symbol, parameters=kernel.parameters) for kernel in kernels]
     data = synthetic_cubin(synthetic, target.arch)

@@ -19,15 +19,23 @@ from trunnion.model.code import DeviceCode
 from trunnion.sim.launch_attributes import LaunchAttributes
 from trunnion.sim.trace import Launched
 from trunnion.testing.laws import LawViolation
-from trunnion.testing.reference import parameter_layouts
+from trunnion.testing.reference import kernel_of, parameter_layouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from trunnion.model.program import KernelProgram
+    from trunnion.testing.expected import Kernel
 
-__all__ = ["HOST_CAPABILITIES", "HostCall", "read_calls", "read_launches", "recording_program"]
+__all__ = [
+    "HOST_CAPABILITIES",
+    "HostCall",
+    "read_calls",
+    "read_launches",
+    "recorded_names",
+    "recording_program",
+]
 
 HOST_CAPABILITIES: Final = frozenset(
     {
@@ -138,14 +146,21 @@ def recording_program(program: KernelProgram, file: Path) -> KernelProgram:
     file
         Where the records go; appended to.
     """
-    layouts = parameter_layouts(program)
-    names = {kernel: _name(index) for index, kernel in enumerate(layouts)}
-    kernels = "\n".join(_kernel(index, layout) for index, layout in enumerate(layouts.values()))
+    names = recorded_names(program)
+    layouts = enumerate(parameter_layouts(program).values())
+    kernels = "\n".join(_kernel(index, layout) for index, layout in layouts)
     code = DeviceCode(
         "c++", _SUPPORT + kernels, name="recorder.cc", defines=(("RECORDING", json.dumps(str(file))),)
     )
-    launches = tuple(replace(one, kernel=names[one.kernel], code=None) for one in program.launches)
+    launches = tuple(
+        replace(one, kernel=names[kernel_of(program, one)], code=None) for one in program.launches
+    )
     return replace(program, code=(code,), launches=launches)
+
+
+def recorded_names(program: KernelProgram) -> dict[Kernel, str]:
+    """Return what each kernel of a program is called in its recording program."""
+    return {kernel: _name(index) for index, kernel in enumerate(parameter_layouts(program))}
 
 
 def _name(index: int) -> str:
@@ -202,7 +217,7 @@ def read_calls(program: KernelProgram, data: bytes) -> tuple[HostCall, ...]:
 
 
 def read_launches(program: KernelProgram, data: bytes, *, ordered: bool = True) -> tuple[Launched, ...]:
-    """Return the launches of a recording program, as a driver would have seen them.
+    """Return the launches of a recording program, as a driver would have seen them; for kernels see `recorded_names`.
 
     Parameters
     ----------
@@ -219,7 +234,6 @@ def read_launches(program: KernelProgram, data: bytes, *, ordered: bool = True) 
         If the blocks of a launch are not those of its grid, or were told different things.
     """
     calls = read_calls(program, data)
-    names = tuple(parameter_layouts(program))
     launches, at = [], 0
     while at < len(calls):
         first = calls[at]
@@ -228,7 +242,7 @@ def read_launches(program: KernelProgram, data: bytes, *, ordered: bool = True) 
         _check_blocks(own, ordered=ordered)
         launches.append(
             Launched(
-                kernel=names[first.kernel],
+                kernel=_name(first.kernel),
                 library=0,
                 device=0,
                 stream=0,

@@ -23,6 +23,7 @@ from trunnion.testing.expected import (
     ExpectedLaunch,
     ExpectedOutput,
     ExpectedParameter,
+    Kernel,
     Refused,
 )
 from trunnion.testing.reference_arguments import Reading
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from trunnion.model.launch import Argument, KernelLaunch
     from trunnion.model.program import KernelProgram
 
-__all__ = ["attributes_of", "expect", "parameter_layouts"]
+__all__ = ["attributes_of", "expect", "kernel_of", "parameter_layouts"]
 
 _GRID_LIMITS = (2147483647, 65535, 65535)
 _BLOCK_LIMITS = (1024, 1024, 64)
@@ -122,11 +123,19 @@ def _one(number: int | None) -> tuple[int, ...]:
     return () if number is None else (number,)
 
 
-def parameter_layouts(program: KernelProgram) -> dict[str, tuple[tuple[int, int], ...]]:
+def kernel_of(program: KernelProgram, launch: KernelLaunch) -> Kernel:
+    """Return what a launch launches: kernels of two parts of the code may have one name, and are two."""
+    if launch.code is None:
+        return launch.kernel, 0
+    return launch.kernel, next(place for place, part in enumerate(program.code) if part == launch.code)
+
+
+def parameter_layouts(program: KernelProgram) -> dict[Kernel, tuple[tuple[int, int], ...]]:
     """Return what each kernel is given, in the order of first launches: size and alignment in bytes by ordinal."""
-    found: dict[str, tuple[tuple[int, int], ...]] = {}
+    found: dict[Kernel, tuple[tuple[int, int], ...]] = {}
     for launch in program.launches:
-        found.setdefault(launch.kernel, tuple(_layout(argument) for argument in launch.args))
+        layout = tuple(_layout(argument) for argument in launch.args)
+        found.setdefault(kernel_of(program, launch), layout)
     return found
 
 
@@ -180,7 +189,7 @@ def _launch(reading: Reading, launch: KernelLaunch, grid: tuple[int, int, int]) 
     if reading.problems or block is None or smem is None:
         return None
     return ExpectedLaunch(
-        kernel=launch.kernel,
+        kernel=kernel_of(reading.program, launch),
         grid=grid,
         block=block,
         dynamic_smem_bytes=smem,

@@ -52,6 +52,12 @@ def _swap_parameters(plan: LaunchPlan) -> LaunchPlan:
     return each_launch(swapped)(plan)
 
 
+def _first_namesake(plan: LaunchPlan) -> LaunchPlan:
+    """Launch the first kernel of a name and a layout, as if no other part of the code had one."""
+    keys = [(kernel.name, tuple((p.size, p.alignment) for p in kernel.parameters)) for kernel in plan.kernels]
+    return each_launch(lambda launch: replace(launch, kernel=keys.index(keys[launch.kernel])))(plan)
+
+
 def _drop_last_launch(plan: LaunchPlan) -> LaunchPlan:
     if len(plan.launches) == 1:
         return plan
@@ -233,6 +239,13 @@ _ALL = (
     ),
     saboteur(
         "drop-launch", "Drops the last of several launches.", "L4", stage="plan", plan=_drop_last_launch
+    ),
+    saboteur(
+        "first-namesake",
+        "Launches the first of two kernels that two parts of the code call the same.",
+        "L15",
+        stage="plan",
+        plan=_first_namesake,
     ),
     saboteur("drop-checks", "Drops every check of an extent.", "A1", stage="plan", plan=_drop_extent_checks),
     saboteur(

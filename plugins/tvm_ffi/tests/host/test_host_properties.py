@@ -20,7 +20,7 @@ from trunnion.testing.delivery import compare_launches, is_number, locate_worksp
 from trunnion.testing.expected import Address, CallFacts, Expected, Refused
 from trunnion.testing.harness import Harness
 from trunnion.testing.host_calls import host_arguments, host_facts
-from trunnion.testing.host_recorder import HOST_CAPABILITIES, read_launches, recording_program
+from trunnion.testing.host_recorder import HOST_CAPABILITIES, read_launches, recorded_names, recording_program
 from trunnion.testing.provision import input_addresses
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import Scenario, scenarios
@@ -97,8 +97,7 @@ def compare(scenario: Scenario, facts: CallFacts, expected: Expected, got: tuple
             for one, result in zip(expected.outputs, results, strict=True)
         },
     }
-    names = {launch.kernel: launch.kernel for launch in scenario.program.launches}
-    compare_launches(HARNESS, expected.launches, launches, where, names)
+    compare_launches(HARNESS, expected.launches, launches, where, recorded_names(scenario.program))
     for output, result in zip(expected.outputs, results, strict=True):
         assert result.device.type == "cpu"
         data, size = contents(result), result.element_size()

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from hypothesis import strategies as st
 
     from trunnion.model.capability import Capability
+    from trunnion.model.code import DeviceCode
     from trunnion.model.expr import Symbol
     from trunnion.model.memory import Memory
     from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
@@ -23,6 +24,9 @@ class Draft:
 
     draw: st.DrawFn
     """Hypothesis's."""
+
+    code: tuple[DeviceCode, ...]
+    """The parts of the device code."""
 
     features: frozenset[Capability]
     """What the program shall require."""

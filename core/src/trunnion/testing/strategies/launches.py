@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from trunnion.model.capability import Capability
+from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Cast, Const, Expr, ceildiv, eq, ge, maximum, minimum
 from trunnion.model.launch import Argument, KernelLaunch
 from trunnion.model.memory import Memory
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_launches"]
 
 _Maps = list[TensorMap]
+_Kernel = tuple[str, DeviceCode | None]  # `KernelLaunch.kernel` and `KernelLaunch.code`
 
 
 def draw_launches(draft: Draft) -> tuple[KernelLaunch, ...]:
@@ -48,16 +50,36 @@ def draw_launches(draft: Draft) -> tuple[KernelLaunch, ...]:
         if again:
             earlier = choose(draw, launches)
             args = tuple(_like(draft, argument, maps) for argument in earlier.args)
-            kernel = earlier.kernel
+            where = _namesake(draft, launches, earlier.kernel) or (earlier.kernel, earlier.code)
         else:
             args = tuple(_argument(draft, maps) for _ in range(draw(st.integers(0, 6))))
             if index == 0:
                 args = (*args, *_required_arguments(draft, maps))
-            kernel = draw(
-                names().filter(lambda name: "\0" not in name and all(name != x.kernel for x in launches))
-            )
-        launches.append(_launch(draft, kernel, args, first=index == 0))
+            where = _new_kernel(draft, launches)
+        launches.append(_launch(draft, where, args, first=index == 0))
     return tuple(launches)
+
+
+def _new_kernel(draft: Draft, launches: Sequence[KernelLaunch]) -> _Kernel:
+    """Draw a kernel that no launch has launched: of a name of its own, or of one that is known in another part."""
+    draw = draft.draw
+    if launches:
+        namesake = _namesake(draft, launches, choose(draw, launches).kernel)
+        if namesake is not None:
+            return namesake
+    known = {launch.kernel for launch in launches}
+    kernel = draw(names().filter(lambda name: "\0" not in name and name not in known))
+    return kernel, choose(draw, (None, *draft.code))
+
+
+def _namesake(draft: Draft, launches: Sequence[KernelLaunch], kernel: str) -> _Kernel | None:
+    """Draw a part without a kernel of this name, which then has one; None if there is none, or it shall not be."""
+    taken = [launch.code or draft.code[0] for launch in launches if launch.kernel == kernel]
+    free = [part for part in draft.code if part not in taken]
+    if not free or draft.draw(st.booleans()):
+        return None
+    part = choose(draft.draw, free)
+    return kernel, None if part == draft.code[0] else part
 
 
 def _required_arguments(draft: Draft, maps: _Maps) -> tuple[Argument, ...]:
@@ -72,7 +94,7 @@ def _required_arguments(draft: Draft, maps: _Maps) -> tuple[Argument, ...]:
     return tuple(draft.draw(st.permutations(args)))
 
 
-def _launch(draft: Draft, kernel: str, args: tuple[Argument, ...], *, first: bool) -> KernelLaunch:
+def _launch(draft: Draft, where: _Kernel, args: tuple[Argument, ...], *, first: bool) -> KernelLaunch:
     draw = draft.draw
     said = draw_attributes(draft, first=first)
     window = when = None
@@ -80,6 +102,7 @@ def _launch(draft: Draft, kernel: str, args: tuple[Argument, ...], *, first: boo
         window = draw_window(draft)
     if draft.wants(Capability.CONDITIONAL_LAUNCH) and (first or draw(st.booleans())):
         when = _condition(draft)
+    kernel, code = where
     return KernelLaunch(
         kernel,
         args,
@@ -88,6 +111,7 @@ def _launch(draft: Draft, kernel: str, args: tuple[Argument, ...], *, first: boo
         dynamic_smem_bytes=_smem(draft),
         window=window,
         when=when,
+        code=code,
         **said,
     )
 

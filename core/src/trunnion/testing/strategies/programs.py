@@ -22,13 +22,20 @@ from trunnion.testing.strategies.names import names
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["CODE", "PROGRAM_CAPABILITIES", "programs"]
+__all__ = ["CODE", "PARTS", "PROGRAM_CAPABILITIES", "programs"]
 
 PROGRAM_CAPABILITIES = frozenset(Capability) - BACKEND_CAPABILITIES
 """The capabilities that a program can require."""
 
 CODE = DeviceCode("cuda", "// a synthetic image stands for this text\n")
-"""The device code of every random program: laws never compile it."""
+"""The device code of most random programs, and a part of all: laws never compile it."""
+
+PARTS = (
+    CODE,
+    DeviceCode("ptx", "// another part", name="other.ptx", target="sm_90a"),
+    DeviceCode("cuda", CODE.source, includes=(("tile.h", "//"),), options=("-dc",), defines=(("TILE", "2"),)),
+)
+"""The parts of which a random program has one or more; laws compile none of them."""
 
 _INT64_MAX = 2**63 - 1
 _FEW = 12  # names cost time to draw; the others are these with a digit
@@ -61,7 +68,8 @@ def programs(
     required
         Capabilities that it must require.
     """
-    draft = Draft(draw, _draw_features(draw, frozenset(allowed), frozenset(required)))
+    features = _draw_features(draw, frozenset(allowed), frozenset(required))
+    draft = Draft(draw, _draw_code(draw), features)
     few = draw(_FEW_NAMES)
     draft.names = list(dict.fromkeys([*(name + tail for tail in ("2", "1") for name in few), *few]))
     if draft.wants(Capability.DYNAMIC_SHAPES):
@@ -75,7 +83,7 @@ def programs(
         st.permutations([*draft.inputs, *draft.scalars, *draft.pointers, *draft.structs])
     )
     signature = Signature(tuple(params), tuple(draft.outputs), tuple(_draw_checks(draft)))
-    return KernelProgram(draft.name(), signature, (CODE,), draw_launches(draft))
+    return KernelProgram(draft.name(), signature, draft.code, draw_launches(draft))
 
 
 def _draw_features(
@@ -92,6 +100,12 @@ def _draw_features(
     if Capability.CLUSTER not in chosen | must:
         chosen.discard(Capability.PREFERRED_CLUSTER)
     return frozenset(must | chosen)
+
+
+def _draw_code(draw: st.DrawFn) -> tuple[DeviceCode, ...]:
+    """Draw one part, or some that are linked, in any order."""
+    count = choose(draw, (1, 1, 1, 2, 3))
+    return (CODE,) if count == 1 else tuple(draw(st.permutations(PARTS[:count])))
 
 
 def _extent_symbol(draft: Draft) -> Symbol:

@@ -17,6 +17,7 @@ from trunnion.sim.abi import FunctionAttribute
 from trunnion.sim.trace import AttributeSet
 from trunnion.testing.comparison import check_call, symbols_of
 from trunnion.testing.laws import law
+from trunnion.testing.reference import kernel_of
 from trunnion.testing.strategies import CallSpec, Scenario
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_launches import delivers, needing
@@ -113,7 +114,7 @@ def wide_clusters(harness: Harness, scenario: Scenario) -> None:
     allowed = [x.kernel for x in events if isinstance(x, AttributeSet) and x.attribute == wide and x.value]
     symbols = symbols_of(scenario.program)
     wanted = {
-        symbols[launch.kernel]
+        symbols[kernel_of(scenario.program, launch)]
         for launch in scenario.program.launches
         for x, y, z in [launch.cluster or (1, 1, 1)]
         if x * y * z > _PORTABLE

@@ -20,6 +20,7 @@ from trunnion.testing.strategies import CallSpec, Scenario, calls, programs
 if TYPE_CHECKING:
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.model.program import KernelProgram
+    from trunnion.testing.expected import Kernel
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -102,8 +103,8 @@ def _overlap(
         raise error
 
 
-def _first_kernel(expected: Expected | Refused) -> str:
-    return "" if isinstance(expected, Refused) else expected.launches[0].kernel
+def _first_kernel(expected: Expected | Refused) -> Kernel:
+    return ("", 0) if isinstance(expected, Refused) else expected.launches[0].kernel
 
 
 def _check_overlap(harness: Harness, example: tuple[Scenario, CallSpec], *, threads: bool) -> None:

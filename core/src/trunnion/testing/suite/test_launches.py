@@ -25,7 +25,7 @@ from trunnion.testing.strategies import (
     programs,
     scenarios,
 )
-from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.strategies.programs import CODE, PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,6 +100,31 @@ def strided_tensors(harness: Harness, example: tuple[Scenario, tuple[Breakage, .
 @law("L4", given=needing(Capability.MULTI_LAUNCH), requires=frozenset({Capability.MULTI_LAUNCH}))
 def several_launches(harness: Harness, scenario: Scenario) -> None:
     """Launches happen in the program's order, each with its own parameters, the same kernel twice included."""
+    delivers(harness, scenario)
+
+
+@st.composite
+def _namesakes(draw: st.DrawFn) -> Scenario:
+    """Draw launches of kernels that two or three parts of the code call the same; most take the same parameters."""
+    code = draw(st.permutations(PARTS))[: draw(st.integers(2, 3))]
+    kernels = [(draw(st.sampled_from("kl")), None), *((draw(st.sampled_from("kkl")), part) for part in code)]
+    args = {kernel: (Const(7),) * draw(st.sampled_from((1, 1, 1, 2))) for kernel in kernels}
+    args[kernels[0][0], code[0]] = args[kernels[0]]  # to name no part is to name the first
+    chosen = [*draw(st.permutations(kernels)), *draw(st.lists(st.sampled_from(kernels), max_size=2))]
+    launches = [KernelLaunch(k, args[k, at], (_ONE,) * 3, (_ONE,) * 3, code=at) for k, at in chosen]
+    return Scenario(
+        KernelProgram("p", Signature(), tuple(code), tuple(launches)), CallSpec(args=(), device=0)
+    )
+
+
+@law(
+    "L15",
+    given=lambda _: _namesakes(),
+    requires=frozenset({Capability.MULTI_LAUNCH}),
+    cost="toolchain",
+)
+def namesakes(harness: Harness, scenario: Scenario) -> None:
+    """A launch launches the kernel of the part of the code that it names, whatever other parts call the same."""
     delivers(harness, scenario)
 
 
