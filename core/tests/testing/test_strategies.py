@@ -12,7 +12,7 @@ from trunnion.model.expr import Const
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.program import KernelProgram
-from trunnion.model.tensormap import TiledTensorMap
+from trunnion.model.tensormap import Im2colTensorMap, Interleave, TensorMap, TiledTensorMap
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.reference import attributes_of, expect
 from trunnion.testing.strategies import (
@@ -101,6 +101,18 @@ def test_kernels_repeat_and_maps_are_shared_relabelled_and_different():
         labels = {}
         same_label += any(labels.setdefault(m.label, m) != m for m in maps if m.label)
     assert min(repeated, shared, same_label) > 3
+
+
+def test_maps_have_every_interleave_and_element_strides_that_differ():
+    seen, steps, inner = set(), 0, 0
+    for program in draws(programs(required={Capability.TMA_TILED, Capability.TMA_IM2COL}), 60):
+        for argument in (argument for launch in program.launches for argument in launch.args):
+            if isinstance(argument, TensorMap):
+                seen.add((type(argument), argument.interleave))
+                steps += len({*argument.element_steps()[:-1]}) > 1
+                inner += argument.element_steps()[-1] > 1
+    assert seen == {(kind, word) for kind in (TiledTensorMap, Im2colTensorMap) for word in Interleave}
+    assert min(steps, inner) > 3
 
 
 def test_calls_mostly_fit_and_sometimes_skip_launches():

@@ -89,7 +89,10 @@ def _broken_columns(request: ExpectedMap, mode: ExpectedIm2col, itemsize: int) -
     for corner in (mode.lower, mode.upper):
         if len(corner) != len(request.dims) - 2 or any(not -limit <= offset < limit for offset in corner):
             yield f"a corner of {corner} at rank {len(request.dims)}"
-    for extent, lower, upper in zip(request.dims[1:-1], mode.lower, mode.upper, strict=False):
+    spatial = (
+        request.dims[:-2] if request.interleave else request.dims[1:-1]
+    )  # W, H, D, then blocks of channels
+    for extent, lower, upper in zip(spatial, mode.lower, mode.upper, strict=False):
         if extent + upper <= lower:
             yield f"an empty box of pixels, from {lower} to {extent + upper}"
     if not 1 <= mode.channels <= 256 or not 1 <= mode.pixels <= 1024:  # noqa: PLR2004 - the documented limits

@@ -123,6 +123,20 @@ def _swap_box(encode: Encode) -> Encode:
     return replace(encode, mode=mode, dims=encode.dims[:1] + encode.dims[:0:-1])
 
 
+def _reverse_steps(encode: Encode) -> Encode:
+    """Reverse the element strides of the dimensions of which not every element must be taken."""
+    return replace(encode, element_strides=encode.element_strides[:1] + encode.element_strides[:0:-1])
+
+
+def _one_interleave(encode: Encode) -> Encode:
+    """Take both interleaves for that of 16 bytes, of which the rules allow more."""
+    return replace(encode, interleave=min(encode.interleave, 1))
+
+
+def _no_interleave(encode: Encode) -> Encode:
+    return replace(encode, interleave=0)
+
+
 # Binding ------------------------------------------------------------------------------------------------------------
 
 
@@ -291,6 +305,29 @@ _ALL = (
         "T1",
         stage="emitter",
         emitted=each_encode(_swap_box),
+    ),
+    saboteur(
+        "reverse-steps",
+        "Reverses the outer element strides of tensor maps.",
+        "T4",
+        "T1",
+        stage="plan",
+        plan=each_encode(_reverse_steps),
+    ),
+    saboteur(
+        "no-interleave",
+        "Drops the interleave of tensor maps.",
+        "T1",
+        "T4",
+        stage="plan",
+        plan=each_encode(_no_interleave),
+    ),
+    saboteur(
+        "one-interleave",
+        "Takes one interleave for the other.",
+        "T1",
+        stage="plan",
+        plan=each_encode(_one_interleave),
     ),
     saboteur(
         "wrong-stream",

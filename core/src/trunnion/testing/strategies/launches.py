@@ -88,7 +88,9 @@ def _required_arguments(draft: Draft, maps: _Maps) -> tuple[Argument, ...]:
     if draft.wants(Capability.TENSOR_VIEWS):
         args.append(choose(draft.draw, draft.memories).view())
     if draft.wants(Capability.TMA_TILED):
-        args.append(_new_map(draft, choose(draft.draw, draft.mapped), maps, image=False))
+        memory = choose(draft.draw, draft.mapped)
+        count = draft.draw(st.integers(1, 2))  # two over one tensor show what tells maps apart
+        args += [_new_map(draft, memory, maps, image=False) for _ in range(count)]
     if draft.wants(Capability.TMA_IM2COL):
         args.append(_new_map(draft, choose(draft.draw, draft.images), maps, image=True))
     return tuple(draft.draw(st.permutations(args)))

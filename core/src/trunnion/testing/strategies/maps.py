@@ -29,6 +29,7 @@ _SAME_SIZE = {
 }
 _MOST_BOX = 128 << 10  # bytes: what fits the shared memory of every device that has tensor maps
 _SPANS = {"NONE": 256, "32B": 32, "64B": 64, "128B": 128}
+_LEAST_INTERLEAVED = 3  # dimensions
 
 
 def draw_mapped_memory(
@@ -77,6 +78,10 @@ def _draw_common(draft: Draft, memory: Memory) -> dict[str, Any]:
         "label": choose(draw, ("", "tile", "tile", "other")),
     }
     rank, form = len(memory.shape), draw(st.integers(0, 3))
+    if rank >= _LEAST_INTERLEAVED and draw(st.booleans()):
+        fields["interleave"] = "16B"
+        if _wide_rows(memory) and draw(st.integers(0, 3)):
+            fields |= {"interleave": "32B", "swizzle": "32B"}
     if rank > 1 and memory.shape[0] != Const(1) and form == 0:
         # All but the first of the outermost slices.
         whole, strides = memory.shape, _row_major(memory.shape)
@@ -92,10 +97,32 @@ def _draw_common(draft: Draft, memory: Memory) -> dict[str, Any]:
     return fields
 
 
+def _wide_rows(memory: Memory) -> bool:
+    """Whether rows are whole multiples of 32 bytes in every call, and so are the addresses of most."""
+    inner = memory.shape[-1]
+    return isinstance(inner, Const) and inner.value * memory.dtype.itemsize % 32 == 0
+
+
+def _draw_steps(draft: Draft, rank: int, fields: dict[str, Any]) -> tuple[int, ...] | None:
+    """Draw element strides; of the innermost dimension every element is taken unless there is an interleave."""
+    draw = draft.draw
+    form = choose(draw, ("none", "ones", "same", "own", "own"))
+    if form == "none":
+        return None
+    if form == "ones":
+        return (1,) * rank
+    outer = [2 if form == "same" else draw(st.integers(1, 8)) for _ in range(rank - 1)]
+    inner = choose(draw, (1, 2, 3, 8)) if form == "own" and "interleave" in fields else 1
+    return (*outer, inner)
+
+
 def _draw_inner(draft: Draft, memory: Memory, fields: dict[str, Any]) -> tuple[int, int]:
     """Draw the innermost extent of a box; return it, and how many times it fits into the largest box."""
     size = memory.dtype.itemsize
-    chunks = draft.draw(st.integers(1, min(_SPANS[fields["swizzle"]], 256 * size) // 16))
+    most = (
+        256 if "interleave" in fields else _SPANS[fields["swizzle"]]
+    )  # bytes: there the swizzle sets no limit
+    chunks = draft.draw(st.integers(1, min(most, 256 * size) // 16))
     return chunks * 16 // size, _MOST_BOX // (chunks * 16)
 
 
@@ -116,7 +143,7 @@ def draw_map(draft: Draft, memory: Memory) -> TiledTensorMap:
     for _ in range(rank - 1):
         box.append(choose(draw, [extent for extent in (1, 2, 8, 64) if extent <= room]))
         room //= box[-1]
-    steps = choose(draw, (None, (1,) * rank, (*(2 for _ in range(rank - 1)), 1)))
+    steps = _draw_steps(draft, rank, fields)
     return TiledTensorMap(memory, (*box, inner), element_strides=steps, **fields)
 
 
@@ -133,14 +160,16 @@ def draw_im2col_map(draft: Draft, memory: Memory) -> Im2colTensorMap:
     draw = draft.draw
     rank, fields = len(memory.shape), _draw_common(draft, memory)
     inner, room = _draw_inner(draft, memory, fields)
-    corners = [_corners(draft, extent) for extent in (fields.get("shape") or memory.shape)[1:-1]]
+    extents = fields.get("shape") or memory.shape
+    spatial = extents[2:] if "interleave" in fields else extents[1:-1]
+    corners = [_corners(draft, extent) for extent in spatial]
     return Im2colTensorMap(
         memory,
         pixel_box_lower_corner=tuple(lower for lower, _ in corners),
         pixel_box_upper_corner=tuple(upper for _, upper in corners),
         channels_per_pixel=inner,
         pixels_per_column=choose(draw, [count for count in (1, 2, 64, 128, 1024) if count <= room]),
-        element_strides=choose(draw, (None, (1,) * rank, (1, *(2 for _ in range(rank - 2)), 1))),
+        element_strides=_draw_steps(draft, rank, fields),
         **fields,
     )
 
