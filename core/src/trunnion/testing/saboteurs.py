@@ -22,12 +22,12 @@ from trunnion.model.plan import (
 )
 from trunnion.sim.trace import Launched, TensorMapEncoded
 from trunnion.testing.feature_saboteurs import FEATURE_SABOTEURS
+from trunnion.testing.lifecycle_saboteurs import LIFECYCLE_SABOTEURS
 from trunnion.testing.saboteur import Saboteur, each_encode, each_launch, in_trace, saboteur
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from trunnion.contract.adapter import LoadedProgram
     from trunnion.contract.runtime import Runtime
     from trunnion.sim.trace import Event
 
@@ -198,49 +198,6 @@ def _encoded_late(events: tuple[Event, ...]) -> tuple[Event, ...]:
     return tuple(sorted(events, key=lambda event: isinstance(event, TensorMapEncoded)))
 
 
-# Lifecycle ----------------------------------------------------------------------------------------------------------
-
-
-class _NeverClosed:
-    """A loaded program that does not close."""
-
-    def __init__(self, true: LoadedProgram) -> None:
-        self._true = true
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._true, name)
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-class _ClosedWhenDropped(_NeverClosed):
-    """A loaded program that closes itself when nobody refers to it."""
-
-    def close(self) -> None:
-        """Close."""
-        self._true.close()
-
-    def __del__(self) -> None:
-        self._true.close()
-
-
-class _IgnoresOut(_NeverClosed):
-    """A loaded program that allocates even where destinations are given."""
-
-    def close(self) -> None:
-        """Close."""
-        self._true.close()
-
-    def call(self, args: Any, *, out: Any = None, **how: Any) -> Any:  # noqa: ARG002 - that is the mistake
-        """Launch."""
-        return self._true.call(args, **how)
-
-
-def _loaded(kind: type[_NeverClosed]) -> Callable[[LoadedProgram], Any]:
-    return kind
-
-
 _ALL = (
     saboteur(
         "swap-parameters",
@@ -376,18 +333,7 @@ _ALL = (
         stage="driver",
         trace=in_trace(_other_device, Launched),
     ),
-    saboteur("never-closed", "Closing does nothing.", "C1", stage="lifecycle", loaded=_loaded(_NeverClosed)),
-    saboteur(
-        "closed-when-dropped",
-        "Unloads in a finalizer.",
-        "C2",
-        stage="lifecycle",
-        loaded=_loaded(_ClosedWhenDropped),
-    ),
-    saboteur(
-        "ignored-out", "Ignores the given destinations.", "O2", stage="lifecycle", loaded=_loaded(_IgnoresOut)
-    ),
 )
 
-SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *FEATURE_SABOTEURS)}
+SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *LIFECYCLE_SABOTEURS, *FEATURE_SABOTEURS)}
 """Every saboteur, by its id."""

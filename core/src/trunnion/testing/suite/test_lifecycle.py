@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from trunnion.errors import LifecycleError
+from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.model.capability import Capability
 from trunnion.sim.trace import LibraryLoaded, LibraryUnloaded
 from trunnion.testing.comparison import check_call, check_expected, check_refused
 from trunnion.testing.expected import Refused
+from trunnion.testing.forked import CAN_FORK, told_by_a_child
 from trunnion.testing.laws import law
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import Scenario, scenarios
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -114,3 +117,43 @@ def bound_calls(harness: Harness, scenario: Scenario) -> None:
             events = (*binding.allocations, *observed.events)
             whole = replace(observed, events=events)
             check_expected(harness, scenario.program, facts, (expected, whole), first=False)
+
+
+@law("C6", given=lambda harness: st.tuples(_any(harness), st.booleans()), cost="toolchain")
+def forked_children(harness: Harness, example: tuple[Scenario, bool]) -> None:
+    """In a forked child every way to call is a LifecycleError and asks the driver nothing; the parent goes on."""
+    scenario, called = example
+    with harness.loaded(scenario.program) as loaded:
+        if called:
+            check_call(harness, scenario, loaded)
+        given = scenario.call
+        args = harness.arguments(given.args)
+        out = None if given.out is None else harness.arguments(given.out)
+        facts = harness.facts(args, out=out, device=given.device)
+        assume(CAN_FORK and not isinstance(expect(scenario.program, facts), Refused))
+        bound = harness.simulator.call(loaded.bind, args, out=out, device=given.device)
+        ways: Mapping[str, Callable[[], Any]] = {
+            "call": lambda: loaded.call(args, out=out, device=given.device),
+            "bind": lambda: loaded.bind(args, out=out, device=given.device),
+            "entry": lambda: loaded.entry(*args),
+            "a bound call": bound,
+        }
+        harness.simulator.clear_trace()
+        told = told_by_a_child(lambda: "; ".join(_went_on(harness, ways)))
+        harness.require(not told, f"in a forked child: {told}")
+        check_call(harness, scenario, loaded, first=False)
+
+
+def _went_on(harness: Harness, ways: Mapping[str, Callable[[], Any]]) -> Iterator[str]:
+    """Yield which ways to call did not raise a LifecycleError, and what the driver was asked."""
+    for way, call in ways.items():
+        try:
+            call()
+        except LifecycleError:
+            continue
+        except TrunnionError as error:
+            yield f"{way} raised {type(error).__name__}: {error}"
+        else:
+            yield f"{way} went through"
+    if harness.simulator.trace:
+        yield f"the driver saw {harness.simulator.trace}"

@@ -1,0 +1,94 @@
+"""Saboteurs of a loaded program's life: of closing it, of its destinations, and of the process that it lives in."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from trunnion.testing.saboteur import Saboteur, saboteur
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trunnion.contract.adapter import LoadedProgram
+
+__all__ = ["LIFECYCLE_SABOTEURS"]
+
+
+class _NeverClosed:
+    """A loaded program that does not close."""
+
+    def __init__(self, true: LoadedProgram) -> None:
+        self._true = true
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._true, name)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class _ClosedWhenDropped(_NeverClosed):
+    """A loaded program that closes itself when nobody refers to it."""
+
+    def close(self) -> None:
+        """Close."""
+        self._true.close()
+
+    def __del__(self) -> None:
+        self._true.close()
+
+
+class _IgnoresOut(_NeverClosed):
+    """A loaded program that allocates even where destinations are given."""
+
+    def close(self) -> None:
+        """Close."""
+        self._true.close()
+
+    def call(self, args: Any, *, out: Any = None, **how: Any) -> Any:  # noqa: ARG002 - that is the mistake
+        """Launch."""
+        return self._true.call(args, **how)
+
+
+class _BlindToForks(_NeverClosed):
+    """A loaded program that does nothing in a forked child, and does not say so."""
+
+    def __init__(self, true: LoadedProgram) -> None:
+        super().__init__(true)
+        self._process = os.getpid()
+
+    def close(self) -> None:
+        """Close."""
+        self._true.close()
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch."""
+        return self._true.call(*args, **how) if self._process == os.getpid() else None
+
+
+def _loaded(kind: type[_NeverClosed]) -> Callable[[LoadedProgram], Any]:
+    return kind
+
+
+LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
+    saboteur("never-closed", "Closing does nothing.", "C1", stage="lifecycle", loaded=_loaded(_NeverClosed)),
+    saboteur(
+        "closed-when-dropped",
+        "Unloads in a finalizer.",
+        "C2",
+        stage="lifecycle",
+        loaded=_loaded(_ClosedWhenDropped),
+    ),
+    saboteur(
+        "ignored-out", "Ignores the given destinations.", "O2", stage="lifecycle", loaded=_loaded(_IgnoresOut)
+    ),
+    saboteur(
+        "blind-to-forks",
+        "Takes calls in a forked child.",
+        "C6",
+        stage="lifecycle",
+        loaded=_loaded(_BlindToForks),
+    ),
+)
+"""The saboteurs."""
