@@ -83,8 +83,10 @@ inline bool is_allowed_on(const MapRule& rule, const DeviceState& state) {
 
 // Along each spatial dimension the bounding box has room, on Hopper with its end counted in 32 signed bits too.
 inline bool has_pixels(const MapRule& rule, const MapLayout& layout, bool hopper) {
+  // Channels are the innermost dimension; with an interleave there are blocks of them, next to the images.
+  const uint32_t width = rule.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE ? 1 : 0;
   for (uint32_t index = 0; index + 2 < rule.rank; ++index) {
-    const int64_t end = layout.dims[index + 1] + rule.upper[index];
+    const int64_t end = layout.dims[width + index] + rule.upper[index];
     if (end <= rule.lower[index]) return false;
     if (hopper && static_cast<int32_t>(static_cast<uint32_t>(end)) <= rule.lower[index]) return false;
   }
