@@ -119,6 +119,7 @@ FOR_PLUGINS = frozenset(
         "sim",  # what the bodies of those examples are given
         "toolchain",
         "torch_runtime",  # for what a plugin offers to call beside its backend
+        "wording",  # so that a plugin's messages show what a user wrote as all others do
     }
 )
 """The parts of core that plugins build on; the rest is for users, or for tests."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trunnion.arguments import spanned_bytes
 from trunnion.codegen.python import support
+from trunnion.codegen.python.launcher_memory import ALLOCATOR_ALIGNMENT, aligned_bytes
 from trunnion.codegen.python.memory import author_extents
 from trunnion.codegen.python.recall import Recall
 from trunnion.dlpack import CPU, CUDA
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError, shorten
+from trunnion.model.dtypes import dtype
 from trunnion_tvm_ffi.arrays import ForeignArray, Purpose, library_of
 from trunnion_tvm_ffi.dlpack import device_name
 
@@ -215,11 +218,19 @@ class Preparation:
     ) -> Any:
         runtime, ordinal = self._arrays.of_device(device), device[1]
         handle = runtime.current_stream(ordinal) if stream is None else stream
-        made = runtime.allocate(shape, runtime.dtype(slot.dtype), ordinal, handle)
-        address = made.data_ptr()
-        if address % slot.alignment:
-            raise support.alignment_error(slot.name, address, slot.alignment)
-        return made
+        kind, elements = runtime.dtype(slot.dtype), math.prod(shape)
+        # As launchers do: a device's allocator promises so much, a host's may do more than it promises.
+        if not elements or device[0] != CUDA or slot.alignment <= ALLOCATOR_ALIGNMENT:
+            made = runtime.allocate(shape, kind, ordinal, handle)
+            if not elements or made.data_ptr() % slot.alignment == 0:
+                return made
+        byte = runtime.dtype(dtype("uint8"))
+        found = aligned_bytes(
+            lambda count: runtime.allocate((count,), byte, ordinal, handle),
+            elements * slot.dtype.itemsize,
+            slot.alignment,
+        )
+        return found.view(kind).view(shape)
 
     def _destination(
         self,

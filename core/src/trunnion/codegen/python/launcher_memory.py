@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trunnion.codegen.python.tensors import TensorChecks
 
-__all__ = ["ALLOCATOR_ALIGNMENT", "LauncherMemory"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ALLOCATOR_ALIGNMENT", "LauncherMemory", "aligned_bytes"]
 
 ALLOCATOR_ALIGNMENT = 256
 """Bytes, of whatever a device allocator returns (``cuMemAlloc``)."""
+
+
+def aligned_bytes(allocate: Callable[[int], Any], nbytes: int, alignment: int) -> Any:
+    """Return bytes that begin at a multiple of an alignment, within memory that has room for that.
+
+    Parameters
+    ----------
+    allocate
+        Allocates so many bytes: a tensor of ``uint8``.
+    nbytes
+        How many.
+    alignment
+        Bytes that the first one's address is to be a multiple of.
+    """
+    held = allocate(nbytes + alignment)
+    offset = -held.data_ptr() % alignment
+    return held[offset : offset + nbytes]
 
 
 class LauncherMemory(TensorChecks):
@@ -59,9 +79,8 @@ class LauncherMemory(TensorChecks):
         where
             The device and the stream.
         """
-        nbytes = math.prod(shape) * itemsize
-        if not nbytes:
+        if not math.prod(shape):
             return self.allocate(shape, dtype, *where)
-        held = self.allocate((nbytes + alignment,), self.byte, *where)
-        offset = -held.data_ptr() % alignment
-        return held[offset : offset + nbytes].view(dtype).view(shape)
+        nbytes = math.prod(shape) * itemsize
+        found = aligned_bytes(lambda count: self.allocate((count,), self.byte, *where), nbytes, alignment)
+        return found.view(dtype).view(shape)
