@@ -266,7 +266,8 @@ def drawn() -> list[tuple[KernelProgram, list[CallFacts]]]:
         program = draw(programs())
         return program, [draw(calls(program)).imagined() for _ in range(BASES)]
 
-    for_examples(cases(), PROGRAMS, found.append, seed=20)
+    # Of this seed most programs have calls that launch; the assertion at the end of the test says if that changes.
+    for_examples(cases(), PROGRAMS, found.append, seed=23)
     return found
 
 
