@@ -223,10 +223,12 @@ class Harness:
     def _storage(self, nbytes: int, device: int | None) -> Any:
         import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
 
-        from trunnion.testing.strategies.calls import USED  # noqa: PLC0415 - needs hypothesis
+        from trunnion.testing.strategies.calls import BASE_ALIGNMENT, USED  # noqa: PLC0415 - needs hypothesis
 
-        flat = torch.full((nbytes,), USED, dtype=torch.uint8)
-        return flat if device is None else self.simulator.tensor(flat, device)
+        flat = torch.full((nbytes + BASE_ALIGNMENT,), USED, dtype=torch.uint8)
+        storage = flat if device is None else self.simulator.tensor(flat, device)
+        start = -storage.data_ptr() % BASE_ALIGNMENT
+        return storage[start : start + nbytes]
 
     def contents(self, tensor: Any) -> bytes:
         """Return the bytes of a tensor's elements in row-major order."""

@@ -36,8 +36,8 @@ __all__ = [
     "scenarios",
 ]
 
-BASE_ALIGNMENT = 256
-"""What the first byte of a tensor's storage is a multiple of, as every CUDA allocator guarantees."""
+BASE_ALIGNMENT = 1 << 16
+"""What the first byte of a tensor's storage is a multiple of: the greatest alignment that is drawn for any."""
 
 USED: Final = 0xA5
 """What each byte of a call's tensors holds, so that neither zeros nor fills are there by chance."""
