@@ -44,7 +44,6 @@ class Reading:
     def __init__(self, plan: LaunchPlan, symbols: Sequence[str]) -> None:
         self._plan = plan
         self._steps = [(symbols[step.kernel], step) for step in plan.launches]
-        self._names = tuple(binding.symbol for binding in plan.bindings)
 
     @classmethod
     def of(cls, program: CompiledProgram) -> Reading:
@@ -111,7 +110,7 @@ class Reading:
                 name, kind = plan.scalars[slot].name, plan.scalars[slot].dtype
                 return _said(name, "scalar", kind.name, plain(event.scalar(ordinal, kind)))
             case ExprArgument(value, kind):
-                name = str(plain(value.operand if isinstance(value, Cast) else value, self._names))
+                name = str(plain(value.operand if isinstance(value, Cast) else value, plan.symbols))
                 return _said(name, "expression", kind.name, plain(event.scalar(ordinal, kind)))
             case AddressArgument(slot):
                 return _said(plan.pointers[slot].name, "pointer", "void*", event.pointer(ordinal))

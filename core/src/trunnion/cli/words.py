@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.model.dtypes import DTYPES
-from trunnion.model.launch_attributes import ClusterSchedulingPolicy, MemSyncDomain
+from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.tensormap import Interleave, L2Promotion, OobFill, Swizzle, TensorMapDataType
 from trunnion.model.window import AccessProperty
 
@@ -23,8 +23,7 @@ _SETS: Final[Mapping[str, type[DriverEnum]]] = {
     "oob_fill": OobFill,
     "hit_property": AccessProperty,
     "miss_property": AccessProperty,
-    "scheduling_policy": ClusterSchedulingPolicy,
-    "mem_sync_domain": MemSyncDomain,
+    **{row.field: row.words for row in LAUNCH_ATTRIBUTES if row.words is not None},
 }
 """Which words the numbers under a name stand for: of maps, windows and launch attributes."""
 

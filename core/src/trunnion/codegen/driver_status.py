@@ -6,23 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import CaptureError, DeviceRequirementError, DriverError, shorten
-from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, ClusterSchedulingPolicy, MemSyncDomain
+from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 
 if TYPE_CHECKING:
     from trunnion.errors import TrunnionError
-    from trunnion.model.words import DriverEnum
 
-__all__ = ["PRIORITY_ATTRIBUTE", "RefusedLaunch", "status_error"]
+__all__ = ["AFTER_FORK", "PRIORITY_ATTRIBUTE", "RefusedLaunch", "status_error"]
 
-PRIORITY_ATTRIBUTE = 8
+PRIORITY_ATTRIBUTE = next(row.id for row in LAUNCH_ATTRIBUTES if row.field == "priority")
 """``CU_LAUNCH_ATTRIBUTE_PRIORITY``."""
 
+AFTER_FORK = "start processes by spawn, or fork before CUDA is first used"
+"""What to do where a process was forked after CUDA was used; C++ launchers say it too (``life.hpp``)."""
+
 _WINDOW_ATTRIBUTE = 1  # CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
-_FLAGS = ("cooperative", "pdl")
-_WORDS: dict[str, type[DriverEnum]] = {
-    "scheduling_policy": ClusterSchedulingPolicy,
-    "mem_sync_domain": MemSyncDomain,
-}
 
 _CAPTURE = range(900, 910)
 """CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED to CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, and CUDA_ERROR_CAPTURED_EVENT."""
@@ -60,10 +57,7 @@ _ADVICE = {
     "CUDA_ERROR_INVALID_IMAGE": "the image is not one that this driver can load: is it newer than the driver?",
     "CUDA_ERROR_INVALID_PTX": "the driver's compiler refuses the PTX: was it made for a later architecture?",
     "CUDA_ERROR_NOT_FOUND": "the image has no symbol of that name",
-    "CUDA_ERROR_NOT_INITIALIZED": (
-        "in a process that was forked after CUDA was used there is none: start processes by spawn, or fork before CUDA "
-        "is first used"
-    ),
+    "CUDA_ERROR_NOT_INITIALIZED": f"in a process that was forked after CUDA was used there is none: {AFTER_FORK}",
     "CUDA_ERROR_NO_DEVICE": "no CUDA device is visible: is CUDA_VISIBLE_DEVICES empty?",
     "CUDA_ERROR_INVALID_HANDLE": "a handle is stale or of another device: is the stream one of the tensors' device?",
 }
@@ -95,13 +89,10 @@ class RefusedLaunch:
 
 def _attribute(number: int, values: tuple[int, ...]) -> str:
     """Return an attribute as a launch's author wrote it."""
-    row = next((row for row in LAUNCH_ATTRIBUTES if row.id == number), None)
-    if row is None:
-        return "window" if number == _WINDOW_ATTRIBUTE else f"attribute {number}"
-    if row.field in _WORDS:
-        return f"{row.field}={next(repr(one.word) for one in _WORDS[row.field] if one.code == values[0])}"
-    value: object = values[0] if len(values) == 1 else values
-    return f"{row.field}={bool(value) if row.field in _FLAGS else value}"
+    for row in LAUNCH_ATTRIBUTES:
+        if row.id == number:
+            return row.spelled(values)
+    return "window" if number == _WINDOW_ATTRIBUTE else f"attribute {number}"
 
 
 def status_error(

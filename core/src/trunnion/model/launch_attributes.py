@@ -96,6 +96,16 @@ class LaunchAttribute:
     summary: str
     """What it does, for the documentation."""
 
+    words: type[DriverEnum] | None = None
+    """The words that its number stands for, if it is one of some."""
+
+    def spelled(self, numbers: tuple[int, ...]) -> str:
+        """Return the field and its value as a launch's author wrote them, for the driver's numbers."""
+        value: object = numbers[0] if len(numbers) == 1 else numbers
+        if self.words is not None:
+            value = next((one.word for one in self.words if one.code == value), value)
+        return f"{self.field}={bool(value) if self.normalise is flag else value!r}"
+
     def least_capability(self, numbers: tuple[int, ...]) -> tuple[int, int]:
         """Return the least compute capability of a device that can hold the attribute.
 
@@ -233,6 +243,7 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         capability=Capability.CLUSTER_SCHEDULING,
         normalise=_word(ClusterSchedulingPolicy),
         values=_code,
+        words=ClusterSchedulingPolicy,
         summary="how clusters are placed: spread over the device, or balancing its load",
     ),
     LaunchAttribute(
@@ -244,6 +255,7 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         capability=Capability.MEM_SYNC_DOMAIN,
         normalise=_word(MemSyncDomain),
         values=_code,
+        words=MemSyncDomain,
         summary="the domain within which the launch's memory fences order; remote isolates communication kernels",
     ),
 )

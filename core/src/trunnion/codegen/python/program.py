@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from trunnion.codegen.driver_status import AFTER_FORK
 from trunnion.codegen.python.context import Context, Parts
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.errors import CaptureError, CorruptArtifactError, LifecycleError
@@ -146,8 +147,7 @@ class _Life:
         self._closing = threading.Lock()
         self._unloaded, self._owed, self._waiting = True, [], []
         self.context.forget(
-            "the process forked after the program was loaded, and CUDA does not survive a fork: start processes by "
-            "spawn, or fork before CUDA is first used"
+            f"the process forked after the program was loaded, and CUDA does not survive a fork: {AFTER_FORK}"
         )
 
 
