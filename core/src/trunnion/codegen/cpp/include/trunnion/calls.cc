@@ -30,9 +30,9 @@ bool raise_ordinal(int64_t got, int32_t count) {
   return raise_argument_value(name, found << got, expected << "an integer, 0 to " << count - 1);
 }
 
-bool raise_no_ordinal(const TVMFFIAny& given) {
+bool raise_no_ordinal(const TVMFFIAny& given, const char* wanted) {
   if (given.type_index != kTVMFFIInt && given.type_index != kBigInt)
-    return raise_trailing("device", given, "an ordinal, or None");
+    return raise_trailing("device", given, wanted);
   return raise_no_integer(given, Name{"device", 6}, 0, INT32_MAX);
 }
 

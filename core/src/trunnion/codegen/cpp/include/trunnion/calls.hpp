@@ -54,15 +54,15 @@ bool raise_no_device();
 
 bool raise_ordinal(int64_t got, int32_t count);
 
-// A device that no device's ordinal could be.
-bool raise_no_ordinal(const TVMFFIAny& given);
+// A device that no device's ordinal could be; `wanted` is what else than an integer is told.
+bool raise_no_ordinal(const TVMFFIAny& given, const char* wanted);
 
 // Compare the device that the call names with that of its tensors; without tensors it is the device.
 inline bool settle_device(const Arguments& arguments, Place& place) {
   const TVMFFIAny* given = arguments.device();
   if (given == nullptr) return place.first != nullptr || place.kind == kDLCPU ? true : raise_no_device();
   if (given->type_index != kTVMFFIInt || given->v_int64 != static_cast<int32_t>(given->v_int64))
-    return raise_no_ordinal(*given);
+    return raise_no_ordinal(*given, "an ordinal, or None");
   if (place.first == nullptr) place.device = given->v_int64;
   if (given->v_int64 == place.device) return true;
   Text got, expected;

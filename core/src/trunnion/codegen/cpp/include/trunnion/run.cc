@@ -111,7 +111,7 @@ int load(Program& program, TVMFFIAny* result) {
 int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {
   constexpr Name kDevice{"device", 6};
   if (count != 1) return raise_count(count, &kDevice, 1), -1;
-  if (given[0].type_index != kTVMFFIInt) return raise_no_ordinal(given[0]), -1;
+  if (given[0].type_index != kTVMFFIInt) return raise_no_ordinal(given[0], "an ordinal"), -1;
   const Flight flight(program);
   if (!flight || !program.load() || !prepare_device(program, given[0].v_int64)) return -1;
   return give_nothing(result), 0;
