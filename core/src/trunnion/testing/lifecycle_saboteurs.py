@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["LIFECYCLE_SABOTEURS"]
 
 
-class _NeverClosed:
-    """A loaded program that does not close."""
+class _Wrapped:
+    """A loaded program, as it is but for what a subclass spoils."""
 
     def __init__(self, true: LoadedProgram) -> None:
         self._true = true
@@ -24,71 +24,49 @@ class _NeverClosed:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._true, name)
 
+
+class _NeverClosed(_Wrapped):
+    """A loaded program that does not close."""
+
     def close(self) -> None:
         """Do nothing."""
 
 
-class _ClosedWhenDropped(_NeverClosed):
+class _ClosedWhenDropped(_Wrapped):
     """A loaded program that closes itself when nobody refers to it."""
-
-    def close(self) -> None:
-        """Close."""
-        self._true.close()
 
     def __del__(self) -> None:
         self._true.close()
 
 
-class _IgnoresOut(_NeverClosed):
+class _IgnoresOut(_Wrapped):
     """A loaded program that allocates even where destinations are given."""
-
-    def close(self) -> None:
-        """Close."""
-        self._true.close()
 
     def call(self, args: Any, *, out: Any = None, **how: Any) -> Any:  # noqa: ARG002 - that is the mistake
         """Launch."""
         return self._true.call(args, **how)
 
 
-class _BlindToForks(_NeverClosed):
+class _BlindToForks(_Wrapped):
     """A loaded program that does nothing in a forked child, and does not say so."""
 
     def __init__(self, true: LoadedProgram) -> None:
         super().__init__(true)
         self._process = os.getpid()
 
-    def close(self) -> None:
-        """Close."""
-        self._true.close()
-
     def call(self, *args: Any, **how: Any) -> Any:
         """Launch."""
         return self._true.call(*args, **how) if self._process == os.getpid() else None
 
 
-def _loaded(kind: type[_NeverClosed]) -> Callable[[LoadedProgram], Any]:
-    return kind
+def _saboteur(name: str, what: str, law: str, loaded: Callable[[LoadedProgram], Any]) -> Saboteur:
+    return saboteur(name, what, law, stage="lifecycle", loaded=loaded)
 
 
 LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
-    saboteur("never-closed", "Closing does nothing.", "C1", stage="lifecycle", loaded=_loaded(_NeverClosed)),
-    saboteur(
-        "closed-when-dropped",
-        "Unloads in a finalizer.",
-        "C2",
-        stage="lifecycle",
-        loaded=_loaded(_ClosedWhenDropped),
-    ),
-    saboteur(
-        "ignored-out", "Ignores the given destinations.", "O2", stage="lifecycle", loaded=_loaded(_IgnoresOut)
-    ),
-    saboteur(
-        "blind-to-forks",
-        "Takes calls in a forked child.",
-        "C6",
-        stage="lifecycle",
-        loaded=_loaded(_BlindToForks),
-    ),
+    _saboteur("never-closed", "Closing does nothing.", "C1", _NeverClosed),
+    _saboteur("closed-when-dropped", "Unloads in a finalizer.", "C2", _ClosedWhenDropped),
+    _saboteur("ignored-out", "Ignores the given destinations.", "O2", _IgnoresOut),
+    _saboteur("blind-to-forks", "Takes calls in a forked child.", "C6", _BlindToForks),
 )
 """The saboteurs."""
