@@ -108,9 +108,7 @@ bool allocate_workspace(const WorkspaceRule& rule, const Request& request, uint6
   const uint64_t spare = rule.alignment > guaranteed ? rule.alignment : 0;
   const int64_t extent = static_cast<int64_t>(nbytes + spare);
   if (!allocate_tensor(request, DLDataType{kDLUInt, 8, 1}, "uint8", &extent, 1, memory)) return false;
-  const DLTensor& made = memory.tensor();
-  const uint64_t start = reinterpret_cast<uint64_t>(made.data) + made.byte_offset;
-  address = (start + rule.alignment - 1) & ~(rule.alignment - 1);
+  address = aligned_up(address_of(memory.tensor()), rule.alignment);
   return true;
 }
 

@@ -2,10 +2,6 @@
 
 namespace trunnion {
 
-static uint64_t address_of(const DLTensor& tensor) {
-  return reinterpret_cast<uint64_t>(tensor.data) + tensor.byte_offset;
-}
-
 // A tensor within a larger one: what DLPack hands around, and what it is a part of.
 struct Part {
   DLManagedTensorVersioned managed;
@@ -56,7 +52,7 @@ static bool align_output(const TensorRule& rule, const Request& request, const i
   const int64_t extent = static_cast<int64_t>(nbytes + rule.alignment);
   Memory whole;
   if (!allocate_tensor(request, DLDataType{kDLUInt, 8, 1}, "uint8", &extent, 1, whole)) return false;
-  address = (address_of(whole.tensor()) + rule.alignment - 1) & ~(rule.alignment - 1);
+  address = aligned_up(address_of(whole.tensor()), rule.alignment);
   DLTensor like{};
   like.device = request.device;
   like.ndim = rule.rank;

@@ -141,9 +141,18 @@ inline bool check_layout(const DLTensor* tensor, const TensorRule& rule) {
 
 bool raise_address(uint64_t address, const TensorRule& rule);
 
+inline uint64_t address_of(const DLTensor& tensor) {
+  return reinterpret_cast<uint64_t>(tensor.data) + tensor.byte_offset;
+}
+
+// The first multiple of an alignment, a power of two, from an address on.
+inline uint64_t aligned_up(uint64_t address, uint64_t alignment) {
+  return (address + alignment - 1) & ~(alignment - 1);
+}
+
 // Take a tensor's address; of a tensor without elements it may be any, of one that is left out it is 0.
 inline bool read_address(const DLTensor* tensor, const TensorRule& rule, uint64_t& address) {
-  address = tensor == nullptr ? 0 : reinterpret_cast<uint64_t>(tensor->data) + tensor->byte_offset;
+  address = tensor == nullptr ? 0 : address_of(*tensor);
   const bool good = address != 0 && (address & (rule.alignment - 1)) == 0;
   if (__builtin_expect(good, 1) || tensor == nullptr || is_empty(*tensor)) return true;
   return raise_address(address, rule);
