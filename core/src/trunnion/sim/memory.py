@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 import threading
 import weakref
 from bisect import bisect_right, insort
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.errors import DriverError
 from trunnion.model.dtypes import DType, dtype
+from trunnion.sim.addresses import Addresses
 from trunnion.sim.status import Refusal, Status
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Allocation:
     """A live piece of device memory."""
 
     address: int
-    """The first byte; a multiple of the page size."""
+    """The first byte; a multiple of `trunnion.sim.addresses.ALIGNMENT`, and of nothing larger."""
 
     nbytes: int
     """How many bytes; at least 1."""
@@ -49,10 +49,11 @@ class DeviceMemory:
         # RLock.
         self._lock = threading.RLock()
         self._starts: list[int] = []
-        self._live: dict[int, tuple[Allocation, weakref.ref[mmap.mmap]]] = {}
+        self._live: dict[int, tuple[Allocation, weakref.ref[memoryview]]] = {}
+        self._addresses = Addresses()
         self._room: dict[int, int] = {}
 
-    def allocate(self, nbytes: int, device: int) -> tuple[Allocation, mmap.mmap]:
+    def allocate(self, nbytes: int, device: int) -> tuple[Allocation, memoryview]:
         """Return fresh memory, every byte `POISON`, and the buffer that owns it.
 
         Parameters
@@ -64,7 +65,7 @@ class DeviceMemory:
 
         Returns
         -------
-        tuple of Allocation, mmap.mmap
+        tuple of Allocation, memoryview
             The allocation lives exactly as long as the buffer.
 
         Raises
@@ -79,27 +80,24 @@ class DeviceMemory:
             raise Refusal(
                 Status.OUT_OF_MEMORY, f"{nbytes} bytes on device {device}, which has {room} and uses {used}"
             )
-        try:
-            buffer = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        except (OSError, OverflowError) as error:
-            reason = f"{nbytes} bytes on device {device}, which are simulated in host memory: {error}"
-            raise Refusal(Status.OUT_OF_MEMORY, reason) from error
-        address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
-        ctypes.memset(address, POISON, nbytes)
-        allocation = Allocation(address, nbytes, device)
         with self._lock:
-            if address not in self._live:  # else what lay here before was unmapped, and is not forgotten yet
-                insort(self._starts, address)
+            try:
+                address, buffer = self._addresses.take(nbytes)
+            except OSError as error:
+                reason = f"{nbytes} bytes on device {device}, which are simulated in host memory: {error}"
+                raise Refusal(Status.OUT_OF_MEMORY, reason) from error
+            allocation = Allocation(address, nbytes, device)
+            insort(self._starts, address)
             self._live[address] = (allocation, weakref.ref(buffer))
-        weakref.finalize(buffer, self._forget, allocation).atexit = False
+            weakref.finalize(buffer, self._forget, allocation).atexit = False
+        ctypes.memset(address, POISON, nbytes)
         return allocation, buffer
 
     def _forget(self, allocation: Allocation) -> None:
         with self._lock:
-            held = self._live.get(allocation.address)
-            if held is not None and held[0] is allocation:
-                del self._live[allocation.address]
-                self._starts.remove(allocation.address)
+            del self._live[allocation.address]
+            self._starts.remove(allocation.address)
+            self._addresses.give(allocation.address, allocation.nbytes)
 
     def allocations(self) -> tuple[Allocation, ...]:
         """Return every live allocation, lowest address first."""
@@ -153,7 +151,7 @@ class DeviceMemory:
             raise _illegal(f"{span} end {over} bytes behind their allocation of {found.nbytes} bytes")
         return found
 
-    def buffer(self, allocation: Allocation) -> mmap.mmap:
+    def buffer(self, allocation: Allocation) -> memoryview:
         """Return the buffer that owns an allocation.
 
         Raises
