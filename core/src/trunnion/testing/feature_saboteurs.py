@@ -21,6 +21,7 @@ from trunnion.model.plan import (
 from trunnion.sim.abi import FunctionAttribute
 from trunnion.sim.trace import AttributeSet, Launched, PersistingLinesReset
 from trunnion.testing.saboteur import Saboteur, each_encode, each_launch, in_trace, saboteur
+from trunnion.testing.strategies.calls import BASE_ALIGNMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -158,8 +159,14 @@ def _uncapped(launch: PlannedLaunch) -> PlannedLaunch:
 # Binding ------------------------------------------------------------------------------------------------------------
 
 
+_LARGE = 1 << 18
+
+
 class _OneBuffer:
-    """A runtime that hands out the same memory for every workspace of a size."""
+    """A runtime that hands out the same memory for every workspace.
+
+    They begin where every alignment is met, so that each lies at the very start of it.
+    """
 
     def __init__(self, true: Runtime) -> None:
         self._true = true
@@ -174,9 +181,11 @@ class _OneBuffer:
         if len(shape) != 1:
             return self._true.allocate(shape, kind, device, stream)
         held = self._held.get(key)
-        if held is None or held.numel() < shape[0]:
-            held = self._held[key] = self._true.allocate(shape, kind, device, stream)
-        return held[: shape[0]]
+        if held is None or held.numel() < shape[0] + BASE_ALIGNMENT:
+            whole = (max(shape[0], _LARGE) + BASE_ALIGNMENT,)
+            held = self._held[key] = self._true.allocate(whole, kind, device, stream)
+        start = -held.data_ptr() % BASE_ALIGNMENT // kind.itemsize
+        return held[start : start + shape[0]]
 
 
 # Driver -------------------------------------------------------------------------------------------------------------
