@@ -128,10 +128,10 @@ def test_overlapping_names_do_not_cost_quadratic_time() -> None:
     strings = SHDR.pack(0, 3, 0, 0, strings_at, length, 0, 0, 1, 0)
     others = b"".join(SHDR.pack(index, 0, 0, 0, 0, 0, 0, 0, 0, 0) for index in range(count - 1))
     table = b"x" * (length - 1) + b"\0"
-    started = time.monotonic()
+    started = time.thread_time()
     with pytest.raises(CorruptArtifactError, match="overlap"):
         read_elf(header + table + others[: SHDR.size] + strings + others[SHDR.size :])
-    assert time.monotonic() - started < 5
+    assert time.thread_time() - started < 5
 
 
 def test_an_offset_below_zero_is_outside() -> None:

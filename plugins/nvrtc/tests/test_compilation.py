@@ -154,12 +154,12 @@ def test_closing_from_two_sides_does_not_hang(simulator):
     simulator.register_body("vector_add", body)
     with simulator.torch_mode():
         x = torch.zeros(8, device="cuda:0")
-        closer = threading.Thread(target=lambda: (inside.wait(5), program.close()), daemon=True)
+        closer = threading.Thread(target=lambda: (inside.wait(60), program.close()), daemon=True)
         caller = threading.Thread(target=lambda: program(x, x), daemon=True)
         closer.start()
         caller.start()
-        caller.join(10)
-        closer.join(10)
+        caller.join(60)
+        closer.join(60)
     assert not caller.is_alive()
     assert not closer.is_alive()
     assert len(refusals) == 1

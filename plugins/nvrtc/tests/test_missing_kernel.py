@@ -97,9 +97,11 @@ def test_the_kernels_of_a_text_are_seen(source: str, names: tuple[str, ...]) -> 
 )
 def test_a_text_made_for_it_takes_no_quadratic_time(word: str) -> None:
     def seconds(count: int) -> float:
-        start = time.perf_counter()
+        start = time.thread_time()
         kernel_names(word * count)
-        return time.perf_counter() - start
+        return time.thread_time() - start
 
     few = min(seconds(500) for _ in range(3))
-    assert seconds(8000) < 64 * few + 1, "16 times as much, of which quadratic time would make 256"
+    assert min(seconds(8000) for _ in range(3)) < 64 * few + 1, (
+        "16 times as much, of which quadratic time would make 256"
+    )

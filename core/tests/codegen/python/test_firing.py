@@ -182,17 +182,17 @@ def test_close_waits_for_a_bound_launch_under_way(rig: Any, tensor: Any) -> None
     r = rig(scaled())
     bound = r.program.bind((tensor("float32", 6, 64), 5))
     inside, go = threading.Event(), threading.Event()
-    r.facade.on["launch"] = lambda _: (inside.set(), go.wait(10))
+    r.facade.on["launch"] = lambda _: (inside.set(), go.wait(60))
     caller = threading.Thread(target=bound)
     caller.start()
-    inside.wait(10)
+    inside.wait(60)
     closer = threading.Thread(target=r.program.close)
     closer.start()
     time.sleep(0.05)
     assert r.facade.count("unload") == 0
     go.set()
-    closer.join(10)
-    caller.join(10)
+    closer.join(60)
+    caller.join(60)
     assert [entry[0] for entry in r.facade.log][-1] == "unload"
 
 

@@ -180,18 +180,18 @@ def test_a_close_that_fails_still_does_every_step_and_only_once(rig: Any, tensor
 def test_close_waits_for_a_call_under_way(rig: Any, tensor: Any) -> None:
     r = rig(sized())
     inside, go = threading.Event(), threading.Event()
-    r.facade.on["launch"] = lambda _: (inside.set(), go.wait(10))
+    r.facade.on["launch"] = lambda _: (inside.set(), go.wait(60))
     caller = threading.Thread(target=r.program.entry, args=(tensor("float32", 5),))
     caller.start()
-    inside.wait(10)
+    inside.wait(60)
     closer = threading.Thread(target=r.program.close)
     closer.start()
     closer.join(0.05)
     assert closer.is_alive()
     assert r.facade.count("unload") == 0
     go.set()
-    closer.join(10)
-    caller.join(10)
+    closer.join(60)
+    caller.join(60)
     assert [entry[0] for entry in r.facade.log][-2:] == ["synchronize", "unload"]
 
 
@@ -210,16 +210,16 @@ def test_a_preload_under_way_does_not_outlive_close(rig: Any, tensor: Any) -> No
     """The state that it makes must not let a later call launch from an unloaded image."""
     r = rig(sized())
     inside, go = threading.Event(), threading.Event()
-    r.facade.on["enter"] = lambda _: (inside.set(), go.wait(10))
+    r.facade.on["enter"] = lambda _: (inside.set(), go.wait(60))
     preloader = threading.Thread(target=r.program.preload, args=(0,))
     preloader.start()
-    inside.wait(10)
+    inside.wait(60)
     closer = threading.Thread(target=r.program.close)
     closer.start()
     closer.join(0.05)
     go.set()
-    preloader.join(10)
-    closer.join(10)
+    preloader.join(60)
+    closer.join(60)
     r.facade.on.clear()
     with pytest.raises(LifecycleError):
         r.program.entry(tensor("float32", 5))

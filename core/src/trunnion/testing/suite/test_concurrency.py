@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_PATIENCE = 20.0  # seconds until a thread that was never woken gives up
+_PATIENCE = 300.0  # seconds until a thread that was never woken gives up: far more than any machine is busy
 
 
 @st.composite
