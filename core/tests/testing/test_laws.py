@@ -35,6 +35,13 @@ def test_a_law_counts_its_examples_and_follows_its_seed():
     assert first == again != other
 
 
+def test_a_law_has_a_seed_of_its_own_and_others_that_follow_from_what_is_given():
+    one, another = catalogue()["L1"], catalogue()["L2"]
+    assert one.seed() == one.seed(None) != another.seed()
+    assert one.seed(7) == one.seed("7")
+    assert len({one.seed(), one.seed(7), one.seed(8), another.seed(7)}) == 4
+
+
 def test_what_says_nothing_about_a_law_does_not_count():
     seen = []
 

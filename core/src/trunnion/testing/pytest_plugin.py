@@ -131,10 +131,11 @@ class LawItem(pytest.Item):
         self.spec = spec
 
     def runtest(self) -> None:
-        """Check the law; too few examples are a failure as well."""
+        """Check the law, on other examples if ``--hypothesis-seed`` is given; too few are a failure as well."""
         from trunnion.testing.laws import EXAMPLES  # noqa: PLC0415 - only where the suite runs
 
-        count = self.law.check(self._harness())
+        seed = self.law.seed(self.config.getoption("--hypothesis-seed", None))
+        count = self.law.check(self._harness(), seed=seed)
         self.user_properties.append(("examples", count))
         if count < EXAMPLES[self.law.cost]:
             pytest.fail(f"{self.law.id} was checked on {count} examples of {EXAMPLES[self.law.cost]}")
