@@ -3,6 +3,8 @@
 #   make demo    compile the examples with every usable backend and run them (on a GPU if there is one, else simulated)
 #   make test    every test, those marked tvm_ffi_abi with the oldest apache-tvm-ffi too, those of TileLang's kernels
 #                with TileLang; needs no GPU
+#   make explore draw new examples for every law and property, and keep what breaks one in .hypothesis-explore, where the
+#                next such run tries it first; ROUNDS=10 for ten times, SEED=7 for the examples of a run that printed it
 #   make lint    ruff, ruff format --check, mypy --strict, clang-format
 #   make format  apply the formatters and the safe fixes
 #   make docs    build the documentation, warnings are errors
@@ -22,6 +24,8 @@ PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
 ARGS ?=
+ROUNDS ?= 1
+SEED := $(or $(SEED),$(shell date +%s))
 
 BIN := $(VENV)/bin
 # Says which checkout the environment is an editable install of: of two that share one, the other has it made anew.
@@ -48,7 +52,7 @@ TILELANG_TVM_FFI := 0.1.12
 TILELANG_NEEDS := tilelang cloudpickle ml-dtypes psutil tqdm z3-solver
 TILELANG := $(VENV)/tilelang
 
-.PHONY: venv demo test test-oldest test-tilelang lint format docs bench clean
+.PHONY: venv demo test test-oldest test-tilelang explore lint format docs bench clean
 
 venv: $(STAMP)
 
@@ -105,6 +109,16 @@ $(TILELANG)/.ready: $(STAMP)
 	    $(foreach name,$(TILELANG_NEEDS),$(shell grep '^$(name)==' constraints.txt))
 	touch $@
 
+# Each round with the next seed. By test, not by file: the laws, which take the most time, are one file.
+explore: $(STAMP)
+	broken=0; \
+	for seed in $$(seq $(SEED) $$(($(SEED) + $(ROUNDS) - 1))); do \
+	    echo "exploring with SEED=$$seed"; \
+	    $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m '(hypothesis or law) and not gpu' \
+	        --hypothesis-profile=explore --hypothesis-seed=$$seed $(ARGS) || broken=1; \
+	done; \
+	exit $$broken
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -123,5 +137,5 @@ bench: $(STAMP)
 	for script in benchmarks/*.py; do $(BIN)/python "$$script" || test $$? -eq 77; done
 
 clean:
-	rm -rf .venv dist build plugins/*/build plugins/*/src/*/*.so docs/_build .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv dist build plugins/*/build plugins/*/src/*/*.so docs/_build .coverage .coverage.* .hypothesis .hypothesis-explore .mypy_cache .pytest_cache .ruff_cache
 	find . -path ./.git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +

@@ -1,21 +1,26 @@
 """What every test of the workspace shares: the simulated driver of its process, which each test leaves as it found it.
 
 A process has one simulator, so what one test leaves in it, another finds: which one, depends on their order. A test
-that leaves something fails, with what it left. No test fails because a machine is slow.
+that leaves something fails, with what it left. No test fails because a machine is slow. What Hypothesis draws is the
+same in every run, unless a run is told to explore (``make explore``).
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 from trunnion import sim
+from trunnion.testing.draws import drawn_by_seed_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,9 +28,29 @@ if TYPE_CHECKING:
     from trunnion.sim import Simulator
 
 
+EXPLORED = Path(__file__).parent / ".hypothesis-explore"
+"""Where runs that explore keep what they find, and nobody else looks."""
+
 # How long an example takes says how busy the machine is. What a test of examples needs is that all of them are tried.
-settings.register_profile("workspace", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
-settings.load_profile("workspace")
+_NO_FAULT = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
+settings.register_profile(
+    "gate", deadline=None, suppress_health_check=_NO_FAULT, derandomize=True, database=None
+)
+settings.register_profile(
+    "explore",
+    deadline=None,
+    suppress_health_check=_NO_FAULT,
+    derandomize=False,
+    database=DirectoryBasedExampleDatabase(EXPLORED / "examples"),
+)
+settings.load_profile("gate")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have Hypothesis draw nothing that it reads in modules: which are imported depends on what ran before."""
+    drawing = contextlib.ExitStack()
+    drawing.enter_context(drawn_by_seed_alone())
+    config.add_cleanup(drawing.close)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -98,6 +123,13 @@ def loaded_by_discovery(words_without: Callable[..., list[str]]) -> Callable[...
     process has loaded then.
     """
     return lambda name, module: words_without((), DISCOVER, name, module)
+
+
+@pytest.fixture(scope="session")
+def explored(request: pytest.FixtureRequest) -> Path | None:
+    """Return where a run that explores keeps what it finds; None: this run does not explore."""
+    exploring = request.config.getoption("--hypothesis-profile") == "explore"
+    return EXPLORED if exploring else None
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from seeds import SeedsToTry
 
 from trunnion.registry import default_registry
 from trunnion.testing.harness import Harness
@@ -10,11 +11,18 @@ from trunnion.testing.kept_launchers import launcher_folder
 
 
 @pytest.fixture(scope="session")
-def harnesses(running_simulator):
+def harnesses(running_simulator, explored):
     specs = [spec for spec in default_registry().backends() if spec.probe().usable]
-    return {
-        spec.name: Harness(spec=spec, simulator=running_simulator, kept=launcher_folder()) for spec in specs
-    }
+    # What is drawn once only must not push out of the cache what every run needs.
+    kept = explored / "launchers" if explored else launcher_folder()
+    return {spec.name: Harness(spec=spec, simulator=running_simulator, kept=kept) for spec in specs}
+
+
+@pytest.fixture
+def seeds_to_try(request, explored):
+    """Return a function that returns the `SeedsToTry` of a law on a backend."""
+    chosen = request.config.getoption("--hypothesis-seed")
+    return lambda name: SeedsToTry(chosen, explored / "seeds" / name if explored else None)
 
 
 @pytest.fixture(scope="session")

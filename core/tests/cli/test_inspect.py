@@ -245,7 +245,7 @@ def _printed(document: dict[str, Any]) -> str:
 
 
 @given(programs())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_program_is_told_whole_and_shown_in_plain_text(program: KernelProgram) -> None:
     """Whatever a program holds, hostile names too: its document is JSON, and no character moves a cursor."""
     plan = plan_document(program.plan())
@@ -258,7 +258,7 @@ def test_every_program_is_told_whole_and_shown_in_plain_text(program: KernelProg
 
 
 @given(json_programs())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_hostile_document_is_told_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.getbasetemp() / "hostile.json"
     path.write_text(text, "utf-8", "surrogatepass")

@@ -5,7 +5,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trunnion.errors import ProgramError
@@ -58,7 +58,6 @@ def test_labels_and_the_order_of_everything_survive(program: KernelProgram) -> N
 
 
 @given(st.text(min_size=1))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_name_survives(make_program: Any, name: str) -> None:
     program = make_program(name=name)
     assert KernelProgram.from_json(program.to_json()) == program
@@ -103,7 +102,7 @@ def test_every_node_may_be_replaced_by_anything(tree: dict[str, Any]) -> None:
     assert refused > 1000
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200)
 @given(st.data())
 def test_several_changes_at_once(tree: dict[str, Any], data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 3))):

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import hypothesis
 import pytest
@@ -12,9 +17,6 @@ from hypothesis import strategies as st
 
 from trunnion.testing.draws import Drawn, for_examples
 from trunnion.testing.laws import law
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _EXAMPLES = 200
 _CONSTANTS = tuple(7_000_001 + 13 * index for index in range(50))
@@ -35,45 +37,62 @@ def drawn() -> list[int]:
     return seen
 
 
-@pytest.fixture
-def with_constants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Import a module with constants, and have Hypothesis read it."""
-    (tmp_path / "with_constants.py").write_text(f"NUMBERS = {_CONSTANTS}\n", "utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+def drawn_by(seed: int) -> list[int]:
+    """Return examples without a law."""
+    seen: list[int] = []
+    for_examples(_INTEGERS, _EXAMPLES, seen.append, seed=seed)
+    return seen
+
+
+def read_constants(folder: str) -> set[int]:
+    """Import a module with constants, and return those that Hypothesis draws of it."""
+    (Path(folder) / "with_constants.py").write_text(f"NUMBERS = {_CONSTANTS}\n", "utf-8")
+    sys.path.insert(0, folder)
     importlib.import_module("with_constants")
     found: set[int] = set()
 
     @hypothesis.seed(1)
-    @hypothesis.settings(database=None, max_examples=100, deadline=None)
+    @hypothesis.settings(max_examples=100, deadline=None)
     @hypothesis.given(st.lists(st.integers(0, 10**9), min_size=50, max_size=50))
     def read(values: list[int]) -> None:
         found.update(values)
 
     read()
-    assert found & {*_CONSTANTS}  # else Hypothesis reads modules no more, and need not be kept from it
+    return found & {*_CONSTANTS}
 
 
-def test_a_seed_draws_the_same_whatever_is_imported_and_drawn(request: pytest.FixtureRequest) -> None:
-    before = drawn()
-    request.getfixturevalue("with_constants")
-    assert drawn() == before
+CHILD = """
+import importlib.util, json, sys
+spec = importlib.util.spec_from_file_location("subject", sys.argv[1])
+subject = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(subject)
+before = subject.drawn(), subject.drawn_by(1)
+read = subject.read_constants(sys.argv[2])
+print(json.dumps([*before, sorted(read), subject.drawn(), subject.drawn_by(1)]))
+"""
+
+
+def test_a_seed_draws_the_same_whatever_is_imported_and_drawn(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, __file__, str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *before, read, law_after, examples_after = json.loads(done.stdout)
+    assert read  # else Hypothesis reads modules no more, and need not be kept from it
+    assert before == [law_after, examples_after] == [drawn(), drawn_by(1)]
 
 
 def test_constants_of_its_own_are_drawn_all_the_same() -> None:
     assert {65_535, 65_536, 65_537, 2**24, 10**6, 10**9} & {*drawn()}
 
 
-def test_examples_without_a_law_follow_from_their_seed_too(request: pytest.FixtureRequest) -> None:
-    def drawn_by(seed: int) -> list[int]:
-        seen: list[int] = []
-        for_examples(_INTEGERS, _EXAMPLES, seen.append, seed=seed)
-        return seen
-
-    before = drawn_by(1)
-    request.getfixturevalue("with_constants")
-    assert drawn_by(1) == before
-    assert len(before) == _EXAMPLES
-    assert drawn_by(2) != before
+def test_another_seed_draws_other_examples() -> None:
+    assert len(drawn_by(1)) == _EXAMPLES
+    assert drawn_by(2) != drawn_by(1)
 
 
 def test_an_example_that_fails_is_not_made_smaller_and_told_in_few_words() -> None:

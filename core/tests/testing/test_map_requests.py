@@ -52,6 +52,6 @@ def test_what_hypothesis_finds_it_makes_small() -> None:
     found = find(
         map_requests(),
         lambda fields: isinstance(fields, TiledFields) and len(fields.dims) > 2,
-        settings=settings(database=None, max_examples=2000, derandomize=True),
+        settings=settings(max_examples=2000),
     )
     assert len(found.dims) == 3

@@ -52,7 +52,7 @@ def test_what_would_become_infinite_is_out_of_range(value, name):
         encode_float(value, name)
 
 
-@settings(max_examples=300, deadline=None, database=None)
+@settings(max_examples=300)
 @given(st.floats(allow_nan=False), st.sampled_from([("float16", "<e"), ("float32", "<f"), ("float64", "<d")]))
 def test_agrees_with_struct(value, kind):
     name, code = kind

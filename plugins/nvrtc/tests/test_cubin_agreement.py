@@ -250,7 +250,7 @@ def test_the_writers_kernel_symbols_are_like_the_compilers(arch: str) -> None:
     assert described[0] == described[1]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_a_changed_real_cubin_is_read_or_refused(data: st.DataObject) -> None:
     image = bytearray(compiled("sm_90a"))
@@ -270,7 +270,7 @@ def test_a_changed_real_cubin_is_read_or_refused(data: st.DataObject) -> None:
         return  # either outcome is right; any other exception fails the test
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_a_truncated_real_cubin_is_refused(data: st.DataObject) -> None:
     image = compiled("sm_90a")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import tvm_ffi
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
@@ -32,7 +32,6 @@ def elements(array):
     return tuple(stride // array.itemsize for stride in array.strides)
 
 
-@settings(deadline=None)
 @given(
     arrays_of.arrays(st.sampled_from(NUMPY), arrays_of.array_shapes(min_dims=0, min_side=0, max_side=4)),
     st.data(),

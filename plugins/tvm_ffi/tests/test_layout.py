@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trunnion import errors
@@ -18,7 +18,6 @@ def signature(inputs, outputs):
     )
 
 
-@settings(deadline=None)
 @given(st.integers(0, 5), st.integers(0, 4), st.data())
 def test_every_parameter_has_its_place(inputs, outputs, data):
     described, count = signature(inputs, outputs), inputs + outputs
@@ -34,7 +33,6 @@ def test_every_parameter_has_its_place(inputs, outputs, data):
     assert rest == list(range(inputs)), "inputs keep their order"
 
 
-@settings(deadline=None)
 @given(st.integers(0, 5), st.integers(0, 4))
 def test_outputs_come_last_unless_said(inputs, outputs):
     described = signature(inputs, outputs)

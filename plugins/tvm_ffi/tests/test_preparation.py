@@ -42,7 +42,7 @@ _OF_SIGNATURES = (
 
 
 def examples(count):
-    return settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
+    return settings(max_examples=count, suppress_health_check=list(HealthCheck))
 
 
 class Recorder:
@@ -223,7 +223,7 @@ def test_tensors_are_drawn():
     """The comparisons above would hold of nothing if there were none."""
     found = []
 
-    @settings(max_examples=50, database=None)
+    @settings(max_examples=50)
     @given(subjects())
     def look(subject):
         found.extend(value for value in subject[1].args if isinstance(value, TensorSpec))

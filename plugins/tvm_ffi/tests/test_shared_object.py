@@ -6,7 +6,7 @@ import struct
 
 import pytest
 import tvm_ffi
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trunnion import errors
@@ -61,7 +61,7 @@ def test_a_file_of_another_name_is_refused(foreign, tmp_path):
         from_module(other, "axpy")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_a_truncated_file_is_refused(foreign, tmp_path, data):
     whole = foreign.read_bytes()

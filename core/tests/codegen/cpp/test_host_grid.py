@@ -83,7 +83,7 @@ def parts(calls: Any) -> list[list[tuple[int, ...]]]:
 extents = st.tuples(st.integers(0, 6), st.integers(0, 4), st.integers(0, 3))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     grid=extents,
     block=st.tuples(st.integers(1, 1024), st.integers(1, 9), st.integers(1, 64)),

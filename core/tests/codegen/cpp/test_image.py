@@ -41,7 +41,7 @@ def assemble(folder, symbols: list[str], data: bytes) -> tuple[dict[str, tuple[i
     return found, (folder / "section.bin").read_bytes()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(symbols=st.lists(_FITTING, max_size=4), data=st.binary(max_size=200))
 @example(symbols=[], data=b"")
 @example(

@@ -41,7 +41,7 @@ def named(name: str) -> KernelProgram:
     return p.build()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.text(st.characters(exclude_categories=()))
     | st.sampled_from(("'", '"""', "\\", "\n", "\r", "\0", "{", "#", "\u2028", "\ud800", "import os"))

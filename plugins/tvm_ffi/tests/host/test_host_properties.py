@@ -31,11 +31,9 @@ HARNESS = Harness(spec=SPEC, simulator=None)  # nothing is simulated here
 # Each example compiles twice, so a failing one is not made smaller.
 TOOLCHAIN = settings(
     max_examples=8,
-    deadline=None,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")  # of long programs
 
 
 def blocks_of(expected: Expected) -> int:
