@@ -10,6 +10,7 @@ import hashlib
 import os
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis.internal.conjecture.data import ConjectureData
@@ -52,8 +53,8 @@ def pytest_configure() -> None:
         _recording.note("allocated", found[0])
         return found
 
-    ConjectureData.freeze = frozen  # type: ignore[method-assign]
-    DeviceMemory.allocate = allocated  # type: ignore[method-assign]
+    patch.multiple(ConjectureData, freeze=frozen).start()
+    patch.multiple(DeviceMemory, allocate=allocated).start()
 
 
 @pytest.hookimpl(wrapper=True)

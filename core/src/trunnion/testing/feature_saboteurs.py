@@ -20,13 +20,12 @@ from trunnion.model.plan import (
 )
 from trunnion.sim.abi import FunctionAttribute
 from trunnion.sim.trace import AttributeSet, Launched, PersistingLinesReset
-from trunnion.testing.saboteur import Saboteur, each_encode, each_launch, in_trace, saboteur
+from trunnion.testing.saboteur import Changed, Saboteur, each_encode, each_launch, in_trace, saboteur
 from trunnion.testing.strategies.calls import BASE_ALIGNMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trunnion.contract.adapter import LoadedProgram
     from trunnion.contract.runtime import Runtime
 
 __all__ = ["FEATURE_SABOTEURS"]
@@ -162,18 +161,15 @@ def _uncapped(launch: PlannedLaunch) -> PlannedLaunch:
 _LARGE = 1 << 18
 
 
-class _OneBuffer:
+class _OneBuffer(Changed):
     """A runtime that hands out the same memory for every workspace.
 
     They begin where every alignment is met, so that each lies at the very start of it.
     """
 
     def __init__(self, true: Runtime) -> None:
-        self._true = true
+        super().__init__(true)
         self._held: dict[object, Any] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._true, name)
 
     def allocate(self, shape: tuple[int, ...], kind: Any, device: int, stream: int) -> Any:
         """Return the memory of the first such allocation."""
@@ -217,17 +213,7 @@ def _no_reset(_: PersistingLinesReset) -> None:
 # Lifecycle ----------------------------------------------------------------------------------------------------------
 
 
-class _Changed:
-    """A loaded program that differs in one method."""
-
-    def __init__(self, true: LoadedProgram) -> None:
-        self._true = true
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._true, name)
-
-
-class _Swallows(_Changed):
+class _Swallows(Changed):
     """Does nothing where it should refuse an argument."""
 
     def call(self, *args: Any, **how: Any) -> Any:
@@ -238,7 +224,7 @@ class _Swallows(_Changed):
             return None
 
 
-class _Nameless(_Changed):
+class _Nameless(Changed):
     """Forgets which argument is wrong."""
 
     def call(self, *args: Any, **how: Any) -> Any:
@@ -249,7 +235,7 @@ class _Nameless(_Changed):
             raise type(error)("nothing", error.got, error.expected) from error
 
 
-class _Vague(_Changed):
+class _Vague(Changed):
     """Says of every failure of the driver, and of every map, only that something went wrong."""
 
     def call(self, *args: Any, **how: Any) -> Any:
@@ -262,7 +248,7 @@ class _Vague(_Changed):
             raise TensorMapError(()) from error
 
 
-class _OwnStream(_Changed):
+class _OwnStream(Changed):
     """Launches on the thread's own default stream where the caller names one."""
 
     def call(self, args: Any, *, stream: int | None = None, **how: Any) -> Any:
@@ -270,7 +256,7 @@ class _OwnStream(_Changed):
         return self._true.call(args, stream=None if stream is None else 2, **how)
 
 
-class _EagerBinding(_Changed):
+class _EagerBinding(Changed):
     """Launches when it binds."""
 
     def bind(self, *args: Any, **how: Any) -> Any:

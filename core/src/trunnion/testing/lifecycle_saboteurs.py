@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from trunnion.testing.saboteur import Saboteur, saboteur
+from trunnion.testing.saboteur import Changed, Saboteur, saboteur
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,31 +15,21 @@ if TYPE_CHECKING:
 __all__ = ["LIFECYCLE_SABOTEURS"]
 
 
-class _Wrapped:
-    """A loaded program, as it is but for what a subclass spoils."""
-
-    def __init__(self, true: LoadedProgram) -> None:
-        self._true = true
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._true, name)
-
-
-class _NeverClosed(_Wrapped):
+class _NeverClosed(Changed):
     """A loaded program that does not close."""
 
     def close(self) -> None:
         """Do nothing."""
 
 
-class _ClosedWhenDropped(_Wrapped):
+class _ClosedWhenDropped(Changed):
     """A loaded program that closes itself when nobody refers to it."""
 
     def __del__(self) -> None:
         self._true.close()
 
 
-class _IgnoresOut(_Wrapped):
+class _IgnoresOut(Changed):
     """A loaded program that allocates even where destinations are given."""
 
     def call(self, args: Any, *, out: Any = None, **how: Any) -> Any:  # noqa: ARG002 - that is the mistake
@@ -47,7 +37,7 @@ class _IgnoresOut(_Wrapped):
         return self._true.call(args, **how)
 
 
-class _BlindToForks(_Wrapped):
+class _BlindToForks(Changed):
     """A loaded program that does nothing in a forked child, and does not say so."""
 
     def __init__(self, true: LoadedProgram) -> None:

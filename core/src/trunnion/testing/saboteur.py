@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from trunnion.model.plan import Encode, LaunchPlan, PlannedLaunch
     from trunnion.sim.trace import Event
 
-__all__ = ["Saboteur", "each_encode", "each_launch", "in_trace", "saboteur"]
+__all__ = ["Changed", "Saboteur", "each_encode", "each_launch", "in_trace", "saboteur"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,16 @@ class Saboteur:
     def apply(self, harness: Harness) -> Harness:
         """Return the harness with the mistake planted."""
         return replace(harness, sabotage=self.sabotage)
+
+
+class Changed:
+    """Something as it is, but for what a subclass spoils."""
+
+    def __init__(self, true: Any) -> None:
+        self._true = true
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._true, name)
 
 
 def each_launch(change: Callable[[PlannedLaunch], PlannedLaunch]) -> Callable[[LaunchPlan], LaunchPlan]:

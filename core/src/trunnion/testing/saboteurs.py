@@ -23,7 +23,7 @@ from trunnion.model.plan import (
 from trunnion.sim.trace import Launched, TensorMapEncoded
 from trunnion.testing.feature_saboteurs import FEATURE_SABOTEURS
 from trunnion.testing.lifecycle_saboteurs import LIFECYCLE_SABOTEURS
-from trunnion.testing.saboteur import Saboteur, each_encode, each_launch, in_trace, saboteur
+from trunnion.testing.saboteur import Changed, Saboteur, each_encode, each_launch, in_trace, saboteur
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,15 +140,12 @@ def _no_interleave(encode: Encode) -> Encode:
 # Binding ------------------------------------------------------------------------------------------------------------
 
 
-class _Runtime:
+class _Runtime(Changed):
     """A runtime that differs from another one in the given attributes."""
 
     def __init__(self, true: Runtime, **changed: object) -> None:
-        self._true = true
+        super().__init__(true)
         self.__dict__.update(changed)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._true, name)
 
 
 def _first_device_stream(runtime: Runtime) -> Any:
