@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 from trunnion.testing.laws import catalogue
+from trunnion.testing.ways import WAYS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "laws.md"
+_WAY = re.compile(r"^\| `([a-z-]+)` \| (.*?) \|$", re.MULTILINE)
 _ROW = re.compile(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", re.MULTILINE)
 
 
@@ -15,3 +17,8 @@ def test_the_page_lists_every_law_in_its_own_words() -> None:
     rows = _ROW.findall(PAGE.read_text("utf-8"))
     laws = catalogue().laws.values()
     assert rows == [(law.id, law.sentence, ", ".join(sorted(law.requires)) or "—") for law in laws]
+
+
+def test_the_page_lists_every_way_in() -> None:
+    rows = _WAY.findall(PAGE.read_text("utf-8"))
+    assert rows == [(way.id, way.sentence) for way in WAYS.values()]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import tempfile
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -18,8 +18,9 @@ from trunnion.sim.trace import Launched
 from trunnion.testing.expected import CallFacts, TensorFacts
 from trunnion.testing.kept_launchers import kept_launchers
 from trunnion.testing.laws import LawViolation
-from trunnion.testing.observed import Observed, observe
+from trunnion.testing.observed import observe
 from trunnion.testing.reference import parameter_layouts
+from trunnion.testing.ways import WAYS, Arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
     from trunnion.sim.simulator import Simulator
     from trunnion.sim.trace import Event
     from trunnion.testing.expected import Expected
+    from trunnion.testing.observed import Observed
     from trunnion.testing.strategies.calls import CallSpec
+    from trunnion.testing.ways import Way
 
 __all__ = ["Harness", "Sabotage", "call_facts", "facts_of", "synthetic_image"]
 
@@ -101,6 +104,12 @@ class Harness:
     law_id: str = ""
     """The law that is being checked."""
 
+    way: Way = WAYS["call"]
+    """How programs become callable, and how calls of them are made."""
+
+    made: Counter[str] = field(default_factory=Counter)
+    """How many programs were made callable in each way, or calls made in it."""
+
     kept: Path | None = None
     """Where the objects of C++ launchers are kept that laws only use; None: nowhere. See `kept_launchers`."""
 
@@ -129,9 +138,9 @@ class Harness:
         """A new adapter."""
         return self.spec.load_adapter()(self.spec)
 
-    def under(self, law_id: str) -> Harness:
-        """Return the harness with the law that its violations name."""
-        return replace(self, law_id=law_id)
+    def under(self, law_id: str, way: str = "call") -> Harness:
+        """Return the harness with the law that its violations name, and the way in which its calls are made."""
+        return replace(self, law_id=law_id, way=WAYS[way])
 
     def violation(self, message: str) -> NoReturn:
         """Raise the violation of the current law.
@@ -190,9 +199,10 @@ class Harness:
             self.adapter.load(artifact, self.sabotage.runtime(self.simulator.runtime))
         )
 
-    @contextlib.contextmanager
-    def loaded(self, program: KernelProgram) -> Iterator[LoadedProgram]:
-        """Build and load a program, and close it at the end of the block; its text may have been compiled before.
+    def open(self, program: KernelProgram) -> LoadedProgram:
+        """Build a program, and make it callable in the harness's way; whoever calls this closes it.
+
+        Its text may have been compiled before.
 
         Raises
         ------
@@ -202,15 +212,25 @@ class Harness:
         try:
             with kept_launchers(self.kept):
                 artifact = self.build(program)
-            loaded = self.load(artifact)
+            loaded = self.way.load(self, artifact, program)
         except TrunnionError as error:
             raise LawViolation(
                 self.law_id, f"a good program was refused: {type(error).__name__}: {error}"
             ) from error
-        try:
+        self.made[self.way.id] += self.way.loads
+        return loaded
+
+    @contextlib.contextmanager
+    def loaded(self, program: KernelProgram) -> Iterator[LoadedProgram]:
+        """Open a program, and close it at the end of the block.
+
+        Raises
+        ------
+        LawViolation
+            If the backend refuses the program.
+        """
+        with contextlib.closing(self.open(program)) as loaded:
             yield loaded
-        finally:
-            loaded.close()
 
     # A call -------------------------------------------------------------------------------------------------------
 
@@ -218,9 +238,10 @@ class Harness:
         """Return drawn arguments with every described tensor and struct made."""
         from trunnion.testing.strategies.calls import arguments_of  # noqa: PLC0415 - needs hypothesis
 
-        return arguments_of(given, self._storage)
+        return arguments_of(given, self.storage)
 
-    def _storage(self, nbytes: int, device: int | None) -> Any:
+    def storage(self, nbytes: int, device: int | None) -> Any:
+        """Return so many bytes in the memory of a device, or with None of the host, each of them ``USED``."""
         import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
 
         from trunnion.testing.strategies.calls import BASE_ALIGNMENT, USED  # noqa: PLC0415 - needs hypothesis
@@ -264,11 +285,15 @@ class Harness:
         stream
             The ``stream=`` of the call.
         """
-        args = self.arguments(call.args)
         out = None if call.out is None else self.arguments(call.out)
+        args = self.arguments(call.args)
         facts = self.facts(args, out=out, device=call.device)
-        launch = functools.partial(loaded.call, args, out=out, stream=stream, device=call.device)
-        return facts, observe(self, launch, given_out=out)
+        given = Arguments(args=args, out=out, stream=stream, device=call.device, on=_device_of(facts))
+        observed = self.way.make(self, loaded, given)
+        if observed is None:
+            return facts, observe(self, lambda: given.launch(loaded), given_out=out)
+        self.made[self.way.id] += not self.way.loads
+        return facts, observed
 
     def with_destinations(self, call: CallSpec, expected: Expected) -> CallSpec:
         """Return a call with a destination for each output that the oracle expects."""
@@ -287,6 +312,12 @@ class Harness:
     def observed_launches(self) -> tuple[Launched, ...]:
         """Return the launches since the trace was cleared."""
         return tuple(event for event in self.simulator.trace if isinstance(event, Launched))
+
+
+def _device_of(facts: CallFacts) -> int:
+    """Return the device that a call is for, as far as its arguments agree."""
+    named = (one.device for one in (*facts.args, *(facts.out or ())) if isinstance(one, TensorFacts))
+    return next((device for device in named if device is not None), facts.device or 0)
 
 
 def facts_of(value: Any) -> object:

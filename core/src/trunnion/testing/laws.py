@@ -6,12 +6,14 @@ import functools
 import importlib
 import pkgutil
 import zlib
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trunnion.errors import UnsupportedFeatureError
 from trunnion.model.capability import BACKEND_CAPABILITIES
+from trunnion.testing.ways import WAYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,12 +24,24 @@ if TYPE_CHECKING:
     from trunnion.testing.draws import Drawn
     from trunnion.testing.harness import Harness
 
-__all__ = ["EXAMPLES", "Catalogue", "Law", "LawViolation", "catalogue", "law"]
+__all__ = [
+    "EVERY_WAY", "EXAMPLES", "ONE_WAY", "Catalogue", "Law", "LawViolation", "Verdict", "catalogue", "law",
+]  # fmt: skip
 
 EXAMPLES: Mapping[str, int] = MappingProxyType({"pure": 100, "launcher": 15, "toolchain": 3})
 """How many examples a law of each cost class is checked on."""
 
+EVERY_WAY: tuple[str, ...] = tuple(WAYS)
+"""The ways in which a law about calls is checked, unless it says otherwise."""
+
+ONE_WAY = EVERY_WAY[:1]
+"""The way of a law that makes no calls."""
+
 _TIERS = ("any", "sim", "gpu")
+_EACH_WAY = 2
+"""How many calls each way must have made when a law was checked."""
+_MOST_MORE = 8
+"""How many examples more are drawn for a way, at the most, until it made that many: it may not say every call."""
 
 
 class LawViolation(AssertionError):  # noqa: N818 - the word of the design: it is the backend that errs
@@ -75,6 +89,9 @@ class Law:
     cost: str
     """The cost class: a key of `EXAMPLES`."""
 
+    ways: tuple[str, ...] = EVERY_WAY
+    """The ways in which its calls are made, by their ids; each example is checked in one of them."""
+
     undeclared: Callable[[Harness, Any], None] | None = None
     """What must hold instead where a capability of the backend itself is not declared, which no program requires.
 
@@ -90,11 +107,18 @@ class Law:
         return self.requires <= harness.capabilities
 
     def check(
-        self, harness: Harness, *, seed: int | None = None, examples: int | None = None, shrink: bool = True
-    ) -> int:
+        self,
+        harness: Harness,
+        *,
+        seed: int | None = None,
+        examples: int | None = None,
+        shrink: bool = True,
+        thorough: bool = False,
+    ) -> Verdict:
         """Check the law on a backend: that it holds, or that what it requires is refused.
 
-        Equal seeds draw equal examples, in every process.
+        Equal seeds draw equal examples, in every process. Each example is checked in a way that is drawn with it; then
+        each way that made too few calls gets examples of its own.
 
         Parameters
         ----------
@@ -106,60 +130,94 @@ class Law:
             How many; None: what the cost class says.
         shrink
             Whether to look for a smaller example once one breaks the law, which takes a while.
-
-        Returns
-        -------
-        int
-            On how many examples the law was checked: fewer than asked for where there are no more. An example that says
-            nothing about the law, such as a call that is refused where the law is about launches, does not count.
+        thorough
+            Whether every way gets that many examples.
 
         Raises
         ------
         LawViolation
             If an example breaks the law.
         """
+        applies = self.applies_to(harness)
+        ways = self.ways if applies else ONE_WAY
+        wanted = EXAMPLES[self.cost] if examples is None else examples
+        run = _Run(self, harness, applies=applies, shrink=shrink)
+        first = self.seed() if seed is None else seed
+        if not thorough or len(ways) == 1:
+            run.draw(ways, wanted, first)
+        for way in ways if len(ways) > 1 else ():
+            if thorough:
+                run.draw((way,), wanted, zlib.crc32(way.encode(), first))
+            elif run.made[way] < _EACH_WAY:
+                run.draw((way,), min(_MOST_MORE, wanted), zlib.crc32(way.encode(), first), least=_EACH_WAY)
+        return Verdict(run.count, run.made)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A law that was checked, and held."""
+
+    examples: int
+    """On how many examples: fewer than asked for where there are no more. One that says nothing about the law, such as
+    a call that is refused where the law is about launches, does not count."""
+
+    made: Counter[str]
+    """How many programs were made callable in each way, or calls made in it."""
+
+
+class _Run:
+    """A law that is being checked on a backend."""
+
+    def __init__(self, checked: Law, harness: Harness, *, applies: bool, shrink: bool) -> None:
+        from trunnion.testing.strategies import PROGRAM_CAPABILITIES, programs  # noqa: PLC0415 - needs hypothesis
+
+        self.count = 0
+        self.made: Counter[str] = Counter()
+        self._law, self._shrink = checked, shrink
+        self._harness = replace(harness, made=self.made)
+        # What only the backend lacks no program requires, so no program can be refused for it.
+        lacking = checked.requires - harness.capabilities
+        otherwise = checked.undeclared if lacking <= BACKEND_CAPABILITIES else None
+        self._body = checked.body if applies else otherwise or _refuses
+        self._given = checked.given(harness)
+        if not applies and otherwise is None:
+            self._given = programs(PROGRAM_CAPABILITIES, checked.requires)
+
+    def draw(self, ways: tuple[str, ...], examples: int, seed: int, *, least: int | None = None) -> None:
+        """Check the law on drawn examples, each in one of the ways; no more once a single way made ``least`` calls."""
         import hypothesis  # noqa: PLC0415 - only a run of the suite needs it
+        from hypothesis import strategies as st  # noqa: PLC0415 - likewise
 
         from trunnion.testing.draws import drawn_by_seed_alone, drawn_from  # noqa: PLC0415 - likewise
-        from trunnion.testing.strategies import PROGRAM_CAPABILITIES, programs  # noqa: PLC0415 - likewise
 
-        applies = self.applies_to(harness)
-        # What only the backend lacks no program requires, so no program can be refused for it.
-        otherwise = self.undeclared if self.requires - harness.capabilities <= BACKEND_CAPABILITIES else None
-        body = self.body if applies else otherwise or _refuses
-        wanted = EXAMPLES[self.cost] if examples is None else examples
-        drawn = self.given(harness)
-        if not applies and otherwise is None:
-            drawn = programs(PROGRAM_CAPABILITIES, self.requires)
-        count = 0
-
-        def check_one(example: Drawn) -> None:
-            nonlocal count
-            body(harness.under(self.id), example.value)
-            count += 1  # an assumption of the body that does not hold ends it before
+        def check_one(way: str, example: Drawn) -> None:
+            if least is not None and self.made[way] >= least:
+                return
+            self._body(self._harness.under(self._law.id, way), example.value)
+            self.count += 1  # an assumption of the body that does not hold ends it before
 
         checks = hypothesis.HealthCheck
         settings = hypothesis.settings(
-            max_examples=wanted,
+            max_examples=examples,
             deadline=None,
             database=None,
             suppress_health_check=(checks.too_slow, checks.data_too_large, checks.large_base_example),
-            phases=(hypothesis.Phase.generate, *((hypothesis.Phase.shrink,) if shrink else ())),
+            phases=(hypothesis.Phase.generate, *((hypothesis.Phase.shrink,) if self._shrink else ())),
             report_multiple_bugs=False,
         )
-        test = hypothesis.given(drawn_from(drawn))(check_one)
+        test = hypothesis.given(st.sampled_from(ways), drawn_from(self._given))(check_one)
         with drawn_by_seed_alone():
-            hypothesis.seed(self.seed() if seed is None else seed)(settings(test))()
-        return count
+            hypothesis.seed(seed)(settings(test))()
 
 
-def law(
+def law(  # noqa: PLR0913 - one for each field that a law may have
     law_id: str,
     *,
     given: Callable[[Harness], SearchStrategy[Any]],
     requires: frozenset[Capability] = frozenset(),
     tier: str = "sim",
     cost: str = "launcher",
+    ways: tuple[str, ...] | None = None,
     undeclared: Callable[[Harness, Any], None] | None = None,
 ) -> Callable[[Callable[[Harness, Any], None]], Law]:
     """Return a decorator that makes a law of a function; the first paragraph of its docstring is the sentence.
@@ -176,6 +234,8 @@ def law(
         `Law.tier`.
     cost
         `Law.cost`.
+    ways
+        `Law.ways`; None: every way, and for a law that uses no driver the first one, since it makes no calls.
     undeclared
         `Law.undeclared`.
 
@@ -199,6 +259,7 @@ def law(
             requires=requires,
             tier=tier,
             cost=cost,
+            ways=(EVERY_WAY if tier != "any" else ONE_WAY) if ways is None else ways,
             undeclared=undeclared,
         )
 

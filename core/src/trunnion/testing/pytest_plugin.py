@@ -38,6 +38,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="where the laws are checked: on the simulated driver, or on a GPU (default: sim)",
     )
     group.addoption(
+        "--trunnion-thorough",
+        action="store_true",
+        help="check each law by every way in on all of its examples (default: the ways share them)",
+    )
+    group.addoption(
         "--trunnion-fresh",
         action="store_true",
         help="compile every C++ launcher anew, and keep none (default: keep them in the user's cache)",
@@ -135,8 +140,11 @@ class LawItem(pytest.Item):
         from trunnion.testing.laws import EXAMPLES  # noqa: PLC0415 - only where the suite runs
 
         seed = self.law.seed(self.config.getoption("--hypothesis-seed", None))
-        count = self.law.check(self._harness(), seed=seed)
+        thorough = self.config.getoption("--trunnion-thorough")
+        verdict = self.law.check(self._harness(), seed=seed, thorough=thorough)
+        count = verdict.examples
         self.user_properties.append(("examples", count))
+        self.user_properties.extend((f"calls by {way}", made) for way, made in sorted(verdict.made.items()))
         if count < EXAMPLES[self.law.cost]:
             pytest.fail(f"{self.law.id} was checked on {count} examples of {EXAMPLES[self.law.cost]}")
 

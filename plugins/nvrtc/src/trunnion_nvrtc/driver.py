@@ -35,6 +35,7 @@ __all__ = ["Attempt", "CudaDriver", "check", "cuda_driver", "driver_error", "set
 
 _WINDOW_ATTRIBUTE = 1  # CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
 _PER_THREAD = 2  # CU_STREAM_PER_THREAD
+_RELAXED = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
 _LAUNCH_EX = 11080  # CUDA 11.8, which brought cuLaunchKernelEx
 
 
@@ -89,8 +90,13 @@ class CudaDriver:
         return int(value)
 
     def load(self, image: bytes) -> Any:
-        """Load an image for all devices (``cuLibraryLoadData``)."""
-        status, library = calls.cuLibraryLoadData(image, [], [], 0, [], [], 0)
+        """Load an image for all devices (``cuLibraryLoadData``); no stream that is being captured notices it."""
+        status, mode = calls.cuThreadExchangeStreamCaptureMode(_RELAXED)
+        check("cuThreadExchangeStreamCaptureMode", status)
+        try:
+            status, library = calls.cuLibraryLoadData(image, [], [], 0, [], [], 0)
+        finally:
+            calls.cuThreadExchangeStreamCaptureMode(mode)
         check("cuLibraryLoadData", status)
         return library
 

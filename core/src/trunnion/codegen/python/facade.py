@@ -141,7 +141,11 @@ class DriverFacade(Protocol):
         """Return a ``CUdevice_attribute`` of a device, both by number (``cuDeviceGetAttribute``)."""
 
     def load(self, image: bytes) -> Any:
-        """Load an image for all devices, and return its handle (``cuLibraryLoadData``)."""
+        """Load an image for all devices, and return its handle (``cuLibraryLoadData``).
+
+        A first call loads, perhaps while a stream is being captured, which this must not break: the mode of the thread
+        is relaxed meanwhile (``cuThreadExchangeStreamCaptureMode``).
+        """
 
     def unload(self, library: Any) -> None:
         """Unload an image (``cuLibraryUnload``)."""

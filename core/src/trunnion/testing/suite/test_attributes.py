@@ -111,7 +111,11 @@ def wide_clusters(harness: Harness, scenario: Scenario) -> None:
         events = harness.sabotage.trace(harness.simulator.trace)
         check_call(harness, scenario, loaded)
     wide = FunctionAttribute.NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-    allowed = [x.kernel for x in events if isinstance(x, AttributeSet) and x.attribute == wide and x.value]
+    allowed = [
+        x.kernel
+        for x in events
+        if isinstance(x, AttributeSet) and x.attribute == wide and x.value and not x.device
+    ]
     symbols = symbols_of(scenario.program)
     wanted = {
         symbols[kernel_of(scenario.program, launch)]

@@ -16,7 +16,7 @@ from trunnion.errors import DriverError, ParameterMismatchError
 from trunnion.image import SyntheticKernel, synthetic_cubin
 from trunnion.testing.comparison import check_call
 from trunnion.testing.harness import synthetic_image
-from trunnion.testing.laws import law
+from trunnion.testing.laws import ONE_WAY, law
 from trunnion.testing.strategies import Scenario, scenarios
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ def _with_parameters(image: DeviceImage, index: int, parameters: tuple[ImagePara
 
 
 @law(
-    "B1", given=lambda harness: st.tuples(scenarios(harness.capabilities), st.randoms(use_true_random=False))
+    "B1",
+    given=lambda harness: st.tuples(scenarios(harness.capabilities), st.randoms(use_true_random=False)),
+    ways=ONE_WAY,
 )
 def mismatches(harness: Harness, example: tuple[Scenario, Any]) -> None:
     """A kernel that takes other parameters than the program passes is refused at the build, by kernel and ordinal."""
@@ -62,7 +64,7 @@ def mismatches(harness: Harness, example: tuple[Scenario, Any]) -> None:
     harness.violation(f"kernel {kernel.name!a} takes {changed}, and the build went through")
 
 
-@law("B2", given=lambda harness: scenarios(harness.capabilities))
+@law("B2", given=lambda harness: scenarios(harness.capabilities), ways=ONE_WAY)
 def artifacts_travel(harness: Harness, scenario: Scenario) -> None:
     """An artifact that was saved and opened is equal, and launches the same; building twice gives equal artifacts."""
     artifact = harness.build(scenario.program)
@@ -79,7 +81,7 @@ def artifacts_travel(harness: Harness, scenario: Scenario) -> None:
         loaded.close()
 
 
-@law("B3", given=lambda harness: scenarios(harness.capabilities))
+@law("B3", given=lambda harness: scenarios(harness.capabilities), ways=ONE_WAY)
 def unknown_kernels(harness: Harness, scenario: Scenario) -> None:
     """A kernel is looked up by its exact name: an image without it is refused by the driver, never searched."""
     image = synthetic_image(scenario.program)

@@ -18,6 +18,7 @@ from trunnion.testing.observed import Observed
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import Scenario, scenarios
 from trunnion.testing.suite.test_windows import windows_on_stream
+from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -95,7 +96,7 @@ def _refuses_captures(harness: Harness, scenario: Scenario) -> None:
         harness.require(not capture.observed.launches, "a refused call was captured")
 
 
-@law("G1", given=_capturable, requires=_CAPTURE, undeclared=_refuses_captures)
+@law("G1", given=_capturable, requires=_CAPTURE, ways=LOADS, undeclared=_refuses_captures)
 def captured_calls(harness: Harness, scenario: Scenario) -> None:
     """A call whose stream is captured becomes nodes that deliver what a plain call delivers, and runs nothing."""
     device = _expected(harness, scenario).device
@@ -120,7 +121,13 @@ def captured_calls(harness: Harness, scenario: Scenario) -> None:
             check_expected(harness, scenario.program, capture.facts, (expected, again), first=False)
 
 
-@law("G2", given=_capturable, requires=_CAPTURE, undeclared=_refuses_captures)
+@law(
+    "G2",
+    given=_capturable,
+    requires=_CAPTURE,
+    ways=tuple(way for way in LOADS if way != "preload"),
+    undeclared=_refuses_captures,
+)
 def unprepared_captures(harness: Harness, scenario: Scenario) -> None:
     """A first call whose stream is captured is captured whole, or is a CaptureError that leaves the capture empty."""
     device = _expected(harness, scenario).device
@@ -144,6 +151,7 @@ def unprepared_captures(harness: Harness, scenario: Scenario) -> None:
     "G3",
     given=lambda _: windows_on_stream(),
     requires=_CAPTURE | {Capability.ACCESS_POLICY_WINDOW, Capability.MULTI_LAUNCH},
+    ways=LOADS,
     undeclared=_refuses_captures,
 )
 def windows_that_wait(harness: Harness, scenario: Scenario) -> None:

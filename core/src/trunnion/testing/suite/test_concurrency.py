@@ -16,6 +16,7 @@ from trunnion.testing.laws import LawViolation, law
 from trunnion.testing.observed import Observed
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, calls, programs
+from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
     from trunnion.contract.adapter import LoadedProgram
@@ -118,13 +119,13 @@ def _check_overlap(harness: Harness, example: tuple[Scenario, CallSpec], *, thre
             caller.check(events)
 
 
-@law("H1", given=_two_calls)
+@law("H1", given=_two_calls, ways=LOADS)
 def nested_calls(harness: Harness, example: tuple[Scenario, CallSpec]) -> None:
     """A call that is made in the middle of another one of the same program disturbs neither."""
     _check_overlap(harness, example, threads=False)
 
 
-@law("H2", given=_two_calls)
+@law("H2", given=_two_calls, ways=LOADS)
 def two_threads(harness: Harness, example: tuple[Scenario, CallSpec]) -> None:
     """Calls of one program in two threads at once each receive their own parameters, stream and tensors."""
     _check_overlap(harness, example, threads=True)

@@ -17,7 +17,7 @@ from trunnion.model.params import ScalarParam, Signature
 from trunnion.model.program import KernelProgram
 from trunnion.testing.comparison import check_expected
 from trunnion.testing.expected import Refused
-from trunnion.testing.laws import law
+from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.provision import compare_allocations
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, calls, scenarios
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _ONE = (Const(1),) * 3
+_UNCAPTURED = tuple(way for way in EVERY_WAY if way != "capture")
+"""Whatever names a stream of its own cannot be made on the one that a capture has."""
 
 
 def _any(harness: Harness) -> st.SearchStrategy[Any]:
@@ -55,7 +57,7 @@ def _good_call(harness: Harness, loaded: Any, scenario: Scenario, stream: int | 
     return expected, observed
 
 
-@law("N1", given=lambda harness: st.one_of(_any(harness), _numbers()))
+@law("N1", given=lambda harness: st.one_of(_any(harness), _numbers()), ways=_UNCAPTURED)
 def current_stream(harness: Harness, scenario: Scenario) -> None:
     """Without ``stream=``, launches and allocations happen on the current stream of the call's device."""
     simulator = harness.simulator

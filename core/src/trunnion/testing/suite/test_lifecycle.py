@@ -19,6 +19,7 @@ from trunnion.testing.laws import law
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import Scenario, scenarios
+from trunnion.testing.ways import CALLS, LOADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -36,9 +37,10 @@ def _any(harness: Harness) -> st.SearchStrategy[Any]:
 def closed_programs(harness: Harness, scenario: Scenario) -> None:
     """Closing unloads the image once, closing again does nothing, and every later call is a LifecycleError."""
     harness.simulator.clear_trace()
-    loaded = harness.load(harness.build(scenario.program))
-    images = {event.library for event in harness.simulator.trace if isinstance(event, LibraryLoaded)}
+    loaded = harness.open(scenario.program)
+    images = _images(harness)
     facts, _ = harness.call(loaded, scenario.call)
+    images |= _images(harness)  # what is loaded by the first call alone
     harness.simulator.clear_trace()
     loaded.close()
     loaded.close()
@@ -50,15 +52,19 @@ def closed_programs(harness: Harness, scenario: Scenario) -> None:
     harness.require(not observed.launches, "a closed program launched")
 
 
+def _images(harness: Harness) -> set[int]:
+    return {event.library for event in harness.simulator.trace if isinstance(event, LibraryLoaded)}
+
+
 def _unaided(harness: Harness) -> st.SearchStrategy[Any]:
     """Draw no windows: the cache that is set aside for them outlives a program that nobody closes."""
     return scenarios(harness.capabilities - {Capability.ACCESS_POLICY_WINDOW})
 
 
-@law("C2", given=_unaided, cost="toolchain")
+@law("C2", given=_unaided, cost="toolchain", ways=LOADS)
 def nothing_else_unloads(harness: Harness, scenario: Scenario) -> None:
     """Only closing unloads: a program that is dropped stays loaded, since a captured graph may still launch it."""
-    loaded = harness.load(harness.build(scenario.program))
+    loaded = harness.open(scenario.program)
     harness.call(loaded, scenario.call)
     harness.simulator.clear_trace()
     del loaded
@@ -67,7 +73,7 @@ def nothing_else_unloads(harness: Harness, scenario: Scenario) -> None:
     harness.require(not gone, f"a finalizer unloaded {gone}")
 
 
-@law("C3", given=_any)
+@law("C3", given=_any, ways=CALLS)
 def independent_programs(harness: Harness, scenario: Scenario) -> None:
     """Two loaded programs of one artifact are independent: closing one leaves the other as it was."""
     artifact = harness.build(scenario.program)
@@ -93,7 +99,7 @@ def preloading(harness: Harness, scenario: Scenario) -> None:
         check_call(harness, scenario, loaded)
 
 
-@law("C5", given=_any)
+@law("C5", given=_any, ways=LOADS)
 def bound_calls(harness: Harness, scenario: Scenario) -> None:
     """A bound call launches nothing by itself, then the same as a plain call each time; a wrong one is refused."""
     with harness.loaded(scenario.program) as loaded:
@@ -119,7 +125,7 @@ def bound_calls(harness: Harness, scenario: Scenario) -> None:
             check_expected(harness, scenario.program, facts, (expected, whole), first=False)
 
 
-@law("C6", given=lambda harness: st.tuples(_any(harness), st.booleans()), cost="toolchain")
+@law("C6", given=lambda harness: st.tuples(_any(harness), st.booleans()), cost="toolchain", ways=LOADS)
 def forked_children(harness: Harness, example: tuple[Scenario, bool]) -> None:
     """In a forked child every way to call is a LifecycleError and asks the driver nothing; the parent goes on."""
     scenario, called = example

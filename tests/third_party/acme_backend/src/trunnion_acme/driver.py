@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["AcmeDriver", "LaunchConfig", "acme_driver"]
 
 _PER_THREAD_STREAM = 2
+_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _CAPTURE_ERRORS = range(900, 910)
 _CAPTURE_IMPLICIT = 906
 _TOO_SMALL = (720, 912)  # a cooperative launch, or a cluster, that the device cannot hold
@@ -42,6 +43,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuCtxPushCurrent_v2": (_POINTER,),
     "cuCtxPopCurrent_v2": (_POINTER,),
     "cuCtxSynchronize": (),
+    "cuThreadExchangeStreamCaptureMode": (_POINTER,),
     "cuLibraryLoadData": (_POINTER, _POINTER, _POINTER, _POINTER, _UINT, _POINTER, _POINTER, _UINT),
     "cuLibraryUnload": (_POINTER,),
     "cuLibraryGetKernel": (_POINTER, _POINTER, ctypes.c_char_p),
@@ -207,8 +209,12 @@ class AcmeDriver:
 
     def load(self, image: bytes) -> int | None:
         """Load an image for all devices; the driver copies it."""
-        library = _POINTER()
-        self._call("cuLibraryLoadData", ctypes.byref(library), image, None, None, 0, None, None, 0)
+        library, mode = _POINTER(), _INT(_RELAXED)
+        self._call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))  # a stream may be being captured
+        try:
+            self._call("cuLibraryLoadData", ctypes.byref(library), image, None, None, 0, None, None, 0)
+        finally:
+            self._call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
         return library.value
 
     def unload(self, library: int) -> None:

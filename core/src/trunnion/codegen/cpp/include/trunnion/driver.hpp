@@ -30,6 +30,7 @@ struct Driver {
   decltype(&::cuCtxGetStreamPriorityRange) ctx_get_priorities;
   decltype(&::cuStreamGetCtx) stream_get_ctx;
   decltype(&::cuStreamIsCapturing) stream_is_capturing;
+  decltype(&::cuThreadExchangeStreamCaptureMode) exchange_capture_mode;
   decltype(&::cuStreamSynchronize) stream_synchronize;
   decltype(&::cuStreamSetAttribute) stream_set_attribute;
   decltype(&::cuLibraryLoadData) library_load_data;
@@ -70,6 +71,7 @@ inline constexpr EntryPoint kEntryPoints[] = {
     {"cuCtxGetStreamPriorityRange", 5050},
     {"cuStreamGetCtx", 9020},
     {"cuStreamIsCapturing", 10000},
+    {"cuThreadExchangeStreamCaptureMode", 10010},
     {"cuStreamSynchronize", 2000},
     {"cuStreamSetAttribute", 11000},
     {"cuLibraryLoadData", 12000},

@@ -56,7 +56,12 @@ bool Program::load_locked(const void* image, const char* names) {
   if (states_ == nullptr) states_ = allocate<DeviceState*>(static_cast<size_t>(device_count_));
   if (kernels_ == nullptr) kernels_ = allocate<CUkernel>(rule_->kernel_count);
   if (!watch_forks() || states_ == nullptr || kernels_ == nullptr) return raise_memory();
+  // A first call may be made while a stream is captured: a capture in the usual mode would be broken by the load.
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  status = driver_.exchange_capture_mode(&mode);
+  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuThreadExchangeStreamCaptureMode", status);
   status = driver_.library_load_data(&library_, image, nullptr, nullptr, 0, nullptr, nullptr, 0);
+  driver_.exchange_capture_mode(&mode);
   if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuLibraryLoadData", status);
   const char* name = names;
   for (uint32_t index = 0; index < rule_->kernel_count; ++index, name += std::strlen(name) + 1) {

@@ -1,0 +1,291 @@
+"""The ways in: how a program comes to be callable, and how a call of it is made. A law about calls holds by every one.
+
+A way is two choices: what becomes of the artifact before the first call, and which of the program's functions makes the
+call. A call that a way cannot say, such as one with ``out=`` by `entry`, is made by `LoadedProgram.call`, and does not
+count as made in that way.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import tempfile
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trunnion.artifacts.artifact import Artifact
+from trunnion.built_program import PROGRAM_FILE, BuiltProgram, KnownProgram, PendingArtifact
+from trunnion.codegen.set_aside import SetAsideWarning
+from trunnion.compiled import CompiledProgram
+from trunnion.contract.adapter import BoundLaunch, LoadedProgram
+from trunnion.errors import CaptureError
+from trunnion.sim.trace import Captured, Launched, MemorySet
+from trunnion.testing.observed import Observed, observe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from trunnion.model.program import KernelProgram
+    from trunnion.testing.harness import Harness
+
+__all__ = ["CALLS", "LOADS", "WAYS", "Arguments", "Way"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Arguments:
+    """What a call is made with; the tensors are true ones."""
+
+    args: list[Any]
+    """By position."""
+
+    out: list[Any] | None = None
+    """The destinations."""
+
+    stream: int | None = None
+    """The handle of the stream; None: the current one."""
+
+    device: int | None = None
+    """The ``device=`` of the call."""
+
+    on: int = 0
+    """The ordinal of the device that the call is for, whether it says so or not."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether positional arguments say all of it."""
+        return self.out is None and self.stream is None and self.device is None
+
+    def launch(self, loaded: LoadedProgram) -> Any:
+        """Make the call by `LoadedProgram.call`."""
+        return loaded.call(self.args, out=self.out, stream=self.stream, device=self.device)
+
+    def bind(self, loaded: LoadedProgram) -> BoundLaunch:
+        """Bind the call."""
+        return loaded.bind(self.args, out=self.out, stream=self.stream, device=self.device)
+
+
+# How a program becomes callable ----------------------------------------------------------------------------------
+
+
+def _at_first_call(harness: Harness, artifact: Artifact, program: KernelProgram) -> LoadedProgram:
+    del program
+    return harness.load(artifact)
+
+
+def _preloaded(harness: Harness, artifact: Artifact, program: KernelProgram) -> LoadedProgram:
+    del program
+    loaded = harness.load(artifact)
+    for device in range(harness.simulator.devices):
+        loaded.preload(device)
+    return loaded
+
+
+def _opened(harness: Harness, artifact: Artifact, program: KernelProgram) -> LoadedProgram:
+    """Save the artifact, and load what was read back once the folder is gone."""
+    del program
+    with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
+        artifact.save(Path(folder) / "saved")
+        read = Artifact.open(Path(folder) / "saved")
+    return harness.load(read)
+
+
+def _compiled(
+    harness: Harness, artifact: Artifact, program: KernelProgram, *, lazy: bool = False
+) -> LoadedProgram:
+    """Return what `trunnion.compile` returns, as a loaded program."""
+    known = KnownProgram(program, program.to_json(), harness.source(program))
+    whole = artifact.including(PROGRAM_FILE, known.text.encode())
+    pending = PendingArtifact("cuda", lambda: whole, known) if lazy else whole
+    spec = replace(harness.spec, load_adapter=functools.partial(_adapter_of, harness))
+    built = _AsBuilt(pending, spec, known)
+    return _Ordinary(CompiledProgram(built, harness.sabotage.runtime(harness.simulator.runtime)))
+
+
+class _AsBuilt(BuiltProgram):
+    """A built program that is not compared with its plan: a saboteur has changed it, and the law has to notice."""
+
+    def _check(self, artifact: Artifact) -> None:
+        """Take every artifact."""
+
+
+def _adapter_of(harness: Harness) -> Callable[[Any], Any]:
+    """Return the class of an adapter that loads as the harness does."""
+    adapter = harness.adapter
+
+    class Loading(type(adapter)):  # type: ignore[misc]  # a class that is known only now
+        def load(self, artifact: Artifact, runtime: Any) -> LoadedProgram:
+            return harness.sabotage.loaded(super().load(artifact, runtime))
+
+    return Loading
+
+
+class _Ordinary(LoadedProgram):
+    """The program that `trunnion.compile` returns, called as people call it."""
+
+    def __init__(self, program: CompiledProgram) -> None:
+        self._program = program
+
+    @property
+    def entry(self) -> Callable[..., Any]:
+        return self._program.entry
+
+    def call(
+        self,
+        args: Sequence[Any],
+        *,
+        out: Sequence[Any] | None = None,
+        stream: int | None = None,
+        device: int | None = None,
+    ) -> Any:
+        return self._program(*args, out=out, stream=stream, device=device)
+
+    def bind(
+        self,
+        args: Sequence[Any],
+        *,
+        out: Sequence[Any] | None = None,
+        stream: int | None = None,
+        device: int | None = None,
+    ) -> BoundLaunch:
+        return self._program.bind(*args, out=out, stream=stream, device=device)
+
+    def preload(self, device: int) -> None:
+        self._program.preload(device)
+
+    def close(self) -> None:
+        self._program.close()
+
+
+# How a call is made ----------------------------------------------------------------------------------------------
+
+
+def _called(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Observed:
+    return observe(harness, lambda: given.launch(loaded), given_out=given.out)
+
+
+def _entered(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Observed | None:
+    if not given.is_plain:
+        return None
+    return observe(harness, lambda: loaded.entry(*given.args))
+
+
+def _bound(
+    harness: Harness, loaded: LoadedProgram, given: Arguments, *, times: int = 1, dropped: bool = False
+) -> Observed:
+    """Bind, then launch; what both did together is what a call does."""
+    held: list[BoundLaunch] = []
+    binding = observe(harness, lambda: held.append(given.bind(loaded)), given_out=given.out)
+    harness.require(not binding.launches, "binding launched")
+    if binding.error is not None:
+        return binding
+    decoys = _drop(harness, given) if dropped else []
+    observed = binding
+    for _ in range(times):
+        observed = observe(harness, held[0], given_out=given.out)
+    del decoys
+    return replace(observed, events=(*binding.events, *observed.events))
+
+
+def _drop(harness: Harness, given: Arguments) -> list[Any]:
+    """Let go of the arguments, and take what memory that frees; the launch keeps what it is bound to."""
+    sizes = [x.untyped_storage().nbytes() for x in given.args if hasattr(x, "untyped_storage")]
+    given.args.clear()
+    gc.collect()
+    return [harness.storage(nbytes, given.on) for nbytes in sizes]
+
+
+def _captured(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Observed | None:
+    """Make the call while its stream is captured, then launch the graph that it became."""
+    if given.stream is not None:
+        return None
+    graph, captured = _capture(harness, loaded, given)
+    if isinstance(captured.error, CaptureError):  # a first call may ask for what a capture forbids
+        loaded.preload(given.on)
+        graph, captured = _capture(harness, loaded, given)
+        if isinstance(captured.error, CaptureError):
+            return None
+    events = tuple(event.event if isinstance(event, Captured) else event for event in captured.events)
+    if captured.error is not None:
+        return replace(captured, events=events)
+    harness.require(not any(isinstance(e, _WORK) for e in captured.events), "work ran during the capture")
+    harness.simulator.clear_trace()
+    graph.launch()
+    kept = [event for event in events if not isinstance(event, _WORK)]
+    return replace(captured, events=(*kept, *harness.sabotage.trace(harness.simulator.trace)))
+
+
+def _capture(harness: Harness, loaded: LoadedProgram, given: Arguments) -> tuple[Any, Observed]:
+    """Return the graph that a call becomes, and what came of the call."""
+    simulator = harness.simulator
+    handle = simulator.new_stream(given.on)
+    with (
+        warnings.catch_warnings(),
+        simulator.stream(handle, given.on),
+        simulator.capture(handle, given.on) as graph,
+    ):
+        warnings.simplefilter("ignore", SetAsideWarning)  # a capture may forbid to set cache aside
+        captured = observe(harness, lambda: given.launch(loaded), given_out=given.out)
+    return graph, captured
+
+
+_WORK: Final = (Launched, MemorySet)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One way in."""
+
+    id: str
+    """A word."""
+
+    sentence: str
+    """What is done."""
+
+    load: Callable[[Harness, Artifact, KernelProgram], LoadedProgram] = _at_first_call
+    """Makes an artifact callable."""
+
+    make: Callable[[Harness, LoadedProgram, Arguments], Observed | None] = _called
+    """Makes a call, and returns what came of it; None, and no effect, if the way cannot say such a call."""
+
+    @property
+    def loads(self) -> bool:
+        """Whether it is about how a program becomes callable, and calls are made as ever."""
+        return self.make is _called
+
+
+WAYS: Final[Mapping[str, Way]] = {
+    way.id: way
+    for way in (
+        Way(id="call", sentence="`LoadedProgram.call`."),
+        Way(id="entry", sentence="`LoadedProgram.entry`, by position.", make=_entered),
+        Way(id="bind", sentence="`LoadedProgram.bind`, then one launch.", make=_bound),
+        Way(
+            id="bind-again",
+            sentence="`LoadedProgram.bind`, and the second launch of it.",
+            make=functools.partial(_bound, times=2),
+        ),
+        Way(
+            id="bind-dropped",
+            sentence="`LoadedProgram.bind`, and a launch after the caller let go of its tensors.",
+            make=functools.partial(_bound, dropped=True),
+        ),
+        Way(id="preload", sentence="A call after every device was preloaded.", load=_preloaded),
+        Way(id="open", sentence="A call of an artifact that was saved and opened.", load=_opened),
+        Way(id="compiled", sentence="An ordinary call of what `trunnion.compile` returns.", load=_compiled),
+        Way(
+            id="lazy",
+            sentence="The same, built at its first call.",
+            load=functools.partial(_compiled, lazy=True),
+        ),
+        Way(id="capture", sentence="A call whose stream is captured, and its graph.", make=_captured),
+    )
+}
+"""Every way in, by its id."""
+
+LOADS: Final[tuple[str, ...]] = tuple(way.id for way in WAYS.values() if way.loads)
+"""The ways that differ in how a program becomes callable alone: for laws that make their calls themselves."""
+
+CALLS: Final[tuple[str, ...]] = ("call", *(way.id for way in WAYS.values() if not way.loads))
+"""The ways that differ in how a call is made alone: for laws that make programs callable themselves."""
