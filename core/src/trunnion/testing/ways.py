@@ -27,6 +27,8 @@ from trunnion.testing.observed import Observed, observe
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from trunnion.contract.adapter import KernelAdapter
+    from trunnion.contract.runtime import Runtime
     from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
 
@@ -110,12 +112,12 @@ class _AsBuilt(BuiltProgram):
         """Take every artifact."""
 
 
-def _adapter_of(harness: Harness) -> Callable[[Any], Any]:
+def _adapter_of(harness: Harness) -> type[KernelAdapter]:
     """Return the class of an adapter that loads as the harness does."""
     adapter = harness.adapter
 
     class Loading(type(adapter)):  # type: ignore[misc]  # a class that is known only now
-        def load(self, artifact: Artifact, runtime: Any) -> LoadedProgram:
+        def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
             return harness.sabotage.loaded(super().load(artifact, runtime))
 
     return Loading
