@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ArgumentValueError
@@ -52,6 +53,20 @@ class Controls:
             If there is no such call.
         """
         return self._state.interceptions.installed(call, interceptor)
+
+    @contextmanager
+    def intercept_every(self, interceptor: Callable[..., None]) -> Iterator[None]:
+        """Have somebody stand between every call and the driver until the block ends, in every thread.
+
+        Parameters
+        ----------
+        interceptor
+            As for `intercept`, but called with the call's name first: ``interceptor(name, proceed, *arguments)``.
+        """
+        with ExitStack() as before:
+            for name in sorted(self._state.interceptions.names):
+                before.enter_context(self.intercept(name, partial(interceptor, name)))
+            yield
 
     @contextmanager
     def fault(

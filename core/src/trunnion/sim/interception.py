@@ -45,6 +45,11 @@ class Interceptions:
         self._installed: dict[str, tuple[Interceptor, ...]] = {}
 
     @property
+    def names(self) -> frozenset[str]:
+        """The calls that there are, and `ALLOCATE`."""
+        return self._names
+
+    @property
     def standing(self) -> dict[str, int]:
         """How many stand before each call that somebody stands before."""
         return {name: len(before) for name, before in self._installed.items() if before}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from trunnion.errors import DriverError
 from trunnion.testing.saboteur import Changed, Saboteur, saboteur
 
 if TYPE_CHECKING:
@@ -49,8 +51,68 @@ class _BlindToForks(Changed):
         return self._true.call(*args, **how) if self._process == os.getpid() else None
 
 
-def _saboteur(name: str, what: str, law: str, loaded: Callable[[LoadedProgram], Any]) -> Saboteur:
-    return saboteur(name, what, law, stage="lifecycle", loaded=loaded)
+class _EnteredOnce(Changed):
+    """A loaded program whose entry launches once."""
+
+    def __init__(self, true: LoadedProgram) -> None:
+        super().__init__(true)
+        self._left = [True]
+
+    @property
+    def entry(self) -> Callable[..., Any]:
+        """Launch, the first time."""
+        return lambda *args: self._true.entry(*args) if self._left and self._left.pop() else None
+
+
+class _BoundToStreamZero(Changed):
+    """A loaded program that forgets the stream that a call is bound to."""
+
+    def bind(self, args: Any, *, stream: Any = None, **how: Any) -> Any:
+        """Bind."""
+        return self._true.bind(args, stream=None if stream is None else 0, **how)
+
+
+class _BoundOnce(Changed):
+    """A loaded program whose bound calls launch once."""
+
+    def bind(self, *args: Any, **how: Any) -> Any:
+        """Bind."""
+        bound, left = self._true.bind(*args, **how), [True]
+        return lambda: bound() if left and left.pop() else None
+
+
+class _SwallowsErrors(Changed):
+    """A loaded program that takes a failing driver call for a good one."""
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch."""
+        with suppress(DriverError):
+            return self._true.call(*args, **how)
+
+    def preload(self, device: int) -> None:
+        """Prepare."""
+        with suppress(DriverError):
+            self._true.preload(device)
+
+    def close(self) -> None:
+        """Unload."""
+        with suppress(DriverError):
+            self._true.close()
+
+
+class _OtherStatus(Changed):
+    """A loaded program that takes every driver's status for one."""
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch."""
+        try:
+            return self._true.call(*args, **how)
+        except DriverError as error:
+            raise DriverError(error.call, 999, "CUDA_ERROR_UNKNOWN", "") from error
+
+
+def _saboteur(name: str, what: str, laws: str, loaded: Callable[[LoadedProgram], Any]) -> Saboteur:
+    return saboteur(name, what, *laws.split(), stage="lifecycle", loaded=loaded)
 
 
 LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
@@ -58,5 +120,10 @@ LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("closed-when-dropped", "Unloads in a finalizer.", "C2", _ClosedWhenDropped),
     _saboteur("ignored-out", "Ignores the given destinations.", "O2", _IgnoresOut),
     _saboteur("blind-to-forks", "Takes calls in a forked child.", "C6", _BlindToForks),
+    _saboteur("entered-once", "Launches by the fastest way in once.", "L8", _EnteredOnce),
+    _saboteur("bound-to-zero", "Binds to the legacy stream whatever is given.", "N2", _BoundToStreamZero),
+    _saboteur("bound-once", "Launches a bound call once.", "L1", _BoundOnce),
+    _saboteur("swallowed-errors", "Takes a failing driver call for a good one.", "F1 F3 F4", _SwallowsErrors),
+    _saboteur("other-status", "Reports another status than the driver's.", "F1 F2", _OtherStatus),
 )
 """The saboteurs."""

@@ -186,6 +186,8 @@ def _bound(
     observed = binding
     for _ in range(times):
         observed = observe(harness, held[0], given_out=given.out)
+        if observed.error is not None:
+            break
     del decoys
     return replace(observed, events=(*binding.events, *observed.events))
 

@@ -30,7 +30,12 @@ bool find_driver(Driver& driver) {
     const EntryPoint& entry = kEntryPoints[index];
     CUdriverProcAddressQueryResult state = CU_GET_PROC_ADDRESS_SUCCESS;
     const CUresult status = find(entry.name, &found[index], 12000, CU_GET_PROC_ADDRESS_DEFAULT, &state);
-    if (status != CUDA_SUCCESS || found[index] == nullptr) return raise_old_driver(entry, version);
+    const bool missing = status == CUDA_SUCCESS || status == CUDA_ERROR_NOT_FOUND;
+    if (missing && found[index] == nullptr) return raise_old_driver(entry, version);
+    if (status != CUDA_SUCCESS) {
+      std::memcpy(&driver, found, sizeof driver);
+      return raise_driver(driver, "cuGetProcAddress", status);
+    }
     if (index == 1) reinterpret_cast<decltype(&::cuDriverGetVersion)>(found[1])(&version);
   }
   std::memcpy(&driver, found, sizeof driver);
@@ -39,7 +44,7 @@ bool find_driver(Driver& driver) {
 
 static void show_name(const Driver& driver, CUresult code, Text& text) {
   const char* name = nullptr;
-  driver.get_error_name(code, &name);
+  if (driver.get_error_name != nullptr) driver.get_error_name(code, &name);
   text << (name != nullptr ? name : "status ");
   if (name == nullptr) text << static_cast<int64_t>(code);
 }
@@ -47,7 +52,7 @@ static void show_name(const Driver& driver, CUresult code, Text& text) {
 bool raise_driver(const Driver& driver, const char* call, CUresult code, const CUstream* stream,
                   const Text* more, const RefusedLaunch* launch) {
   const char* explanation = nullptr;
-  driver.get_error_string(code, &explanation);
+  if (driver.get_error_string != nullptr) driver.get_error_string(code, &explanation);  // else not found yet
   Text name, message, number, handle, explained;
   number << static_cast<int64_t>(code);
   show_name(driver, code, name);

@@ -128,16 +128,22 @@ DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
   return state;
 }
 
+bool read_attribute(const Driver& driver, CUdevice device, CUdevice_attribute attribute, int& value) {
+  const CUresult status = driver.device_get_attribute(&value, attribute, device);
+  return status == CUDA_SUCCESS ? true : raise_driver(driver, "cuDeviceGetAttribute", status);
+}
+
 bool Program::retain(int32_t ordinal, DeviceState& state, CUdevice& device) {
   CUresult status = driver_.device_get(&device, ordinal);
   if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGet", status);
   status = driver_.primary_ctx_retain(&state.context, device);
   if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDevicePrimaryCtxRetain", status);
-  driver_.device_get_attribute(&state.capability_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
-  driver_.device_get_attribute(&state.capability_minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
-  driver_.device_get_attribute(&state.most_window_bytes, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE,
-                               device);
-  return true;
+  return read_attribute(driver_, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                        state.capability_major) &&
+         read_attribute(driver_, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                        state.capability_minor) &&
+         read_attribute(driver_, device, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE,
+                        state.most_window_bytes);
 }
 
 bool Program::reach(int32_t ordinal, Entered& entered) {
@@ -148,7 +154,8 @@ bool Program::reach(int32_t ordinal, Entered& entered) {
 
 bool Program::check_attributes(const DeviceState& state, int32_t ordinal, const LaunchRule& launch) {
   int version = 0;
-  if (launch.need_count != 0) driver_.driver_get_version(&version);
+  const CUresult status = launch.need_count != 0 ? driver_.driver_get_version(&version) : CUDA_SUCCESS;
+  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDriverGetVersion", status);
   const int32_t major = state.capability_major, minor = state.capability_minor;
   for (uint32_t index = 0; index < launch.need_count; ++index) {
     const AttributeNeed& need = launch.needs[index];
@@ -181,12 +188,14 @@ bool Program::prepare_launch(DeviceState& state, int32_t ordinal, CUdevice devic
 bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
   if (nbytes <= state.dynamic_smem[kernel]) return true;
   CUdevice device = 0;
-  driver_.device_get(&device, ordinal);
-  const CUresult status = driver_.kernel_set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                       static_cast<int>(nbytes), kernels_[kernel], device);
+  CUresult status = driver_.device_get(&device, ordinal);
+  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGet", status);
+  status = driver_.kernel_set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                        static_cast<int>(nbytes), kernels_[kernel], device);
   if (status == CUDA_ERROR_INVALID_VALUE) {
     int most = 0;
-    driver_.device_get_attribute(&most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device);
+    if (!read_attribute(driver_, device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, most))
+      return false;
     const char* name = symbol(kernel);
     Text requirement, got;
     requirement << nbytes << " bytes of dynamic shared memory for kernel "

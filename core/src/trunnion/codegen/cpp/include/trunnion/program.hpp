@@ -187,6 +187,8 @@ class Entered {
 
 // Devices, out of the way of calls --------------------------------------------------------------------------------------
 
+bool read_attribute(const Driver& driver, CUdevice device, CUdevice_attribute attribute, int& value);
+
 bool is_capturing(const Driver& driver, CUstream stream, bool& capturing);
 
 // Retain the primary context; it stays for the life of the process, as torch's does.

@@ -13,10 +13,9 @@ bool raise_kept(int64_t number) {
 bool read_most_persisting(const Driver& driver, int32_t ordinal, int64_t& most) {
   CUdevice device = 0;
   int value = 0;
-  CUresult status = driver.device_get(&device, ordinal);
+  const CUresult status = driver.device_get(&device, ordinal);
   if (status != CUDA_SUCCESS) return raise_driver(driver, "cuDeviceGet", status);
-  status = driver.device_get_attribute(&value, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, device);
-  if (status != CUDA_SUCCESS) return raise_driver(driver, "cuDeviceGetAttribute", status);
+  if (!read_attribute(driver, device, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, value)) return false;
   most = value;
   return true;
 }

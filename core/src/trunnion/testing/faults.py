@@ -1,0 +1,131 @@
+"""Driver calls that fail: what a good call asks the driver, and a fault at one of these places."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from trunnion.errors import CaptureError, DeviceRequirementError, DriverError
+from trunnion.sim.interception import ALLOCATE
+from trunnion.sim.status import Refusal, Status
+from trunnion.sim.trace import CallRefused, Launched, MemorySet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from trunnion.sim.interception import Proceed
+    from trunnion.sim.trace import Event
+    from trunnion.testing.harness import Harness
+
+__all__ = ["CALL_STATUSES", "STICKY_STATUSES", "PlantedFault", "asked", "effects_after", "planted", "reports"]
+
+CALL_STATUSES: Final[Mapping[Status, type[Exception]]] = {
+    Status.INVALID_VALUE: DriverError,
+    Status.OUT_OF_MEMORY: DriverError,
+    Status.INVALID_HANDLE: DriverError,
+    Status.NOT_SUPPORTED: DriverError,
+    Status.UNKNOWN: DriverError,
+    Status.STREAM_CAPTURE_UNSUPPORTED: CaptureError,
+    Status.INVALID_CLUSTER_SIZE: DeviceRequirementError,
+}
+"""Statuses of one call, one at least of each class, and the error that each of them is."""
+
+STICKY_STATUSES: Final = (Status.ILLEGAL_ADDRESS, Status.LAUNCH_FAILED, Status.ECC_UNCORRECTABLE)
+"""Statuses that every later call of the process returns too."""
+
+_TOO_MUCH_SHARED_MEMORY: Final = ("cuKernelSetAttribute", Status.INVALID_VALUE)
+"""How the driver says that a kernel cannot have so much: a launcher may say so in its stead."""
+
+_REASON: Final = "a fault that the suite planted"
+
+
+@dataclass(slots=True)
+class PlantedFault:
+    """The failure of one call, and of all that follow if its status is a sticky one."""
+
+    name: str
+    """The call's name."""
+
+    nth: int
+    """Which of the calls of that name fails, counted from 1."""
+
+    status: Status
+    """What it returns."""
+
+    seen: list[str] = field(default_factory=list)
+    """The name of each call before."""
+
+    struck: bool = False
+    """Whether it has failed."""
+
+    def __call__(self, name: str, proceed: Proceed, *arguments: Any) -> None:
+        """Let a call pass, or fail."""
+        self.seen.append(name)
+        if self.struck and self.status in STICKY_STATUSES:
+            raise Refusal(self.status, _REASON)
+        if not self.struck and name == self.name and self.seen.count(name) == self.nth:
+            self.struck = True
+            raise Refusal(self.status, _REASON)
+        proceed(*arguments)
+
+
+@contextmanager
+def asked(harness: Harness) -> Iterator[list[str]]:
+    """Note each call that the driver is asked for until the block ends, and each allocation."""
+    fault = PlantedFault("", 0, Status.UNKNOWN)
+    with harness.simulator.intercept_every(fault):
+        yield fault.seen
+
+
+@contextmanager
+def planted(harness: Harness, names: list[str], place: int, status: Status) -> Iterator[PlantedFault]:
+    """Let the call at one place of a good run fail until the block ends.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    names
+        What a good run asked for.
+    place
+        Which of them fails; counted from 0, and round again.
+    status
+        What it returns.
+    """
+    at = place % len(names)
+    fault = PlantedFault(names[at], names[: at + 1].count(names[at]), status)
+    with harness.simulator.intercept_every(fault):
+        yield fault
+
+
+def effects_after(events: tuple[Event, ...]) -> list[Event]:
+    """Return what was launched and set once a planted fault had struck."""
+    places = [
+        at for at, event in enumerate(events) if isinstance(event, CallRefused) and event.reason == _REASON
+    ]
+    return [
+        event
+        for event in events[min(places, default=len(events)) :]
+        if isinstance(event, (Launched, MemorySet))
+    ]
+
+
+def reports(error: BaseException, fault: PlantedFault) -> bool:
+    """Whether an error says which call failed, and how; of an allocation, that memory ran out or the driver's status.
+
+    Parameters
+    ----------
+    error
+        What a call raised.
+    fault
+        What struck.
+    """
+    if (fault.name, fault.status) == _TOO_MUCH_SHARED_MEMORY and isinstance(error, DeviceRequirementError):
+        return True
+    if fault.name == ALLOCATE and type(error).__name__ == "OutOfMemoryError":
+        return True
+    if isinstance(error, DriverError):
+        return error.code == fault.status and error.call.partition("_")[0] == fault.name
+    wanted = CALL_STATUSES.get(fault.status, DriverError)
+    return isinstance(error, wanted) and fault.name in str(error)

@@ -1,0 +1,239 @@
+"""Laws of driver calls that fail: whichever it is, the call says so, and the next one is right."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from trunnion.errors import LifecycleError, TrunnionError
+from trunnion.model.capability import Capability
+from trunnion.sim.trace import LibraryUnloaded
+from trunnion.testing.comparison import check_call, check_expected
+from trunnion.testing.expected import Refused
+from trunnion.testing.faults import CALL_STATUSES, STICKY_STATUSES, asked, effects_after, planted, reports
+from trunnion.testing.laws import EVERY_WAY, law
+from trunnion.testing.observed import observe
+from trunnion.testing.reference import expect
+from trunnion.testing.strategies import Scenario, scenarios
+from trunnion.testing.ways import LOADS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hypothesis.strategies import SearchStrategy
+
+    from trunnion.sim.status import Status
+    from trunnion.testing.faults import PlantedFault
+    from trunnion.testing.harness import Harness
+    from trunnion.testing.observed import Observed
+
+__all__: list[str] = []
+
+_Fault = tuple[Scenario, int, "Status"]
+_PLACES: Final = st.integers(0, 255)
+_UNDO: Final = frozenset({"cuCtxPopCurrent", "cuThreadExchangeStreamCaptureMode"})
+"""Calls that take back what another one did: where such a call fails, that stays, and need not be told."""
+
+_PROBES: Final = frozenset({"cuCtxGetDevice"}) | _UNDO
+"""Calls whose failure is an answer, since they ask whether something is there, or comes when all is done."""
+
+_UNCAPTURED: Final = tuple(way for way in EVERY_WAY if way != "capture")
+"""A capture has statuses of its own."""
+
+
+def _faulty(statuses: tuple[Status, ...], *without: Capability) -> Any:
+    """Return strategies of a good call, of a place among what it asks the driver, and of what that place returns."""
+
+    def given(harness: Harness) -> SearchStrategy[_Fault]:
+        good = scenarios(harness.capabilities - {*without})
+        return st.tuples(good, _PLACES, st.sampled_from(statuses))
+
+    return given
+
+
+@contextmanager
+def _leaving_nothing(harness: Harness) -> Iterator[list[PlantedFault]]:
+    """Require that the thread's contexts and each device's memory are after the block as before.
+
+    The faults that the block adds to the list are named, and excuse what nobody could take back.
+    """
+    faults: list[PlantedFault] = []
+    gc.collect()
+    used = _used(harness)
+    with _contexts_restored(harness) as contexts:
+        yield faults
+        after = tuple(harness.simulator.state.stack())
+    name = faults[0].name
+    harness.require(
+        after == contexts or name in _UNDO,
+        f"{name} failed, and {len(after)} contexts are current, not {len(contexts)}",
+    )
+    gc.collect()
+    harness.require(
+        _used(harness) == used, f"{name} failed, and memory in use is {_used(harness)}, was {used}"
+    )
+
+
+@contextmanager
+def _contexts_restored(harness: Harness) -> Iterator[tuple[object, ...]]:
+    """Make the thread's contexts current again at the end of the block that were current at its beginning."""
+    stack = harness.simulator.state.stack()
+    contexts = tuple(stack)
+    try:
+        yield contexts
+    finally:
+        stack[:] = contexts
+
+
+def _used(harness: Harness) -> tuple[int, ...]:
+    """Return the bytes of each device that are in use."""
+    return tuple(map(harness.simulator.memory.used, range(harness.simulator.devices)))
+
+
+def _good_run(harness: Harness, scenario: Scenario) -> list[str]:
+    """Return what a first call asks the driver; examples in which none succeeds are passed over.
+
+    It is the second first call, since a process asks for some things once.
+    """
+    with harness.loaded(scenario.program) as loaded:
+        harness.call(loaded, scenario.call)
+    with harness.loaded(scenario.program) as loaded, asked(harness) as names:
+        facts, _ = harness.call(loaded, scenario.call)
+    told = expect(scenario.program, facts)
+    assume(not isinstance(told, Refused) and told.launches and names)
+    return names
+
+
+def _check_struck(harness: Harness, fault: PlantedFault, error: BaseException | None) -> None:
+    what = f"{fault.name} returned {fault.status.name}"
+    harness.require(error is not None, f"{what}, and the call went through")
+    if error is not None and not reports(error, fault):
+        harness.violation(f"{what}, and the error was {type(error).__name__}: {error}")
+
+
+def _struck_call(
+    harness: Harness, example: _Fault, loaded: Any, names: list[str]
+) -> tuple[PlantedFault, BaseException | None, Observed | None]:
+    """Make a call with a fault in it; an error of the tensor library's own comes with nothing observed."""
+    scenario, place, status = example
+    with planted(harness, names, place, status) as fault:
+        try:
+            facts, observed = harness.call(loaded, scenario.call)
+        except RuntimeError as error:  # torch's, of memory that has run out
+            return fault, error, None
+    if fault.name in _PROBES and observed.error is None:
+        told = expect(scenario.program, facts)
+        if not isinstance(told, Refused):
+            check_expected(harness, scenario.program, facts, (told, observed), first=False)
+        fault.struck = False
+    return fault, observed.error, observed
+
+
+@law("F1", given=_faulty(tuple(CALL_STATUSES)), ways=_UNCAPTURED)
+def failing_driver_calls(harness: Harness, example: _Fault) -> None:
+    """Whichever driver call fails in a call is named with its status; nothing follows it; the next call is right."""
+    scenario = example[0]
+    names = _good_run(harness, scenario)
+    with harness.loaded(scenario.program) as loaded:
+        with _leaving_nothing(harness) as faults:
+            fault, error, observed = _struck_call(harness, example, loaded, names)
+            faults.append(fault)
+            assume(fault.struck)
+            _check_struck(harness, fault, error)
+            if observed is not None:
+                late = effects_after(observed.events)
+                harness.require(not late, f"after {fault.name} had failed, the driver was asked for {late}")
+            del error, observed
+        check_call(harness, scenario, loaded, first=False)
+
+
+@law("F2", given=_faulty(STICKY_STATUSES, Capability.ACCESS_POLICY_WINDOW), ways=_UNCAPTURED)
+def broken_devices(harness: Harness, example: _Fault) -> None:
+    """A device that fails for good is the same typed error in every call, and launches nothing; closing ends."""
+    scenario, place, status = example
+    names = _good_run(harness, scenario)
+    with _contexts_restored(harness), harness.loaded(scenario.program) as loaded:
+        with planted(harness, names, place, status) as fault:
+            for _ in range(2):
+                try:
+                    _, observed = harness.call(loaded, scenario.call)
+                except RuntimeError:  # torch's, of its own calls
+                    continue
+                assume(fault.struck)
+                error: Any = observed.error
+                harness.require(
+                    getattr(error, "code", None) == status, f"{fault.name} returned {status.name}: {error!r}"
+                )
+                harness.require(not effects_after(observed.events), "launched on a device that failed")
+            closing = observe(harness, loaded.close)
+            harness.require(
+                closing.error is None or getattr(closing.error, "code", None) == status,
+                f"closing raised {closing.error!r}",
+            )
+        loaded.close()
+
+
+@law("F3", given=_faulty(tuple(CALL_STATUSES), Capability.ACCESS_POLICY_WINDOW), ways=LOADS)
+def failing_preparations(harness: Harness, example: _Fault) -> None:
+    """A driver call that fails while a device is preloaded is named with its status, and preloading again succeeds."""
+    scenario, place, status = example
+    for _ in range(2):  # a process asks for some things once
+        with harness.loaded(scenario.program) as loaded, asked(harness) as names:
+            loaded.preload(1)
+    assume(names)
+    with harness.loaded(scenario.program) as loaded:
+        with _leaving_nothing(harness) as faults:
+            with planted(harness, names, place, status) as fault:
+                preloading = observe(harness, lambda: loaded.preload(1))
+            faults.append(fault)
+            assume(fault.struck and not (fault.name in _PROBES and preloading.error is None))
+            _check_struck(harness, fault, preloading.error)
+        loaded.preload(1)
+        check_call(harness, scenario, loaded)
+
+
+@law("F4", given=_faulty(tuple(CALL_STATUSES), Capability.ACCESS_POLICY_WINDOW), ways=LOADS)
+def failing_closes(harness: Harness, example: _Fault) -> None:
+    """A driver call that fails while a program closes is named with its status, and the program is closed."""
+    scenario, place, status = example
+    names = _closing_calls(harness, scenario)
+    assume(names)
+    loaded = harness.open(scenario.program)
+    try:
+        harness.call(loaded, scenario.call)
+        with _contexts_restored(harness), planted(harness, names, place, status) as fault:
+            closing = observe(harness, loaded.close)
+        assume(fault.struck)
+        if not (fault.name in _PROBES and closing.error is None):
+            _check_struck(harness, fault, closing.error)
+        again = observe(harness, loaded.close)
+        harness.require(again.error is None, f"closing again raised {again.error!r}")
+        unloaded = any(isinstance(event, LibraryUnloaded) for event in (*closing.events, *again.events))
+        harness.require(
+            unloaded or fault.name == "cuLibraryUnload", f"{fault.name} failed, and nothing was unloaded"
+        )
+        _, later = harness.call(loaded, scenario.call)
+        harness.require(isinstance(later.error, LifecycleError), f"a closed program raised {later.error!r}")
+    finally:
+        loaded.close()
+
+
+def _closing_calls(harness: Harness, scenario: Scenario) -> list[str]:
+    """Return what closing asks the driver after a good call."""
+    loaded = harness.open(scenario.program)
+    try:
+        facts, _ = harness.call(loaded, scenario.call)
+        told = expect(scenario.program, facts)
+        assume(not isinstance(told, Refused) and told.launches)
+        with asked(harness) as names:
+            try:
+                loaded.close()
+            except TrunnionError as error:
+                harness.violation(f"closing raised {error!r}")
+        return names
+    finally:
+        loaded.close()
