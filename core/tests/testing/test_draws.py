@@ -78,7 +78,7 @@ def read_constants(folder: str) -> set[int]:
 CHILD = """
 import importlib.util, json, sys
 spec = importlib.util.spec_from_file_location("subject", sys.argv[1])
-subject = importlib.util.module_from_spec(spec)
+subject = sys.modules["subject"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(subject)
 before = subject.drawn(), subject.drawn_by(1)
 read = subject.read_constants(sys.argv[2])
