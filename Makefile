@@ -5,6 +5,7 @@
 #                with TileLang; needs no GPU
 #   make explore draw new examples for every law and property, and keep what breaks one in .hypothesis-explore, where the
 #                next such run tries it first; ROUNDS=10 for ten times, SEED=7 for the examples of a run that printed it
+#   make stress  the long proofs of tests/stress, which `make test` leaves out: very many documents, calls, loads, rounds
 #   make lint    ruff, ruff format --check, mypy --strict, clang-format
 #   make format  apply the formatters and the safe fixes
 #   make docs    build the documentation, warnings are errors
@@ -12,8 +13,8 @@
 #   make clean   remove what the other targets made
 #
 # VENV=path uses, or makes, another environment; PYTHON=python3.12 chooses the interpreter for a new one.
-# ARGS='...' is handed to pytest by `make test`, which then leaves the oldest apache-tvm-ffi and TileLang out, and to the
-# command by `make demo`.
+# ARGS='...' is handed to pytest by `make test`, which then leaves the oldest apache-tvm-ffi and TileLang out, and by
+# `make stress`; and to the command by `make demo`.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -52,7 +53,7 @@ TILELANG_TVM_FFI := 0.1.12
 TILELANG_NEEDS := tilelang cloudpickle ml-dtypes psutil tqdm z3-solver
 TILELANG := $(VENV)/tilelang
 
-.PHONY: venv demo test test-oldest test-tilelang explore lint format docs bench clean
+.PHONY: venv demo test test-oldest test-tilelang explore stress lint format docs bench clean
 
 venv: $(STAMP)
 
@@ -118,6 +119,10 @@ explore: $(STAMP)
 	        --hypothesis-profile=explore --hypothesis-seed=$$seed $(ARGS) || broken=1; \
 	done; \
 	exit $$broken
+
+# Test by test, not file by file: a file's shards are as many as the workers can share.
+stress: $(STAMP)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist load tests/stress $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
