@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["MOST_BITS", "describe", "nearest", "numbered", "shorten"]
+__all__ = ["MOST_BITS", "describe", "listed", "nearest", "numbered", "shorten"]
 
 MOST_BITS = 256
 """Bits of an integer that is shown as it is: Python refuses to print one of thousands of digits."""
 
 _NAME_LIMIT = 80
+_MOST_LISTED = 12
 
 
 def describe(value: object) -> str:
@@ -30,6 +31,14 @@ def shorten(name: str) -> str:
         half = _NAME_LIMIT // 2
         return f"{ascii(name[:half])[:-1]}...{ascii(name[-half:])[1:]} ({len(name)} characters)"
     return ascii(name)
+
+
+def listed(names: Iterable[str], most: int = _MOST_LISTED) -> str:
+    """Return names that a user chose, quoted and in their order, for an error message; of very many the first ones."""
+    every = [*names]
+    hidden = len(every) - most
+    shown = ", ".join(shorten(name) for name in every[:most])
+    return f"{shown} and {hidden} more" if hidden > 0 else shown
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.contract.compiler import ImageKernel, ImageParameter
 from trunnion.errors import CorruptArtifactError, shorten
+from trunnion.wording import describe, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -117,7 +118,7 @@ class Manifest:
         if self.schema != SCHEMA:
             raise CorruptArtifactError(
                 MANIFEST_NAME,
-                f"got schema {self.schema!r}, this trunnion reads {SCHEMA}; build the artifact again",
+                f"got schema {describe(self.schema)}, this trunnion reads {SCHEMA}; build the artifact again",
             )
         for name in self.files:
             if not _FILE_NAME.fullmatch(name) or name == MANIFEST_NAME:
@@ -169,7 +170,8 @@ class Manifest:
         if isinstance(members, dict) and members.get("schema") != SCHEMA:
             found = members.get("schema")
             raise CorruptArtifactError(
-                MANIFEST_NAME, f"got schema {found!r}, this trunnion reads {SCHEMA}; build the artifact again"
+                MANIFEST_NAME,
+                f"got schema {describe(found)}, this trunnion reads {SCHEMA}; build the artifact again",
             )
         fields = _record(members, _FIELDS, "the manifest")
         del fields["sha256"]  # compared with the rest of the bytes below
@@ -233,8 +235,7 @@ def _record(members: object, fields: Mapping[str, type], what: str) -> dict[str,
     checked: dict[str, Any] = _typed(members, dict, what)
     odd = sorted(checked.keys() ^ fields.keys())
     if odd:
-        names = ", ".join(shorten(name) for name in odd)
-        raise CorruptArtifactError(MANIFEST_NAME, f"{what} has unknown or missing fields: {names}")
+        raise CorruptArtifactError(MANIFEST_NAME, f"{what} has unknown or missing fields: {listed(odd)}")
     for name, kind in fields.items():
         _typed(checked[name], kind, f"{what}, field {name}")
     return checked

@@ -13,6 +13,7 @@ from trunnion.artifacts.manifest import MAX_FILE_BYTES
 from trunnion.built_program import program_of
 from trunnion.cli.exhibits import known_examples, load_example
 from trunnion.errors import ProgramError, shorten
+from trunnion.model.limits import MOST_TEXT_BYTES
 from trunnion.model.program import KernelProgram
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Subject", "find_subject"]
 
-_MOST_PROGRAM_BYTES = 1 << 26
 _IMAGE_KINDS = {
     ".cubin": "cubin",
     ".ptx": "ptx",
@@ -98,9 +98,9 @@ def _file(path: Path, name: str) -> Subject:
     if path.suffix in _IMAGE_KINDS or (data.startswith(_ELF) and machine == _CUDA):
         kind = _IMAGE_KINDS.get(path.suffix, "cubin")
         return Subject(kind="image", name=name, image=data, image_kind=kind)
-    if len(data) > _MOST_PROGRAM_BYTES:
+    if len(data) > MOST_TEXT_BYTES:
         raise ProgramError(
-            f"{shorten(name)} has {len(data)} bytes, a program has at most {_MOST_PROGRAM_BYTES}"
+            f"{shorten(name)} has {len(data)} bytes, a program has at most {MOST_TEXT_BYTES}"
         )
     if machine != _CUDA:
         raise _no_program(path, f"an ELF file for machine {machine}, where CUDA is {_CUDA}")
@@ -143,7 +143,7 @@ def _read(path: Path) -> bytes:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise ProgramError(f"{shorten(str(path))} is not a plain file")
-            limit = MAX_FILE_BYTES if path.suffix in _IMAGE_KINDS else _MOST_PROGRAM_BYTES
+            limit = MAX_FILE_BYTES if path.suffix in _IMAGE_KINDS else MOST_TEXT_BYTES
             if status.st_size > limit:
                 raise ProgramError(
                     f"{shorten(str(path))} has {status.st_size} bytes, expected at most {limit}"

@@ -13,8 +13,9 @@ from trunnion.wording import describe, nearest
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable, Sequence
 
-__all__ = ["DeviceCode", "code_parts", "language_name"]
+__all__ = ["DeviceCode", "code_parts", "language_name", "part_position"]
 
 _LANGUAGE_OF_SUFFIX = {
     ".cu": "cuda",
@@ -161,3 +162,19 @@ def code_parts(code: object) -> tuple[object, ...]:
         return (code,)
     words = 'a DeviceCode, or a sequence of them: DeviceCode("cuda", source), or DeviceCode.from_file(path)'
     return members(code, "code", words)
+
+
+def part_position(parts: Sequence[DeviceCode]) -> Callable[[DeviceCode], int]:
+    """Return a function that says where a part stands among ``parts``, and -1 if it does not stand there.
+
+    Most launches refer to the very object: their parts are not compared text by text.
+    """
+    known = {id(part): index for index, part in reversed([*enumerate(parts)])}
+
+    def position(part: DeviceCode) -> int:
+        found = known.get(id(part))
+        if found is None:
+            found = next((index for index, one in enumerate(parts) if one == part), -1)
+        return found
+
+    return position

@@ -26,9 +26,15 @@ def _children(expr: Expr) -> tuple[Expr, ...]:
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """Yield every node, operands before the operation, left before right."""
-    for child in _children(expr):
-        yield from walk(child)
-    yield expr
+    pending: list[tuple[Expr, bool]] = [(expr, False)]  # a node, and whether its operands were yielded
+    while pending:
+        node, done = pending.pop()
+        children = () if done else _children(node)
+        if children:
+            pending.append((node, True))
+            pending += ((child, False) for child in reversed(children))
+        else:
+            yield node
 
 
 def symbols_of(expr: Expr) -> Iterator[Symbol]:

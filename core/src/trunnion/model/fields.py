@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from trunnion.errors import ProgramError
+from trunnion.model.limits import MOST_MEMBERS
 from trunnion.wording import MOST_BITS, describe
 
 if TYPE_CHECKING:
@@ -104,9 +106,13 @@ def members(value: object, field: str, expected: str = "a sequence") -> tuple[ob
     if isinstance(value, (str, bytes, Mapping, AbstractSet)) or not isinstance(value, Iterable):
         raise refused
     try:
-        return tuple(value)
+        found = tuple(islice(value, MOST_MEMBERS + 1))  # not all of it: it may be endless
     except TypeError as error:  # an array of no dimensions says that it is iterable, and is not
         raise refused from error
+    if len(found) > MOST_MEMBERS:
+        got = len(value) if isinstance(value, (list, tuple)) else f"more than {MOST_MEMBERS}"
+        raise ProgramError(f"got {got} members, expected at most {MOST_MEMBERS}", field=field)
+    return found
 
 
 def instances(value: object, kind: type[_T] | tuple[type[_T], ...], field: str) -> tuple[_T, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, UnboundSymbolError, shorten
+from trunnion.model.code import part_position
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.expr import Cast, Expr, Slot, Symbol
 from trunnion.model.expr_text import format_expr
@@ -41,7 +42,7 @@ from trunnion.model.plan import (
     ValueCheck,
     WorkspaceSlot,
 )
-from trunnion.model.planning_memory import MapUse, Slots, map_identity, plan_map, plan_view, plan_window
+from trunnion.model.planning_memory import Slots, map_identity, plan_map, plan_view, plan_window
 from trunnion.model.requirements import requirements
 from trunnion.model.scalars import scalar_bytes
 from trunnion.model.tensormap import TensorMap
@@ -105,16 +106,19 @@ class _Planner:
 
     def __init__(self, program: KernelProgram | _Interface) -> None:
         self.program = program
+        self.workspaces = program.workspaces
         signature = program.signature
         tensors = (*signature.tensors, *signature.outputs)
         self.slot_of: dict[object, int] = {}
-        for table in (tensors, signature.scalars, signature.pointers, signature.structs, program.workspaces):
+        for table in (tensors, signature.scalars, signature.pointers, signature.structs, self.workspaces):
             self.slot_of |= {member: index for index, member in enumerate(table)}
         self.value_slot: dict[Symbol, Slot] = {}
         self.bindings: list[Binding] = []
         self.kernel_slot: dict[tuple[str, int], int] = {}
         self.map_slot: dict[tuple[object, ...], int] = {}
-        self.maps: list[MapUse] = []
+        self.maps: list[TensorMap] = []
+        self.map_readers: list[dict[int, None]] = []
+        self.part = part_position(program.code)
         self.slots = Slots(self._over_slots, self._memory)
         self._bind()
 
@@ -123,7 +127,10 @@ class _Planner:
         launches = tuple(self._launches())  # collects the maps and the kernels, too
         outputs = tuple(self.slot_of[output] for output in signature.outputs)
         workspaces = tuple(self._workspaces())
-        encodes = tuple(plan_map(index, use, self.slots) for index, use in enumerate(self.maps))
+        encodes = tuple(
+            plan_map(index, one, tuple(readers), self.slots)
+            for index, (one, readers) in enumerate(zip(self.maps, self.map_readers, strict=True))
+        )
         return LaunchPlan(
             name=self.program.name,
             signature=signature,
@@ -200,6 +207,7 @@ class _Planner:
     def _tensors(self) -> Iterator[TensorSlot]:
         signature = self.program.signature
         places = [(i, p) for i, p in enumerate(signature.params) if isinstance(p, TensorParam)]
+        inputs = len(places)
         places += list(enumerate(signature.outputs))
         for position, tensor in places:
             index = self.slot_of[tensor]
@@ -210,7 +218,7 @@ class _Planner:
                 shape=self.slots.exprs(tensor.shape),
                 strides=None if tensor.strides is None else self.slots.exprs(tensor.strides),
                 alignment=tensor.alignment or tensor.dtype.itemsize,
-                output=index >= len(signature.tensors),
+                output=index >= inputs,
                 position=position,
                 nullable=tensor.nullable,
                 fill=None if tensor.fill is None else scalar_bytes(tensor.fill, tensor.dtype, "fill"),
@@ -245,8 +253,11 @@ class _Planner:
                 )
 
     def _workspaces(self) -> Iterator[WorkspaceSlot]:
-        launches = self.program.launches
-        for index, workspace in enumerate(self.program.workspaces):
+        readers: dict[Memory, list[int]] = {}
+        for index, launch in enumerate(self.program.launches):
+            for memory in launch.memories():
+                readers.setdefault(memory, []).append(index)
+        for index, workspace in enumerate(self.workspaces):
             yield WorkspaceSlot(
                 index=index,
                 name=workspace.name,
@@ -255,7 +266,7 @@ class _Planner:
                 itemsize=workspace.dtype.itemsize,
                 alignment=workspace.alignment,
                 zeroed=workspace.zeroed,
-                readers=tuple(i for i, launch in enumerate(launches) if workspace in launch.memories()),
+                readers=tuple(readers[workspace]),
             )
 
     def _value_checks(self) -> Iterator[ValueCheck]:
@@ -286,7 +297,7 @@ class _Planner:
             )
 
     def _part(self, launch: KernelLaunch) -> int:
-        return 0 if launch.code is None else self.program.code.index(launch.code)
+        return 0 if launch.code is None else self.part(launch.code)
 
     def _argument(self, argument: Argument, launch: int) -> PlannedArgument:  # noqa: PLR0911 - one for each kind
         match argument:
@@ -309,10 +320,9 @@ class _Planner:
         """Return the slot of a map, and note that a launch takes it."""
         slot = self.map_slot.setdefault(map_identity(tensor_map), len(self.maps))
         if slot == len(self.maps):
-            self.maps.append(MapUse(tensor_map, ()))
-        use = self.maps[slot]
-        if launch not in use.readers:
-            self.maps[slot] = MapUse(use.tensor_map, (*use.readers, launch))
+            self.maps.append(tensor_map)
+            self.map_readers.append({})
+        self.map_readers[slot][launch] = None
         return slot
 
     def _kernels(self, launches: Sequence[PlannedLaunch]) -> tuple[KernelSignature, ...]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trunnion.model.tensormap import TensorMap
     from trunnion.model.window import AccessPolicyWindow
 
-__all__ = ["MapUse", "Slots", "map_identity", "plan_map", "plan_view", "plan_window"]
+__all__ = ["Slots", "map_identity", "plan_map", "plan_view", "plan_window"]
 
 _BITS_OF_BYTE = 8
 
@@ -35,17 +35,6 @@ class Slots:
     def exprs(self, exprs: Iterable[Expr]) -> tuple[Expr, ...]:
         """Return expressions over slots."""
         return tuple(self.expr(expr) for expr in exprs)
-
-
-@dataclass(frozen=True, slots=True)
-class MapUse:
-    """A distinct map, and the launches that take it."""
-
-    tensor_map: TensorMap
-    """The map as it was first written."""
-
-    readers: tuple[int, ...]
-    """The launches."""
 
 
 def plan_view(memory: Memory, slots: Slots) -> ViewArgument:
@@ -92,9 +81,8 @@ def _mode(tensor_map: TensorMap) -> TiledMode | Im2colMode:
     raise TypeError(f"{type(tensor_map).__name__} is no tensor map that a plan knows")
 
 
-def plan_map(index: int, use: MapUse, slots: Slots) -> Encode:
+def plan_map(index: int, tensor_map: TensorMap, readers: tuple[int, ...], slots: Slots) -> Encode:
     """Return the encoding of a map: the one place where tensor order becomes the driver's."""
-    tensor_map = use.tensor_map
     memory, bits = tensor_map.tensor, tensor_map.element_bits
     steps = tuple(reversed(tensor_map.layout()))
     limit = None if tensor_map.within_by_nature else slots.expr(_span_bytes(memory))
@@ -114,7 +102,7 @@ def plan_map(index: int, use: MapUse, slots: Slots) -> Encode:
         swizzle=tensor_map.swizzle.code,
         l2_promotion=tensor_map.l2_promotion.code,
         oob_fill=tensor_map.oob_fill.code,
-        readers=use.readers,
+        readers=readers,
     )
 
 

@@ -6,23 +6,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.model.code import DeviceCode, code_parts
+from trunnion.model.code import DeviceCode, code_parts, part_position
+from trunnion.model.expr import Expr
 from trunnion.model.expr_tree import symbols_of
 from trunnion.model.fields import instance, instances, place, text
 from trunnion.model.launch import KernelLaunch
+from trunnion.model.limits import MOST_NODES, expect_at_most
 from trunnion.model.memory import Memory
 from trunnion.model.params import Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
+from trunnion.model.window import AccessPolicyWindow
 from trunnion.model.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trunnion.model.expr import Expr, Symbol
+    from trunnion.model.expr import Symbol
     from trunnion.model.launch import Argument
     from trunnion.model.plan import LaunchPlan
-    from trunnion.model.window import AccessPolicyWindow
 
 __all__ = ["KernelProgram"]
 
@@ -55,17 +57,27 @@ class KernelProgram:
         for name in ("code", "launches"):
             if not getattr(self, name):
                 raise ProgramError("got none, expected at least one", field=name)
+        self._check_size()
         known = set(self.signature.symbols())
         params: set[Param] = {*self.signature.params, *self.signature.outputs}
+        part = part_position(self.code)
         for index, launch in enumerate(self.launches):
             with place(f"launches[{index}]"):
                 _check_references(launch, params, known)
-                if launch.code is not None and launch.code not in self.code:
+                if launch.code is not None and part(launch.code) < 0:
                     raise ProgramError("is not a part of this program's code", field="code")
         names: dict[str, Workspace] = {}
         for workspace in self.workspaces:
             if names.setdefault(workspace.name, workspace) != workspace:
                 raise ProgramError(f"two workspaces are called {shorten(workspace.name)}", field="launches")
+
+    def _check_size(self) -> None:
+        """Refuse a program whose plan would be far larger than its text: many launches of much."""
+        signature = self.signature
+        nodes = sum(map(_size_of, (*signature.params, *signature.outputs)))
+        nodes += sum(check.condition.nodes for check in signature.checks)
+        nodes += sum(map(_launch_size, self.launches))
+        expect_at_most(nodes, MOST_NODES, "nodes of expressions in all", "launches")
 
     @property
     def workspaces(self) -> tuple[Workspace, ...]:
@@ -141,6 +153,28 @@ def _places(launch: KernelLaunch) -> Iterator[tuple[str, Expr]]:
         yield from (("window", expr) for expr in _window_expressions(launch.window))
     for index, argument in enumerate(launch.args):
         yield from ((f"args[{index}]", expr) for expr in _expressions(argument))
+
+
+def _launch_size(launch: KernelLaunch) -> int:
+    """Return the nodes of all expressions that a call looks at for a launch, those of its memory included."""
+    own = (*launch.grid, *launch.block, launch.dynamic_smem_bytes, launch.when, launch.window)
+    return sum(map(_size_of, (*own, *launch.args)))
+
+
+def _size_of(one: Argument | AccessPolicyWindow | None) -> int:
+    match one:
+        case Expr():
+            return one.nodes
+        case TensorMap():
+            fields = (one.element_offset, *(one.shape or ()), *(one.strides or ()))
+            return _size_of(one.tensor) + sum(expr.nodes for expr in fields)
+        case TensorView():
+            return _size_of(one.memory)
+        case AccessPolicyWindow():
+            return _size_of(one.memory) + one.element_offset.nodes + _size_of(one.nbytes)
+        case Memory():
+            return sum(expr.nodes for expr in (*one.shape, *(getattr(one, "strides", None) or ())))
+    return 0
 
 
 def _owner(argument: Argument) -> object:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from trunnion.errors import ProgramError, shorten
+from trunnion.errors import ProgramError
+from trunnion.model.limits import MOST_MEMBERS, expect_at_most
+from trunnion.wording import listed
 
 __all__ = ["Record"]
 
@@ -66,10 +68,8 @@ class Record:
                 return value
             case "nan" | "inf" | "-inf":
                 return float(value)
-            case [real, imag]:
-                parts = [self._number(part, name) for part in (real, imag)]
-                if all(type(part) is float for part in parts):
-                    return complex(*parts)
+            case [float() | str() as real, float() | str() as imag]:
+                return complex(self._number(real, name), self._number(imag, name))
         raise ProgramError("expected a number", field=f"{self.path}.{name}")
 
     def plain(self, name: str) -> Any:
@@ -77,7 +77,7 @@ class Record:
         value = self._any(name)
         if value is None or type(value) in (bool, int, str):
             return value
-        if type(value) is list and all(type(one) is int for one in value):
+        if type(value) is list and len(value) <= MOST_MEMBERS and all(type(one) is int for one in value):
             return tuple(value)
         raise ProgramError(
             "expected null, a boolean, an integer, a text or integers", field=f"{self.path}.{name}"
@@ -89,7 +89,7 @@ class Record:
 
     def records(self, name: str) -> list[Record]:
         """Read a list of objects."""
-        return [Record(tree, f"{self.path}.{name}[{i}]") for i, tree in enumerate(self._take(name, list))]
+        return [Record(tree, f"{self.path}.{name}[{i}]") for i, tree in enumerate(self._list(name))]
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Read a list of texts."""
@@ -102,7 +102,7 @@ class Record:
     def integer_pairs(self, name: str) -> tuple[tuple[int, int], ...]:
         """Read a list of pairs of integers."""
         pairs = []
-        for index, pair in enumerate(self._take(name, list)):
+        for index, pair in enumerate(self._list(name)):
             if type(pair) is not list or [type(one) for one in pair] != [int, int]:
                 raise ProgramError("expected a pair of integers", field=f"{self.path}.{name}[{index}]")
             pairs.append((pair[0], pair[1]))
@@ -111,7 +111,7 @@ class Record:
     def pairs(self, name: str) -> tuple[tuple[str, str | None], ...]:
         """Read a list of pairs of a text, and a text or null."""
         pairs = []
-        for index, pair in enumerate(self._take(name, list)):
+        for index, pair in enumerate(self._list(name)):
             match pair:
                 case [str() as first, str() | None as second]:
                     pairs.append((first, second))
@@ -128,8 +128,7 @@ class Record:
             If a field is left.
         """
         if self._left:
-            names = ", ".join(shorten(str(name)) for name in sorted(self._left))
-            raise ProgramError(f"got unknown fields {names}", field=self.path)
+            raise ProgramError(f"got unknown fields {listed(sorted(self._left))}", field=self.path)
 
     def _any(self, name: str) -> Any:
         if name not in self._left:
@@ -144,8 +143,13 @@ class Record:
             )
         return value
 
-    def _members(self, name: str, kind: type[_T]) -> tuple[_T, ...]:
+    def _list(self, name: str) -> list[Any]:
         members = self._take(name, list)
+        expect_at_most(len(members), MOST_MEMBERS, "members", f"{self.path}.{name}")
+        return members
+
+    def _members(self, name: str, kind: type[_T]) -> tuple[_T, ...]:
+        members = self._list(name)
         for index, value in enumerate(members):
             if type(value) is not kind:
                 raise ProgramError(

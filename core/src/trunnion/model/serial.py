@@ -14,7 +14,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import shorten
+from trunnion.model.code import part_position
 from trunnion.model.dtypes import DType
 from trunnion.model.expr import Expr
 from trunnion.model.expr_text import format_expr
@@ -43,7 +43,7 @@ SCHEMA = "trunnion.program/2"
 
 def dump_program(program: KernelProgram) -> str:
     """Return a program as JSON text, indented, in ASCII, the same for equal programs."""
-    signature = program.signature
+    signature, workspaces, positions = program.signature, program.workspaces, _Positions(program)
     tree = {
         "schema": SCHEMA,
         "name": program.name,
@@ -54,11 +54,30 @@ def dump_program(program: KernelProgram) -> str:
         "params": [_dump_param(param) for param in signature.params],
         "outputs": [_dump_param(output) for output in signature.outputs],
         "checks": [{"condition": format_expr(c.condition), "message": c.message} for c in signature.checks],
-        "workspaces": [_dump_workspace(workspace) for workspace in program.workspaces],
+        "workspaces": [_dump_workspace(workspace) for workspace in workspaces],
         "code": [_dump_code(part) for part in program.code],
-        "launches": [_dump_launch(launch, program) for launch in program.launches],
+        "launches": [_dump_launch(launch, positions) for launch in program.launches],
     }
     return json.dumps(tree, indent=1)
+
+
+class _Positions:
+    """Where a program's members stand: each is looked up once for every reference to it, of which there are many."""
+
+    def __init__(self, program: KernelProgram) -> None:
+        self.part = part_position(program.code)
+        self._members: dict[Param | Workspace | Memory, dict[str, int]] = {}
+        for name, table in (
+            ("param", program.signature.params),
+            ("output", program.signature.outputs),
+            ("workspace", program.workspaces),
+        ):
+            for index, member in enumerate(table):
+                self._members.setdefault(member, {name: index})
+
+    def of(self, member: Param | Workspace | Memory) -> dict[str, int]:
+        """Return the reference of a member; the program checked that it is one."""
+        return dict(self._members[member])
 
 
 def _texts(exprs: Iterable[Expr]) -> list[str]:
@@ -135,16 +154,16 @@ def _dump_code(part: DeviceCode) -> dict[str, Any]:
     }
 
 
-def _dump_launch(launch: KernelLaunch, program: KernelProgram) -> dict[str, Any]:
+def _dump_launch(launch: KernelLaunch, positions: _Positions) -> dict[str, Any]:
     tree: dict[str, Any] = {
         "kernel": launch.kernel,
-        "code": None if launch.code is None else program.code.index(launch.code),
-        "args": [_dump_argument(argument, program) for argument in launch.args],
+        "code": None if launch.code is None else positions.part(launch.code),
+        "args": [_dump_argument(argument, positions) for argument in launch.args],
         "grid": _texts(launch.grid),
         "block": _texts(launch.block),
         "dynamic_smem_bytes": format_expr(launch.dynamic_smem_bytes),
         "when": None if launch.when is None else format_expr(launch.when),
-        "window": None if launch.window is None else _dump_window(launch.window, program),
+        "window": None if launch.window is None else _dump_window(launch.window, positions),
     }
     for row in LAUNCH_ATTRIBUTES:
         value = getattr(launch, row.field)
@@ -152,48 +171,34 @@ def _dump_launch(launch: KernelLaunch, program: KernelProgram) -> dict[str, Any]
     return tree
 
 
-def _reference(member: Param | Workspace | Memory, program: KernelProgram) -> dict[str, int]:
-    signature = program.signature
-    for name, table in (
-        ("param", signature.params),
-        ("output", signature.outputs),
-        ("workspace", program.workspaces),
-    ):
-        if member in table:
-            return {name: list[object](table).index(member)}
-    raise LookupError(
-        f"{shorten(member.name)} is no member of the program"
-    )  # the program checked its references
-
-
-def _dump_argument(argument: Argument, program: KernelProgram) -> dict[str, Any]:
+def _dump_argument(argument: Argument, positions: _Positions) -> dict[str, Any]:
     if isinstance(argument, TensorMap):
-        return {"map": _dump_map(argument, program)}
+        return {"map": _dump_map(argument, positions)}
     if isinstance(argument, TensorView):
-        return {"view": _reference(argument.memory, program)}
+        return {"view": positions.of(argument.memory)}
     if isinstance(argument, Expr):
         return {"expr": format_expr(argument)}
-    return _reference(argument, program)
+    return positions.of(argument)
 
 
-def _dump_map(tensor_map: TensorMap, program: KernelProgram) -> dict[str, Any]:
+def _dump_map(tensor_map: TensorMap, positions: _Positions) -> dict[str, Any]:
     """Write every field by its name; a map's class is a field too."""
     tree: dict[str, Any] = {"kind": "tiled" if isinstance(tensor_map, TiledTensorMap) else "im2col"}
     for each in dataclasses.fields(tensor_map):
-        tree[each.name] = _dump_value(getattr(tensor_map, each.name), program)
+        tree[each.name] = _dump_value(getattr(tensor_map, each.name), positions)
     return tree
 
 
-def _dump_window(window: AccessPolicyWindow, program: KernelProgram) -> dict[str, Any]:
+def _dump_window(window: AccessPolicyWindow, positions: _Positions) -> dict[str, Any]:
     return {
-        each.name: _dump_value(getattr(window, each.name), program) for each in dataclasses.fields(window)
+        each.name: _dump_value(getattr(window, each.name), positions) for each in dataclasses.fields(window)
     }
 
 
-def _dump_value(value: object, program: KernelProgram) -> Any:
+def _dump_value(value: object, positions: _Positions) -> Any:
     match value:
         case Memory():
-            return _reference(value, program)
+            return positions.of(value)
         case DriverEnum():
             return value.word
         case DType():
@@ -201,5 +206,5 @@ def _dump_value(value: object, program: KernelProgram) -> Any:
         case Expr():
             return format_expr(value)
         case tuple():
-            return [_dump_value(one, program) for one in value]
+            return [_dump_value(one, positions) for one in value]
     return value

@@ -13,6 +13,7 @@ from trunnion.model.expr_text import parse_expr
 from trunnion.model.fields import place
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
+from trunnion.model.limits import MOST_TEXT_BYTES, expect_at_most
 from trunnion.model.memory import Memory
 from trunnion.model.params import Check, Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
@@ -22,6 +23,7 @@ from trunnion.model.tensormap import Im2colTensorMap, TensorMap, TiledTensorMap
 from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
 from trunnion.model.workspace import Workspace
+from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from trunnion.model.launch import Argument
@@ -37,6 +39,9 @@ def load_program(text: str) -> KernelProgram:
     ProgramError
         If the text is not such a program; the wrong field is named.
     """
+    if not isinstance(text, str):
+        raise ProgramError(f"got {describe(text)}, expected the text of a program", field="program")
+    expect_at_most(_bytes(text), MOST_TEXT_BYTES, "bytes of JSON", "program")
     try:
         tree = json.loads(text, object_pairs_hook=_unique)
     except ProgramError:
@@ -50,12 +55,16 @@ def load_program(text: str) -> KernelProgram:
     return _Loader(root).program()
 
 
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object of its fields; JSON itself would keep the last of two that share a name, and drop the other."""
     tree = dict(pairs)
     if len(tree) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        last = {name: index for index, (name, _) in enumerate(pairs)}
+        twice = next(name for index, (name, _) in enumerate(pairs) if last[name] != index)
         raise ProgramError(f"got the field {shorten(twice)} twice", field="program")
     return tree
 
