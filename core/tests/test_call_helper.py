@@ -94,7 +94,7 @@ def test_a_name_that_is_not_there(points: Any) -> None:
     ("changed", "reason"),
     [
         ({"contract_version": 2}, "its contract_version is 2, expected 1"),
-        ({"contract_version": None}, "its contract_version is None, expected 1"),
+        ({"contract_version": None}, "its contract_version is NoneType, expected 1"),
         ({"caller": None}, "it has no function caller"),
         ({"caller": 1, "tensor_reader": 2}, "it has no function tensor_reader and no function caller"),
     ],

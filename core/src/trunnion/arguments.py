@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, ArtifactError, shorten
-from trunnion.wording import describe
+from trunnion.wording import describe, spelled, type_name
 
 __all__ = [
     "device_ordinal",
@@ -47,7 +47,7 @@ def expect(value: _T, kinds: type | tuple[type, ...], name: str, words: str) -> 
     """
     if isinstance(value, kinds):
         return value
-    raise ArgumentTypeError(name, type(value).__name__, words)
+    raise ArgumentTypeError(name, type_name(value), words)
 
 
 def file_path(given: str | PathLike[str]) -> Path:
@@ -58,13 +58,14 @@ def file_path(given: str | PathLike[str]) -> Path:
     ArtifactError
         If it is empty, or holds what no path can.
     """
-    text = fspath(given)
-    if not text or "\0" in str(text) or not _encodable(text):
-        raise ArtifactError(f"got {shorten(str(text))}, expected the path of a file or folder")
+    plain = spelled(given)
+    text: object = fspath(given) if plain is None else plain
+    if not isinstance(text, str) or not text or "\0" in text or not _encodable(text):
+        raise ArtifactError(f"got {describe(text)}, expected the path of a file or folder")
     return Path(text)
 
 
-def _encodable(path: str | bytes) -> bool:
+def _encodable(path: str) -> bool:
     try:
         fsencode(path)
     except UnicodeEncodeError:
@@ -114,7 +115,7 @@ def stream_handle(stream: Any) -> int | None:
         handle = stream.cuda_stream
     if type(handle) is not int:
         expected = "None, an int, or an object whose __cuda_stream__() gives (version, handle)"
-        raise ArgumentTypeError("stream", type(stream).__name__, expected)
+        raise ArgumentTypeError("stream", type_name(stream), expected)
     if not 0 <= handle < _ADDRESSES:
         raise ArgumentValueError("stream", shorten(hex(handle)), "a handle of the driver: 0 to 2**64 - 1")
     return handle
@@ -151,11 +152,13 @@ def expect_ordinal(device: Any, kind: str = "cuda", words: str = "an ordinal") -
         if -_MOST_ORDINAL - 1 <= device <= _MOST_ORDINAL:
             return device
         raise ArgumentValueError("device", describe(device), f"an integer, 0 to {_MOST_ORDINAL}")
-    named, _, index = str(device).partition(":")
-    if str(device) == kind == "cpu":
+    text = spelled(device, "torch.device")
+    named, _, index = (text or "").partition(":")
+    if text == kind == "cpu":
         return 0
-    if named != kind or not re.fullmatch("[0-9]{1,9}", index):
+    if text is None or named != kind or not re.fullmatch("[0-9]{1,9}", index):
         # Not "cuda" alone: for torch that is the current device, which differs by thread.
         example = "cpu" if kind == "cpu" else f"{kind}:0"
-        raise ArgumentTypeError("device", shorten(str(device)), f"{words}, or a device such as {example!r}")
+        got = describe(device) if text is None else shorten(text)
+        raise ArgumentTypeError("device", got, f"{words}, or a device such as {shorten(example)}")
     return int(index)

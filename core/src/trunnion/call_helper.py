@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.contract.call_helper import CALL_HELPER_VERSION
 from trunnion.registry import Failure, attempt
+from trunnion.wording import describe, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -78,7 +79,7 @@ def choose(points: Iterable[EntryPoint], wanted: str = "") -> Choice:
         return Choice(None, "", "", f"{VARIABLE} is {NONE}")
     fitting = [point for point in found if wanted in ("", point.name)]
     if wanted and not fitting:
-        reason = f"{VARIABLE} is {wanted!r}, and there is: {names}"
+        reason = f"{VARIABLE} is {shorten(wanted)}, and there is: {names}"
         known = (
             f"set it to {' or '.join(point.name for point in found)}"
             if found
@@ -108,7 +109,7 @@ def _refusal(helper: Any) -> str:
     """Return why an object is no helper; empty if it is one."""
     version = getattr(helper, "contract_version", None)
     if type(version) is not int or version != CALL_HELPER_VERSION:
-        return f"its contract_version is {version!r}, expected {CALL_HELPER_VERSION}"
+        return f"its contract_version is {describe(version)}, expected {CALL_HELPER_VERSION}"
     missing = [name for name in ("tensor_reader", "caller") if not callable(getattr(helper, name, None))]
     return f"it has no function {' and no function '.join(missing)}" if missing else ""
 

@@ -34,6 +34,7 @@ from trunnion.selection import (
     load_part,
     named_target,
 )
+from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from trunnion.artifacts.artifact import Artifact
@@ -280,9 +281,7 @@ def _options(given: Mapping[str, Mapping[str, Any]] | None, compiler: str) -> Ma
     every: Any = {} if given is None else given
     own: Any = every.get(compiler, {}) if isinstance(every, Mapping) else None
     if not isinstance(own, Mapping) or not all(isinstance(name, str) for name in (*every, *own)):
-        raise ProgramError(
-            f"got {shorten(repr(given))}, expected {{plugin: {{option: value}}}}", field="options"
-        )
+        raise ProgramError(f"got {describe(given)}, expected {{plugin: {{option: value}}}}", field="options")
     unknown = sorted(set(every) - {compiler})
     if unknown:
         names = ", ".join(shorten(name) for name in unknown)

@@ -15,6 +15,7 @@ from trunnion.errors import ArgumentTypeError, ArgumentValueError, LifecycleErro
 from trunnion.registry import Registry, default_registry
 from trunnion.selection import load_part
 from trunnion.torch_runtime import default_runtime
+from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -255,7 +256,7 @@ class CompiledProgram:
         if len(self.plan.results) == 1:
             return (out,)
         raise ArgumentTypeError(
-            "out", type(out).__name__, f"a sequence of {len(self.plan.results)} tensors, or None"
+            "out", type_name(out), f"a sequence of {len(self.plan.results)} tensors, or None"
         )
 
     # Life ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.wording import nearest, numbered, shorten
+from trunnion.wording import nearest, numbered, shorten, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,7 +26,21 @@ _MOST_PLACES, _EXCERPT_RADIUS = 12, 3
 
 
 class TrunnionError(Exception):
-    """The root of every error that trunnion raises on purpose."""
+    """The root of every error that trunnion raises on purpose.
+
+    What it holds is as it was; what it shows, notes too, has every character that does not print spelled out.
+    """
+
+    def __str__(self) -> str:
+        return visible(self._text(), lines=True)
+
+    def _text(self) -> str:
+        """Return what the error says, of its facts."""
+        return super().__str__()
+
+    def add_note(self, note: str) -> None:
+        """Add a note, which a traceback shows below the error."""
+        super().add_note(visible(note, lines=True))
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         return _rebuild, (type(self), self.args, dict(self.__dict__))
@@ -54,7 +68,7 @@ class ProgramError(TrunnionError, ValueError):
         super().__init__(message)
         self.message, self.field = message, field
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return f"{self.field}: {self.message}" if self.field else self.message
 
     def within(self, prefix: str) -> ProgramError:
@@ -121,7 +135,7 @@ class ArgumentError(TrunnionError):
         super().__init__(argument, got, expected)
         self.argument, self.got, self.expected, self.place = argument, got, expected, place
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         named = f"{shorten(self.argument)} ({self.place})" if self.place else shorten(self.argument)
         where = f"argument {named}: " if self.argument else ""
         return f"{where}got {self.got}, expected {self.expected}"
@@ -158,9 +172,9 @@ class UnknownBackendError(RegistryError, LookupError):
         self.name, self.available, self.role, self.hint = name, tuple(available), role, hint
         super().__init__(name, self.available, role, hint)
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         near = nearest(self.name, self.available)
-        meant = f"did you mean {near!r}? " if near else ""
+        meant = f"did you mean {shorten(near)}? " if near else ""
         known = f"installed: {', '.join(self.available)}" if self.available else "none is installed"
         return (
             f"unknown {self.role} {shorten(self.name)}; {meant}{known}{f'; {self.hint}' if self.hint else ''}"
@@ -182,7 +196,7 @@ class DuplicatePluginError(RegistryError):
         self.name, self.distributions = name, tuple(distributions)
         super().__init__(name, self.distributions)
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         owners = " and ".join(self.distributions)
         return f"plugin {shorten(self.name)} is announced by {owners}; uninstall all but one"
 
@@ -206,7 +220,7 @@ class BackendUnavailableError(RegistryError):
         super().__init__(name, distribution, reason, details)
         self.name, self.distribution, self.reason, self.details = name, distribution, reason, details
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         name = shorten(self.name)
         owned = f"plugin {name} ({self.distribution})" if self.distribution else name
         return f"{owned} is unavailable: {self.reason}"
@@ -229,7 +243,7 @@ class UnsupportedFeatureError(TrunnionError, NotImplementedError):
         self.plugin, self.features, self.hint, self.reasons = plugin, tuple(features), hint, tuple(reasons)
         super().__init__(plugin, self.features, hint, self.reasons)
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         verb = " supports " if self.plugin.startswith("no ") else " does not support "
         head = self.plugin + verb + ", ".join(self.features) + (f"; {self.hint}" if self.hint else "")
         return "\n  ".join([head, *self.reasons])
@@ -250,7 +264,7 @@ class DeviceRequirementError(TrunnionError):
         super().__init__(requirement, got, hint)
         self.requirement, self.got, self.hint = requirement, got, hint
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return f"needs {self.requirement}, got {self.got}{f'; {self.hint}' if self.hint else ''}"
 
 
@@ -296,7 +310,7 @@ class CompileError(TrunnionError):
         """
         return numbered(self.source, self.line, radius)
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         title = f"{self.compiler} refused the source for {self.arch or 'the target'}"
         excerpt = [self.numbered_source(_EXCERPT_RADIUS)] if self.source else []
         log = self.log.strip() or "(the compiler printed nothing)"
@@ -320,7 +334,7 @@ class ParameterMismatchError(TrunnionError, ValueError):
         super().__init__(kernel, ordinal, declared, actual)
         self.kernel, self.ordinal, self.declared, self.actual = kernel, ordinal, declared, actual
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         what = "its parameters" if self.ordinal < 0 else f"parameter {self.ordinal}"
         head = f"kernel {shorten(self.kernel)}, {what}: the program passes {self.declared}"
         advice = "correct the launch's args (an expression is int64 unless cast) or the declaration"
@@ -360,7 +374,7 @@ class DriverError(TrunnionError, RuntimeError):
         super().__init__(call, code, code_name, explanation)
         self.call, self.code, self.code_name, self.explanation = call, code, code_name, explanation
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         tail = f": {self.explanation}" if self.explanation else ""
         return f"{self.call} failed with {self.code_name} ({self.code}){tail}"
 
@@ -392,7 +406,7 @@ class CorruptArtifactError(ArtifactError, ValueError):
         super().__init__(what, problem)
         self.what, self.problem = what, problem
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return f"{self.what}: {self.problem}"
 
 

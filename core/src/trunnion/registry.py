@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from trunnion.contract.spec import CONTRACT_VERSION, Availability, BackendSpec, CompilerSpec
 from trunnion.distributions import installation_hint
 from trunnion.errors import BackendUnavailableError, DuplicatePluginError, UnknownBackendError, shorten
+from trunnion.wording import describe, type_name, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -132,7 +133,8 @@ def attempt(call: Callable[[], _T]) -> _T | Failure:
         return Failure(str(error), "")
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything, and one broken plugin must not hurt another
         lines = traceback.format_exception_only(error)
-        return Failure(lines[-1].strip() if lines else type(error).__name__, traceback.format_exc())
+        reason = visible(lines[-1].strip()) if lines else type_name(error)
+        return Failure(reason, visible(traceback.format_exc(), lines=True))
 
 
 def _owner(entry_point: EntryPoint) -> tuple[str, str]:
@@ -153,11 +155,11 @@ def _collect(name: str, results: Iterable[object], kind: type[_Spec]) -> _Spec |
     for result in results:
         if not hasattr(result, "__iter__"):
             raise _RefusedError(
-                f"a hook returned {type(result).__name__}, expected an iterable of {kind.__name__}"
+                f"a hook returned {type_name(result)}, expected an iterable of {kind.__name__}"
             )
         for spec in result:
             if not isinstance(spec, kind):
-                raise _RefusedError(f"a hook announced {type(spec).__name__}, expected {kind.__name__}")
+                raise _RefusedError(f"a hook announced {type_name(spec)}, expected {kind.__name__}")
             if spec.name != name:
                 raise _RefusedError(
                     f"it announces {shorten(spec.name)}, a plugin may only announce the name of its entry "
@@ -173,7 +175,7 @@ def _collect(name: str, results: Iterable[object], kind: type[_Spec]) -> _Spec |
 def _check_contract(version: int) -> None:
     if version != CONTRACT_VERSION:
         raise _RefusedError(
-            f"it was written for contract version {version!r}, this trunnion speaks {CONTRACT_VERSION}; "
+            f"it was written for contract version {describe(version)}, this trunnion speaks {CONTRACT_VERSION}; "
             "install versions of both that match"
         )
 
@@ -203,7 +205,7 @@ def probe(spec: BackendSpec | CompilerSpec) -> Availability:
     found: object = attempt(spec.probe)  # a plugin's answer: its annotation proves nothing
     if isinstance(found, Availability):
         return found
-    what = found.reason if isinstance(found, Failure) else f"it returned {type(found).__name__}"
+    what = found.reason if isinstance(found, Failure) else f"it returned {type_name(found)}"
     return Availability(usable=False, detail=f"its probe failed: {what}")
 
 

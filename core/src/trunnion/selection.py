@@ -16,7 +16,7 @@ from trunnion.errors import (
 from trunnion.model.program import KernelProgram
 from trunnion.model.requirements import requirements
 from trunnion.registry import Failure, Registry, attempt, default_registry, probe
-from trunnion.wording import nearest
+from trunnion.wording import nearest, shorten, spelled, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -203,7 +203,7 @@ def _refusal(
     declares for CUDA is of no use to a program in C++.
     """
     if kind is not None and kind not in spec.targets:
-        reason = f"does not launch on {kind!r}, only on {', '.join(sorted(spec.targets))}"
+        reason = f"does not launch on {shorten(kind)}, only on {', '.join(sorted(spec.targets))}"
         return _Refusal(spec.name, reason, out_of_reach=True)
     reached = _reached(program, spec, registry, kind)
     kinds = reached or ({kind} if kind is not None else spec.targets)
@@ -261,10 +261,11 @@ def choose_backend(
     UnsupportedFeatureError
         If under ``"auto"`` no backend can take the program; the reasons are given.
     """
-    if not isinstance(name, str):
-        raise ArgumentTypeError("backend", type(name).__name__, "a backend's name, or 'auto'")
-    if name != "auto":
-        return registry.backend(name)
+    wanted = spelled(name)
+    if wanted is None:
+        raise ArgumentTypeError("backend", type_name(name), "a backend's name, or 'auto'")
+    if wanted != "auto":
+        return registry.backend(wanted)
     refusals = []
     for spec in _by_rank(registry.backends()):
         refusal = _refusal(spec, plan, program, registry, kind)
@@ -283,7 +284,7 @@ def choose_backend(
     features: list[str] = [*sorted(nowhere)] or ["this program"]
     hint: list[str] = []
     if not concerned and kind is not None and not any(kind in spec.targets for spec in registry.backends()):
-        features, hint = [f"target {kind!r}"], _spelling(kind)
+        features, hint = [f"target {shorten(kind)}"], _spelling(kind)
     elif not concerned:
         hint = _way_out(program, None, registry, kind)
     uses = requirements(plan.signature, plan.workspaces, plan.launches, plan.encodes)
@@ -354,7 +355,7 @@ def choose_compiler(
     """
     if kind is not None and kind not in backend.targets:
         hint = "; ".join([f"it launches on: {', '.join(sorted(backend.targets))}", *_spelling(kind)])
-        raise UnsupportedFeatureError(backend.name, [f"target {kind!r}"], hint)
+        raise UnsupportedFeatureError(backend.name, [f"target {shorten(kind)}"], hint)
     wanted = "" if kind is None else f" on {kind}"
     languages = sorted({part.language for part in program.code})
     if name is not None:
@@ -396,5 +397,5 @@ def load_part(spec: BackendSpec | CompilerSpec, loader: Callable[[], type[_Part]
     if isinstance(found, Failure):
         raise BackendUnavailableError(spec.name, "", found.reason, found.traceback)
     if not isinstance(found, type):
-        raise BackendUnavailableError(spec.name, "", f"a loader returned {type(found).__name__}, not a class")
+        raise BackendUnavailableError(spec.name, "", f"a loader returned {type_name(found)}, not a class")
     return found

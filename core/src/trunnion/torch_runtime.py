@@ -11,6 +11,7 @@ from trunnion.arguments import unallocatable
 from trunnion.call_helper import HelpedRuntime, installed_helper
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, BackendUnavailableError, CaptureError
 from trunnion.model.interval import INT64_MAX
+from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,7 +151,7 @@ class TorchRuntime(HelpedRuntime):
         if not real:
             raise ArgumentTypeError(
                 "out",
-                f"None, and torch allocates a {type(made).__name__} without memory of its own",
+                f"None, and torch allocates a {type_name(made)} without memory of its own",
                 "a call outside of FakeTensorMode and its like",
             )
         return made

@@ -1,36 +1,151 @@
-"""How messages show what a user wrote: values and names bounded, the one that was probably meant, numbered lines."""
+"""How messages show what a user wrote: the one place that decides it.
+
+A value of a foreign class is shown by its type's name alone: its ``repr`` is foreign code, which may synchronise a GPU,
+read memory that is gone, or never end. Values of Python's own plain types are shown, bounded in length; text is
+escaped, so that nothing in a message can move a cursor, change a colour or turn the direction of a line.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+import sys
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["MOST_BITS", "describe", "listed", "nearest", "numbered", "shorten"]
+__all__ = [
+    "MOST_BITS",
+    "describe",
+    "first_line",
+    "listed",
+    "nearest",
+    "numbered",
+    "quoted",
+    "shorten",
+    "spelled",
+    "type_name",
+    "visible",
+]
 
 MOST_BITS = 256
 """Bits of an integer that is shown as it is: Python refuses to print one of thousands of digits."""
 
 _NAME_LIMIT = 80
 _MOST_LISTED = 12
+_MOST_SHAPE = 120
+_BREAKS = frozenset("\n\t")
+_LINE_END = re.compile(r"\r?\n")
+_NAME_OF_TYPE = type.__dict__["__name__"]  # a metaclass may have another one
 
 
 def describe(value: object) -> str:
-    """Return what a value is, for a message: its type, and the value itself if that is short and harmless."""
-    if type(value) is int:
-        bits = value.bit_length()
-        return str(value) if bits <= MOST_BITS else f"an integer of {bits} bits"
-    name = type(value).__name__
-    return f"{name} {shorten(str(value))}" if type(value) in (bool, float, str) else name
+    """Return what a value is, for a message: its type, and the value itself if it is Python's own and harmless.
+
+    Of a tensor it is the type of its elements, its shape and its device, which torch knows without looking at memory.
+    """
+    kind = type(value)
+    if kind is int:
+        return _integer(value)  # type: ignore[arg-type]  # just asked, and by no method of the value's own
+    name = type_name(value)
+    if kind is str:
+        return f"{name} {shorten(value)}"  # type: ignore[arg-type]  # as above
+    if kind in (bool, float, complex):
+        return f"{name} {shorten(str(value))}"
+    return f"{name}{_tensor_facts(value)}"
+
+
+def _integer(value: int) -> str:
+    bits = value.bit_length()
+    return str(value) if bits <= MOST_BITS else f"an integer of {bits} bits"
+
+
+def _tensor_facts(value: Any) -> str:
+    """Return what torch's own tensors say of themselves; one of a subclass answers by the subclass's code."""
+    torch: Any = sys.modules.get("torch")  # whoever has a tensor has imported it
+    if type(value) is not getattr(torch, "Tensor", None):
+        return ""
+    shape = str(tuple(value.shape))
+    shape = shape if len(shape) <= _MOST_SHAPE else f"{shape[:_MOST_SHAPE]}..."
+    return f" ({str(value.dtype).removeprefix('torch.')}, shape {shape}, on {value.device})"
+
+
+def type_name(value: object) -> str:
+    """Return the name of a value's type; one that is no word is quoted, escaped and cut."""
+    name: str = str.__str__(_NAME_OF_TYPE.__get__(type(value)))
+    return name if name.isascii() and name.isidentifier() and len(name) <= _NAME_LIMIT else shorten(name)
+
+
+def spelled(value: object, *kinds: str) -> str | None:
+    """Return a text as a plain ``str``, or the text of a library's own word, such as a ``torch.dtype``.
+
+    Parameters
+    ----------
+    value
+        What a caller passed.
+    *kinds
+        The classes whose values have a text: ``"torch.device"``.
+
+    Returns
+    -------
+    str | None
+        The text; None if the value is anything else, of which no code is run.
+    """
+    if issubclass(type(value), str):
+        return str.__str__(value)
+    for kind in kinds:
+        library, _, name = kind.rpartition(".")
+        known = getattr(sys.modules.get(library), name, None)
+        if isinstance(known, type) and issubclass(type(value), known):
+            return str(value)
+    return None
 
 
 def shorten(name: str) -> str:
     """Quote a name, any text that a user chose, for an error message; a very long one is cut in the middle."""
-    if len(name) > _NAME_LIMIT:
+    plain = spelled(name)
+    if plain is None:
+        return describe(name)
+    if len(plain) > _NAME_LIMIT:
         half = _NAME_LIMIT // 2
-        return f"{ascii(name[:half])[:-1]}...{ascii(name[-half:])[1:]} ({len(name)} characters)"
-    return ascii(name)
+        return f"{ascii(plain[:half])[:-1]}...{ascii(plain[-half:])[1:]} ({len(plain)} characters)"
+    return quoted(plain)
+
+
+def quoted(name: str) -> str:
+    """Quote a name that a user will want whole, however long it is: that of a kernel in an image."""
+    plain = spelled(name)
+    return describe(name) if plain is None else ascii(plain)
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    r"""Return a text with all that does not print spelled out: ``\x1b`` for an escape, ``\u202e`` for an override.
+
+    Parameters
+    ----------
+    text
+        Any text.
+    lines
+        Whether line breaks and tabs stay what they are: in a source or a message, but not in a name.
+    """
+    plain = spelled(text)
+    if plain is None:
+        return describe(text)
+    if plain.isprintable():
+        return plain
+    kept = _BREAKS if lines else frozenset[str]()
+    return "".join(
+        one if one.isprintable() or one in kept else one.encode("unicode_escape").decode() for one in plain
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error of other code says; its type's name if it cannot say anything."""
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - foreign code may raise anything, while it is asked what went wrong
+        return type_name(error)
+    return visible((said.splitlines() or [""])[0])
 
 
 def listed(names: Iterable[str], most: int = _MOST_LISTED) -> str:
@@ -72,7 +187,8 @@ def numbered(source: str, line: int, radius: int | None = None) -> str:
     radius
         How many lines to show on each side of it; None for all of the text.
     """
-    lines, centre = source.splitlines(), line or 1
+    lines = _LINE_END.split(source.removesuffix("\n")) if source else []  # a form feed ends no line
+    centre = line or 1
     first = 1 if radius is None else max(1, centre - radius)
     last = len(lines) if radius is None else min(len(lines), centre + radius)
     width = len(str(last))

@@ -87,7 +87,7 @@ def test_a_folder_that_is_no_artifact(tmp_path: Path) -> None:
 
 
 def test_limits_are_those_of_the_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subject, "_MOST_PROGRAM_BYTES", 3)
+    monkeypatch.setattr(subject, "MOST_TEXT_BYTES", 3)
     (tmp_path / "x.cubin").write_bytes(b"four")
     assert find_subject(str(tmp_path / "x.cubin")).image == b"four"
 

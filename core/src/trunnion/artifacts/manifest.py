@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.contract.compiler import ImageKernel, ImageParameter
 from trunnion.errors import CorruptArtifactError, shorten
-from trunnion.wording import describe, listed
+from trunnion.wording import describe, listed, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -166,7 +166,7 @@ class Manifest:
         try:
             members = json.loads(data.decode("ascii"))
         except (ValueError, RecursionError) as error:
-            raise CorruptArtifactError(MANIFEST_NAME, f"is not JSON: {type(error).__name__}") from error
+            raise CorruptArtifactError(MANIFEST_NAME, f"is not JSON: {type_name(error)}") from error
         if isinstance(members, dict) and members.get("schema") != SCHEMA:
             found = members.get("schema")
             raise CorruptArtifactError(
@@ -245,6 +245,6 @@ def _typed(value: Any, kind: type, what: str) -> Any:
     # Not isinstance: true is no number here.
     if type(value) is not kind:
         raise CorruptArtifactError(
-            MANIFEST_NAME, f"{what} is of type {type(value).__name__}, expected {kind.__name__}"
+            MANIFEST_NAME, f"{what} is of type {type_name(value)}, expected {kind.__name__}"
         )
     return value

@@ -28,6 +28,7 @@ from trunnion.cli.presentation import (
 from trunnion.cli.run import run_program
 from trunnion.errors import TrunnionError
 from trunnion.registry import Failure, attempt
+from trunnion.wording import describe, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,11 +126,13 @@ def _report(words: Sequence[str]) -> Report:
         message = missing_library(error)
         if not message:
             raise
-        return _refusal(type(error).__name__, message, _MISTYPED)
+        return _refusal(type_name(error), message, _MISTYPED)
     except (typer.Abort, KeyboardInterrupt):
         result = _INTERRUPTED
     except SystemExit as error:  # of a program, a body or a plugin: the command has not ended
-        return _refusal("SystemExit", f"what ran asked to end the process, with status {error.code!r}", 1)
+        return _refusal(
+            "SystemExit", f"what ran asked to end the process, with status {describe(error.code)}", 1
+        )
     except TrunnionError as error:
         return error_report(error, traceback=_TRACEBACK in words)
     return _ended(result)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -47,7 +48,7 @@ def load_bodies(name: str) -> Mapping[str, KernelBody]:
         raise ProgramError(f"{shorten(name)} has no mapping BODIES from kernels to functions", field=_FIELD)
     for kernel, body in bodies.items():
         if not isinstance(kernel, str) or not callable(body):
-            got = f"{type(body).__name__} for {shorten(str(kernel))}"
+            got = f"{type_name(body)} for {shorten(str(kernel))}"
             raise ProgramError(f"BODIES has {got}, expected a function for a name", field=_FIELD)
     return bodies
 
@@ -58,7 +59,7 @@ def _from_name(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise ProgramError(f"no module {error.name!a}", field=_FIELD) from error
+        raise ProgramError(f"no module {shorten(error.name or name)}", field=_FIELD) from error
     except ImportError as error:
         raise ProgramError(f"{shorten(name)} cannot be imported: {error}", field=_FIELD) from error
 

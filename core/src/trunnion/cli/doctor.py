@@ -15,7 +15,6 @@ from trunnion.cli.presentation import (
     print_source,
     print_table,
     usable_text,
-    visible,
 )
 from trunnion.cli.surroundings import (
     caches,
@@ -29,6 +28,7 @@ from trunnion.cli.surroundings import (
 )
 from trunnion.contract.diagnosis import Diagnosis, Finding, Severity
 from trunnion.registry import Failure, attempt, probe
+from trunnion.wording import type_name, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,7 +57,7 @@ def diagnose(spec: BackendSpec | CompilerSpec) -> Diagnosis:
     """
     found: object = attempt(spec.diagnose) if spec.diagnose is not None else Diagnosis()
     if not isinstance(found, Diagnosis):
-        what = found.reason if isinstance(found, Failure) else f"it returned {type(found).__name__}"
+        what = found.reason if isinstance(found, Failure) else f"it returned {type_name(found)}"
         failed = Finding(Severity.WARNING, "diagnosis-failed", f"the diagnosis of {spec.name} failed: {what}")
         found = Diagnosis((), (failed,))
     available = probe(spec)

@@ -7,11 +7,14 @@ import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from trunnion.contract.spec import Target
 from trunnion.model.dtypes import DType
 from trunnion.model.expr import Expr
 from trunnion.model.expr_text import format_expr
+from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan
@@ -37,7 +40,7 @@ def plain(value: Any, names: Sequence[str] = ()) -> Any:
     ----------
     value
         Any value; a dataclass becomes a mapping with its class's name under ``"type"``, bytes their hexadecimal
-        digits, an expression its text, and what is unknown here its ``str()``.
+        digits, an expression its text, and what is unknown here its type's name.
     names
         What the slots of expressions are called.
     """
@@ -64,4 +67,6 @@ def _leaf(value: Any, names: Sequence[str]) -> bool | int | float | str | None:
         return bytes(value).hex()
     if isinstance(value, Expr):
         return format_expr(value, names)
-    return value.name if isinstance(value, DType) else str(value)
+    if isinstance(value, DType):
+        return value.name
+    return str(value) if isinstance(value, (complex, PurePath, Target)) else describe(value)

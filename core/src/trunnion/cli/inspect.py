@@ -21,6 +21,7 @@ from trunnion.cli.presentation import Report, print_line, print_mapping, print_s
 from trunnion.cli.subject import Subject, find_subject
 from trunnion.cli.words import plan_in_words
 from trunnion.errors import ArgumentValueError, ProgramError
+from trunnion.wording import shorten
 
 if TYPE_CHECKING:
     from trunnion.artifacts.artifact import Artifact
@@ -94,7 +95,7 @@ def _artifact(subject: Subject, backend: str, target: str, *, trust: bool | None
     if subject.program is None or subject.artifact is not None:
         if trust is not None or backend != "auto" or target:
             raise ProgramError(
-                f"{subject.kind} {subject.name!a} is built already: give no --compile, --backend or --target"
+                f"{subject.kind} {shorten(subject.name)} is built already: give no --compile, --backend or --target"
             )
         return subject.artifact
     if trust is None:

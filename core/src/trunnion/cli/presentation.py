@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console, Group
+from rich.markup import escape
 from rich.measure import Measurement
 from rich.progress import track
 from rich.syntax import Syntax
@@ -22,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trunnion.cli.document import plain
+from trunnion.wording import type_name, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +41,6 @@ __all__ = [
     "progress",
     "reserved_output",
     "usable_text",
-    "visible",
     "write_json",
 ]
 
@@ -48,7 +49,6 @@ _Step = TypeVar("_Step")
 _PLAIN_WIDTH = 160  # a pipe has no width: wide enough for a row with a digest
 _ANY_WIDTH = 1 << 16  # a table that is measured for less room than it needs says that it needs no more
 _MOST_COLUMNS = 10
-_BREAKS = frozenset("\n\t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +63,6 @@ class Report:
 
     status: int = 0
     """The exit status of the command."""
-
-
-def visible(text: str, *, lines: bool = False) -> str:
-    r"""Return a text with all that does not print spelled out: ``\x1b`` for an escape, ``\u202e`` for an override.
-
-    Parameters
-    ----------
-    text
-        Any text.
-    lines
-        Whether line breaks and tabs stay what they are: in a source or a message, but not in a name.
-    """
-    if text.isprintable():
-        return text
-    kept = _BREAKS if lines else frozenset[str]()
-    return "".join(
-        one if one.isprintable() or one in kept else one.encode("unicode_escape").decode() for one in text
-    )
 
 
 def usable_text(row: Mapping[str, Any]) -> Text:
@@ -199,7 +181,7 @@ def progress(title: str, steps: Sequence[_Step]) -> Iterable[_Step]:
     console = _console(stderr=False)
     if sys.stdout is sys.stderr or not console.is_terminal:
         return steps
-    return track(steps, visible(title), console=console, transient=True)
+    return track(steps, escape(visible(title)), console=console, transient=True)
 
 
 def print_error(text: str) -> None:
@@ -247,7 +229,7 @@ def error_report(error: Exception, *, traceback: bool, status: int = 1) -> Repor
     """
     notes = list(getattr(error, "__notes__", ()))
     facts = {name: plain(value) for name, value in vars(error).items() if not name.startswith("__")}
-    document = {"type": type(error).__name__, "message": str(error), "attributes": facts, "notes": notes}
+    document = {"type": type_name(error), "message": str(error), "attributes": facts, "notes": notes}
     if traceback:
         document["traceback"] = "".join(tracebacks.format_exception(error))
 
@@ -257,7 +239,7 @@ def error_report(error: Exception, *, traceback: bool, status: int = 1) -> Repor
             text = visible("".join(tracebacks.format_exception(error)), lines=True)
             coloured = Syntax(text, "pytb", background_color="default")
             console.print(coloured if console.is_terminal else Text(text), soft_wrap=True)
-        message = Text(f"{type(error).__name__}: ", style="bold red")
+        message = Text(f"{type_name(error)}: ", style="bold red")
         console.print(message.append(Text(visible(str(error), lines=True), style="red")), soft_wrap=True)
         for note in notes:
             console.print(Text(f"  {visible(note, lines=True)}"), soft_wrap=True)

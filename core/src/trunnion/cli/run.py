@@ -155,7 +155,7 @@ def _compile(subject: Subject, backend: str, target: str, *, trust: bool) -> Com
         return Compiled(trunnion.load(subject.artifact), None)
     if subject.program is None:
         raise ProgramError(
-            f"{subject.name!a} is a device image: what a call takes is not in it; look at it with trunnion inspect"
+            f"{shorten(subject.name)} is a device image: what a call takes is not in it; see trunnion inspect"
         )
     trusted = trust or subject.example is not None
     options: dict[str, Any] = {"backend": backend, "target": target or None, "trust": trusted}

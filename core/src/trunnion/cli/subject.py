@@ -99,9 +99,7 @@ def _file(path: Path, name: str) -> Subject:
         kind = _IMAGE_KINDS.get(path.suffix, "cubin")
         return Subject(kind="image", name=name, image=data, image_kind=kind)
     if len(data) > MOST_TEXT_BYTES:
-        raise ProgramError(
-            f"{shorten(name)} has {len(data)} bytes, a program has at most {MOST_TEXT_BYTES}"
-        )
+        raise ProgramError(f"{shorten(name)} has {len(data)} bytes, a program has at most {MOST_TEXT_BYTES}")
     if machine != _CUDA:
         raise _no_program(path, f"an ELF file for machine {machine}, where CUDA is {_CUDA}")
     return Subject(kind="program", name=name, program=_program(data, path))

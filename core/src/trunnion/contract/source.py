@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import UnsupportedFeatureError
 from trunnion.model.requirements import requirements
+from trunnion.wording import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -82,7 +83,7 @@ class SourceWrapper(ABC):
         if declared is None:
             known = ", ".join(sorted(self.spec.targets))
             raise UnsupportedFeatureError(
-                self.spec.name, [f"target {target_kind!r}"], f"it launches on: {known}"
+                self.spec.name, [f"target {shorten(target_kind)}"], f"it launches on: {known}"
             )
         missing = sorted(plan.requires - declared)
         if missing:

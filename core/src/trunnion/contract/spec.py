@@ -216,10 +216,10 @@ def _targets(given: object) -> dict[str, frozenset[Capability]]:
                 f"got {describe(capabilities)}, expected a set of capabilities", field=f"targets.{kind}"
             )
         known = frozenset(capabilities)
-        unknown = sorted(str(one) for one in known if not isinstance(one, Capability))
+        unknown = sorted(describe(one) for one in known if not isinstance(one, Capability))
         if unknown:
             raise ProgramError(
-                f"got {', '.join(map(shorten, unknown))}, expected members of Capability",
+                f"got {', '.join(unknown)}, expected members of Capability",
                 field=f"targets.{kind}",
             )
         targets[kind] = known

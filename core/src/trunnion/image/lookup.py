@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.wording import quoted, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,12 +35,12 @@ class KernelLookupError(ProgramError, LookupError):
     def __init__(self, pattern: str, matches: Iterable[str], kernels: Iterable[str]) -> None:
         self.pattern, self.matches, self.kernels = pattern, tuple(matches), tuple(kernels)
         if self.matches:
-            listed = "\n".join(f"  {name!a}" for name in self.matches)
+            listed = "\n".join(f"  {quoted(name)}" for name in self.matches)
             super().__init__(
                 f"{shorten(pattern)} could be {len(self.matches)} kernels; give more of the name of one:\n{listed}"
             )
             return
-        listed = "\n".join(f"  {name!a}" for name in self.kernels) or "  none at all"
+        listed = "\n".join(f"  {quoted(name)}" for name in self.kernels) or "  none at all"
         super().__init__(f"{shorten(pattern)} matches no kernel of the image, which has:\n{listed}")
 
 
@@ -68,9 +69,7 @@ def find_kernel(pattern: str, kernels: Iterable[str]) -> str:
     """
     known = tuple(kernels)
     if not isinstance(pattern, str):
-        raise ProgramError(
-            f"got {type(pattern).__name__}, expected a part of a kernel's name", field="pattern"
-        )
+        raise ProgramError(f"got {type_name(pattern)}, expected a part of a kernel's name", field="pattern")
     if pattern in known:
         return pattern
     nearest: dict[bool, list[str]] = {False: [], True: []}

@@ -18,6 +18,7 @@ from trunnion.image.cubin import CubinInfo, KernelInfo, read_cubin
 from trunnion.image.lookup import find_kernel
 from trunnion.model.code import DeviceCode
 from trunnion.model.fields import instance
+from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -240,7 +241,7 @@ def _read_names(path: Path, data: bytes) -> dict[str, str]:
     try:
         read: Any = json.loads(path.read_bytes(), object_pairs_hook=_once)
     except (OSError, ValueError, RecursionError) as error:
-        raise CorruptArtifactError(what, f"is not JSON: {type(error).__name__}") from error
+        raise CorruptArtifactError(what, f"is not JSON: {type_name(error)}") from error
     fields = read if isinstance(read, dict) else {}
     unknown = sorted(fields.keys() - {"schema", "sha256", "kernels"})
     if type(fields.get("schema")) is not int or fields["schema"] != 1 or unknown:
@@ -258,9 +259,7 @@ def _read_names(path: Path, data: bytes) -> dict[str, str]:
 
 def _mapping(names: object) -> Mapping[str, str]:
     if not isinstance(names, Mapping):
-        raise ProgramError(
-            f"got {type(names).__name__}, expected a mapping of names to patterns", field="names"
-        )
+        raise ProgramError(f"got {type_name(names)}, expected a mapping of names to patterns", field="names")
     return names
 
 

@@ -43,7 +43,7 @@ def language_name(value: object, field: str) -> str:
     name = text(value, field)
     if not _LANGUAGE.fullmatch(name):
         near = nearest(name, (*_LANGUAGE_OF_SUFFIX.values(), *_BINARY))
-        meant = f"; did you mean {near!r}?" if near else ""
+        meant = f"; did you mean {shorten(near)}?" if near else ""
         expected = "a word in lower case, without white space, such as 'cuda' or 'c++'"
         raise ProgramError(f"got {shorten(name)}, expected {expected}{meant}", field=field)
     return name
@@ -117,7 +117,7 @@ class DeviceCode:
         broken = _NOT_TEXT.search(self.source)
         if broken:
             raise ProgramError(
-                f"got the character {broken.group()!a} at {broken.start()}, which no source can hold",
+                f"got the character {shorten(broken.group())} at {broken.start()}, which no source can hold",
                 field="source",
             )
 
@@ -138,7 +138,7 @@ class DeviceCode:
         if not found:
             known = ", ".join(_LANGUAGE_OF_SUFFIX)
             raise ProgramError(
-                f"got suffix {file.suffix!r}, expected one of {known} or language=", field="code"
+                f"got suffix {shorten(file.suffix)}, expected one of {known} or language=", field="code"
             )
         try:
             source = file.read_bytes() if found in _BINARY else file.read_text(encoding="utf-8")

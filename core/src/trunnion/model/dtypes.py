@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import DeviceRequirementError, ProgramError
-from trunnion.wording import describe
+from trunnion.wording import describe, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -162,8 +162,8 @@ def dtype(spelling: object) -> DType:
                 f"got DType {describe(spelling.name)}, which is no row of the table; look one up by its name"
             )
         return spelling
-    # A torch dtype is known by its text; of a number not even the text is asked for, it may be endless.
-    row = None if isinstance(spelling, int) else DTYPES.get(str(spelling).removeprefix("torch."))
+    text = spelled(spelling, "torch.dtype", "numpy.dtype")
+    row = None if text is None else DTYPES.get(text.removeprefix("torch."))
     if row is None:
         raise ProgramError(f"got dtype {describe(spelling)}, expected one of {', '.join(DTYPES)}")
     return row

@@ -15,7 +15,7 @@ from trunnion.errors import ExprError, shorten
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Slot, Symbol, binary, select
 from trunnion.model.op import Op
-from trunnion.wording import describe
+from trunnion.wording import describe, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -101,7 +101,7 @@ def _parts(  # noqa: PLR0911 - one line for each kind of node
             return "select(", condition, ", ", then, ", ", otherwise, ")"
         case Cast(operand, to):
             return f"cast({to.name}, ", operand, ")"
-    raise ExprError(f"{type(expr).__name__} has no text")
+    raise ExprError(f"{type_name(expr)} has no text")
 
 
 def _word(name: str) -> str:
@@ -163,7 +163,7 @@ class _Parser:
     def _expect(self, token: str) -> None:
         got = self._next()
         if got != token:
-            raise ExprError(f"got {_shown(got)}, expected {token!r} in {shorten(self.text)}")
+            raise ExprError(f"got {_shown(got)}, expected {shorten(token)} in {shorten(self.text)}")
 
     def whole(self) -> Expr:
         expr = self._sum(0)

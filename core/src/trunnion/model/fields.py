@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trunnion.errors import ProgramError
 from trunnion.model.limits import MOST_MEMBERS
-from trunnion.wording import MOST_BITS, describe
+from trunnion.wording import MOST_BITS, describe, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,12 +39,12 @@ def text(value: object, field: str, *, least: int = 1) -> str:
     ProgramError
         If it is no text, or shorter than ``least`` characters.
     """
-    if not isinstance(value, str) or len(value) < least:
+    plain = spelled(value)
+    if plain is None or len(plain) < least:
         raise ProgramError(
             f"got {describe(value)}, expected a text of at least {least} character{'' if least == 1 else 's'}",
             field=field,
         )
-    plain = str.__str__(value)
     if plain.isascii():
         return plain
     return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from trunnion.model.expr import Const, Expr, as_expr, minimum, select
 from trunnion.model.plan import Encode, Im2colMode, PlannedWindow, TiledMode, ViewArgument
 from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
+from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -78,7 +79,7 @@ def _mode(tensor_map: TensorMap) -> TiledMode | Im2colMode:
                 channels_per_pixel=tensor_map.channels_per_pixel,
                 pixels_per_column=tensor_map.pixels_per_column,
             )
-    raise TypeError(f"{type(tensor_map).__name__} is no tensor map that a plan knows")
+    raise TypeError(f"{type_name(tensor_map)} is no tensor map that a plan knows")
 
 
 def plan_map(index: int, tensor_map: TensorMap, readers: tuple[int, ...], slots: Slots) -> Encode:

@@ -51,7 +51,7 @@ def load_program(text: str) -> KernelProgram:
     root = Record(tree, "program")
     schema = root.text("schema")
     if schema != SCHEMA:
-        raise ProgramError(f"got schema {shorten(schema)}, expected {SCHEMA!r}", field="schema")
+        raise ProgramError(f"got schema {shorten(schema)}, expected {shorten(SCHEMA)}", field="schema")
     return _Loader(root).program()
 
 

@@ -6,7 +6,7 @@ import enum
 from typing import TypeVar
 
 from trunnion.errors import ProgramError
-from trunnion.wording import describe
+from trunnion.wording import describe, spelled
 
 __all__ = ["DriverEnum", "member"]
 
@@ -36,8 +36,9 @@ def member(kind: type[_E], value: object, field: str) -> _E:
     ProgramError
         If it is neither; the words are listed.
     """
+    word = spelled(value)
     for one in kind:
-        if value is one or (isinstance(value, str) and value == one.word):
+        if value is one or (word is not None and word == one.word):
             return one
     allowed = ", ".join(one.word for one in kind)
     raise ProgramError(f"got {describe(value)}, expected one of {allowed}", field=field)

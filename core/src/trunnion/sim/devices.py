@@ -15,6 +15,7 @@ from typing import Final
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError, shorten
 from trunnion.sim.abi import DeviceAttribute
 from trunnion.sim.status import Refusal, Status
+from trunnion.wording import describe
 
 __all__ = [
     "ARCHITECTURES",
@@ -177,9 +178,9 @@ def variant(
         If there is no such mode or attribute, or the attribute cannot have the value.
     """
     if mode not in MODES:
-        raise ArgumentValueError("mode", f"{mode!r}", f"one of {', '.join(MODES)}")
+        raise ArgumentValueError("mode", f"{describe(mode)}", f"one of {', '.join(MODES)}")
     if not isinstance(attributes, Mapping | None):
-        raise ArgumentTypeError("attributes", f"{attributes!r}", "a mapping of numbers to values")
+        raise ArgumentTypeError("attributes", f"{shorten(attributes)}", "a mapping of numbers to values")
     changes = {
         check_integer("attributes", key): check_integer("attributes", value)
         for key, value in (attributes or {}).items()
@@ -206,7 +207,7 @@ def check_integer(argument: str, value: object, least: int | None = None) -> int
         If it is less than ``least``.
     """
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ArgumentTypeError(argument, shorten(repr(value)), "an integer")
+        raise ArgumentTypeError(argument, describe(value), "an integer")
     if least is not None and value < least:
         raise ArgumentValueError(argument, f"{value}", f"at least {least}")
     return int(value)
@@ -240,7 +241,7 @@ def architecture(name: str) -> Architecture:
         If it cannot be simulated.
     """
     if not isinstance(name, str):
-        raise ArgumentTypeError("arch", shorten(repr(name)), "text such as 'sm_90a'")
+        raise ArgumentTypeError("arch", describe(name), "text such as 'sm_90a'")
     try:
         return ARCHITECTURES[name]
     except KeyError:
@@ -262,7 +263,7 @@ def architecture_of(capability: tuple[int, int]) -> Architecture:
     """
     given: object = capability
     if not isinstance(given, tuple) or len(given) != len(_HOPPER):
-        raise ArgumentTypeError("compute_capability", shorten(repr(capability)), "a pair such as (9, 0)")
+        raise ArgumentTypeError("compute_capability", describe(capability), "a pair such as (9, 0)")
     major, minor = (check_integer("compute_capability", part) for part in given)
     names = (f"sm_{major}{minor}a", f"sm_{major}{minor}")
     return architecture(names[0] if names[0] in ARCHITECTURES else names[1])
@@ -281,7 +282,9 @@ def chosen(arch: str | None, capability: tuple[int, int] | None) -> Architecture
     if capability is None:
         return architecture("sm_90a" if arch is None else arch)
     if arch is not None:
-        raise ArgumentValueError("compute_capability", f"{capability} beside {arch!r}", "one of the two")
+        raise ArgumentValueError(
+            "compute_capability", f"{capability} beside {shorten(arch)}", "one of the two"
+        )
     return architecture_of(capability)
 
 

@@ -15,6 +15,7 @@ from trunnion.sim.host import put
 from trunnion.sim.objects import Function, Kernel
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import AttributeSet
+from trunnion.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -148,7 +149,7 @@ def _put_parameter(kernel: Kernel, index: int, offset: int | None, size: int | N
     if index >= len(kernel.info.parameters):
         raise Refusal(
             Status.INVALID_VALUE,
-            f"parameter {index} of {len(kernel.info.parameters)} in {kernel.info.name!a}",
+            f"parameter {index} of {len(kernel.info.parameters)} in {quoted(kernel.info.name)}",
         )
     parameter = kernel.info.parameters[index]
     put(ctypes.c_size_t, offset, parameter.offset, "paramOffset")

@@ -20,6 +20,7 @@ from trunnion.sim.objects import Function, Kernel, Stream
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.submission import submit
 from trunnion.sim.trace import Launched
+from trunnion.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -245,7 +246,7 @@ def _packed_parameters(extra: int, kernel: Kernel) -> tuple[bytes, ...]:
         if size < needed:
             raise Refusal(
                 Status.INVALID_VALUE,
-                f"a parameter buffer of {size} bytes, {kernel.info.name!a} takes {needed}",
+                f"a parameter buffer of {size} bytes, {quoted(kernel.info.name)} takes {needed}",
             )
         data = reader.read(named[_BUFFER_POINTER], needed, "the parameter buffer")
     return tuple(data[p.offset : p.offset + p.size] for p in kernel.info.parameters)

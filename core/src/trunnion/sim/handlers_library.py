@@ -20,6 +20,7 @@ from trunnion.sim.host import HostReader, put, text
 from trunnion.sim.objects import Kernel, Library
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import LibraryLoaded, LibraryUnloaded
+from trunnion.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -173,7 +174,8 @@ def _get_kernel(call: Call, result: int | None, handle: int | None, name: int | 
     kernel = library.kernels.get(symbol)
     if kernel is None:
         raise Refusal(
-            Status.NOT_FOUND, f"no kernel {symbol!a} (there are: {', '.join(library.kernels) or 'none'})"
+            Status.NOT_FOUND,
+            f"no kernel {quoted(symbol)} (there are: {', '.join(library.kernels) or 'none'})",
         )
     put(ctypes.c_void_p, result, kernel.handle, "pKernel")
     call.state.add(kernel)

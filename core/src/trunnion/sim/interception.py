@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from trunnion.errors import ArgumentTypeError, ArgumentValueError
 from trunnion.sim.status import Refusal, Status
-from trunnion.wording import describe
+from trunnion.wording import describe, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -72,7 +72,7 @@ class Interceptions:
         if name not in self._names:
             close = difflib.get_close_matches(name, sorted(self._names), 3)
             raise ArgumentValueError(
-                "call", f"{name!r}", f"a call that is simulated{f', as {close}' if close else ''}"
+                "call", f"{shorten(name)}", f"a call that is simulated{f', as {close}' if close else ''}"
             )
         with self._lock:
             self._installed[name] = (*self._installed.get(name, ()), interceptor)

@@ -21,6 +21,7 @@ from trunnion.sim.occupancy import (
     largest_cluster,
 )
 from trunnion.sim.status import Refusal, Status
+from trunnion.wording import quoted
 
 if TYPE_CHECKING:
     from trunnion.sim.devices import Device
@@ -102,10 +103,11 @@ def _check_block(shape: Shape) -> None:
     if info.max_threads is not None:
         most = min(most, math.prod(info.max_threads))
     if total > most:
-        raise Refusal(Status.INVALID_VALUE, f"a block of {total} threads, {info.name!a} takes {most}")
+        raise Refusal(Status.INVALID_VALUE, f"a block of {total} threads, {quoted(info.name)} takes {most}")
     if info.required_threads is not None and shape.block != info.required_threads:
         raise Refusal(
-            Status.INVALID_VALUE, f"a block of {shape.block}, {info.name!a} needs {info.required_threads}"
+            Status.INVALID_VALUE,
+            f"a block of {shape.block}, {quoted(info.name)} needs {info.required_threads}",
         )
 
 
@@ -145,7 +147,7 @@ def _check_cluster(shape: Shape) -> tuple[int, int, int] | None:
     asked = shape.attributes.cluster
     name = shape.kernel.info.name
     if asked is not None and own is not None and asked != own:
-        raise Refusal(Status.INVALID_CLUSTER_SIZE, f"a cluster of {asked}, {name!a} needs {own}")
+        raise Refusal(Status.INVALID_CLUSTER_SIZE, f"a cluster of {asked}, {quoted(name)} needs {own}")
     cluster = asked or own
     if cluster is None:
         return None

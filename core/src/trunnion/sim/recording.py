@@ -12,6 +12,7 @@ from trunnion.sim.objects import PER_THREAD_STREAM
 from trunnion.sim.status import Refusal
 from trunnion.sim.submission import graph_work, submit
 from trunnion.sim.trace import CaptureBegan, CaptureEnded, GraphInstantiated
+from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,7 +112,7 @@ def record(state: DriverState, stream: int, mode: str) -> Iterator[RecordedGraph
     """
     modes = {row.name.lower(): row for row in CaptureMode}
     if mode not in modes:
-        raise ArgumentValueError("mode", f"{mode!r}", f"one of {', '.join(modes)}")
+        raise ArgumentValueError("mode", f"{describe(mode)}", f"one of {', '.join(modes)}")
     recorded = RecordedGraph(state, stream)
     with _driver_errors("cuStreamBeginCapture"), state.lock:
         origin = state.stream(stream)

@@ -6,12 +6,13 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from trunnion.errors import ArgumentTypeError, ArgumentValueError, LifecycleError, shorten
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, LifecycleError
 from trunnion.sim.controls import Controls
 from trunnion.sim.driver import Driver
 from trunnion.sim.objects import LEGACY_STREAM, PER_THREAD_STREAM
 from trunnion.sim.state import DriverState
 from trunnion.sim.status import Refusal
+from trunnion.wording import describe, first_line, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,9 +113,9 @@ class Simulator(Controls):
             If the name is no text, or the body cannot be called.
         """
         if not isinstance(symbol_name, str):
-            raise ArgumentTypeError("symbol_name", shorten(repr(symbol_name)), "a kernel's symbol, as text")
+            raise ArgumentTypeError("symbol_name", describe(symbol_name), "a kernel's symbol, as text")
         if not callable(body):
-            raise ArgumentTypeError("body", shorten(repr(body)), "a function of a KernelCall")
+            raise ArgumentTypeError("body", describe(body), "a function of a KernelCall")
         self._state.bodies[symbol_name] = body
 
     def unregister_body(self, symbol_name: str) -> None:
@@ -138,7 +139,7 @@ class Simulator(Controls):
         if not pending:
             return
         for later in pending[1:]:
-            pending[0].add_note(f"after it, in the same thread: {later!r}")
+            pending[0].add_note(f"after it, in the same thread: {type_name(later)}: {first_line(later)}")
         raise pending[0]
 
     def forget_pending(self) -> None:

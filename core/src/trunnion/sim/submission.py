@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from trunnion.sim.graph import NodeKind, Work
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import Captured, GraphLaunched, Launched
+from trunnion.wording import quoted
 
 if TYPE_CHECKING:
     from trunnion.sim.graph import GraphExec
@@ -53,7 +54,7 @@ def graph_work(state: DriverState, executable: GraphExec, device: int, stream: i
             if isinstance(work.event, Launched) and work.event.library not in state.handled:
                 raise Refusal(
                     Status.INVALID_HANDLE,
-                    f"the library of the graph's kernel {work.event.kernel!a} was unloaded",
+                    f"the library of the graph's kernel {quoted(work.event.kernel)} was unloaded",
                 )
             state.trace.add(work.event)
             work.run()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import BackendUnavailableError
 from trunnion.toolchain.search import path_text
+from trunnion.wording import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -109,7 +110,9 @@ class CompilerTrial:
     @property
     def text(self) -> str:
         """The trial in one phrase, for an error message."""
-        named = f"{self.origin}={self.named!a}" if self.origin == _VARIABLE and self.named else self.named
+        named = (
+            f"{self.origin}={shorten(self.named)}" if self.origin == _VARIABLE and self.named else self.named
+        )
         return f"{named or self.origin}: {self.problem or 'it can be used'}"
 
 

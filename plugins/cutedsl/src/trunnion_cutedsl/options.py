@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.wording import describe, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -82,7 +83,7 @@ def _given(given: Mapping[str, Any]) -> dict[str, str | None]:
         if key == "seconds":
             continue
         name, field = key.replace("_", "-"), f"options.{key}"
-        said = None if value is False else "" if value is True else str(value)
+        said = None if value is False else "" if value is True else _word(value, field)
         if said is None:
             _known(name, key, field)
         else:
@@ -95,10 +96,17 @@ def _given(given: Mapping[str, Any]) -> dict[str, str | None]:
     return values
 
 
+def _word(value: Any, field: str) -> str:
+    said = str(value) if type(value) in (int, float) else spelled(value)
+    if said is None:
+        raise ProgramError(f"got {describe(value)}, expected a text, a number, True or False", field=field)
+    return said
+
+
 def _seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _MOST_SECONDS:
         raise ProgramError(
-            f"got {shorten(repr(value))}, expected seconds, above 0, at most {_MOST_SECONDS:g}",
+            f"got {describe(value)}, expected seconds, above 0, at most {_MOST_SECONDS:g}",
             field="options.seconds",
         )
     return float(value)

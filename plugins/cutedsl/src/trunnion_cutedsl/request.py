@@ -120,7 +120,7 @@ def read_request(request: CompileRequest) -> Job:
 def _arch(target: Target) -> str:
     if target.kind != "cuda" or not _ARCH.fullmatch(target.arch):
         raise ProgramError(
-            f"got {str(target)!r}, expected a CUDA architecture such as 'sm_90a'", field="target"
+            f"got {shorten(str(target))}, expected a CUDA architecture such as 'sm_90a'", field="target"
         )
     return target.arch
 

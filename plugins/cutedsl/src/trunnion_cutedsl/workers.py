@@ -20,6 +20,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.errors import BackendUnavailableError
+from trunnion.wording import shorten
 from trunnion_cutedsl.messages import receive, send
 from trunnion_cutedsl.staging import discard, make_staging, sweep
 
@@ -65,7 +66,7 @@ class _Worker:
             self.control.close()
             discard(self.folder)
             raise BackendUnavailableError(
-                "cutedsl", "the compiling process", f"{sys.executable!r} cannot be started: {error}"
+                "cutedsl", "the compiling process", f"{shorten(sys.executable)} cannot be started: {error}"
             ) from error
         finally:
             theirs.close()

@@ -161,7 +161,7 @@ def _ptx_part(part: Part, job: Job) -> CompiledPart:
     info = read_ptx(data)
     if not job.arch.runs_ptx(info.target):
         raise ProgramError(
-            f"got PTX for {shorten(info.target)}, which cannot be compiled for {str(job.arch)!r}",
+            f"got PTX for {shorten(info.target)}, which cannot be compiled for {shorten(str(job.arch))}",
             field=part.field,
         )
     return CompiledPart("ptx", data, _exact_names(part, info), "", ())
@@ -172,7 +172,8 @@ def _cubin_part(part: Part, job: Job) -> CompiledPart:
     info = read_cubin(data)
     if not job.arch.runs_cubin(info.arch):
         raise ProgramError(
-            f"got a cubin for {shorten(info.arch)}, which does not run on {str(job.arch)!r}", field=part.field
+            f"got a cubin for {shorten(info.arch)}, which does not run on {shorten(str(job.arch))}",
+            field=part.field,
         )
     return CompiledPart("cubin", data, _exact_names(part, info), "", ())
 
@@ -238,7 +239,7 @@ def _check_arch(job: Job, info: CubinInfo | PtxInfo) -> None:
     found = Architecture.parse(name)
     if found is None or found.number != job.arch.number:
         raise ProgramError(
-            f"the image is for {shorten(name)}, expected one for {str(job.arch)!r}", field="target"
+            f"the image is for {shorten(name)}, expected one for {shorten(str(job.arch))}", field="target"
         )
 
 

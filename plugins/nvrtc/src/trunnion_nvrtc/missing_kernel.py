@@ -47,10 +47,10 @@ class MissingKernelError(CompileError):
         super().__init__(said.compiler, said.log, said.source, said.options, said.arch, said.line)
         self.missing, self.known = tuple(missing), tuple(known)
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         lines = [f"kernel {shorten(name)} {self._verdict(name)}: {why}" for name, why in self.missing]
         near = nearest(self.missing[0][0], self.known)
-        meant = f"; did you mean {near!r}?" if near and near != self.missing[0][0] else ""
+        meant = f"; did you mean {shorten(near)}?" if near and near != self.missing[0][0] else ""
         shown = ", ".join(shorten(name) for name in self.known[:_MOST_SHOWN])
         shown += ", ..." if len(self.known) > _MOST_SHOWN else ""
         known = (

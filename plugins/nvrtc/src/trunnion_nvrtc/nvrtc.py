@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import BackendUnavailableError, DriverError, ProgramError
+from trunnion.wording import describe
 from trunnion_nvrtc.results import NVRTC_RESULTS, result_code
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def error_string(code: int) -> str:
     try:
         status = nvrtc.nvrtcResult(code)
     except ValueError as error:
-        raise ProgramError(f"got {code!r}, expected a status of NVRTC", field="code") from error
+        raise ProgramError(f"got {describe(code)}, expected a status of NVRTC", field="code") from error
     _, text = nvrtc.nvrtcGetErrorString(status)
     return str(text.decode("utf-8", "replace"))
 

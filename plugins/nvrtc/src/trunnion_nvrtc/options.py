@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.wording import describe, spelled, type_name
 from trunnion_nvrtc.option_table import OPTIONS, REFUSED, Option
 from trunnion_nvrtc.ptxas_table import PTXAS_OPTIONS, allowed_for_ptxas
 
@@ -118,14 +119,15 @@ def _parse_value(option: Option, value: Any) -> tuple[str, ...]:
     field = f"options.{option.name}"
     if not option.value:
         if not isinstance(value, bool):
-            raise _error(f"got {value!r}, expected True or False", field)
+            raise _error(f"got {describe(value)}, expected True or False", field)
         return ("",) if value else ()
     values = value if option.repeatable and isinstance(value, (list, tuple)) else [value]
     texts = []
     for one in values:
-        if not isinstance(one, (bool, int, str)):
-            raise _error(f"got {type(one).__name__}, expected a text, a number or a bool", field)
-        texts.append(_checked(option, str(one).lower() if isinstance(one, bool) else str(one), field))
+        text = str(one).lower() if type(one) in (bool, int) else spelled(one)
+        if text is None:
+            raise _error(f"got {type_name(one)}, expected a text, a number or a bool", field)
+        texts.append(_checked(option, text, field))
     return tuple(texts)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import CompileError, DriverError, LifecycleError, ProgramError, shorten
+from trunnion.wording import type_name
 from trunnion_nvrtc.nvrtc import bindings, check, failure, supported_archs, title, version
 from trunnion_nvrtc.outputs import CompiledOutput, output_named
 from trunnion_nvrtc.results import NVRTC_RESULTS, ResultCode, result_code
@@ -91,7 +92,7 @@ class Program:
         for index, pair in enumerate(_members(headers, "headers")):
             if not isinstance(pair, (tuple, list)) or len(pair) != _PAIR:
                 raise ProgramError(
-                    f"got {type(pair).__name__}, expected a pair of name and text", field=f"headers[{index}]"
+                    f"got {type_name(pair)}, expected a pair of name and text", field=f"headers[{index}]"
                 )
             header, text = pair
             names.append(encoded(header, f"headers[{index}]"))
@@ -304,7 +305,7 @@ class Program:
 def _members(given: Any, field: str) -> tuple[Any, ...]:
     """Return the members of a list; a text, or a mapping, has other ones than are meant."""
     if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping)):
-        raise ProgramError(f"got {type(given).__name__}, expected a list", field=field)
+        raise ProgramError(f"got {type_name(given)}, expected a list", field=field)
     return tuple(given)
 
 

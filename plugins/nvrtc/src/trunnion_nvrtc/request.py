@@ -140,7 +140,8 @@ def _output(request: CompileRequest, arch: Architecture) -> str:
         raise UnsupportedFeatureError(NAME, list(accepts), "it makes cubin and ptx")
     if arch.virtual:
         raise ProgramError(
-            f"got {str(arch)!r}, a virtual architecture, of which there is no cubin; use {arch.name(virtual=False)!r}",
+            f"got {shorten(str(arch))}, a virtual architecture, of which there is no cubin; "
+            f"use {shorten(arch.name(virtual=False))}",
             field="target",
         )
     return "cubin"
@@ -272,17 +273,18 @@ def _check_mode(job: Job) -> None:
     first = job.parts[0]
     if job.mode is Mode.RELOCATABLE:
         raise ProgramError(
-            f"got {str(job.arch)!r}: linked parts become PTX only by --dlink-time-opt, all of them CUDA C++; "
-            f"use {job.arch.name(virtual=False)!r}",
+            f"got {shorten(str(job.arch))}: linked parts become PTX only by --dlink-time-opt, all of them CUDA C++; "
+            f"use {shorten(job.arch.name(virtual=False))}",
             field="target",
         )
     if first.code.language == "cubin":
         raise ProgramError(
-            f"got {str(job.arch)!r}, a virtual architecture, and a cubin; use {job.arch.name(virtual=False)!r}",
+            f"got {shorten(str(job.arch))}, a virtual architecture, and a cubin; "
+            f"use {shorten(job.arch.name(virtual=False))}",
             field="target",
         )
     if first.code.language == "ptx" and first.options:
         given = ", ".join(first.options)
         raise ProgramError(
-            f"got {given}: PTX for {str(job.arch)!r} is taken as it is", field=f"{first.field}.options"
+            f"got {given}: PTX for {shorten(str(job.arch))} is taken as it is", field=f"{first.field}.options"
         )

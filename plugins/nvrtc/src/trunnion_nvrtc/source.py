@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from trunnion.model.code import DeviceCode
@@ -31,7 +32,7 @@ def encoded(text: str | bytes, field: str) -> bytes:
         If it is no text, not Unicode, or would end before its end.
     """
     if not isinstance(text, (str, bytes)):
-        raise ProgramError(f"got {type(text).__name__}, expected a text", field=field)
+        raise ProgramError(f"got {type_name(text)}, expected a text", field=field)
     try:
         data = text if isinstance(text, bytes) else text.encode("utf-8")
         data.decode("utf-8")
@@ -53,7 +54,7 @@ def kernel_name(name: str, field: str) -> str:
         If it is not.
     """
     if not isinstance(name, str):
-        raise ProgramError(f"got {type(name).__name__}, expected a text", field=field)
+        raise ProgramError(f"got {type_name(name)}, expected a text", field=field)
     if not name.strip() or len(name.splitlines()) > 1 or any(end in name for end in "\n\r"):
         raise ProgramError(f"got {shorten(name)}, expected a C++ name expression on one line", field=field)
     return name

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
+from trunnion.wording import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +53,7 @@ class Architecture:
         found = cls.parse(target.arch)
         if target.kind != "cuda" or found is None:
             raise ProgramError(
-                f"got {str(target)!r}, expected a CUDA architecture such as 'sm_90a'", field="target"
+                f"got {shorten(str(target))}, expected a CUDA architecture such as 'sm_90a'", field="target"
             )
         return found
 
@@ -107,6 +108,6 @@ def check_supported(arch: Architecture, supported: Sequence[int]) -> None:
     if arch.number not in supported or arch.number < _FIRST_WITH[arch.variant]:
         known = ", ".join(f"sm_{one}" for one in supported)
         raise ProgramError(
-            f"got {str(arch)!r}, this NVRTC compiles for {known}, with 'a' from sm_90 and 'f' from sm_100",
+            f"got {shorten(str(arch))}, this NVRTC compiles for {known}, with 'a' from sm_90 and 'f' from sm_100",
             field="target",
         )

@@ -25,6 +25,7 @@ from trunnion.model.expr import (
     select,
 )  # fmt: skip
 from trunnion.model.interval import INT64, Interval
+from trunnion.wording import describe, shorten, type_name
 from trunnion_tilelang.errors import Refusal
 from trunnion_tilelang.nodes import Binary, Call, Cast, Float, Int, Load, Node, Not, Select, Str, Unknown, Var
 
@@ -142,7 +143,7 @@ class Arithmetic:
         """Return what a variable stands for."""
         value = self._values.get(var.key)
         if value is None:
-            what = f"{var.name!r} of type {var.dtype}"
+            what = f"{shorten(var.name)} of type {var.dtype}"
             raise Refusal(f"the variable {what} has no value that a program's expressions can use")
         return value
 
@@ -215,7 +216,7 @@ def _describe(node: Node) -> str:
         case Float(value=value):
             return f"the constant {value:g}"
         case Str(value=value):
-            return f"the text {value!r}"
+            return f"the text {describe(value)}"
         case Unknown(kind=kind):
             return f"an expression of the kind {kind}"
-    return type(node).__name__
+    return type_name(node)

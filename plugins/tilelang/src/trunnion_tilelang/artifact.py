@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from trunnion.errors import ProgramError, shorten
+from trunnion.errors import ProgramError
 from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
+from trunnion.wording import describe
 from trunnion_tilelang.compiler_flags import CompilerFlags
 from trunnion_tilelang.cutedsl_source import cutedsl_launch
 from trunnion_tilelang.device_source import device_code
@@ -96,7 +97,7 @@ def positions(out_idx: int | Sequence[int]) -> tuple[int, ...]:
     for index in given:
         if isinstance(index, bool) or not isinstance(index, SupportsIndex):
             raise ProgramError(
-                f"got {shorten(repr(out_idx))}, expected an integer, or integers in an order", field="out_idx"
+                f"got {describe(out_idx)}, expected an integer, or integers in an order", field="out_idx"
             )
     return tuple(int(index) for index in given)
 

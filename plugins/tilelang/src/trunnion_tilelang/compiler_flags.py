@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -107,7 +108,7 @@ def _words(flags: str | Iterable[str] | None) -> list[str]:
         return [word for text in texts for word in shlex.split(str(text))]
     except ValueError as error:
         raise ProgramError(
-            f"got {shorten(str(flags))}, expected words as a shell takes them: {error}", field="compile_flags"
+            f"got {describe(flags)}, expected words as a shell takes them: {error}", field="compile_flags"
         ) from error
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import ProgramError, shorten
+from trunnion.errors import ProgramError
+from trunnion.wording import describe, spelled
 from trunnion_tilelang.lowering import require_tilelang
 
 if TYPE_CHECKING:
@@ -72,9 +73,9 @@ def jit(  # noqa: PLR0913 - all that TileLang's decorator takes, and what trunni
         If TileLang's launchers are chosen.
     """
     for name, value in (("target_host", target_host), ("execution_backend", execution_backend)):
-        if value not in (None, "auto"):
+        if value is not None and spelled(value) != "auto":
             raise ProgramError(
-                f"got {shorten(str(value))}, expected none: it chooses one of TileLang's own launchers; backend= "
+                f"got {describe(value)}, expected none: it chooses one of TileLang's own launchers; backend= "
                 "chooses among trunnion's, and the target {'kind': 'cutedsl', 'arch': ...} makes CuTeDSL text",
                 field=name,
             )

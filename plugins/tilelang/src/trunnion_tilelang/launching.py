@@ -13,6 +13,7 @@ from trunnion.errors import ProgramError
 from trunnion.model.dtypes import DTYPES
 from trunnion.model.expr import Const, Expr
 from trunnion.model.launch import KernelLaunch
+from trunnion.wording import shorten
 from trunnion_tilelang.errors import Refusal
 from trunnion_tilelang.nodes import Node, Var
 
@@ -104,8 +105,8 @@ class Launcher:
             found = self.pointers.get(operand.key) if isinstance(operand, Var) else None
             if found is None:
                 raise Refusal(
-                    f"the kernel's parameter {param.name!r} is given a pointer that is no tensor's, workspace's or "
-                    "map's own"
+                    f"the kernel's parameter {shorten(param.name)} is given a pointer that is no tensor's, "
+                    "workspace's or map's own"
                 )
             return found
         scalar = self.scalars.get(operand.key) if isinstance(operand, Var) else None
@@ -116,8 +117,8 @@ class Launcher:
         row = DTYPES.get(param.dtype)
         if row is None or not row.is_integer:
             raise Refusal(
-                f"the kernel's parameter {param.name!r} of type {param.dtype} is given a value that is computed: only "
-                "integers are"
+                f"the kernel's parameter {shorten(param.name)} of type {param.dtype} is given a value that is "
+                "computed: only integers are"
             )
         return self.arithmetic.expr(operand).cast(param.dtype)
 

@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from trunnion.contract.spec import Target
-from trunnion.errors import BackendUnavailableError, ProgramError, shorten
+from trunnion.errors import BackendUnavailableError, ProgramError
+from trunnion.wording import describe, first_line, type_name
 from trunnion_tilelang.artifact import positions, program_of
 from trunnion_tilelang.compiler_flags import compiler_flags
 from trunnion_tilelang.device_source import device_code
@@ -93,7 +94,7 @@ def from_jit(jit_object: Any, *args: Any, **named: Any) -> KernelProgram:
     """
     if not hasattr(jit_object, "get_tir"):
         raise ProgramError(
-            f"got {type(jit_object).__name__}, expected what @tilelang.jit returns", field="jit_object"
+            f"got {type_name(jit_object)}, expected what @tilelang.jit returns", field="jit_object"
         )
     lowered = lower(
         jit_object.get_tir(*args, **named),
@@ -185,7 +186,7 @@ def lower(
     from tilelang.transform.pass_config import normalize_pass_configs  # noqa: PLC0415 - as above
 
     if not isinstance(func, tvm.tirx.PrimFunc):
-        raise ProgramError(f"got {type(func).__name__}, expected what @T.prim_func returns", field="func")
+        raise ProgramError(f"got {type_name(func)}, expected what @T.prim_func returns", field="func")
     attributes = _attributes(func)
     own = attributes.get("tilelang_pass_configs")
     configs = normalize_pass_configs({**(dict(own) if own is not None else {}), **(pass_configs or {})})
@@ -239,7 +240,7 @@ def tilelang_target(target: Any) -> Any:
         given = {"kind": "cuda", "arch": ours[1]}
     if target is not None and _lacks_architecture(given):
         raise ProgramError(
-            f"got {shorten(repr(target))}, which names no architecture, and there is no GPU to take one from; "
+            f"got {describe(target)}, which names no architecture, and there is no GPU to take one from; "
             "name it: 'sm_90a', or {'kind': 'cuda', 'arch': 'sm_90a'}",
             field="target",
         )
@@ -252,14 +253,14 @@ def tilelang_target(target: Any) -> Any:
             else "a target that TileLang knows"
         )
         raise ProgramError(
-            f"got {shorten(str(target))}, expected {asked}, such as 'sm_90a' or {{'kind': 'cuda', 'arch': 'sm_90a'}}: "
-            f"{error}",
+            f"got {describe(target)}, expected {asked}, such as 'sm_90a' or {{'kind': 'cuda', 'arch': 'sm_90a'}}: "
+            f"{first_line(error)}",
             field="target",
         ) from error
     made = found if isinstance(found, tvm.target.Target) else tvm.target.Target(found)
     if str(made.kind.name) != "cuda":
         raise ProgramError(
-            f"got {shorten(repr(target))}, expected a CUDA device, such as 'sm_90a' or "
+            f"got {describe(target)}, expected a CUDA device, such as 'sm_90a' or "
             "{'kind': 'cutedsl', 'arch': 'sm_90a'}",
             field="target",
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from trunnion.model.dtypes import DTYPES, Kind
 from trunnion.model.expr import Expr, Symbol, as_expr
 from trunnion.model.params import PointerParam, ScalarParam, TensorParam
+from trunnion.wording import shorten
 from trunnion_tilelang.arithmetic import Arithmetic, integer_range
 from trunnion_tilelang.element_types import element_type
 from trunnion_tilelang.errors import Refusal
@@ -90,7 +91,7 @@ class Parameters:
         row = DTYPES.get(var.dtype)
         if row is None or not row.struct_code:
             raise Refusal(
-                f"the scalar {var.name!r} has the type {var.dtype}, which no scalar of a program has"
+                f"the scalar {shorten(var.name)} has the type {var.dtype}, which no scalar of a program has"
             )
         symbol = None
         if (row.is_integer or row.kind is Kind.BOOL) and var.key in self._computed:
@@ -140,7 +141,9 @@ class Parameters:
         match load.indices:
             case (Int(value=axis),) if role is not None and role.kind in ("shape", "strides"):
                 return role.index, role.kind, axis
-        raise Refusal(f"an element of {load.data.name!r} is read, which is in no tensor's extents or strides")
+        raise Refusal(
+            f"an element of {shorten(load.data.name)} is read, which is in no tensor's extents or strides"
+        )
 
     def _load(self, load: Load) -> Expr:
         """Return the value of an extent or a stride."""
@@ -171,7 +174,7 @@ class Parameters:
 
     def _tensor(self, parameter: Parameter, buffer: Buffer) -> TensorParam:
         if buffer.offset != Int(0, getattr(buffer.offset, "dtype", "int32")):
-            raise Refusal(f"the buffer {buffer.name!r} begins elsewhere than at its pointer")
+            raise Refusal(f"the buffer {shorten(buffer.name)} begins elsewhere than at its pointer")
         kind = element_type(buffer.dtype)
         shape = tuple(self.arithmetic.expr(extent) for extent in buffer.shape)
         strides = tuple(self.arithmetic.expr(stride) for stride in buffer.strides) or None
@@ -194,7 +197,7 @@ class Parameters:
             for axis, step in enumerate(_stored_strides(strides, kind.packed, buffer.name))
         )
         if output and steps is not None:
-            raise Refusal(f"the output {buffer.name!r} has strides: an output is contiguous")
+            raise Refusal(f"the output {shorten(buffer.name)} has strides: an output is contiguous")
         read_only = parameter.data is not None and parameter.data.key in self._read_only
         return TensorParam(
             name,
@@ -227,7 +230,7 @@ def _stored_strides(strides: tuple[Expr, ...], packed: int, name: str) -> tuple[
         for stride, whole in zip(outer, strides, strict=False)
     ]
     if strides[-1] != as_expr(1):
-        raise Refusal(f"the tensor {name!r} has elements of less than a byte that are not neighbours")
+        raise Refusal(f"the tensor {shorten(name)} has elements of less than a byte that are not neighbours")
     return (*stored, strides[-1])
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from trunnion.wording import shorten
 from trunnion_tilelang.allocation import Arguments
 from trunnion_tilelang.errors import Refusal
 from trunnion_tilelang.nodes import (
@@ -145,7 +146,9 @@ class Prologue:
             return
         name = var.name.removesuffix(_TYPE_SUFFIX)
         if role.index >= len(dtypes):
-            raise Refusal(f"nothing reads the parameter {name!r}, and nothing says of which type it is")
+            raise Refusal(
+                f"nothing reads the parameter {shorten(name)}, and nothing says of which type it is"
+            )
         self.parameters[role.index] = Parameter(role.index, Var(-1 - role.index, name, dtypes[role.index]))
 
     @property

@@ -12,6 +12,7 @@ from trunnion.errors import ProgramError
 from trunnion.model.expr import Const, Expr, as_expr, ceildiv, eq, lt, select
 from trunnion.model.params import Check, PointerParam, ScalarParam, TensorParam
 from trunnion.model.workspace import Workspace
+from trunnion.wording import shorten, type_name
 from trunnion_tilelang.assertions import check_of
 from trunnion_tilelang.element_types import element_type
 from trunnion_tilelang.errors import Refusal, UnsupportedStatementError
@@ -114,7 +115,7 @@ class Walk:
         """Refuse a statement that no table has, or that comes after the end."""
         if self._ended:
             raise Refusal("it follows the function's return")
-        kind = statement.kind if isinstance(statement, UnknownStmt) else type(statement).__name__
+        kind = statement.kind if isinstance(statement, UnknownStmt) else type_name(statement)
         raise Refusal(f"a statement of the kind {kind} has no meaning in a program")
 
     def value(self, node: Node) -> Expr:
@@ -148,7 +149,7 @@ class Walk:
     def attribute(self, statement: Attr) -> None:
         """Take what is said of what follows."""
         if statement.key not in ATTRIBUTES:
-            raise Refusal(f"the attribute {statement.key!r} is not known")
+            raise Refusal(f"the attribute {shorten(statement.key)} is not known")
         if statement.key == "tl.assume" and isinstance(statement.node, Node):
             message = (
                 statement.value.value if isinstance(statement.value, Str) else "an assumption of the author's"
@@ -243,7 +244,9 @@ class Walk:
         """Take device memory of the host function's own as a workspace."""
         buffer = statement.buffer
         if buffer.scope != "global":
-            raise Refusal(f"the buffer {buffer.name!r} lies in {buffer.scope!r}, not in device memory")
+            raise Refusal(
+                f"the buffer {shorten(buffer.name)} lies in {shorten(buffer.scope)}, not in device memory"
+            )
         self._pointers[buffer.data.key] = self._workspace(buffer)
 
     def _workspace(self, buffer: Buffer) -> Workspace:
@@ -282,7 +285,9 @@ class Walk:
             PACKED[name.value](self, operands)
             return
         if kernel is None:
-            raise Refusal(f"the function {name.value!r} is no kernel of this artifact, nor one that is known")
+            raise Refusal(
+                f"the function {shorten(name.value)} is no kernel of this artifact, nor one that is known"
+            )
         launcher = Launcher(self.parameters.arithmetic, self._pointers, self._scalars)
         self.launches.append(launcher.launch(kernel, operands, self._window, self._when))
 

@@ -21,6 +21,7 @@ from trunnion.errors import (
 )
 from trunnion.model.dtypes import DTYPES
 from trunnion.torch_runtime import HostRuntime, default_runtime
+from trunnion.wording import first_line, type_name
 from trunnion_tvm_ffi.dlpack import MAX_VERSION, Description, device_name, read_capsule
 from trunnion_tvm_ffi.functions import import_capsule
 
@@ -206,9 +207,7 @@ class Arrays:
             expected = (
                 "a dense tensor in memory; call .resolve_conj(), .resolve_neg() or .to_dense() if it is lazy"
             )
-            raise ArgumentTypeError(
-                purpose.name, f"{type(value).__name__} with no memory of its own", expected
-            )
+            raise ArgumentTypeError(purpose.name, f"{type_name(value)} with no memory of its own", expected)
         return value
 
     def device_of(self, array: Any) -> tuple[int, int]:
@@ -250,7 +249,7 @@ class Arrays:
 
     def _foreign(self, value: Any, purpose: Purpose) -> ForeignArray:
         if not is_producer(value):
-            raise ArgumentTypeError(purpose.name, type(value).__name__, "a tensor")
+            raise ArgumentTypeError(purpose.name, type_name(value), "a tensor")
         knows, arguments = _stream_arguments(value, placed(value, purpose.name), purpose)
         try:
             capsule = _export(value, arguments)
@@ -288,8 +287,7 @@ def placed(value: Any, name: str) -> tuple[int, int]:
 
 
 def _unexportable(value: Any, name: str, error: Exception) -> ArgumentTypeError:
-    said = (str(error).splitlines() or [""])[0]
-    got = f"{type(value).__name__} that refuses: {said}"
+    got = f"{type_name(value)} that refuses: {first_line(error)}"
     return ArgumentTypeError(name, got, "an array that DLPack can carry")
 
 
@@ -318,13 +316,13 @@ def _stream_arguments(
     if device[0] == CPU:
         return False, {}
     if device[0] != CUDA:
-        got = f"{type(value).__name__} on {device_name(device)}"
+        got = f"{type_name(value)} on {device_name(device)}"
         raise ArgumentValueError(purpose.name, got, _PLACES)
     if purpose.stream is not None:
         return False, {"stream": purpose.stream or _LEGACY}
     if purpose.looks or library_of(value) is not None:
         return True, {"stream": _UNORDERED}
-    got = f"None beside {type(value).__name__} {shorten(purpose.name)}"
+    got = f"None beside {type_name(value)} {shorten(purpose.name)}"
     raise ArgumentValueError("stream", got, "a stream: that library does not tell TVM-FFI its current one")
 
 
@@ -343,9 +341,9 @@ def _check_writing(value: Any, facts: Description, purpose: Purpose) -> None:
         return
     root = type(value).__module__.partition(".")[0]
     reasons = (
-        (root in _IMMUTABLE, f"{type(value).__name__} of {root}, whose arrays never change"),
-        (facts.read_only, f"a read-only {type(value).__name__}"),
-        (facts.copied, f"{type(value).__name__} that exports a copy"),
+        (root in _IMMUTABLE, f"{type_name(value)} of {root}, whose arrays never change"),
+        (facts.read_only, f"a read-only {type_name(value)}"),
+        (facts.copied, f"{type_name(value)} that exports a copy"),
     )
     for wrong, got in reasons:
         if wrong:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.dlpack import CUDA
 from trunnion.errors import LifecycleError, ProgramError
+from trunnion.wording import type_name
 from trunnion_tvm_ffi.arrays import Arrays, ForeignArray
 from trunnion_tvm_ffi.fills import fill
 from trunnion_tvm_ffi.functions import on_raw_stream
@@ -180,7 +181,7 @@ class Caller:
         if self._callee:
             results = read_results(self.arrays, self._outputs, call, returned)
         elif returned is not None:
-            got = f"the function returned {type(returned).__name__}, expected None: it is given its outputs"
+            got = f"the function returned {type_name(returned)}, expected None: it is given its outputs"
             raise ProgramError(f"{got}; say returns='callee' if it returns them", field="outputs")
         else:
             results = tuple(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from trunnion.dlpack import CPU, CUDA, Tensor, Versioned, address_in
+from trunnion.wording import type_name
 
 __all__ = ["MAX_VERSION", "Description", "device_name", "read_capsule"]
 
@@ -69,7 +70,7 @@ def read_capsule(capsule: Any) -> Description:
     except ValueError:
         name = None
     if name not in (_PLAIN, _VERSIONED):
-        raise BufferError(f"got {type(capsule).__name__}, expected a DLPack capsule that nobody took over")
+        raise BufferError(f"got {type_name(capsule)}, expected a DLPack capsule that nobody took over")
     pointer = address_in(capsule, name)
     if name == _PLAIN:
         return _description(Tensor.from_address(pointer), 0)

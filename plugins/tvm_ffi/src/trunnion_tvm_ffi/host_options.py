@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.wording import describe, spelled
 from trunnion_tvm_ffi.host_option_table import OPTIONS, REFUSED, Option
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def read_caller_options(given: Mapping[str, Any]) -> CallerOptions:
     threads = given.get("threads", 1)
     if type(threads) is not int or not 0 <= threads <= MOST_THREADS:
         raise ProgramError(
-            f"got {shorten(repr(threads))}, expected 0 (all cores) to {MOST_THREADS}", field="options.threads"
+            f"got {describe(threads)}, expected 0 (all cores) to {MOST_THREADS}", field="options.threads"
         )
     words = {
         name: _caller_value(_known(name, "options"), value)
@@ -164,12 +165,12 @@ def _caller_value(option: Option, value: Any) -> tuple[str, ...] | None:
     field = f"options.{option.name}"
     if not option.value:
         if not isinstance(value, bool):
-            raise ProgramError(f"got {shorten(repr(value))}, expected True or False", field=field)
+            raise ProgramError(f"got {describe(value)}, expected True or False", field=field)
         return ("",) if value else None
     texts = []
     for one in value if option.repeatable and isinstance(value, (list, tuple)) else [value]:
-        text = str(one) if isinstance(one, (int, str)) and not isinstance(one, bool) else ""
+        text = str(one) if type(one) is int else spelled(one) or ""
         if "\0" in text or not re.fullmatch(option.value, text):
-            raise ProgramError(f"got {shorten(repr(one))}, expected {_form(option)}", field=field)
+            raise ProgramError(f"got {describe(one)}, expected {_form(option)}", field=field)
         texts.append(text)
     return tuple(texts)

@@ -135,13 +135,15 @@ def _placed(request: CompileRequest) -> list[tuple[int, PlacedKernel]]:
 def _architecture(target: Target, machine: str) -> tuple[str, ...]:
     """Return the option for the target's architecture."""
     if target.kind != "cpu":
-        raise ProgramError(f"got {str(target)!a}, expected 'cpu'", field="target")
+        raise ProgramError(f"got {shorten(str(target))}, expected 'cpu'", field="target")
     known = _ARCHITECTURES.get(machine, ())
     if not target.arch:
         return ()
     if target.arch not in known:
         allowed = ", ".join(repr(f"cpu:{one}") for one in ("", *known)).replace("cpu:'", "cpu'")
-        raise ProgramError(f"got {str(target)!a}, expected one of {allowed} on {machine}", field="target")
+        raise ProgramError(
+            f"got {shorten(str(target))}, expected one of {allowed} on {machine}", field="target"
+        )
     return (f"-march={target.arch}",)
 
 
@@ -168,7 +170,7 @@ def _headers(code: DeviceCode, file_name: str, field: str) -> dict[str, bytes]:
         if not plain or segments[0].startswith(_RESERVED):
             raise ProgramError(
                 f"got header {shorten(name)}, expected a relative path of letters, digits, '_', '.', '+' and '-' that "
-                f"does not begin with {_RESERVED!r}",
+                f"does not begin with {shorten(_RESERVED)}",
                 field=place,
             )
         taken = {file_name, *headers}

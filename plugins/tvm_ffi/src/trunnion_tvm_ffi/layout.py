@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.errors import ProgramError, shorten
+from trunnion.errors import ProgramError
+from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,7 @@ def result_places(signature: Signature, result_idx: object) -> tuple[int, ...]:
     places = []
     for place in given:
         if isinstance(place, bool) or not isinstance(place, int):
-            raise _error(f"got {shorten(repr(place))}, expected an integer, or one for each output")
+            raise _error(f"got {describe(place)}, expected an integer, or one for each output")
         if not -count <= place < count:
             raise _error(
                 f"got {place}, expected {-count} to {count - 1} for {count} parameters, outputs included"

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from trunnion.arguments import device_ordinal, expect, stream_handle
 from trunnion.contract.adapter import BoundLaunch
 from trunnion.dlpack import CPU, CUDA
-from trunnion.errors import ArgumentTypeError, ProgramError, shorten
+from trunnion.errors import ArgumentTypeError, ProgramError
 from trunnion.model.params import Signature
 from trunnion.model.planning import plan_signature
+from trunnion.wording import describe, spelled, type_name
 from trunnion_tvm_ffi.calls import Caller
 from trunnion_tvm_ffi.functions import find_function
 from trunnion_tvm_ffi.layout import result_places
@@ -77,8 +78,8 @@ def from_module(
 
 
 def _check_form(signature: Signature | None, result_idx: object, returns: object) -> None:
-    if returns not in _ALLOCATORS:
-        raise ProgramError(f"got {shorten(repr(returns))}, expected one of {_ALLOCATORS}", field="returns")
+    if spelled(returns) not in _ALLOCATORS:
+        raise ProgramError(f"got {describe(returns)}, expected one of {_ALLOCATORS}", field="returns")
     if result_idx is not None and (signature is None or returns == "callee"):
         raise ProgramError(
             "got places of outputs, expected None: the function is given none", field="result_idx"
@@ -217,9 +218,7 @@ class ModuleProgram:
             return out
         if self.signature is not None and len(self.signature.outputs) == 1:
             return (out,)
-        raise ArgumentTypeError(
-            "out", type(out).__name__, "a sequence of arrays, one for each output, or None"
-        )
+        raise ArgumentTypeError("out", type_name(out), "a sequence of arrays, one for each output, or None")
 
     # Life ------------------------------------------------------------------------------------------------------
 
@@ -245,7 +244,7 @@ class ModuleProgram:
 
 def _device(device: Any) -> tuple[int, int] | None:
     """Return DLPack's name of what a caller passes for ``device=``."""
-    if str(device) in ("cpu", "cpu:0"):
+    if spelled(device, "torch.device") in ("cpu", "cpu:0"):
         return CPU, 0
     ordinal = device_ordinal(device)
     return None if ordinal is None else (CUDA, ordinal)

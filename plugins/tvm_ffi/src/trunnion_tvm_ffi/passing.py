@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.dlpack import CPU, CUDA
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError
+from trunnion.wording import type_name
 from trunnion_tvm_ffi.arrays import Purpose, is_producer, placed
 from trunnion_tvm_ffi.dlpack import device_name
 from trunnion_tvm_ffi.preparation import PreparedCall, askers, check_stream
@@ -37,7 +38,7 @@ def pass_on(
     """
     if out is not None:
         expected = "None: without a signature, destinations are arguments"
-        raise ArgumentTypeError("out", type(out).__name__, expected)
+        raise ArgumentTypeError("out", type_name(out), expected)
     reader = _Reader(arrays, stream)
     handed = tuple(reader.read(value, f"argument {index}") for index, value in enumerate(args))
     found = reader.device()

@@ -14,6 +14,7 @@ from trunnion.codegen.python.recall import Recall
 from trunnion.dlpack import CPU, CUDA
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError, shorten
 from trunnion.model.dtypes import dtype
+from trunnion.wording import type_name
 from trunnion_tvm_ffi.arrays import ForeignArray, Purpose, library_of
 from trunnion_tvm_ffi.dlpack import device_name
 
@@ -129,7 +130,7 @@ class Preparation:
             if not owner:
                 device, owner = found, slot.name
             elif found != device:
-                expected = f"{device_name(device or found)}, where {owner!a} lies"
+                expected = f"{device_name(device or found)}, where {shorten(owner)} lies"
                 raise ArgumentValueError(slot.name, f"a tensor on {device_name(found)}", expected)
         if given is not None and device is not None and given != device:
             expected = f"{device_name(device)}, where the tensors lie"
@@ -195,9 +196,7 @@ class Preparation:
         self._arrays.check_process(device)
         if self._returned or device is None:
             if out is not None:
-                raise ArgumentTypeError(
-                    "out", type(out).__name__, "None: the function allocates what it returns"
-                )
+                raise ArgumentTypeError("out", type_name(out), "None: the function allocates what it returns")
             return ()
         if out is None:
             return tuple(
@@ -250,7 +249,7 @@ class Preparation:
             raise ArgumentValueError(slot.name, f"a tensor on {device_name(found)}", device_name(device))
         if slot.fill is not None and device[0] == CUDA and type(array) is ForeignArray:
             expected = "a torch tensor, because the output is filled before the call"
-            raise ArgumentTypeError(slot.name, type(value).__name__, expected)
+            raise ArgumentTypeError(slot.name, type_name(value), expected)
         try:
             self._check_memory(slot, array, device, contiguous=True)
         except RuntimeError as error:
@@ -265,7 +264,9 @@ class Preparation:
         )
         for (start, nbytes, name), (other, _, second) in pairwise(spans):
             if other < start + nbytes:
-                raise ArgumentValueError(second, f"memory that {name!a} also lies in", "memory of its own")
+                raise ArgumentValueError(
+                    second, f"memory that {shorten(name)} also lies in", "memory of its own"
+                )
 
     # The whole -------------------------------------------------------------------------------------------------
 
@@ -341,7 +342,7 @@ def askers(
         return False, False
     asked = [argument for argument in handed if library_of(argument) is not None]
     if stream is None and len({library_of(argument) for argument in asked}) > 1:
-        kinds = sorted({type(argument).__name__ for argument in asked})
+        kinds = sorted({type_name(argument) for argument in asked})
         got = f"None beside {' and '.join(map(shorten, kinds))}"
         raise ArgumentValueError("stream", got, "a stream: each of these libraries has a current one")
     return any(map(arrays.is_torch, handed)), bool(asked)

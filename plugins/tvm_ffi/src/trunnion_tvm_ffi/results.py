@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ArgumentError, ProgramError
+from trunnion.wording import type_name
 from trunnion_tvm_ffi.arrays import Purpose
 from trunnion_tvm_ffi.dlpack import device_name
 from trunnion_tvm_ffi.functions import is_sequence
@@ -29,7 +30,7 @@ def read_results(
     """
     results = tuple(returned) if is_sequence(returned) else (returned,)
     if len(results) != len(outputs):
-        got = f"{len(results)} values" if is_sequence(returned) else type(returned).__name__
+        got = f"{len(results)} values" if is_sequence(returned) else type_name(returned)
         raise ProgramError(f"the function returned {got}, expected {len(outputs)} tensors", field="outputs")
     for index, (slot, value, shape) in enumerate(zip(outputs, results, call.shapes, strict=True)):
         wrong = _difference(arrays, slot, value, (shape, call.device))

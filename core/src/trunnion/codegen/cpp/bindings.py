@@ -11,6 +11,7 @@ from trunnion.codegen.literals import cpp_name, cpp_string
 from trunnion.codegen.python.bindings import source_range
 from trunnion.model.interval import INT64_MAX, INT64_MIN
 from trunnion.model.plan import ConditionCheck, ValueCheck
+from trunnion.wording import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,7 +71,7 @@ def _both(one: str, other: str) -> str:
 
 def _mention(plan: LaunchPlan, source: Source) -> str:
     word = "dimension" if source.kind == "shape" else "stride"
-    return f"{word} {source.axis} of {plan.tensors[source.slot].name!a}, which is None in this call"
+    return f"{word} {source.axis} of {shorten(plan.tensors[source.slot].name)}, which is None in this call"
 
 
 def _emit_bounds(text: CallText, plan: LaunchPlan, binding: Binding, value: tuple[str, str, str]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import BackendUnavailableError, CorruptArtifactError
+from trunnion.wording import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +52,7 @@ def load_library(library: bytes, plugin: str) -> Callable[[str], Any]:
         try:
             found = module.get_function(name)
         except AttributeError as error:
-            raise CorruptArtifactError("launcher.so", f"exports no function {name!a}") from error
+            raise CorruptArtifactError("launcher.so", f"exports no function {shorten(name)}") from error
         # Whatever the user's default is: `close` waits for launches of threads that want Python's lock back.
         found.release_gil = True
         return found

@@ -10,6 +10,7 @@ from trunnion.model.expr_text import format_expr
 from trunnion.model.expr_tree import walk
 from trunnion.model.interval import INT64_MAX
 from trunnion.model.plan import ConditionCheck
+from trunnion.wording import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -153,7 +154,7 @@ def _choice(plan: LaunchPlan, binding: Binding, text_of: Callable[[Source], str]
 
 def _mention(plan: LaunchPlan, source: Source) -> str:
     word = "dimension" if source.kind == "shape" else "stride"
-    return f"{word} {source.axis} of {plan.tensors[source.slot].name!a}, which is None in this call"
+    return f"{word} {source.axis} of {shorten(plan.tensors[source.slot].name)}, which is None in this call"
 
 
 def emit_check(

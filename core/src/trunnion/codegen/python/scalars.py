@@ -85,7 +85,7 @@ def real(name: str, value: Any, limit: float, dtype: str) -> float:
     # A wider float may be finite and lie beyond every double.
     beyond = math.isinf(result) and value != result
     if beyond or (math.isfinite(result) and abs(result) >= limit):
-        raise ArgumentValueError(name, repr(result), f"a number that fits {dtype}")
+        raise ArgumentValueError(name, str(result), f"a number that fits {dtype}")
     return result
 
 
@@ -135,7 +135,7 @@ def small_float(name: str, value: Any, dtype: str) -> int:
     number = real(name, value, math.inf, dtype)
     bits = FLOAT_FORMATS[dtype].encode(number)
     if bits is None:
-        raise ArgumentValueError(name, repr(number), f"a number that fits {dtype}")
+        raise ArgumentValueError(name, str(number), f"a number that fits {dtype}")
     return bits
 
 

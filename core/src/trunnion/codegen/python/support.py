@@ -18,6 +18,7 @@ from trunnion.errors import (
 )
 from trunnion.model.interval import INT64_MAX, INT64_MIN
 from trunnion.model.launch import MAX_THREADS
+from trunnion.wording import first_line, type_name
 
 __all__ = [
     "ABSENT",
@@ -149,7 +150,7 @@ def out_place(index: int, count: int) -> str:
 def no_tensor_error(name: str, value: Any, *, output: bool = False) -> ArgumentError:
     """Return the error of an argument that is no tensor; what an output is given for cannot be nullable."""
     advice = "" if output or value is not None else "; a parameter that is declared nullable=True takes None"
-    return ArgumentTypeError(name, type(value).__name__, f"a tensor{advice}")
+    return ArgumentTypeError(name, type_name(value), f"a tensor{advice}")
 
 
 def place_error(name: str, tensor: Any, kind: str) -> ArgumentError:
@@ -294,13 +295,9 @@ def unreadable_error(
     names: tuple[str, ...], tensors: tuple[Any, ...], error: RuntimeError, place: str = ""
 ) -> ArgumentTypeError:
     """Return the error of tensors one of which would not say what it is; for ``place`` see `out_place`."""
-    said = (str(error).splitlines() or [""])[0]
+    said = first_line(error)
     name, kind = next(
-        (
-            (name, type(tensor).__name__)
-            for name, tensor in zip(names, tensors, strict=True)
-            if _refuses(tensor)
-        ),
+        ((name, type_name(tensor)) for name, tensor in zip(names, tensors, strict=True) if _refuses(tensor)),
         ("", "a tensor"),
     )
     got = f"{kind} that refuses: {said[:_MAX_SHOWN]}"

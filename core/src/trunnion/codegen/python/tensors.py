@@ -16,6 +16,7 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.model.dtypes import dtype
+from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from trunnion.contract.runtime import Runtime
@@ -74,7 +75,7 @@ class TensorChecks:
             expected = (
                 "a dense tensor in memory; call .resolve_conj(), .resolve_neg() or .to_dense() if it is lazy"
             )
-            raise ArgumentTypeError(name, f"{type(value).__name__} with no memory of its own", expected)
+            raise ArgumentTypeError(name, f"{type_name(value)} with no memory of its own", expected)
 
     def check_storage(self, names: tuple[str, ...], tensors: tuple[Any, ...]) -> None:
         """Accept tensors whose elements all lie in their storages.
