@@ -68,6 +68,7 @@ def test_preload_takes_what_a_call_takes(program):
         program.preload("cuda:99")
     for wrong in (None, True, "cuda", 1.5):
         with pytest.raises(
-            ArgumentError, match=r"argument 'device': got (NoneType|bool 'True'|'cuda'|float '1.5'), expected an ordinal"
+            ArgumentError,
+            match=r"argument 'device': got (NoneType|bool 'True'|'cuda'|float '1.5'), expected an ordinal",
         ):
             program.preload(wrong)

@@ -133,6 +133,11 @@ def test_a_tensor_is_told_by_what_needs_no_memory() -> None:
     assert describe(tensor) == "Tensor (float32, shape (4, 2), on cpu)"
 
 
+@pytest.mark.filterwarnings("ignore:.*nested tensors:UserWarning")
+def test_a_tensor_without_a_shape_is_told_by_its_type() -> None:
+    assert describe(torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)])) == "Tensor"
+
+
 @pytest.mark.parametrize(
     "error",
     [

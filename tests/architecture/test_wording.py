@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from architecture_rules.documentation import dataclass_fields, docstrings
+from architecture_rules.foreign_values import foreign_values
 from architecture_rules.source import (
     ROOT,
     Module,
@@ -37,6 +38,38 @@ ABI_PREFIXES = ("__tvm_ffi_",)
 """What the names begin with that TVM-FFI's ABI prescribes: of exported functions, and of what an error carries."""
 
 
+SPELLING_THEIR_OWN = {
+    "core/src/trunnion/wording.py": "the one place that decides it",
+    "core/src/trunnion/__init__.py": "of modules and attributes",
+    "core/src/trunnion/cli/__init__.py": "before anything of core is imported",
+    "core/src/trunnion/cli/doctor.py": "of texts, escaped where they are printed",
+    "core/src/trunnion/cli/document.py": "of our own classes",
+    "core/src/trunnion/cli/run.py": "of an option's text",
+    "core/src/trunnion/cli/traced.py": "of our own classes",
+    "core/src/trunnion/cli/trial.py": "of our own errors",
+    "core/src/trunnion/codegen/": "a plan's numbers, as literals of a launcher",
+    "core/src/trunnion/model/record.py": "of what a JSON reader made",
+    "core/src/trunnion/model/scalars.py": "of a number that was just computed",
+    "core/src/trunnion/model/serial.py": "of a number that is not finite",
+    "core/src/trunnion/sim/__init__.py": "of modules and attributes",
+    "core/src/trunnion/sim/shim.py": "of words, and of what a build depends on",
+    "core/src/trunnion/sim/tensor.py": "a tensor's own repr",
+    "core/src/trunnion/testing/": "of what the suite itself drew",
+    "core/src/trunnion/toolchain/driver.py": "a name inside of the text of a program",
+    "plugins/cutedsl/src/trunnion_cutedsl/annotations.py": "of the kernel language's own classes",
+    "plugins/cutedsl/src/trunnion_cutedsl/answer.py": "of what a message reader made",
+    "plugins/cutedsl/src/trunnion_cutedsl/dsl.py": "of an architecture's checked word; runs without core",
+    "plugins/cutedsl/src/trunnion_cutedsl/messages.py": "of what a message reader made",
+    "plugins/cutedsl/src/trunnion_cutedsl/worker.py": "of errors in a process of its own; runs without core",
+    "plugins/nvrtc/src/trunnion_nvrtc/pch.py": "a state that is hashed, of texts",
+    "plugins/tilelang/src/trunnion_tilelang/__init__.py": "of modules and attributes",
+    "plugins/tilelang/src/trunnion_tilelang/tir.py": "of the compiler's own classes, which its tables name",
+    "plugins/tvm_ffi/src/trunnion_tvm_ffi/__init__.py": "of modules and attributes",
+    "plugins/tvm_ffi/src/trunnion_tvm_ffi/host_request.py": "of a table's words",
+}
+"""Modules, or folders of them, that may ask for a ``repr`` or a type's name, and of what they do."""
+
+
 def _texts() -> Iterator[tuple[str, str]]:
     for path in files():
         try:
@@ -58,6 +91,25 @@ def test_core_names_no_plugin() -> None:
 def test_no_text_says(rule: Callable[[str, str], Iterator[str]]) -> None:
     violations = [line for path, text in _texts() for line in rule(path, text)]
     assert not violations, "\n".join(violations)
+
+
+def test_a_foreign_value_gets_into_no_message_by_itself() -> None:
+    found = [line for module in (*core_modules(), *plugin_modules()) for line in foreign_values(module)]
+    allowed = tuple(SPELLING_THEIR_OWN)
+    assert not [line for line in found if not line.startswith(allowed)]
+    assert not [place for place in allowed if not any(line.startswith(place) for line in found)]
+
+
+@pytest.mark.parametrize(
+    "line", ["f'{x!r}'", "f'{x!a}'", "repr(x)", "ascii(x)", "type(x).__name__", "type(x.y).__qualname__"]
+)
+def test_foreign_values_sees(line: str) -> None:
+    assert list(foreign_values(snippet(line)))
+
+
+@pytest.mark.parametrize("line", ["f'{x}'", "describe(x)", "kind.__name__", "x.repr()", "f'{x:>{y}}'"])
+def test_foreign_values_lets_pass(line: str) -> None:
+    assert not list(foreign_values(snippet(line)))
 
 
 def test_every_suppression_gives_its_reason() -> None:

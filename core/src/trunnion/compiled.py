@@ -171,7 +171,7 @@ class CompiledProgram:
     # Calls -----------------------------------------------------------------------------------------------------
 
     def __call__(
-        self, *args: Any, out: Any = None, stream: Any = None, device: Any = None, **named: Any
+        self, /, *args: Any, out: Any = None, stream: Any = None, device: Any = None, **named: Any
     ) -> Any:
         """Launch the program.
 
@@ -216,7 +216,7 @@ class CompiledProgram:
         return self._load().call(args, out=self._outputs(out), stream=stream_handle(stream), device=ordinal)
 
     def bind(
-        self, *args: Any, out: Any = None, stream: Any = None, device: Any = None, **named: Any
+        self, /, *args: Any, out: Any = None, stream: Any = None, device: Any = None, **named: Any
     ) -> BoundLaunch:
         """Check everything now, and return a launch of these tensors and numbers that can be repeated.
 

@@ -7,6 +7,7 @@ allowed, what to do. Every error pickles, so that it crosses a process pool unha
 
 from __future__ import annotations
 
+import copyreg
 from typing import TYPE_CHECKING
 
 from trunnion.wording import nearest, numbered, shorten, visible
@@ -26,31 +27,20 @@ _MOST_PLACES, _EXCERPT_RADIUS = 12, 3
 
 
 class TrunnionError(Exception):
-    """The root of every error that trunnion raises on purpose.
-
-    What it holds is as it was; what it shows, notes too, has every character that does not print spelled out.
-    """
+    """The root of every error that trunnion raises on purpose; what it shows has no character that does not print."""
 
     def __str__(self) -> str:
         return visible(self._text(), lines=True)
 
     def _text(self) -> str:
-        """Return what the error says, of its facts."""
         return super().__str__()
 
     def add_note(self, note: str) -> None:
         """Add a note, which a traceback shows below the error."""
         super().add_note(visible(note, lines=True))
 
-    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
-        return _rebuild, (type(self), self.args, dict(self.__dict__))
-
-
-def _rebuild(cls: type[TrunnionError], args: tuple[object, ...], state: dict[str, object]) -> TrunnionError:
-    error = cls.__new__(cls, *args)
-    error.args = args
-    error.__dict__.update(state)
-    return error
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...], dict[str, object]]:
+        return copyreg.__newobj__, (type(self), *self.args), dict(self.__dict__)  # type: ignore[attr-defined]  # for pickle
 
 
 class ProgramError(TrunnionError, ValueError):
@@ -176,9 +166,8 @@ class UnknownBackendError(RegistryError, LookupError):
         near = nearest(self.name, self.available)
         meant = f"did you mean {shorten(near)}? " if near else ""
         known = f"installed: {', '.join(self.available)}" if self.available else "none is installed"
-        return (
-            f"unknown {self.role} {shorten(self.name)}; {meant}{known}{f'; {self.hint}' if self.hint else ''}"
-        )
+        hint = f"; {self.hint}" if self.hint else ""
+        return f"unknown {self.role} {shorten(self.name)}; {meant}{known}{hint}"
 
 
 class DuplicatePluginError(RegistryError):
@@ -197,8 +186,7 @@ class DuplicatePluginError(RegistryError):
         super().__init__(name, self.distributions)
 
     def _text(self) -> str:
-        owners = " and ".join(self.distributions)
-        return f"plugin {shorten(self.name)} is announced by {owners}; uninstall all but one"
+        return f"plugin {shorten(self.name)} is announced by {' and '.join(self.distributions)}; uninstall all but one"
 
 
 class BackendUnavailableError(RegistryError):
@@ -221,8 +209,9 @@ class BackendUnavailableError(RegistryError):
         self.name, self.distribution, self.reason, self.details = name, distribution, reason, details
 
     def _text(self) -> str:
-        name = shorten(self.name)
-        owned = f"plugin {name} ({self.distribution})" if self.distribution else name
+        owned = (
+            f"plugin {shorten(self.name)} ({self.distribution})" if self.distribution else shorten(self.name)
+        )
         return f"{owned} is unavailable: {self.reason}"
 
 
@@ -336,9 +325,10 @@ class ParameterMismatchError(TrunnionError, ValueError):
 
     def _text(self) -> str:
         what = "its parameters" if self.ordinal < 0 else f"parameter {self.ordinal}"
-        head = f"kernel {shorten(self.kernel)}, {what}: the program passes {self.declared}"
-        advice = "correct the launch's args (an expression is int64 unless cast) or the declaration"
-        return f"{head}, the compiled kernel takes {self.actual}; {advice}"
+        head = (
+            f"kernel {shorten(self.kernel)}, {what}: the program passes {self.declared}, the compiled kernel"
+        )
+        return f"{head} takes {self.actual}; correct the launch's args (an expression is int64 unless cast) or the declaration"
 
 
 class KernelBodyError(TrunnionError, ValueError):
@@ -375,8 +365,8 @@ class DriverError(TrunnionError, RuntimeError):
         self.call, self.code, self.code_name, self.explanation = call, code, code_name, explanation
 
     def _text(self) -> str:
-        tail = f": {self.explanation}" if self.explanation else ""
-        return f"{self.call} failed with {self.code_name} ({self.code}){tail}"
+        said = f"{self.call} failed with {self.code_name} ({self.code})"
+        return f"{said}: {self.explanation}" if self.explanation else said
 
 
 class CaptureError(TrunnionError, RuntimeError):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import functools
 import threading
-import traceback
 from dataclasses import dataclass, replace
+from traceback import format_exc, format_exception_only
 from typing import TYPE_CHECKING, TypeVar
 
 from trunnion.contract.spec import CONTRACT_VERSION, Availability, BackendSpec, CompilerSpec
@@ -132,9 +132,7 @@ def attempt(call: Callable[[], _T]) -> _T | Failure:
     except _RefusedError as error:
         return Failure(str(error), "")
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything, and one broken plugin must not hurt another
-        lines = traceback.format_exception_only(error)
-        reason = visible(lines[-1].strip()) if lines else type_name(error)
-        return Failure(reason, visible(traceback.format_exc(), lines=True))
+        return Failure(visible(format_exception_only(error)[-1].strip()), visible(format_exc(), lines=True))
 
 
 def _owner(entry_point: EntryPoint) -> tuple[str, str]:

@@ -261,8 +261,7 @@ def choose_backend(
     UnsupportedFeatureError
         If under ``"auto"`` no backend can take the program; the reasons are given.
     """
-    wanted = spelled(name)
-    if wanted is None:
+    if (wanted := spelled(name)) is None:
         raise ArgumentTypeError("backend", type_name(name), "a backend's name, or 'auto'")
     if wanted != "auto":
         return registry.backend(wanted)

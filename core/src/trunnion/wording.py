@@ -63,7 +63,7 @@ def _integer(value: int) -> str:
 def _tensor_facts(value: Any) -> str:
     """Return what torch's own tensors say of themselves; one of a subclass answers by the subclass's code."""
     torch: Any = sys.modules.get("torch")  # whoever has a tensor has imported it
-    if type(value) is not getattr(torch, "Tensor", None):
+    if type(value) is not getattr(torch, "Tensor", None) or value.is_nested:  # such a one has no shape
         return ""
     shape = str(tuple(value.shape))
     shape = shape if len(shape) <= _MOST_SHAPE else f"{shape[:_MOST_SHAPE]}..."

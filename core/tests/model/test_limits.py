@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,8 @@ from trunnion.model.limits import MOST_MEMBERS, MOST_NODES, MOST_TEXT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from trunnion.model.plan import LaunchPlan
 
 n = Symbol("n")
 
@@ -97,11 +100,17 @@ def parts(count: int) -> KernelProgram:
 
 
 MAKERS = (launches, readers, workspaces, params, maps, parts)
+
+
+def hashing(plan: LaunchPlan) -> Callable[[], object]:
+    return lambda: plan.hash
+
+
 WORK: dict[str, Callable[[KernelProgram], Callable[[], object]]] = {
     "write": lambda program: program.to_json,
-    "read": lambda program: lambda text=program.to_json(): KernelProgram.from_json(text),
+    "read": lambda program: partial(KernelProgram.from_json, program.to_json()),
     "plan": lambda program: program.plan,
-    "hash": lambda program: lambda plan=program.plan(): plan.hash,
+    "hash": lambda program: hashing(program.plan()),
 }
 
 
@@ -195,6 +204,6 @@ def test_only_a_text_is_read(text: Any) -> None:
 
 
 def test_of_very_many_unknown_fields_some_are_named() -> None:
-    with pytest.raises(ProgramError, match="and 49988 more$") as caught:
+    with pytest.raises(ProgramError, match=r"and 49988 more\Z") as caught:
         KernelProgram.from_json(tree(**{f"unknown{i}": 0 for i in range(50_000)}))
     assert len(str(caught.value)) < 1000

@@ -80,6 +80,8 @@ def real(name: str, value: Any, limit: float, dtype: str) -> float:
         raise _type_error(name, value, f"a number that fits {dtype}")
     try:
         result = float(value)
+    except TypeError as error:  # what says that it is a number, as a stand-in of a test does, need not be one
+        raise _type_error(name, value, f"a number that fits {dtype}") from error
     except OverflowError as error:
         raise ArgumentValueError(name, describe(value), f"a number that fits {dtype}") from error
     # A wider float may be finite and lie beyond every double.
