@@ -52,6 +52,7 @@ SPELLING_THEIR_OWN = {
     "core/src/trunnion/model/scalars.py": "of a number that was just computed",
     "core/src/trunnion/model/serial.py": "of a number that is not finite",
     "core/src/trunnion/sim/__init__.py": "of modules and attributes",
+    "core/src/trunnion/sim/parameters.py": "a record of our own, and of its fields",
     "core/src/trunnion/sim/shim.py": "of words, and of what a build depends on",
     "core/src/trunnion/sim/tensor.py": "a tensor's own repr",
     "core/src/trunnion/testing/": "of what the suite itself drew",

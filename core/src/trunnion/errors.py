@@ -1,8 +1,7 @@
 """Every exception that trunnion raises.
 
-One tree, so that ``except TrunnionError`` catches all of it; each leaf also inherits the built-in class that a
-caller would expect. The facts are attributes; the text is built from them, in lower case: what was got, what is
-allowed, what to do. Every error pickles, so that it crosses a process pool unharmed.
+One tree, so that ``except TrunnionError`` catches all of it; each leaf also inherits the built-in class that a caller
+would expect. The facts are attributes; the text, in lower case, says what was got, what is allowed, what to do.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _MOST_PLACES, _EXCERPT_RADIUS = 12, 3
 
 
 class TrunnionError(Exception):
-    """The root of every error that trunnion raises on purpose; what it shows has no character that does not print."""
+    """The root of every error that trunnion raises on purpose. It pickles, and shows nothing that does not print."""
 
     def __str__(self) -> str:
         return visible(self._text(), lines=True)
@@ -101,8 +100,8 @@ class UnboundSymbolError(ProgramError):
 
     def __init__(self, symbol: str, candidates: Iterable[str] = ()) -> None:
         self.symbol, self.candidates = symbol, tuple(candidates)
-        where = ", ".join(self.candidates[:_MOST_PLACES]) or "nowhere in the signature"
         hidden = len(self.candidates) - _MOST_PLACES
+        where = ", ".join(self.candidates[:_MOST_PLACES]) or "nowhere in the signature"
         where += f" and {hidden} more" if hidden > 0 else ""
         head = f"symbol {shorten(symbol)} has no value: no input has it as a bare dimension, stride or scalar"
         super().__init__(f"{head} (it stands here: {where}); add a parameter that does")
@@ -127,8 +126,7 @@ class ArgumentError(TrunnionError):
 
     def _text(self) -> str:
         named = f"{shorten(self.argument)} ({self.place})" if self.place else shorten(self.argument)
-        where = f"argument {named}: " if self.argument else ""
-        return f"{where}got {self.got}, expected {self.expected}"
+        return f"{f'argument {named}: ' if self.argument else ''}got {self.got}, expected {self.expected}"
 
 
 class ArgumentTypeError(ArgumentError, TypeError):
@@ -325,10 +323,9 @@ class ParameterMismatchError(TrunnionError, ValueError):
 
     def _text(self) -> str:
         what = "its parameters" if self.ordinal < 0 else f"parameter {self.ordinal}"
-        head = (
-            f"kernel {shorten(self.kernel)}, {what}: the program passes {self.declared}, the compiled kernel"
-        )
-        return f"{head} takes {self.actual}; correct the launch's args (an expression is int64 unless cast) or the declaration"
+        head = f"kernel {shorten(self.kernel)}, {what}: the program passes {self.declared}"
+        advice = "correct the launch's args (an expression is int64 unless cast) or the declaration"
+        return f"{head}, the compiled kernel takes {self.actual}; {advice}"
 
 
 class KernelBodyError(TrunnionError, ValueError):

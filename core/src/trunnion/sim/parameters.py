@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from trunnion.errors import KernelBodyError
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.scalars import scalar_value
-from trunnion.wording import describe, type_name
+from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,6 +119,4 @@ class Delivered:
 def brief(value: Any) -> str:
     """Return the repr of a dataclass without its fields that are None: of many attributes a launch has few."""
     held = ((field.name, getattr(value, field.name)) for field in fields(value))
-    return (
-        f"{type_name(value)}({', '.join(f'{name}={describe(one)}' for name, one in held if one is not None)})"
-    )
+    return f"{type_name(value)}({', '.join(f'{name}={one!r}' for name, one in held if one is not None)})"

@@ -98,7 +98,7 @@ def test_one_option_has_one_value() -> None:
     [
         ({"threads": -1}, "options.threads", "expected 0 "),
         ({"threads": MOST_THREADS + 1}, "options.threads", f"to {MOST_THREADS}"),
-        ({"threads": True}, "options.threads", "got 'True'"),
+        ({"threads": True}, "options.threads", "got bool 'True'"),
         ({"threads": "4"}, "options.threads", ""),
         ({"ffast-math": 1}, "options.ffast-math", "expected True or False"),
         ({"O": 5}, "options.O", "the form -O"),
