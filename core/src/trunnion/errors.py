@@ -28,11 +28,10 @@ _MOST_PLACES, _EXCERPT_RADIUS = 12, 3
 class TrunnionError(Exception):
     """The root of every error that trunnion raises on purpose. It pickles, and shows nothing that does not print."""
 
+    _text = Exception.__str__  # what it says, of its facts
+
     def __str__(self) -> str:
         return visible(self._text(), lines=True)
-
-    def _text(self) -> str:
-        return super().__str__()
 
     def add_note(self, note: str) -> None:
         """Add a note, which a traceback shows below the error."""
