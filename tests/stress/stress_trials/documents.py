@@ -12,6 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from stress_trials.shard import Journal, finish
+
 from trunnion import KernelProgram, examples
 from trunnion.artifacts.manifest import FileRecord, Manifest, artifact_key
 from trunnion.codegen.cpp.facts import CallFacts
