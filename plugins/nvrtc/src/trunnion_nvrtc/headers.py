@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trunnion_nvrtc.directives import mentions, quoted_names
+from trunnion.toolchain.directives import mentions, quoted_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from trunnion.model.code import DeviceCode
-    from trunnion_nvrtc.directives import Mention
+    from trunnion.toolchain.directives import Mention
 
 __all__ = [
     "ReachableHeaders",

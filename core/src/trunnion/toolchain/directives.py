@@ -1,4 +1,4 @@
-"""Which headers a text names: every spelling of ``#include`` that C++ allows, and a little more.
+"""Which headers a text names: every spelling of ``#include`` and ``#embed`` that C++ allows, and a little more.
 
 Nothing is preprocessed: ``#if`` and comments around a directive do not count, so a name too many is found now and
 then, which costs a look at a file. A name too few would let a cache give out a stale image.
@@ -13,14 +13,13 @@ __all__ = ["Mention", "mentions", "quoted_names"]
 
 _BLANKS = rb"(?:[ \t\v\f\r]|/\*.*?\*/)*"
 _NAME = rb'"([^"\n]+)"|<([^>\n]+)>'
-_INCLUDE = re.compile(
-    rb"include(_next)?(?![A-Za-z0-9_])" + _BLANKS + rb"(\(?)" + _BLANKS + rb"(?:" + _NAME + rb"|([^\n]*))",
-    re.DOTALL,
-)
+_OPERAND = rb"(?![A-Za-z0-9_])" + _BLANKS + rb"(\(?)" + _BLANKS + rb"(?:" + _NAME + rb"|([^\n]*))"
+_INCLUDE = re.compile(rb"include(_next)?" + _OPERAND, re.DOTALL)
+_EMBED = re.compile(rb"embed()" + _OPERAND, re.DOTALL)
 # CUDA's headers ask through macros of their own whether there is a header: _CCCL_HAS_INCLUDE(<cuda_fp16.h>).
 _WRAPPED_QUESTION = re.compile(rb"HAS_INCLUDE\w*[ \t]*\([ \t]*(?:" + _NAME + rb")")
 _QUESTION = b"__has_"
-_NO_QUESTION = re.compile(rb"(?:def|defined)[ \t(]*__has_")
+_NO_QUESTION = re.compile(rb"(?:def|defined)[ \t(]*__has_|(?:#|%:)[ \t]*(?:else|endif)\b")
 _BLANK = re.compile(rb"[ \t\v\f\r]*")
 _DEFINED = re.compile(rb"define[ \t]+\w+[^\n]*?(?:" + _NAME + rb")")
 _TRIGRAPHS = (
@@ -50,7 +49,7 @@ class Mention(NamedTuple):
 
 
 def mentions(text: bytes, *, usual: bool = False) -> list[Mention]:
-    """Return what a text includes, or asks for by ``__has_include``, in order.
+    """Return what a text includes or embeds, or asks for by ``__has_include`` or ``__has_embed``, in order.
 
     Parameters
     ----------
@@ -89,7 +88,8 @@ def _spliced(text: bytes) -> bytes:
 
 def _mentions(text: bytes) -> list[Mention]:
     found = []
-    for match in _INCLUDE.finditer(text):
+    matches = [*_INCLUDE.finditer(text), *(_EMBED.finditer(text) if b"embed" in text else ())]
+    for match in matches:
         further, parenthesis, quoted, angled, rest = match.groups()
         line = text[text.rfind(b"\n", 0, match.start()) + 1 : match.start()]
         question = line.endswith(_QUESTION)
@@ -97,7 +97,7 @@ def _mentions(text: bytes) -> list[Mention]:
             continue
         name = quoted or angled or b""
         if name or _stands_for_a_name(line, parenthesis + rest, question=question):
-            found.append(Mention(_text(name), quoted is not None, further is not None))
+            found.append(Mention(_text(name), quoted is not None, bool(further)))
     if b"HAS_INCLUDE" in text:
         found += [
             Mention(_text(match[1] or match[2]), match[1] is not None, every=False)
