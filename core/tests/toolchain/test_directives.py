@@ -34,6 +34,8 @@ def test_what_a_macro_makes_up_has_no_name(text: str) -> None:
         "int include = 1;",
         "#includes <a.h>",
         "#endif // __has_include",
+        "/* without the\n   __has_include argument. */",
+        "/* since\n   #include's own text */",
         "# else /* no __has_include */",
     ],
 )

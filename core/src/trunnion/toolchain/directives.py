@@ -21,6 +21,7 @@ _WRAPPED_QUESTION = re.compile(rb"HAS_INCLUDE\w*[ \t]*\([ \t]*(?:" + _NAME + rb"
 _QUESTION = b"__has_"
 _NO_QUESTION = re.compile(rb"(?:def|defined)[ \t(]*__has_|(?:#|%:)[ \t]*(?:else|endif)\b")
 _BLANK = re.compile(rb"[ \t\v\f\r]*")
+_MACRO = re.compile(rb"[A-Za-z_$\\(\x80-\xff]")  # what a name begins with; comments go on in other ways
 _DEFINED = re.compile(rb"define[ \t]+\w+[^\n]*?(?:" + _NAME + rb")")
 _TRIGRAPHS = (
     (b"??=", b"#"),
@@ -109,9 +110,13 @@ def _mentions(text: bytes) -> list[Mention]:
 def _stands_for_a_name(line: bytes, operand: bytes, *, question: bool) -> bool:
     """Whether a macro names the header; else a comment or a text only speaks of including."""
     if question:
-        return not _NO_QUESTION.search(line)
+        asks = operand.startswith(b"(") or b"define" in line
+        return asks and not _NO_QUESTION.search(line)
     before = line.rstrip(b" \t\v\f\r").removesuffix(b"#").removesuffix(b"%:")
-    return bool(operand.strip()) and _BLANK.fullmatch(before.rpartition(b"*/")[2]) is not None
+    return (
+        _MACRO.match(operand.strip()) is not None
+        and _BLANK.fullmatch(before.rpartition(b"*/")[2]) is not None
+    )
 
 
 def _text(name: bytes) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import platform
 import re
 import shlex
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ __all__ = [
     "CompilerTrial",
     "HostCompiler",
     "compiler_environment",
+    "counted_environment",
     "host_compiler",
     "try_compilers",
 ]
@@ -50,7 +52,29 @@ _MACHINES = {
 }  # two names of one machine: that of a target, that of `uname`
 
 # What would make a compiler write files besides its output, or write something of this environment into it.
-_UNWANTED = ("DEPENDENCIES_OUTPUT", "GCC_COLORS", "LD_RUN_PATH", "SUNPRO_DEPENDENCIES")
+_UNWANTED = frozenset({
+    "CC_LOG_DIAGNOSTICS", "CC_PRINT_HEADERS", "CC_PRINT_OPTIONS", "DEPENDENCIES_OUTPUT", "EXPERIMENTAL_SARIF_SOCKET",
+    "GCC_COLORS", "LD_RUN_PATH", "SUNPRO_DEPENDENCIES",
+})  # fmt: skip
+
+# What changes which files it reads, and what it makes of them: the variables that the manuals of GCC, Clang and the
+# GNU linker name, and those of programs that stand before a compiler.
+_COUNTED = frozenset({
+    "COMPILER_PATH", "CPATH", "CPLUS_INCLUDE_PATH", "C_INCLUDE_PATH", "GNUTARGET", "LDEMULATION", "LIBRARY_PATH",
+    "SOURCE_DATE_EPOCH",
+})  # fmt: skip
+_COUNTED_FAMILIES = (
+    "CCACHE_",
+    "CCC_",
+    "CLANG_",
+    "COLLECT_",
+    "DISTCC_",
+    "GCC_",
+    "ICECC_",
+    "NIX_",
+    "SCCACHE_",
+    "SPACK_",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +96,9 @@ class HostCompiler:
     target: str
     """What it compiles for: ``"x86_64-linux-gnu"``."""
 
+    environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """The variables that change what it reads or makes (`counted_environment`)."""
+
     @property
     def name(self) -> str:
         """What errors call it: ``"g++ 12.2.0"``."""
@@ -84,8 +111,16 @@ class HostCompiler:
 
     @property
     def fingerprint(self) -> str:
-        """What tells it apart from every other compiler; where it lies does not count."""
-        return "; ".join([self.identity, self.target, *map(repr, self.command[1:])])
+        """What tells it apart from every other compiler; where it lies does not count.
+
+        Of the environment it has a digest: a value may be a secret.
+        """
+        words = [self.identity, self.target, *map(repr, self.command[1:])]
+        if self.environment:
+            words.append(f"environment {hashlib.sha256(repr(self.environment).encode()).hexdigest()}")
+        if any("native" in word for word in self.command[1:]):
+            words.append(f"on {_processor()}")
+        return "; ".join(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +203,27 @@ def compiler_environment(folder: Path) -> Mapping[str, str]:
     return {**kept, "LC_ALL": "C", "TMPDIR": os.fspath(folder)}
 
 
+def counted_environment() -> tuple[tuple[str, str], ...]:
+    """Return the variables of this process that change what a compiler reads or makes, by name."""
+    return tuple(
+        (name, value)
+        for name, value in sorted(os.environ.items())
+        if name not in _UNWANTED and (name in _COUNTED or name.startswith(_COUNTED_FAMILIES))
+    )
+
+
+def _processor() -> str:
+    """Return what ``-march=native`` stands for here, as a digest; machines may share a cache."""
+    try:
+        text = Path("/proc/cpuinfo").read_text("utf-8", "replace")
+    except OSError:
+        text = ""
+    told = sorted(
+        {line for line in text.splitlines() if line.startswith(("model", "flags", "Features", "CPU "))}
+    )
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()
+
+
 def _try(origin: str, named: str, words: list[str]) -> CompilerTrial:
     found = shutil.which(words[0])
     if found is None:
@@ -176,8 +232,8 @@ def _try(origin: str, named: str, words: list[str]) -> CompilerTrial:
     path = os.path.abspath(found)  # noqa: PTH100 - Path.absolute() keeps "..", which is harmless, and "." too
     try:
         details = Path(path).stat()
-        stamp = (details.st_mtime_ns, details.st_size, details.st_ino)
-        compiler = _identify((path, *words[1:]), stamp, os.environ.get("PATH", ""))
+        stamp = (details.st_ctime_ns, details.st_mtime_ns, details.st_size, details.st_ino)
+        compiler = _identify((path, *words[1:]), stamp, os.environ.get("PATH", ""), counted_environment())
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         problem = f"it did not answer within {_SECONDS:g} s"
         if not isinstance(error, subprocess.TimeoutExpired):
@@ -196,7 +252,12 @@ def _absence(word: str) -> str:
 
 
 @functools.cache
-def _identify(command: tuple[str, ...], _stamp: tuple[int, ...], _search_path: str) -> HostCompiler:
+def _identify(
+    command: tuple[str, ...],
+    _stamp: tuple[int, ...],
+    _search_path: str,
+    environment: tuple[tuple[str, str], ...],
+) -> HostCompiler:
     """Return what an executable says that it is. Failures are not remembered: they may pass.
 
     Parameters
@@ -207,6 +268,8 @@ def _identify(command: tuple[str, ...], _stamp: tuple[int, ...], _search_path: s
         What changes if another one is installed under its name.
     _search_path
         The value of ``PATH``: a wrapper finds the compiler behind it there.
+    environment
+        Other variables that count.
     """
     done = subprocess.run(
         [*command, "-v"],
@@ -221,7 +284,8 @@ def _identify(command: tuple[str, ...], _stamp: tuple[int, ...], _search_path: s
     identity, target = _IDENTITY.search(said), _TARGET.search(said)
     if done.returncode != 0 or identity is None or target is None:
         raise ValueError("it does not say that it is GCC or Clang")
-    compiler = HostCompiler(command, _FAMILIES[identity[1]], identity[2], identity[0].strip(), target[1])
+    family, line = _FAMILIES[identity[1]], identity[0].strip()
+    compiler = HostCompiler(command, family, identity[2], line, target[1], environment)
     least = _LEAST[compiler.family]
     if int(compiler.version.partition(".")[0]) < least:
         raise ValueError(f"it is {compiler.name}; {least} or newer is needed")

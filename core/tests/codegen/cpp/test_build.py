@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from trunnion.codegen.cpp.build import LAUNCHER, build_launcher, launcher_fingerprint, runtime_folder
 from trunnion.contract.compiler import DeviceImage
 from trunnion.contract.spec import Target
-from trunnion.errors import CompileError
+from trunnion.errors import BackendUnavailableError, CompileError
 from trunnion.toolchain.host import find_host_toolchain
 
 pytestmark = pytest.mark.tvm_ffi_abi
@@ -179,13 +180,44 @@ def test_the_fingerprint_tells_all_that_counts(cxx, monkeypatch, tmp_path) -> No
 
 
 def test_the_fingerprint_changes_with_the_headers_of_launchers(cxx, monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr("trunnion.codegen.cpp.build.runtime_folder", lambda: tmp_path)
-    (tmp_path / "a.hpp").write_text("int a;")
+    folder = tmp_path / "include"
+    shutil.copytree(runtime_folder(), folder)
     first = launcher_fingerprint("acme")
-    (tmp_path / "a.hpp").write_text("long b;")
+    monkeypatch.setattr("trunnion.codegen.cpp.build.runtime_folder", lambda: folder)
+    assert launcher_fingerprint("acme") == first, "where they lie does not count"
+    header = folder / "trunnion" / "numbers.hpp"
+    header.write_text(header.read_text() + "enum { added };\n")
     second = launcher_fingerprint("acme")
-    (tmp_path / "a.hpp").rename(tmp_path / "b.hpp")
+    (folder / "trunnion" / "scalars.hpp").unlink()
     assert len({first, second, launcher_fingerprint("acme")}) == 3
+
+
+@pytest.mark.parametrize("name", ["CPATH", "CPLUS_INCLUDE_PATH"])
+def test_the_fingerprint_changes_with_what_the_environment_brings(cxx, monkeypatch, tmp_path, name) -> None:
+    first = launcher_fingerprint("acme")
+    monkeypatch.setenv(name, str(tmp_path))
+    prints = {first, launcher_fingerprint("acme")}
+    for text in ("#include_next <string.h>\n#define one\n", "#include_next <string.h>\n#define two\n"):
+        (tmp_path / "string.h").write_text(text)
+        prints.add(launcher_fingerprint("acme"))
+    assert len(prints) == 4
+    monkeypatch.delenv(name)
+    assert launcher_fingerprint("acme") == first
+
+
+@pytest.mark.parametrize(
+    "name", ["GCC_EXEC_PREFIX", "COMPILER_PATH", "LIBRARY_PATH", "SOURCE_DATE_EPOCH", "CCACHE_PREFIX"]
+)
+def test_the_fingerprint_changes_with_the_environment(cxx, monkeypatch, name) -> None:
+    first = launcher_fingerprint("acme")
+    value = "1" if name == "SOURCE_DATE_EPOCH" else "/nowhere/"
+    monkeypatch.setenv(name, value)
+    try:
+        assert launcher_fingerprint("acme") != first
+    except BackendUnavailableError:  # some compilers find nothing of their own there
+        assert name == "GCC_EXEC_PREFIX"
+    monkeypatch.delenv(name)
+    assert launcher_fingerprint("acme") == first
 
 
 def test_an_object_is_linked_and_may_use_the_library_of_cpp(cxx, tmp_path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -87,10 +88,58 @@ def test_a_precompiled_header_that_the_compiler_dies_of_is_done_without(build, c
     (header,) = precompiled(cache)
     data = header.read_bytes()
     header.write_bytes(data[:5000])
-    header.with_name("sha256").write_text(module.hashlib.sha256(data[:5000]).hexdigest())
+    header.with_name("sha256").write_text(hashlib.sha256(data[:5000]).hexdigest())
     again, made = build("again")
     assert made == ("launcher.so", "launcher.so")
     assert again == whole
+
+
+@pytest.fixture
+def poison(tmp_path, monkeypatch):
+    """Let a header of the system's own name come first, as long as CPATH says so."""
+    folder = tmp_path / "poison"
+    folder.mkdir()
+    (folder / "string.h").write_text(
+        "#pragma once\n#include_next <string.h>\n__attribute__((used)) static const int poisoned = 12345;\n"
+    )
+    monkeypatch.setenv("CPATH", str(folder))
+    return folder
+
+
+def test_what_an_environment_brought_goes_with_it(build, cache, poison, monkeypatch) -> None:
+    poisoned, _ = build("poisoned")
+    monkeypatch.delenv("CPATH")
+    clean, made = build("clean")
+    assert made == ("runtime.o", "launch_runtime.hpp.gch", "launcher.so")
+    shutil.rmtree(cache)
+    assert build("fresh")[0] == clean != poisoned
+
+
+def test_a_header_of_the_system_that_changes_is_compiled_anew(build, cache, poison) -> None:
+    first, _ = build("first")
+    (poison / "string.h").write_text("#include_next <string.h>\n")
+    second, made = build("second")
+    assert made == ("runtime.o", "launch_runtime.hpp.gch", "launcher.so")
+    assert second != first
+
+
+def test_what_is_made_while_a_header_changes_is_not_kept(build, cache, poison, monkeypatch) -> None:
+    compile_host = module.compile_host
+    clean = "#include_next <string.h>\n"
+
+    def compiled(compiler, wanted, folder, plugin):
+        made = compile_host(compiler, wanted, folder, plugin)
+        (poison / "string.h").write_text(clean)
+        return made
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "compile_host", compiled)
+        build("while it changes")
+    assert not list(cache.rglob("runtime.o"))
+    found, made = build("after")
+    assert made == ("runtime.o", "launcher.so"), "only what was made after it changed may be kept"
+    shutil.rmtree(cache)
+    assert build("fresh")[0] == found
 
 
 def test_a_cache_that_cannot_be_written_to_is_done_without(build, cache) -> None:

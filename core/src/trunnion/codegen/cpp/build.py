@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import hashlib
 import os
 from dataclasses import replace
 from importlib import resources
@@ -16,9 +14,10 @@ from trunnion.codegen.cpp.runtime_parts import runtime_header, runtime_object
 from trunnion.errors import CompileError
 from trunnion.toolchain.host import find_host_toolchain
 from trunnion.toolchain.host_compilation import HostCompilation, compile_host
+from trunnion.toolchain.host_reading import read_host
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from trunnion.contract.compiler import DeviceImage
     from trunnion.toolchain.host import HostToolchain
@@ -124,7 +123,7 @@ def build_launcher(
         output=LAUNCHER,
         options=(
             *_options(toolchain, (_SOURCE, second, _RUNTIME), linked=linked),
-            *_mapped(toolchain, staging),
+            *_mapped(staging, *_include_folders(toolchain)),
             *options,
         ),
         inputs={_EXPORTS: _VERSION_SCRIPT, **inputs},
@@ -153,10 +152,9 @@ def _compile(wanted: HostCompilation, shared: _Shared, staging: Path) -> bytes:
     return compile_host(compiler, wanted, staging, plugin)
 
 
-def _mapped(toolchain: HostToolchain, staging: Path) -> tuple[str, ...]:
+def _mapped(*folders: str | Path) -> tuple[str, ...]:
     """Return the options that keep the paths of a build out of what is built."""
-    folders = (os.fspath(staging), *_include_folders(toolchain))
-    return tuple(f"-ffile-prefix-map={folder}=." for folder in folders)
+    return tuple(f"-ffile-prefix-map={os.fspath(folder)}=." for folder in folders)
 
 
 class _Shared(NamedTuple):
@@ -169,11 +167,9 @@ class _Shared(NamedTuple):
 
     def object(self, staging: Path) -> bytes:
         """Return the object file of what calls do not come through."""
-        text = f"#include <trunnion/{self._kind}_runtime.cc>\n"
+        wanted = _runtime(self.toolchain, f"{self._kind}_runtime.cc", self.options, ("-c",))
         return runtime_object(
-            self._identity,
-            lambda folder: self._compiled(folder, text, _RUNTIME, ("-c", _RUNTIME_SOURCE)),
-            staging,
+            self._identity, lambda folder: self._compiled(folder, wanted, _RUNTIME), staging
         )
 
     def header(self) -> Path | None:
@@ -181,38 +177,41 @@ class _Shared(NamedTuple):
         if self.toolchain.compiler.family not in _PRECOMPILES:
             return None
         header = f"{self._kind}_runtime.hpp"
-        text = f"#include <trunnion/{header}>\n"
+        wanted = _runtime(self.toolchain, header, self.options, ("-c", "-x", "c++-header"))
         return runtime_header(
-            header,
-            self._identity,
-            lambda folder, name: self._compiled(
-                folder, text, name, ("-c", "-x", "c++-header", _RUNTIME_SOURCE)
-            ),
+            header, self._identity, lambda folder, name: self._compiled(folder, wanted, name)
         )
 
     @property
     def _kind(self) -> str:
         return "host" if self.linked else "launch"
 
-    @property
     def _identity(self) -> str:
         return f"{self._kind} {launcher_fingerprint(self.plugin, cuda=not self.linked)} {self.options}"
 
-    def _compiled(self, folder: Path, text: str, output: str, what: tuple[str, ...]) -> bytes:
-        toolchain = self.toolchain
-        wanted = HostCompilation(
-            source=_RUNTIME_SOURCE,
-            text=text,
-            output=output,
-            options=(
-                *launcher_options(toolchain.compiler.family),
-                *(f"-I{folder}" for folder in _include_folders(toolchain)),
-                *_mapped(toolchain, folder),
-                *self.options,
-                *what,
-            ),
-        )
-        return compile_host(toolchain.compiler, wanted, folder, self.plugin)
+    def _compiled(self, folder: Path, wanted: HostCompilation, output: str) -> bytes:
+        named = replace(wanted, output=output, options=(*_mapped(folder), *wanted.options))
+        return compile_host(self.toolchain.compiler, named, folder, self.plugin)
+
+
+def _runtime(
+    toolchain: HostToolchain, header: str, options: tuple[str, ...] = (), what: tuple[str, ...] = ()
+) -> HostCompilation:
+    """Return what makes something of a header that launchers share, wherever it is made."""
+    folders = _include_folders(toolchain)
+    return HostCompilation(
+        source=_RUNTIME_SOURCE,
+        text=f"#include <trunnion/{header}>\n",
+        output=_RUNTIME,
+        options=(
+            *launcher_options(toolchain.compiler.family),
+            *(f"-I{folder}" for folder in folders),
+            *_mapped(*folders),
+            *options,
+            *what,
+            _RUNTIME_SOURCE,
+        ),
+    )
 
 
 def launcher_options(family: str) -> tuple[str, ...]:
@@ -229,6 +228,8 @@ def launcher_options(family: str) -> tuple[str, ...]:
 def launcher_fingerprint(plugin: str, *, cuda: bool = True) -> str:
     """Return what identifies all that a launcher is built with besides its text and image: part of an artifact's key.
 
+    The headers are those that the compiler reads here, the system's too, as its preprocessor leaves them.
+
     Parameters
     ----------
     plugin
@@ -240,42 +241,14 @@ def launcher_fingerprint(plugin: str, *, cuda: bool = True) -> str:
     ------
     BackendUnavailableError
         If a part of the toolchain is missing.
+    CompileError
+        If the compiler cannot read the headers.
     """
     toolchain = find_host_toolchain(plugin, cuda=cuda)
     options = " ".join((*launcher_options(toolchain.compiler.family), *_LINKING))
-    return f"{toolchain.fingerprint()}; options: {options}; headers: {_digest(_stamps(runtime_folder()))}"
-
-
-_Stamp = tuple[str, str, int, int, int]
-
-
-def _stamps(folder: Path) -> tuple[_Stamp, ...]:
-    """Return name, path, inode, size in bytes and time of change of every file below a folder, by name."""
-    start = len(os.fspath(folder)) + 1
-    found = ((file.path, file.stat()) for file in _files(folder))
-    return tuple(
-        sorted((path[start:], path, one.st_ino, one.st_size, one.st_ctime_ns) for path, one in found)
-    )
-
-
-def _files(folder: str | Path) -> Iterator[os.DirEntry[str]]:
-    """Yield every file below a folder; a Path for each would take ten times as long."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir():
-                yield from _files(entry.path)
-            else:
-                yield entry
-
-
-@functools.lru_cache(4)
-def _digest(stamps: tuple[_Stamp, ...]) -> str:
-    """Return the SHA-256 of files and their names; read once in a process, as long as nobody writes to them."""
-    digest = hashlib.sha256()
-    for name, path, *_ in stamps:
-        data = Path(path).read_bytes()
-        digest.update(f"{name}\0{len(data)}\0".encode() + data)
-    return digest.hexdigest()
+    wanted = _runtime(toolchain, f"{'launch' if cuda else 'host'}_runtime.cc")
+    headers = read_host(toolchain.compiler, wanted, plugin).text
+    return f"{toolchain.fingerprint()}; options: {options}; headers: {headers}"
 
 
 def runtime_folder() -> Path:

@@ -22,13 +22,17 @@ _MOST_READ = 8
 _MOST_KEPT = 16  # objects, and folders of headers: both for CUDA and the CPU, for each version and toolchain
 
 
-def runtime_object(identity: str, compiled: Callable[[Path], bytes], staging: Path) -> bytes:
+class _ChangedError(Exception):
+    """What a part is made from changed while it was made: it is of no known identity, and not kept."""
+
+
+def runtime_object(identity: Callable[[], str], compiled: Callable[[Path], bytes], staging: Path) -> bytes:
     """Return an object file, compiling it if neither this process nor this user has it yet.
 
     Parameters
     ----------
     identity
-        Everything that the object depends on.
+        Returns everything that the object depends on, as it is now.
     compiled
         Compiles it in the given folder.
     staging
@@ -42,18 +46,22 @@ def runtime_object(identity: str, compiled: Callable[[Path], bytes], staging: Pa
         If others could have written what was kept.
     """
     made: list[bytes] = []
+    before = identity()
 
     def make(built: Path) -> None:
         made.append(compiled(staging))
+        _check_same(before, identity)
         (built / _OBJECT).write_bytes(made[0])
 
     try:
-        return _read(kept_file(_cache_folder(), _key(identity), _OBJECT, make, most=_MOST_KEPT))
-    except OSError:  # a home that is full or cannot be written to: slower, and no reason to refuse
+        return _read(kept_file(_cache_folder(), _key(before), _OBJECT, make, most=_MOST_KEPT))
+    except (OSError, _ChangedError):  # a home that is full, say: slower, and no reason to refuse
         return made[0] if made else compiled(staging)
 
 
-def runtime_header(header: str, identity: str, compiled: Callable[[Path, str], object]) -> Path | None:
+def runtime_header(
+    header: str, identity: Callable[[], str], compiled: Callable[[Path, str], object]
+) -> Path | None:
     """Return the folder to search first for headers: one is precompiled there, which spares half of a launcher's time.
 
     GCC takes a file ``NAME.gch`` in the place of ``NAME`` if it was made by the same compiler with the same options,
@@ -64,7 +72,7 @@ def runtime_header(header: str, identity: str, compiled: Callable[[Path, str], o
     header
         The header's plain name, in the folder ``trunnion``.
     identity
-        Everything that its compiled form depends on.
+        Returns everything that its compiled form depends on, as it is now.
     compiled
         Compiles it in the given folder, under the given name.
 
@@ -80,18 +88,25 @@ def runtime_header(header: str, identity: str, compiled: Callable[[Path, str], o
     UntrustedArtifactError
         If others could have written what was kept.
     """
-    name = f"{header}{_PRECOMPILED}"
+    name, before = f"{header}{_PRECOMPILED}", identity()
+
+    def make(built: Path) -> None:
+        compiled(built, name)
+        _check_same(before, identity)
+
     try:
-        folder = _cache_folder() / _key(f"{header} {identity}")
-        kept_file(folder, _FOLDER, name, lambda built: _discard(compiled(built, name)))
+        folder = _cache_folder() / _key(f"{header} {before}")
+        kept_file(folder, _FOLDER, name, make)
         mark_used(folder)
-    except (OSError, DeviceRequirementError):  # the latter: there is no room to compile it in
+    except (OSError, DeviceRequirementError, _ChangedError):  # the second: there is no room to compile it in
         return None
     return folder
 
 
-def _discard(_value: object) -> None:
-    """Take what is of no use here: the file lies where it is wanted."""
+def _check_same(before: str, identity: Callable[[], str]) -> None:
+    """Refuse to keep what was made while something that it depends on changed."""
+    if identity() != before:
+        raise _ChangedError
 
 
 def _key(identity: str) -> str:

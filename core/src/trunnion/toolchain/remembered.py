@@ -1,0 +1,163 @@
+"""Answers of slow tools that hold as long as the files which they depend on do not change: kept for this user.
+
+Whether one still holds is seen from the files' and folders' times alone, which takes a millisecond for hundreds. What
+cannot be seen so is asked for again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["Answer", "remembered", "stamp"]
+
+_SETTLED = 2_000_000_000
+"""How long before the question a file must have changed last, in nanoseconds: the times of file systems are as coarse
+as two seconds, and one that changed while the tool read it must not pass for what was read."""
+_MOST_KNOWN = 256
+_MOST_KEPT = 512
+_OTHERS_WRITE = 0o022
+
+_Stamp = tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool said, and what it depends on."""
+
+    said: Mapping[str, str]
+    """What it said."""
+
+    files: frozenset[str] = frozenset()
+    """The files that it read, by absolute path."""
+
+    folders: frozenset[str] = frozenset()
+    """The folders, there or not, in which another file that appears could make it say something else."""
+
+    lasting: bool = True
+    """Whether these are all. Else the tool is asked each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    said: dict[str, str]
+    stamps: dict[str, _Stamp | None]
+
+    def holds(self) -> bool:
+        return all(stamp(path) == before for path, before in self.stamps.items())
+
+
+_KNOWN: dict[str, _Record] = {}
+
+
+def remembered(question: str, ask: Callable[[], Answer]) -> Mapping[str, str]:
+    """Return the answer to a question, asking only if none is known that holds.
+
+    Parameters
+    ----------
+    question
+        Everything that the answer depends on, but for files.
+    ask
+        Asks the tool. What it raises is passed on.
+    """
+    key = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()
+    known = _KNOWN.get(key) or _load(key)
+    if known is not None and known.holds():
+        _know(key, known)
+        return known.said
+    began = time.time_ns()
+    answer = ask()
+    stamps = {path: stamp(path) for path in sorted(answer.files | answer.folders)}
+    lost = any(stamps[path] is None for path in answer.files)
+    if answer.lasting and not lost and all(_settled(one, began) for one in stamps.values()):
+        record = _Record(dict(answer.said), stamps)
+        _know(key, record)
+        _save(key, record)
+    return answer.said
+
+
+def stamp(path: str) -> _Stamp | None:
+    """Return what changes with a file, or with the names in a folder; None if there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a Path for each of hundreds takes longer than asking for them
+    except (OSError, ValueError):  # ValueError: a name with a NUL
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _settled(one: _Stamp | None, began: int) -> bool:
+    return one is None or max(one[3:]) < began - _SETTLED
+
+
+def _know(key: str, record: _Record) -> None:
+    if len(_KNOWN) >= _MOST_KNOWN and key not in _KNOWN:
+        _KNOWN.clear()
+    _KNOWN[key] = record
+
+
+# Kept for other processes --------------------------------------------------------------------------------------------
+
+
+def _folder() -> Path:
+    import platformdirs  # noqa: PLC0415 - only whoever compiles pays for it
+
+    return platformdirs.user_cache_path("trunnion") / "remembered"
+
+
+def _load(key: str) -> _Record | None:
+    """Return what another process kept; None if there is nothing, or others could have written it."""
+    try:
+        folder = _folder()
+        with (folder / f"{key}.json").open(encoding="utf-8") as file:
+            details = (os.fstat(file.fileno()), folder.stat())
+            if any(one.st_uid != os.geteuid() or one.st_mode & _OTHERS_WRITE for one in details):
+                return None
+            return _read(json.load(file))
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return None
+
+
+def _read(found: Any) -> _Record:
+    said = {str(name): str(value) for name, value in found["said"].items()}
+    stamps = {
+        str(path): None if one is None else (one[0], one[1], one[2], one[3], one[4])
+        for path, one in found["stamps"].items()
+    }
+    return _Record(said, stamps)
+
+
+def _save(key: str, record: _Record) -> None:
+    """Keep a record where that can be; only time is lost where it cannot."""
+    with suppress(OSError):
+        folder = _folder()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _remove_oldest(folder)
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix="writing-")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump({"said": record.said, "stamps": record.stamps}, file)
+            Path(name).replace(folder / f"{key}.json")
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def _remove_oldest(folder: Path) -> None:
+    """Make room: also of what a process left that died while it wrote."""
+    kept = list(folder.iterdir())
+    if len(kept) < _MOST_KEPT:
+        return
+    with suppress(FileNotFoundError):  # another process makes room, too
+        kept.sort(key=lambda one: one.stat().st_mtime_ns)
+    for one in kept[: _MOST_KEPT // 2]:
+        one.unlink(missing_ok=True)
