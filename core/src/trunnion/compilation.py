@@ -21,6 +21,7 @@ from trunnion.contract.spec import Target
 from trunnion.errors import (
     DeviceRequirementError,
     ProgramError,
+    TrunnionError,
     UntrustedArtifactError,
     shorten,
 )
@@ -194,6 +195,14 @@ class _Job:
             return build.run(Path(staging))
 
 
+class _ChangedError(Exception):
+    """A header, say, changed while a program was built, or nobody knows what it depends on: it is not kept."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        super().__init__()
+        self.artifact = artifact
+
+
 @dataclass(frozen=True, slots=True)
 class _Build:
     """One job for one target, with what is made of the program before any compiler runs."""
@@ -213,7 +222,27 @@ class _Build:
 
     def from_store(self, store: ArtifactStore) -> Artifact:
         inputs = self.key_inputs()
-        return store.get_or_build(artifact_key(inputs), lambda staging: self.run(staging).keyed(inputs))
+        try:
+            return store.get_or_build(artifact_key(inputs), lambda staging: self._kept(inputs, staging))
+        except _ChangedError as changed:
+            return changed.artifact
+
+    def _kept(self, inputs: Mapping[str, str], staging: Path) -> Artifact:
+        """Return what is built, with its key.
+
+        Raises
+        ------
+        _ChangedError
+            If what it depends on is not what it was: nobody can tell which of the two was compiled.
+        """
+        artifact = self.run(staging)
+        try:
+            same = self.key_inputs() == inputs
+        except TrunnionError:  # such as a compiler that has gone since
+            same = False
+        if not same:
+            raise _ChangedError(artifact)
+        return artifact.keyed(inputs)
 
     def key_inputs(self) -> dict[str, str]:
         """Everything that the artifact's bytes depend on."""

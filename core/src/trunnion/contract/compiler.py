@@ -146,7 +146,9 @@ class DeviceCompiler(ABC):
     def surroundings(self, request: CompileRequest) -> Mapping[str, str]:
         """Return what the image depends on beside the request and the toolchain, such as headers on this machine.
 
-        Every pair becomes part of an artifact's key. Compilers that read nothing else need not override this.
+        Every pair becomes part of an artifact's key. It is asked for again once the image is compiled, and what was
+        built is kept only if it is the same; a value that never comes again says that nobody knows. Compilers that read
+        nothing else need not override this.
 
         Parameters
         ----------

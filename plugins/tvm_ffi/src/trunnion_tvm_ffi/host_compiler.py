@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import re
 import tempfile
+import uuid
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,6 +17,7 @@ from trunnion.errors import CompileError, CorruptArtifactError, ProgramError, sh
 from trunnion.image import HostObject, read_host_object
 from trunnion.toolchain.host_compilation import HostCompilation, HostOutput, run_host
 from trunnion.toolchain.host_compiler import host_compiler
+from trunnion.toolchain.host_reading import files_read, read_host
 from trunnion_tvm_ffi.host_glue import GLUE_VERSION, address_symbol, parameters_symbol
 from trunnion_tvm_ffi.host_request import GLUE_FILE, IMAGE_KIND, NAME, read_host_request
 
@@ -43,7 +43,6 @@ _COMPILING: Final = (
 _FAMILY: Final = {"g++": ("-fno-gnu-unique",), "clang++": ()}
 _OBJECT, _DEPENDENCIES = "image.o", "image.d"
 _WORD = 8  # bytes of one number of a parameter table
-_ESCAPED = re.compile(r"\\([ #\\])|\$(\$)")
 
 
 class CpuCompiler(DeviceCompiler):
@@ -75,7 +74,9 @@ class CpuCompiler(DeviceCompiler):
         with tempfile.TemporaryDirectory(prefix="trunnion-") as folder:
             made = [_compiled(compiler, part, _folder(folder, index)) for index, part in enumerate(parts)]
             headers = dict.fromkeys(
-                name for index in range(len(parts)) for name in _read(Path(folder), str(index))
+                name
+                for index in range(len(parts))
+                for name in files_read(Path(folder), str(index), _DEPENDENCIES)
             )
             objects = [one.data for one in made]
             _check_parts(request, parts, objects)
@@ -96,23 +97,21 @@ class CpuCompiler(DeviceCompiler):
         )
 
     def surroundings(self, request: CompileRequest) -> Mapping[str, str]:
-        """Return the contents of the headers that the parts read on this machine, as one digest.
+        """Return the headers that the parts read on this machine, with their names and contents, as one digest.
 
-        The compiler is asked for them, which takes a few milliseconds. What it cannot find is no surrounding: then
-        `compile` says so.
+        The compiler's preprocessor is asked for them, if that is not known from the last time. It is a value that never
+        comes again where the assembler reads files, or the preprocessor does not find all; then `compile` says so.
         """
         compiler = host_compiler(NAME)
         digest = hashlib.sha256()
-        parts = read_host_request(request, compiler.machine)
-        with tempfile.TemporaryDirectory(prefix="trunnion-") as folder:
-            for index, part in enumerate(parts):
-                try:
-                    _run(compiler, part, _folder(folder, index), ("-M",), _DEPENDENCIES)
-                except CompileError:
-                    return {}
-                for name in _read(Path(folder), str(index)):
-                    data = Path(name).read_bytes()
-                    digest.update(f"{name}\0{len(data)}\0".encode("utf-8", "surrogateescape") + data)
+        for part in read_host_request(request, compiler.machine):
+            try:
+                reading = read_host(compiler, _wanted(part, _words(compiler), ""), NAME)
+            except CompileError:
+                return {"headers that nobody can name": uuid.uuid4().hex}
+            if not reading.whole:
+                return {"headers that nobody can name": uuid.uuid4().hex}
+            digest.update(f"{reading.text}{reading.headers}".encode())
         return {"headers": digest.hexdigest()}
 
     def fingerprint(self) -> str:
@@ -136,8 +135,13 @@ def _own_headers() -> dict[str, bytes]:
 
 
 def _compiled(compiler: HostCompiler, part: HostPart, folder: Path) -> HostOutput:
-    words = (*_COMPILING, *_FAMILY[compiler.family], "-MD", "-MF", _DEPENDENCIES)
-    return _run(compiler, part, folder, words, _OBJECT)
+    """Run the compiler in a part's own folder, where all files that are known lie: messages name them as they are."""
+    words = (*_words(compiler), "-MD", "-MF", _DEPENDENCIES, f"-ffile-prefix-map={folder}=.")
+    return run_host(compiler, _wanted(part, words, _OBJECT), folder, NAME)
+
+
+def _words(compiler: HostCompiler) -> tuple[str, ...]:
+    return (*_COMPILING, *_FAMILY[compiler.family])
 
 
 def _folder(root: str, index: int) -> Path:
@@ -147,18 +151,15 @@ def _folder(root: str, index: int) -> Path:
     return folder
 
 
-def _run(
-    compiler: HostCompiler, part: HostPart, folder: Path, words: tuple[str, ...], output: str
-) -> HostOutput:
-    """Run the compiler in a part's own folder, where all files that are known lie: messages name them as they are."""
-    wanted = HostCompilation(
+def _wanted(part: HostPart, words: tuple[str, ...], output: str) -> HostCompilation:
+    """Return what the compiler is asked for: it finds all files that are known in its folder."""
+    return HostCompilation(
         source=part.file_name,
         text=part.text,
         output=output,
-        options=(*words, f"-ffile-prefix-map={folder}=.", "-I.", *part.words, GLUE_FILE),
+        options=(*words, "-I.", *part.words, GLUE_FILE),
         inputs={**_own_headers(), **part.headers, GLUE_FILE: part.glue.encode()},
     )
-    return run_host(compiler, wanted, folder, NAME)
 
 
 def _linked(compiler: HostCompiler, objects: Sequence[bytes], folder: Path) -> bytes:
@@ -215,21 +216,3 @@ def _parameters(found: HostObject, index: int) -> tuple[ImageParameter, ...]:
         )
     pairs = zip(numbers[1::2], numbers[2::2], strict=True)
     return tuple(ImageParameter(ordinal, offset, size) for ordinal, (offset, size) in enumerate(pairs))
-
-
-def _read(root: Path, part: str) -> list[str]:
-    """Return the headers of this machine that a run read, as its list of dependencies says.
-
-    Relative names are those of the program's own files, below the root, or lead out of it: the compiler looks beside
-    whoever includes first.
-    """
-    folder = root / part
-    text = os.fsdecode(Path(folder, _DEPENDENCIES).read_bytes()).replace("\\\n", " ")
-    _, _, names = text.partition(": ")
-    words = [_ESCAPED.sub(r"\1\2", word) for word in re.findall(r"(?:\\.|\S)+", names)]
-    own, found = root.resolve(), []
-    for word in words:
-        path = Path(word) if Path(word).is_absolute() else (folder / word).resolve()
-        if Path(word).is_absolute() or not path.is_relative_to(own):
-            found.append(str(path))
-    return found

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import platformdirs
 import pytest
 import torch
 
@@ -18,6 +19,8 @@ from trunnion.errors import (
     UnsupportedFeatureError,
 )
 from trunnion.examples import load
+from trunnion.toolchain import host_reading, remembered
+from trunnion_tvm_ffi import host_compiler
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,6 +86,61 @@ def test_artifacts_are_kept_and_told_apart(tmp_path: Path) -> None:
         made = trunnion.compile(example.program, cache=tmp_path / "cache", options={"tvm_ffi": options})
         keys.add(made.artifact.manifest.key)
     assert len(keys) == 4
+
+
+VALUE = """
+#if __has_include(<late.h>)
+#include <late.h>
+#else
+#define VALUE 1
+#endif
+void fill(float* y, const trunnion_block_t*) { *y = VALUE; }
+"""
+
+
+def filling(folder: Path) -> Any:
+    p = ProgramBuilder("fill", DeviceCode("c++", BLOCK + VALUE, options=(f"-I{folder}",)))
+    p.launch("fill", args=(p.output("y", "float32", (1,)),), grid=1, block=1)
+    return p.build()
+
+
+def test_a_program_is_never_one_of_other_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, late = filling(tmp_path), tmp_path / "late.h"
+
+    def value() -> float:
+        with trunnion.compile(program, cache=tmp_path / "cache") as compiled:
+            return float(compiled(device="cpu"))
+
+    assert value() == 1
+    late.write_text("#define VALUE 2\n")
+    assert value() == 2
+    late.write_text("#define VALUE 3\n")
+    compile_part = host_compiler._compiled
+
+    def edited(*given: Any) -> Any:
+        """Compile what an editor leaves for the moment."""
+        late.write_text("#define VALUE 4\n")
+        try:
+            return compile_part(*given)
+        finally:
+            late.write_text("#define VALUE 5\n")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(host_compiler, "_compiled", edited)
+        assert value() == 4
+    assert value() == 5
+    late.write_text("#define VALUE 3\n")
+    assert value() == 3
+    late.unlink()
+    assert value() == 1
+
+
+def test_a_program_from_the_cache_takes_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remembered, "_SETTLED", -(10**18))
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)
+    first = trunnion.compile(filling(tmp_path), cache=tmp_path / "cache").artifact
+    monkeypatch.setattr(host_reading, "run_host", None)
+    assert trunnion.compile(filling(tmp_path), cache=tmp_path / "cache").artifact.digest == first.digest
 
 
 def test_only_what_needs_a_gpu_is_refused() -> None:

@@ -255,7 +255,67 @@ def test_the_key_knows_the_headers_of_this_machine(host: SimpleNamespace, tmp_pa
     header.write_text("#define X 2\n")
     assert compiler.surroundings(asked) != before
     header.unlink()
-    assert compiler.surroundings(asked) == {}
+    missing = compiler.surroundings(asked)
+    assert compiler.surroundings(asked) != missing, "nobody knows what it would find"
+
+
+ASKED = """#if __has_include(<late.h>)
+#define VALUE 2
+#else
+#define VALUE 1
+#endif
+void k(int* x, const trunnion_block_t*) { *x = VALUE; }
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ASKED,
+        "#define LATE <late.h>\n" + ASKED.replace("<late.h>", "LATE"),
+        '#include "asks.h"\n' + ASKED.replace("__has_include(<late.h>)", "LATE"),
+        "#include <early.h>\n" + ASKED.replace("__has_include(<late.h>)", "LATE"),
+    ],
+)
+def test_the_key_knows_a_header_that_appears(host: SimpleNamespace, tmp_path: Path, text: str) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    (second / "asks.h").write_text("#if __has_include(<late.h>)\n#define LATE 1\n#endif\n")
+    (second / "early.h").write_text("#define LATE 0\n")
+    asked = host.request(
+        "#include <trunnion/block.h>\n" + text, kernels={"k": (POINTER,)}, I=[str(first), str(second)]
+    )
+    compiler = CpuCompiler()
+    key, image = compiler.surroundings(asked), compiler.compile(asked).data
+    assert compiler.surroundings(asked) == key
+    (first / "late.h").touch()
+    (first / "early.h").write_text("#define LATE 1\n")
+    assert compiler.surroundings(asked) != key
+    assert compiler.compile(asked).data != image
+
+
+def test_the_key_knows_what_the_environment_brings(
+    host: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = host.request("#include <trunnion/block.h>\n" + ASKED, kernels={"k": (POINTER,)})
+    compiler = CpuCompiler()
+    first = (compiler.fingerprint(), compiler.surroundings(asked))
+    (tmp_path / "late.h").touch()
+    monkeypatch.setenv("CPLUS_INCLUDE_PATH", str(tmp_path))
+    brought = (compiler.fingerprint(), compiler.surroundings(asked))
+    monkeypatch.delenv("CPLUS_INCLUDE_PATH")
+    assert (compiler.fingerprint(), compiler.surroundings(asked)) == first
+    assert brought[0] != first[0]
+    assert brought[1] != first[1]
+
+
+def test_what_the_assembler_reads_has_no_key(host: SimpleNamespace, tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(b"data")
+    text = f'#include <trunnion/block.h>\nasm(".incbin \\"{tmp_path}/data\\"");\nvoid k(const trunnion_block_t*) {{}}\n'
+    asked = host.request(text, kernels={"k": ()})
+    assert CpuCompiler().compile(asked).data
+    assert CpuCompiler().surroundings(asked) != CpuCompiler().surroundings(asked)
 
 
 @pytest.mark.parametrize("parts", [1, 2])
@@ -271,7 +331,9 @@ def test_the_key_knows_headers_beside_the_compilers_folder(
     asked = host.request(*[held, DeviceCode("c++", '#include "../0/in/held.h"\n')][:parts])
     compiler = CpuCompiler()
     before = compiler.surroundings(asked)
-    assert compiler.surroundings(asked) == before != {}
+    assert (compiler.surroundings(asked) == before) is (parts == 1), (
+        "what a part finds in another's folder is its own"
+    )
     image = compiler.compile(asked)
     assert [name for name in image.headers_read if name.startswith(str(tmp_path))] == [str(outside)]
     outside.write_text("#define X 2\n")
