@@ -138,6 +138,19 @@ def test_the_library_is_built_once_for_a_compiler(tmp_path, monkeypatch):
     )
 
 
+def test_what_an_environment_brought_goes_with_it(tmp_path, monkeypatch):
+    clean = build_shim(tmp_path)
+    folder = tmp_path.with_name("brought")
+    folder.mkdir()
+    (folder / "stdint.h").write_text("#include_next <stdint.h>\n")
+    monkeypatch.setenv("CPATH", str(folder))
+    brought = build_shim(tmp_path)
+    (folder / "stdint.h").write_text("#include_next <stdint.h>\n#define CHANGED\n")
+    assert len({clean, brought, build_shim(tmp_path)}) == 3
+    monkeypatch.delenv("CPATH")
+    assert build_shim(tmp_path) == clean
+
+
 def test_a_missing_and_a_failing_compiler(tmp_path, monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(DeviceRequirementError, match="apt-get install gcc"):

@@ -16,6 +16,7 @@ from trunnion.registry import default_registry
 from trunnion.testing import kept_launchers as subject
 from trunnion.testing.harness import Harness, synthetic_image
 from trunnion.testing.kept_launchers import kept_launchers, object_key, object_wanted, trim
+from trunnion.toolchain.host import find_host_toolchain
 from trunnion.toolchain.host_compilation import HostCompilation
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[HostCompilation]:
             raise CompileError("g++", "error", wanted.text, wanted.options, "x86_64", 1)
         return f"{wanted.output} of {wanted.text}".encode()
 
-    monkeypatch.setattr(build, "launcher_fingerprint", lambda _plugin: "headers 1")
+    monkeypatch.setattr(build, "launcher_fingerprint", lambda _plugin, cuda: f"headers 1, {cuda}")
     monkeypatch.setattr(subject, "compile_host", compile_host)
     monkeypatch.setattr(build, "compile_host", compile_host)
     return seen
@@ -107,6 +108,25 @@ def test_where_the_toolchain_is_does_not_count(tmp_path: Path, runs: list[HostCo
     for wanted in (WANTED, replace(WANTED, options=tuple(options))):
         built(tmp_path / "kept", wanted)
     assert outputs(runs).count("launcher.o") == 1
+
+
+def test_the_headers_that_count_are_those_of_its_kind(tmp_path: Path, runs: list[HostCompilation]) -> None:
+    cuda = find_host_toolchain("plugin").cuda
+    assert cuda is not None
+    built(tmp_path / "kept")
+    built(tmp_path / "kept", replace(WANTED, options=(f"-I{cuda.folder}", *WANTED.options)))
+    assert outputs(runs).count("launcher.o") == 2
+
+
+def test_what_is_compiled_while_a_header_changes_is_not_kept(
+    tmp_path: Path, runs: list[HostCompilation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prints = iter(["one", "two", "two", "two", "two", "two"])
+    monkeypatch.setattr(build, "launcher_fingerprint", lambda _plugin, cuda: next(prints))
+    for _ in range(3):
+        assert built(tmp_path / "kept") == b"launcher.so of int x;"
+    made = [name for name in outputs(runs) if name == "launcher.o"]
+    assert len(made) == 3, "again for the first, which cannot be kept, and once for the others"
 
 
 @pytest.mark.parametrize(

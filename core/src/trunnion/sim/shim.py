@@ -16,7 +16,10 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trunnion.errors import CompileError, DeviceRequirementError, LifecycleError
+from trunnion.errors import BackendUnavailableError, CompileError, DeviceRequirementError, LifecycleError
+from trunnion.toolchain.host_compilation import HostCompilation
+from trunnion.toolchain.host_compiler import HostCompiler, counted_environment
+from trunnion.toolchain.host_reading import read_host
 from trunnion.toolchain.kept import kept_file
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Entry", "Shim", "cache_folder", "compiler_command", "compiler_problem", "load_shim"]
 
 _SONAME: Final = "libcuda.so.1"
+_SOURCE: Final = "shim.c"
 _FLAGS: Final = (
     "-std=c11",
     "-O2",
@@ -297,12 +301,25 @@ def _key(source: bytes, command: tuple[str, ...]) -> str:
         command[1:],
         _FLAGS,
         os.uname().machine,
+        _read(source, command),
     )
     return hashlib.sha256(source + repr(identity).encode()).hexdigest()[:32]
 
 
+def _read(source: bytes, command: tuple[str, ...]) -> tuple[str, str]:
+    """Return what identifies the headers of this machine that the source reads, and the environment that counts."""
+    machine, environment = os.uname().machine, counted_environment()
+    compiler = HostCompiler(command, "cc", "", "", machine, environment)
+    options = (*_FLAGS, _SOURCE)
+    wanted = HostCompilation(source=_SOURCE, text=source.decode(), output="", options=options)
+    try:
+        return read_host(compiler, wanted, "sim").text, compiler.fingerprint
+    except (CompileError, BackendUnavailableError):  # it cannot compile either, and then that is said
+        return "", compiler.fingerprint
+
+
 def _compile(command: tuple[str, ...], source: bytes, folder: Path, seconds: float | None) -> None:
-    text = folder / "shim.c"
+    text = folder / _SOURCE
     text.write_bytes(source)
     options = (*_FLAGS, str(text), "-o", str(folder / _SONAME))
     done = _run((*command, *options), seconds)

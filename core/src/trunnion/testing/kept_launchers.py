@@ -6,6 +6,7 @@ Backends whose launchers are of one text share them, too: images are linked to t
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import os
@@ -18,6 +19,8 @@ from unittest.mock import patch
 import platformdirs
 
 from trunnion.codegen.cpp import build
+from trunnion.errors import BackendUnavailableError
+from trunnion.toolchain.host import find_host_toolchain
 from trunnion.toolchain.host_compilation import compile_host
 from trunnion.toolchain.kept import kept_file
 
@@ -102,10 +105,18 @@ def _built(cache: Path, compiler: HostCompiler, wanted: HostCompilation, folder:
 def _object(cache: Path, compiler: HostCompiler, wanted: HostCompilation, folder: Path, plugin: str) -> bytes:
     """Return an object, from the cache if it is there."""
 
-    def make(kept: Path) -> None:
-        (kept / _OBJECT).write_bytes(compile_host(compiler, wanted, folder, plugin))
+    def current_key() -> str:
+        return object_key(
+            compiler, wanted, build.launcher_fingerprint(plugin, cuda=_has_cuda(wanted, plugin))
+        )
 
-    key = object_key(compiler, wanted, build.launcher_fingerprint(plugin))
+    def make(kept: Path) -> None:
+        made = compile_host(compiler, wanted, folder, plugin)
+        if current_key() != key:  # a header changed meanwhile: nobody can tell which one was compiled
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        (kept / _OBJECT).write_bytes(made)
+
+    key = current_key()
     try:
         _trim_once(cache)
         # Whoever builds holds the lock of the folder above, so there are many.
@@ -114,6 +125,15 @@ def _object(cache: Path, compiler: HostCompiler, wanted: HostCompilation, folder
         return path.read_bytes()
     except OSError:  # a cache that cannot be used, or from which another process just took the object
         return compile_host(compiler, wanted, folder, plugin)
+
+
+def _has_cuda(wanted: HostCompilation, plugin: str) -> bool:
+    """Whether a launcher includes CUDA's headers: one for the CPU has no folder of theirs, and needs none."""
+    try:
+        found = find_host_toolchain(plugin).cuda
+    except BackendUnavailableError:
+        return False
+    return found is not None and f"-I{found.folder}" in wanted.options
 
 
 @functools.lru_cache(_MOST_FOLDERS)
