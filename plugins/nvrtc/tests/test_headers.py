@@ -6,6 +6,7 @@ import cuda.pathfinder
 import pytest
 
 from trunnion.model.code import DeviceCode
+from trunnion.toolchain.remembered import stamp
 from trunnion_nvrtc import headers
 from trunnion_nvrtc.headers import needs_toolkit, toolkit_directories
 
@@ -99,7 +100,7 @@ def test_the_versions_of_files_are_told(tmp_path: Path) -> None:
     (tmp_path / "a.h").write_text("12345")
     found = headers.reachable_headers(code('#include <a.h>\n#include "m.h"', m=""), [str(tmp_path)])
     assert (found.held, found.files) == (("m.h",), (str(tmp_path / "a.h"),))
-    assert found.versions == (((tmp_path / "a.h").stat().st_mtime_ns, 5),)
+    assert found.versions == (stamp(str(tmp_path / "a.h")),)
 
 
 def test_what_is_included_first(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -69,6 +72,43 @@ def test_a_header_that_appears(tmp_path: Path) -> None:
     other_key, other_image = seen(wanted)
     assert key != other_key
     assert image != other_image
+
+
+@pytest.mark.parametrize("option", ["--pch", "--no-cache"])
+def test_a_header_that_changes_and_keeps_size_and_time(tmp_path: Path, option: str) -> None:
+    """As a tool leaves it that unpacks or copies files with their times."""
+    wanted, seen_so_far = request(tmp_path, '#include "v.h"\n', option), []
+    for text in (ONE, TWO):
+        (tmp_path / "v.h").write_text(text)
+        os.utime(tmp_path / "v.h", (1e9, 1e9))
+        seen_so_far.append(seen(wanted))
+    assert seen_so_far[0][0] != seen_so_far[1][0]
+    assert seen_so_far[0][1] != seen_so_far[1][1]
+
+
+def test_what_the_environment_says_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NVRTC_TEST", "x")
+    prints = {NvrtcCompiler().fingerprint()}
+    monkeypatch.delenv("NVRTC_TEST")
+    prints.add(NvrtcCompiler().fingerprint())
+    program = """
+import hashlib
+from trunnion_nvrtc.compiler import NvrtcCompiler
+from trunnion_nvrtc.program import Program
+with Program('extern "C" __global__ void k(float* x) { x[0] = 1 / x[1]; }') as program:
+    program.compile(["--gpu-architecture=sm_90a"])
+    print(hashlib.sha256(program.get_cubin().data).hexdigest(), NvrtcCompiler().fingerprint())
+"""
+    images = set()
+    for value in ("nvvm70", "nvvm-latest"):
+        environment = {**os.environ, "NV_NVVM_VERSION": value}
+        command = [sys.executable, "-c", program]
+        said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        image, _, fingerprint = said.partition(" ")
+        images.add(image)
+        prints.add(fingerprint.strip())
+    assert len(images) == 2, "else it need not count"
+    assert len(prints) == 4
 
 
 def test_too_many_headers_are_never_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from trunnion.errors import BackendUnavailableError, CompileError
 from trunnion.toolchain.directives import mentions
 from trunnion.toolchain.host_compilation import run_host
 from trunnion.toolchain.host_compiler import compiler_environment
-from trunnion.toolchain.remembered import Answer, remembered, stamp
+from trunnion.toolchain.remembered import Answer, Stamp, remembered, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HostReading", "files_read", "read_host"]
 
-_FORM = "1"  # of what is asked and remembered; it changes whenever a digest does
+_FORM = "2"  # of what is asked and remembered; it changes whenever a digest does
 _TEXT, _LIST = "trunnion_reading.ii", "trunnion_reading.d"
 _ASKING, _VERBOSE = ("-E", "-dD", "-P", "-MD", "-MF", _LIST), "-v"
 _SECONDS = 10.0
@@ -258,7 +258,7 @@ def _digest(path: str) -> str:
 
 
 @functools.lru_cache(_MOST_DIGESTS)
-def _known_digest(path: str, _stamp: tuple[int, ...] | None) -> str:
+def _known_digest(path: str, _stamp: Stamp | None) -> str:
     return hashlib.sha256(_bytes(path)).hexdigest()
 
 

@@ -14,12 +14,13 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from stat import S_ISREG
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["Answer", "remembered", "stamp"]
+__all__ = ["Answer", "Stamp", "remembered", "stamp"]
 
 _SETTLED = 2_000_000_000
 """How long before the question a file must have changed last, in nanoseconds: the times of file systems are as coarse
@@ -28,7 +29,21 @@ _MOST_KNOWN = 256
 _MOST_KEPT = 512
 _OTHERS_WRITE = 0o022
 
-_Stamp = tuple[int, int, int, int, int]
+
+class Stamp(NamedTuple):
+    """What changes with a file, or with the names in a folder, whoever sets its times back."""
+
+    device: int
+    inode: int
+    mode: int
+    size: int
+    modified_ns: int
+    changed_ns: int
+
+    @property
+    def regular(self) -> bool:
+        """Whether it is a file, and no folder."""
+        return S_ISREG(self.mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +66,7 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class _Record:
     said: dict[str, str]
-    stamps: dict[str, _Stamp | None]
+    stamps: dict[str, Stamp | None]
 
     def holds(self) -> bool:
         return all(stamp(path) == before for path, before in self.stamps.items())
@@ -86,17 +101,18 @@ def remembered(question: str, ask: Callable[[], Answer]) -> Mapping[str, str]:
     return answer.said
 
 
-def stamp(path: str) -> _Stamp | None:
-    """Return what changes with a file, or with the names in a folder; None if there is none."""
+def stamp(path: str) -> Stamp | None:
+    """Return the stamp of a file or folder; None if there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a Path for each of hundreds takes longer than asking for them
     except (OSError, ValueError):  # ValueError: a name with a NUL
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    details = (found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return Stamp(*details)
 
 
-def _settled(one: _Stamp | None, began: int) -> bool:
-    return one is None or max(one[3:]) < began - _SETTLED
+def _settled(one: Stamp | None, began: int) -> bool:
+    return one is None or max(one.modified_ns, one.changed_ns) < began - _SETTLED
 
 
 def _know(key: str, record: _Record) -> None:
@@ -130,7 +146,7 @@ def _load(key: str) -> _Record | None:
 def _read(found: Any) -> _Record:
     said = {str(name): str(value) for name, value in found["said"].items()}
     stamps = {
-        str(path): None if one is None else (one[0], one[1], one[2], one[3], one[4])
+        str(path): None if one is None else Stamp(*(int(number) for number in one))
         for path, one in found["stamps"].items()
     }
     return _Record(said, stamps)

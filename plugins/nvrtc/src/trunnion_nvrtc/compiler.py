@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import uuid
 from pathlib import Path
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NvrtcCompiler"]
 
+# Of what NVRTC and nvJitLink ask the environment for: NV_NVVM_VERSION=nvvm70, say, makes other machine code.
+_VARIABLES = ("EDG_", "LIBNVVM_", "LLVM_", "NVJITLINK", "NVRTC", "NVVM_", "NV_NVVM_")
 _VERSION = 2  # of what this plugin makes of a request; it changes whenever some image does
 
 
@@ -122,7 +126,7 @@ class NvrtcCompiler(DeviceCompiler):
         files = sorted(
             {file for headers in reached for file in zip(headers.files, headers.versions, strict=True)}
         )
-        found = {path: file_digest(path, *version) for path, version in files}
+        found = {path: file_digest(path, version) for path, version in files}
         if not all(headers.complete for headers in reached):
             # A macro names a header in a folder of too many: no key is the same twice, so no image is used again.
             found["headers that nobody can name"] = uuid.uuid4().hex
@@ -133,8 +137,10 @@ class NvrtcCompiler(DeviceCompiler):
         return found
 
     def fingerprint(self) -> str:
-        """Return the exact build of NVRTC and the version of this module."""
-        return f"nvrtc {build_id()}, request form {_VERSION}"
+        """Return the exact build of NVRTC, the version of this module, and a digest of the variables that they read."""
+        read = sorted((name, value) for name, value in os.environ.items() if name.startswith(_VARIABLES))
+        said = f", environment {hashlib.sha256(repr(read).encode()).hexdigest()}" if read else ""
+        return f"nvrtc {build_id()}, request form {_VERSION}{said}"
 
     def default_target(self) -> Target | None:
         """Return the target of device 0; None without a driver or a device."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import stat
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.toolchain.directives import mentions, quoted_names
+from trunnion.toolchain.remembered import Stamp, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,8 +33,8 @@ _LIBRARY_FOLDER = "cccl"
 _MOST_FILES = 2000
 _MOST_BYTES = 64 << 20
 _SETTLED = 2_000_000_000
-"""How long ago a file must have changed, in nanoseconds, for another change to give it another time: file systems count
-in as much as two seconds."""
+"""How long ago a file must have changed, in nanoseconds, for another change to show in its stamp: file systems count in
+as much as two seconds."""
 
 
 def needs_toolkit(code: DeviceCode, first: Sequence[str] = ()) -> bool:
@@ -85,8 +85,8 @@ class ReachableHeaders:
     files: tuple[str, ...] = ()
     """Absolute paths of files, sorted."""
 
-    versions: tuple[tuple[int, int], ...] = field(default=(), repr=False)
-    """For each file the time of its last change, in nanoseconds, and its bytes."""
+    versions: tuple[Stamp, ...] = field(default=(), repr=False)
+    """For each file what changes when somebody writes to it."""
 
     complete: bool = True
     """Whether these are all. They are not if a macro makes up a name, and the include path has more files than are
@@ -99,6 +99,11 @@ class ReachableHeaders:
     def names(self) -> tuple[str, ...]:
         """Names of headers in memory, and paths of files, sorted together."""
         return tuple(sorted({*self.held, *self.files}))
+
+    def fresh_digests(self) -> tuple[str, ...]:
+        """Return the digest of each file that changed just now: another change might not show in its version."""
+        pairs = zip(self.files, self.versions, strict=True)
+        return tuple(_digest(path) for path, version in pairs if not _settled(version))
 
 
 def reachable_headers(
@@ -124,18 +129,21 @@ def reachable_headers(
     return _Search(code, directories, toolkit).run(first)
 
 
-def file_digest(path: str, changed: int, size: int) -> str:
+def file_digest(path: str, version: Stamp) -> str:
     """Return the SHA-256 of a header file; the reason if it cannot be read, which may change too.
 
     Parameters
     ----------
     path
         Where it is.
-    changed, size
+    version
         Its version, as `ReachableHeaders` has it: one that has settled is read once in a process.
     """
-    settled = time.time_ns() - changed > _SETTLED
-    return _settled_digest(path, changed, size) if settled else _digest(path)
+    return _known_digest(path, version) if _settled(version) else _digest(path)
+
+
+def _settled(version: Stamp) -> bool:
+    return time.time_ns() - max(version.changed_ns, version.modified_ns) > _SETTLED
 
 
 class _Search:
@@ -144,7 +152,7 @@ class _Search:
     def __init__(self, code: DeviceCode, directories: Sequence[str], toolkit: Sequence[str]) -> None:
         self.code, self.own, self.toolkit = code, tuple(directories), tuple(toolkit)
         self.held = {name: _bytes(text) for name, text in code.includes}
-        self.files: dict[str, tuple[int, int]] = {}
+        self.files: dict[str, Stamp] = {}
         self._directories = (*self.own, *self.toolkit)
         self._inside = tuple(f"{directory}/" for directory in self.toolkit)
         self._reached: set[str] = set()
@@ -194,11 +202,11 @@ class _Search:
                 if not every:
                     continue
             places = ("",) if name.startswith("/") else self._directories
-            for path, changed, size in _find(name, (beside, *places) if beside else places, every=every):
+            for path, version in _find(name, (beside, *places) if beside else places, every=every):
                 if path in self.files:
                     continue
-                self.files[path] = (changed, size)
-                todo += self._named_on_disk(path, changed, size)
+                self.files[path] = version
+                todo += self._named_on_disk(path, version)
 
     def _named_in_memory(self, holder: str) -> list[tuple[str, str, bool]]:
         found = mentions(self.held[holder])
@@ -211,9 +219,10 @@ class _Search:
         ]
         return [(name, "", every) for name, _, every in found if name]
 
-    def _named_on_disk(self, path: str, changed: int, size: int) -> list[tuple[str, str, bool]]:
+    def _named_on_disk(self, path: str, version: Stamp) -> list[tuple[str, str, bool]]:
         own = path.startswith(self._inside)
-        found = _scan_file(path, changed, size, usual=own)
+        scan = _scan_file if _settled(version) else _scan_file.__wrapped__
+        found = scan(path, version, usual=own)
         folder = os.path.dirname(path)  # noqa: PTH120 - a Path for each of hundreds of headers takes longer than reading them
         if not self._made_up and not own:
             self._made_up = any(not mention.name for mention in found)
@@ -226,7 +235,7 @@ class _Search:
         found = [mention for text in texts for mention in quoted_names(text)]
         for path, version in self.files.items():
             if not path.startswith(self._inside):
-                found += _spelled_names(path, *version)
+                found += _spelled_names(path, version)
         return found
 
     def _take_all(self, directories: Iterable[str]) -> bool:
@@ -239,16 +248,16 @@ class _Search:
                 count += len(names) + len(folders)
                 if count > _MOST_FILES:
                     return False
-                for path, changed, size in _find_all(folder, names):
-                    total += size
-                    self.files[path] = (changed, size)
+                for path, version in _find_all(folder, names):
+                    total += version.size
+                    self.files[path] = version
                 if total > _MOST_BYTES:
                     return False
         return True
 
 
-def _find(name: str, directories: Iterable[str], *, every: bool) -> list[tuple[str, int, int]]:
-    """Return the first file of that name, or every one, with its last change and size."""
+def _find(name: str, directories: Iterable[str], *, every: bool) -> list[tuple[str, Stamp]]:
+    """Return the first file of that name, or every one, with its version."""
     found = []
     for directory in directories:
         here = _find_all(directory, (name,))
@@ -259,34 +268,31 @@ def _find(name: str, directories: Iterable[str], *, every: bool) -> list[tuple[s
     return found
 
 
-def _find_all(directory: str, names: Iterable[str]) -> list[tuple[str, int, int]]:
-    """Return those names that are files in a directory, with their last change and size."""
+def _find_all(directory: str, names: Iterable[str]) -> list[tuple[str, Stamp]]:
+    """Return those names that are files in a directory, with their versions."""
     found = []
     for name in names:
         path = os.path.join(directory, name)  # noqa: PTH118 - as above
-        try:
-            status = os.stat(path)  # noqa: PTH116 - as above
-        except (OSError, ValueError):  # ValueError: a name with a NUL
-            continue
-        if stat.S_ISREG(status.st_mode):
-            found.append((path, status.st_mtime_ns, status.st_size))
+        version = stamp(path)
+        if version is not None and version.regular:
+            found.append((path, version))
     return found
 
 
 @functools.lru_cache(maxsize=8192)
-def _scan_file(path: str, _changed: int, _size: int, *, usual: bool) -> tuple[Mention, ...]:
+def _scan_file(path: str, _version: Stamp, *, usual: bool) -> tuple[Mention, ...]:
     """Scan one version of a file: CUDA's headers are hundreds of files that never change."""
     return tuple(mentions(_read(path), usual=usual))
 
 
 @functools.lru_cache(maxsize=8192)
-def _spelled_names(path: str, _changed: int, _size: int) -> tuple[Mention, ...]:
+def _spelled_names(path: str, _version: Stamp) -> tuple[Mention, ...]:
     """Return what the macros of one version of a file could stand for."""
     return tuple(quoted_names(_read(path)))
 
 
 @functools.lru_cache(maxsize=8192)
-def _settled_digest(path: str, _changed: int, _size: int) -> str:
+def _known_digest(path: str, _version: Stamp) -> str:
     return _digest(path)
 
 
