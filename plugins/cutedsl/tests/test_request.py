@@ -205,6 +205,16 @@ def test_only_known_imports_leave_an_image_to_be_used_again():
     first, again = (compiler.surroundings(strange) for _ in range(2))
     assert list(first) == ["imported numpy"]
     assert first != again
+    for text, names in {
+        "import os, time\n": ["imported os", "imported time"],
+        "from importlib import import_module\n": ["imported importlib"],
+        "x = __import__('numpy')\n": ["used __import__"],
+        "x = open('size').read()\n": ["used open"],
+        "exec(compile('import os', '', 'exec'))\n": ["used exec"],
+    }.items():
+        assert list(compiler.surroundings(asked(program(text=known + text, includes=includes)))) == names
+    held = (("tiles.py", "from os import environ\n"), includes[1])
+    assert list(compiler.surroundings(asked(program(text=known, includes=held)))) == ["imported os"]
     assert compiler.surroundings(asked(program(text="def broken("))) == {}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,8 @@ import pytest
 import trunnion
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.errors import BackendUnavailableError, CompileError
-from trunnion_cutedsl import messages, staging, workers
+from trunnion_cutedsl import messages, release, staging, workers
+from trunnion_cutedsl.compiler import CuteDslCompiler
 from trunnion_cutedsl.examples.cutedsl_vector_add import EXAMPLE
 
 BUILD = """
@@ -253,6 +255,37 @@ def test_no_variable_of_cutedsl_s_changes_what_is_made(monkeypatch):
         assert CuteDslCompiler(pool).compile(request).kernels[0].symbol == "vector_add_0"
     finally:
         pool.close()
+
+
+def test_a_worker_does_not_outlive_the_packages_that_it_imported(pool, monkeypatch):
+    """It is another compiler then, of another fingerprint."""
+    first = pool._worker("sm_90a")
+    assert pool._worker("sm_90a") is first
+    found = {**workers.components(), "nvidia-cutlass-dsl": "4.9.9"}
+    monkeypatch.setattr(workers, "components", lambda: found)
+    second = pool._worker("sm_90a")
+    assert second is not first
+    assert pool._worker("sm_90a") is second
+    assert first.process.poll() is None, "a job may be under way"
+    pool.close()
+    assert first.process.poll() is not None
+
+
+def test_a_package_that_is_replaced_in_place_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = []
+    for second, version in enumerate(("4.7.1", "4.7.2")):
+        for old in tmp_path.iterdir():
+            shutil.rmtree(old)
+        folder = tmp_path / f"nvidia_cutlass_dsl-{version}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: nvidia-cutlass-dsl\nVersion: {version}\n"
+        )
+        os.utime(tmp_path, (second, second))  # a file system's clock may stand still for milliseconds
+        found.append((release.installed_release(), CuteDslCompiler().fingerprint()))
+    assert [version for version, _ in found] == ["4.7.1", "4.7.2"]
+    assert found[0][1] != found[1][1]
 
 
 def test_an_answer_that_is_none_is_an_error_and_no_hang(monkeypatch):

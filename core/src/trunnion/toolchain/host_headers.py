@@ -10,14 +10,13 @@ import os
 import platform
 import re
 import shutil
-import sys
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.errors import BackendUnavailableError
-from trunnion.toolchain.search import Place, root_places, wheel_places
+from trunnion.toolchain.search import Place, installed_stamps, root_places, wheel_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,15 +158,15 @@ def ffi_files(plugin: str) -> FfiFiles:
 def find_ffi() -> FfiFiles | str:
     """Return TVM-FFI's files; if they cannot be used, what is wrong with them."""
     try:
-        return _read_ffi(tuple(sys.path))
+        return _read_ffi(installed_stamps())
     except metadata.PackageNotFoundError:
         return f"{FFI_DISTRIBUTION} is not installed"
     except (OSError, ValueError) as error:
         return str(error)
 
 
-@functools.cache
-def _read_ffi(_search_path: tuple[str, ...]) -> FfiFiles:
+@functools.lru_cache(4)
+def _read_ffi(_installed: object) -> FfiFiles:
     """Read the distribution's list of files, in about 5 ms. Failures are not remembered."""
     found = metadata.distribution(FFI_DISTRIBUTION)
     files = [Path(str(found.locate_file(file))) for file in found.files or ()]
@@ -209,7 +208,9 @@ def _cuda_version(folder: Path) -> tuple[int, int] | None:
     path = folder / _CUDA_LANDMARK
     try:
         details = path.stat()
-        number = _cuda_number(path, (details.st_mtime_ns, details.st_size, details.st_ino))
+        number = _cuda_number(
+            path, (details.st_ctime_ns, details.st_mtime_ns, details.st_size, details.st_ino)
+        )
     except OSError:
         return None
     return (number // 1000, number % 1000 // 10) if number else None

@@ -12,11 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.contract.diagnosis import Candidate
+from trunnion.toolchain.remembered import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Place", "judge", "loader_places", "path_text", "root_places", "site_folders", "wheel_places"]
+    from trunnion.toolchain.remembered import Stamp
+
+__all__ = [
+    "Place", "installed_stamps", "judge", "loader_places", "path_text", "root_places", "site_folders", "wheel_places",
+]  # fmt: skip
 
 _SECONDS = 10.0
 
@@ -42,6 +47,11 @@ def site_folders() -> tuple[str, ...]:
         # An environment's own packages come first; outside of one, the user's.
         folders.insert(1 if sys.prefix != sys.base_prefix else 0, site.getusersitepackages())
     return tuple(dict.fromkeys(folders))
+
+
+def installed_stamps() -> tuple[tuple[str, Stamp | None], ...]:
+    """Return what changes when a package is installed, removed or replaced where this process imports from."""
+    return tuple((path, stamp(path or ".")) for path in sys.path)
 
 
 def wheel_places(paths: Iterable[str]) -> Iterator[Place]:

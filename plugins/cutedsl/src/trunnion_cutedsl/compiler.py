@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 import uuid
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,14 @@ if TYPE_CHECKING:
 __all__ = ["CuteDslCompiler"]
 
 _NUMBER = re.compile(r"[0-9]+")
+# Modules whose functions give the same for the same arguments, always and everywhere.
+_PURE = frozenset({
+    "__future__", "abc", "base64", "binascii", "bisect", "cmath", "collections", "colorsys", "contextlib", "copy",
+    "cutlass", "dataclasses", "decimal", "enum", "fractions", "functools", "graphlib", "hashlib", "heapq", "inspect",
+    "itertools", "json", "keyword", "math", "numbers", "operator", "re", "statistics", "string", "struct", "textwrap",
+    "types", "typing", "typing_extensions", "unicodedata", "warnings",
+})  # fmt: skip
+_DOORS = frozenset({"__builtins__", "__import__", "eval", "exec", "input", "open"})
 _VERSION = 3  # of what this plugin makes of a request; it changes whenever some image does
 
 
@@ -96,15 +103,18 @@ class CuteDslCompiler(DeviceCompiler):
         )
 
     def surroundings(self, request: CompileRequest) -> dict[str, str]:
-        """Return a value that never comes again if the text imports what nobody here knows the contents of.
+        """Return a value that never comes again if the text may depend on what nobody here knows.
 
-        CuTeDSL and Python's own library are part of `fingerprint`, and the modules that the code brings along are part
-        of the program.
+        CuTeDSL and those modules of Python's own library that only compute are part of `fingerprint`, and the modules
+        that the code brings along are part of the program. What else a text imports, by a statement or by a function,
+        may change, or look at files, the environment and the clock.
         """
         job = read_request(request)
         own = {name.partition("/")[0].removesuffix(".py") for name, _ in job.modules}
-        strange = sorted(_imports(job) - own - {"cutlass", "__future__"} - sys.stdlib_module_names)
-        return {f"imported {name}": uuid.uuid4().hex for name in strange}
+        imported, called = _reached(job)
+        strange = [f"imported {name}" for name in sorted(imported - own - _PURE)]
+        strange += [f"used {name}" for name in sorted(called & _DOORS)]
+        return {name: uuid.uuid4().hex for name in strange}
 
     def fingerprint(self) -> str:
         """Return the versions of CuTeDSL's distributions, of Python, and of this module."""
@@ -117,9 +127,10 @@ class CuteDslCompiler(DeviceCompiler):
         return None if arch is None else Target("cuda", arch)
 
 
-def _imports(job: Job) -> set[str]:
-    """Return the packages that the text and its modules import by a statement."""
+def _reached(job: Job) -> tuple[set[str], set[str]]:
+    """Return the packages that the text and its modules import by a statement, and the names that they use."""
     found: set[str] = set()
+    used: set[str] = set()
     for text in (job.source, *(text for _, text in job.modules)):
         try:
             tree = ast.parse(text)
@@ -130,7 +141,9 @@ def _imports(job: Job) -> set[str]:
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found.add(node.module.partition(".")[0])
-    return found
+            elif isinstance(node, ast.Name):
+                used.add(node.id)
+    return found, used
 
 
 def _kernels(

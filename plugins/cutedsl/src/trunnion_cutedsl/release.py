@@ -9,6 +9,7 @@ from typing import Final
 
 from trunnion.contract.spec import Availability
 from trunnion.errors import BackendUnavailableError
+from trunnion.toolchain.search import installed_stamps
 from trunnion_cutedsl.availability import DISTRIBUTION
 
 __all__ = ["PACKAGE", "components", "installed_release", "probe_compiler", "require_release"]
@@ -69,14 +70,14 @@ def _problem() -> str | None:
 
 def _version(distribution: str) -> str | None:
     try:
-        return _found(distribution, tuple(sys.path))
+        return _found(distribution, installed_stamps())
     except ImportError:  # PackageNotFoundError; asked again the next time, when it may be there
         return None
 
 
 @functools.lru_cache(64)
-def _found(distribution: str, _places: tuple[str, ...]) -> str:
-    """Return the version of a distribution; found once in a process, as long as it looks in the same places."""
+def _found(distribution: str, _installed: object) -> str:
+    """Return the version of a distribution; found once in a process, as long as nothing is installed."""
     from importlib import metadata  # noqa: PLC0415 - slow, and only who asks needs it
 
     return metadata.version(distribution)

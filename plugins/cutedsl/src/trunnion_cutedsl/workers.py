@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trunnion.errors import BackendUnavailableError
 from trunnion.wording import shorten
 from trunnion_cutedsl.messages import receive, send
+from trunnion_cutedsl.release import components
 from trunnion_cutedsl.staging import discard, make_staging, sweep
 
 if TYPE_CHECKING:
@@ -31,7 +32,18 @@ __all__ = ["TooSlowError", "WorkerDiedError", "Workers", "workers"]
 
 _IDLE_SECONDS: Final = 60.0
 _START_SECONDS: Final = 120.0
-_DROPPED: Final = ("CUTE_DSL_", "CUTLASS_")
+# CuTeDSL's own variables, and those of the compilers that it calls: they would change what is made.
+_DROPPED: Final = (
+    "CUTE_DSL_",
+    "CUTLASS_",
+    "LIBNVVM_",
+    "LLVM_",
+    "MLIR_",
+    "NVJITLINK",
+    "NVRTC",
+    "NVVM_",
+    "NV_NVVM_",
+)
 _TRIES: Final = 3
 
 
@@ -48,6 +60,7 @@ class _Worker:
 
     def __init__(self, arch: str, seconds: float) -> None:
         self.answered = False
+        self.packages = components()
         sweep()
         self.folder, lock = make_staging()
         self.control, theirs = socket.socketpair()
@@ -228,6 +241,11 @@ class Workers:
         self._notice_fork()
         with self._lock:
             worker = self._workers.get(arch)
+            if (
+                worker is not None and worker.packages != components()
+            ):  # what it imported is installed no more
+                self._given_up.append(self._workers.pop(arch))
+                worker = None
             if worker is None:
                 self._bury()
                 worker = self._workers[arch] = _Worker(arch, self._seconds)
