@@ -124,6 +124,12 @@ def test_the_folder_of_processes_that_were_all_killed_is_removed_by_the_next_wor
     assert not folder.exists()
 
 
+def test_nothing_is_left_among_temporary_files(tmp_path):
+    temporary = tmp_path / "tmp"
+    finish(start(BUILD, tmp_path / "cache", temporary=temporary))
+    assert list(temporary.iterdir()) == []
+
+
 def test_what_is_not_ours_is_not_swept(tmp_path, monkeypatch):
     monkeypatch.setattr(staging.tempfile, "tempdir", str(tmp_path))
     target = tmp_path / "precious"

@@ -25,7 +25,7 @@ __all__ = ["Answer", "Stamp", "remembered", "stamp"]
 _SETTLED = 2_000_000_000
 """How long before the question a file must have changed last, in nanoseconds: the times of file systems are as coarse
 as two seconds, and one that changed while the tool read it must not pass for what was read."""
-_MOST_KNOWN = 256
+_MOST_KNOWN = 32  # each takes some 50 KiB
 _MOST_KEPT = 512
 _OTHERS_WRITE = 0o022
 

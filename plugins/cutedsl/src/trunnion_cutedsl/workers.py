@@ -73,7 +73,7 @@ class _Worker:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
-                env=_environment(arch),
+                env={**_environment(arch), "TMPDIR": str(self.folder)},  # CuTeDSL leaves folders there
             )
         except OSError as error:
             self.control.close()
