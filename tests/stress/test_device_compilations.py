@@ -129,7 +129,6 @@ def check(compiler: DeviceCompiler, language: str, text: str, name: str, tempora
     before = footprint(temporary)
     compile_some(1 + FIRST, COUNT)
     after = footprint(temporary)
-    print(f"{language}: {before} -> {after}")
     assert len(images) == FIRST + COUNT
     assert (after.processes, after.descriptors, after.files) == (
         before.processes,
