@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def settled(request, tmp_path, monkeypatch):
     """Whether what files were before the question may be remembered: then only a change of them is noticed."""
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / "cache" / name)
-    monkeypatch.setattr(remembered, "_KNOWN", {})
+    remembered._memory.cache_clear()
     monkeypatch.setattr(remembered, "_SETTLED", -(10**18) if request.param == "remembered" else 10**18)
     return request.param == "remembered"
 

@@ -37,7 +37,7 @@ def cache(tmp_path, monkeypatch):
     """A cache of this test's own, and nothing known."""
     folder = tmp_path / "cache"
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: folder / name)
-    monkeypatch.setattr(subject, "_KNOWN", {})
+    subject._memory.cache_clear()
     return folder / "trunnion" / "remembered"
 
 
@@ -56,13 +56,13 @@ def asked(tool: Tool, question: str = "what") -> str:
     return remembered(question, tool)["it"]
 
 
-def another_process(monkeypatch) -> None:
-    monkeypatch.setattr(subject, "_KNOWN", {})
+def another_process() -> None:
+    subject._memory.cache_clear()
 
 
 def test_it_is_asked_once_by_all_processes(cache, settled, tool, monkeypatch) -> None:
     assert [asked(tool) for _ in range(3)] == ["one"] * 3
-    another_process(monkeypatch)
+    another_process()
     assert asked(tool) == "one"
     assert tool.asked == 1
     asked(tool, "something else")
@@ -90,8 +90,8 @@ def test_it_is_asked_again_once_something_changes(cache, settled, tool, monkeypa
             tool.file.unlink()
         case _:
             (tool.folder / "another").touch()
-    known = subject._KNOWN
-    another_process(monkeypatch)
+    known = subject._memory()
+    another_process()
     assert not any(record.holds() for record in known.values())
     assert asked(tool) == {"removed": "nothing", "joined": "one"}.get(how, "two")
     assert tool.asked == 2
@@ -169,7 +169,7 @@ def test_what_cannot_be_read_is_asked_for_again(cache, settled, tool, monkeypatc
     asked(tool)
     (record,) = cache.iterdir()
     record.write_text(text)
-    another_process(monkeypatch)
+    another_process()
     assert asked(tool) == "one"
     assert tool.asked == 2
 
@@ -181,7 +181,7 @@ def test_what_others_could_have_written_is_not_read(cache, settled, tool, monkey
         usual = place.stat().st_mode & 0o777
         assert usual & 0o077 == 0
         place.chmod(mode)
-        another_process(monkeypatch)
+        another_process()
         before = tool.asked
         asked(tool)
         assert tool.asked == before + 1
@@ -194,7 +194,7 @@ def test_a_cache_that_cannot_be_written_to_costs_time_only(cache, settled, tool,
     for _ in range(2):
         assert asked(tool) == "one"
     assert tool.asked == 1
-    another_process(monkeypatch)
+    another_process()
     assert asked(tool) == "one"
     assert tool.asked == 2
 
@@ -204,9 +204,9 @@ def test_what_is_kept_is_bounded(cache, settled, tool, monkeypatch) -> None:
     monkeypatch.setattr(subject, "_MOST_KNOWN", 2)
     for index in range(20):
         asked(tool, str(index))
-        assert len(subject._KNOWN) <= 2
+        assert len(subject._memory()) <= 2
         assert len(list(cache.iterdir())) <= 4
-    another_process(monkeypatch)
+    another_process()
     before = tool.asked
     asked(tool, "19")
     assert tool.asked == before

@@ -6,6 +6,7 @@ cannot be seen so is asked for again.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -72,9 +73,6 @@ class _Record:
         return all(stamp(path) == before for path, before in self.stamps.items())
 
 
-_KNOWN: dict[str, _Record] = {}
-
-
 def remembered(question: str, ask: Callable[[], Answer]) -> Mapping[str, str]:
     """Return the answer to a question, asking only if none is known that holds.
 
@@ -86,7 +84,7 @@ def remembered(question: str, ask: Callable[[], Answer]) -> Mapping[str, str]:
         Asks the tool. What it raises is passed on.
     """
     key = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()
-    known = _KNOWN.get(key) or _load(key)
+    known = _memory().get(key) or _load(key)
     if known is not None and known.holds():
         _know(key, known)
         return known.said
@@ -116,9 +114,16 @@ def _settled(one: Stamp | None, began: int) -> bool:
 
 
 def _know(key: str, record: _Record) -> None:
-    if len(_KNOWN) >= _MOST_KNOWN and key not in _KNOWN:
-        _KNOWN.clear()
-    _KNOWN[key] = record
+    known = _memory()
+    if len(known) >= _MOST_KNOWN and key not in known:
+        known.clear()
+    known[key] = record
+
+
+@functools.cache
+def _memory() -> dict[str, _Record]:
+    """Return what this process knows, by question."""
+    return {}
 
 
 # Kept for other processes --------------------------------------------------------------------------------------------
