@@ -16,6 +16,17 @@ from trunnion.sim.trace import Allocated
 pytestmark = pytest.mark.tvm_ffi_abi
 
 
+STREAM = (ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+ALLOCATE = (
+    ctypes.c_int,
+    ctypes.POINTER(dlpack.Tensor),
+    ctypes.POINTER(exchange._ManagedPointer),
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+)
+SET_ERROR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
+
+
 class Table:
     """The exchange API, read from the capsule as native code reads it."""
 
@@ -40,7 +51,7 @@ class Table:
 
     def stream(self, kind, device):
         out = ctypes.c_void_p(1)
-        call = ctypes.CFUNCTYPE(*exchange._STREAM)(self.api.current_stream)
+        call = ctypes.CFUNCTYPE(*STREAM)(self.api.current_stream)
         assert call(kind, device, ctypes.byref(out)) == 0
         return out.value or 0
 
@@ -50,8 +61,8 @@ class Table:
             None, dlpack.Device(dlpack.CUDA, device), len(shape), dlpack.DataType(*dtype), extents, None, 0
         )
         out, said = exchange._ManagedPointer(), []
-        report = exchange._SET_ERROR(lambda _, kind, text: said.append((kind, text)))
-        call = ctypes.CFUNCTYPE(*exchange._ALLOCATE)(self.api.allocate)
+        report = SET_ERROR(lambda _, kind, text: said.append((kind, text)))
+        call = ctypes.CFUNCTYPE(*ALLOCATE)(self.api.allocate)
         status = call(ctypes.byref(wanted), ctypes.byref(out), None, ctypes.cast(report, ctypes.c_void_p))
         return status, out, said
 

@@ -11,6 +11,7 @@ CUDA.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from trunnion.errors import LifecycleError
@@ -82,6 +83,9 @@ def start(
     known.check_version(driver_version)
     row = known.variant(known.chosen(arch, compute_capability), mode, attributes)
     _Process.simulator = Simulator(load_shim(), row, devices, driver_version)
+    tensors = sys.modules.get("trunnion.sim.tensor")
+    if tensors is not None:  # else it finds the simulator when it is imported
+        tensors.SimTensor._exchange.connect(_Process.simulator)  # noqa: SLF001 - this package's own class
     return _Process.simulator
 
 

@@ -65,7 +65,6 @@ class Driver:
     def __init__(self, shim: Shim, state: DriverState) -> None:
         self._shim = shim
         self._state = state
-        self._pending: dict[int, list[BaseException]] = {}
 
     def connect(self) -> None:
         """Register a handler for every entry point, until the interpreter ends."""
@@ -75,11 +74,20 @@ class Driver:
 
     def take_pending(self) -> list[BaseException]:
         """Return and forget what handlers raised in the calling thread, oldest first."""
-        return self._pending.pop(self._state.thread(), [])
+        pending, thread = self._shim.pending, self._state.thread()
+        mine = [raised for raised in tuple(pending) if raised[0] == thread]
+        for raised in mine:
+            pending.remove(raised)
+        return [error for _, error in mine]
+
+    def has_pending(self) -> bool:
+        """Whether handlers raised in the calling thread."""
+        thread = self._state.thread()
+        return any(raised[0] == thread for raised in tuple(self._shim.pending))
 
     def keep(self, error: BaseException) -> None:
         """Keep an exception of the calling thread that cannot be raised through native code."""
-        self._pending.setdefault(self._state.thread(), []).append(error)
+        self._shim.pending.append((self._state.thread(), error))
 
     def _guarded(self, entry: Entry, handler: Handler) -> Callable[..., int]:
         call = Call(entry, self._shim.entries, self._state)
@@ -95,9 +103,6 @@ class Driver:
                 if entry.base != "cuGetProcAddress":  # asking what there is, is no event
                     self._state.trace.add(CallRefused(entry.symbol, refusal.status, refusal.reason))
                 return refusal.status
-            except BaseException as error:  # noqa: BLE001 - native code called this: no way out
-                self.keep(error)
-                return Status.UNKNOWN
             return Status.SUCCESS
 
         return guarded

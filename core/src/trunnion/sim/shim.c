@@ -1,16 +1,18 @@
-/* A libcuda.so.1 that has no device behind it: each entry point forwards to a function that the process registers.
+/* A libcuda.so.1 that has no device behind it: each entry point forwards to a handler in Python.
  *
  * ENTRIES is the only list of entry points. Its columns: exported symbol, the base name under which
  * cuGetProcAddress finds it, the least CUDA version of that ABI, and the parameter types (see TYPE_x below).
  * A symbol whose name ends in _ptsz or _ptds is the same call with the per-thread default stream in the legacy one's
  * place.
  */
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-#define TYPE_P void *   /* any pointer or handle */
+#define TYPE_P void*    /* any pointer or handle */
 #define TYPE_I int32_t  /* int, CUdevice, every enum */
 #define TYPE_U uint32_t /* unsigned int, cuuint32_t */
 #define TYPE_L uint64_t /* size_t, cuuint64_t, CUdeviceptr */
@@ -127,14 +129,16 @@
   E3(cuFuncSetAttribute, "cuFuncSetAttribute", 9000, P, I, I) \
   E3(cuFuncGetAttribute, "cuFuncGetAttribute", 2020, P, I, P) \
   E4(cuFuncGetParamInfo, "cuFuncGetParamInfo", 12040, P, L, P, P) \
-  E4(cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, P, P, I, L) \
-  E5(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", \
-     7000, P, P, I, L, U) \
+  E4(cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, P, P, \
+     I, L) \
+  E5(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, \
+     "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 7000, P, P, I, L, U) \
   E4(cuOccupancyAvailableDynamicSMemPerBlock, "cuOccupancyAvailableDynamicSMemPerBlock", 10020, P, P, I, I) \
   E3(cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters", 11070, P, P, P) \
   E3(cuOccupancyMaxPotentialClusterSize, "cuOccupancyMaxPotentialClusterSize", 11070, P, P, P) \
   E12(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled", 12000, P, I, U, P, P, P, P, P, I, I, I, I) \
-  E15(cuTensorMapEncodeIm2col, "cuTensorMapEncodeIm2col", 12000, P, I, U, P, P, P, P, P, U, U, P, I, I, I, I) \
+  E15(cuTensorMapEncodeIm2col, "cuTensorMapEncodeIm2col", 12000, P, I, U, P, P, P, P, P, U, U, P, I, I, I, \
+      I) \
   E4(cuLaunchKernelEx, "cuLaunchKernelEx", 11060, P, P, P, P) \
   E4(cuLaunchKernelEx_ptsz, "cuLaunchKernelEx", 11060, P, P, P, P) \
   E11(cuLaunchKernel, "cuLaunchKernel", 4000, P, U, U, U, U, U, U, U, P, P, P) \
@@ -178,48 +182,180 @@
   E3(cuMemcpyDtoD_v2, "cuMemcpyDtoD", 3020, L, L, L) \
   E3(cuMemcpyDtoD_v2_ptds, "cuMemcpyDtoD", 7000, L, L, L)
 
-/* CUDA_ERROR_DEINITIALIZED: nothing is registered, because the process is ending or has not begun. */
-#define UNREGISTERED 4
+/* What DLPack's exchange API asks of simulated tensors (dlpack.h, DLPackExchangeAPI): columns as above. Of `allocate` it is
+ * the part that its handler sees. */
+#define EXCHANGE \
+  E2(allocate, "", 0, P, P) \
+  E2(from_object, "", 0, P, P) \
+  E2(to_object, "", 0, P, P) \
+  E3(current_stream, "", 0, I, I, P) \
+  E2(view_object, "", 0, P, P)
 
-#define FORWARD(name, parameters, arguments) \
-  static int32_t(*handler_##name) parameters; \
-  EXPORT int32_t name parameters { return handler_##name ? handler_##name arguments : UNREGISTERED; }
+/* From here to Python --------------------------------------------------------------------------------------------- */
 
-#define E0(name, base, since) FORWARD(name, (void), ())
-#define E1(name, base, since, A) FORWARD(name, (TYPE_##A a), (a))
-#define E2(name, base, since, A, B) FORWARD(name, (TYPE_##A a, TYPE_##B b), (a, b))
-#define E3(name, base, since, A, B, C) FORWARD(name, (TYPE_##A a, TYPE_##B b, TYPE_##C c), (a, b, c))
+/* Functions of CPython's stable ABI, found in the process. Not through ctypes: an exception that is raised where Python
+ * code begins or ends, as a signal's is, stands in no `try` of that code, and ctypes leaves the status unwritten then. */
+#define WEAK __attribute__((weak))
+WEAK int PyGILState_Ensure(void);
+WEAK void PyGILState_Release(int);
+WEAK void* PyTuple_New(intptr_t);
+WEAK int PyTuple_SetItem(void*, intptr_t, void*); /* takes the reference, also when it fails */
+WEAK void* PyLong_FromLongLong(long long);
+WEAK void* PyLong_FromUnsignedLongLong(unsigned long long);
+WEAK long PyLong_AsLong(void*);
+WEAK void* PyObject_CallObject(void*, void*);
+WEAK void* PyErr_Occurred(void);
+WEAK void PyErr_Fetch(void**, void**, void**);
+WEAK void PyErr_Restore(void*, void*, void*);
+WEAK void PyErr_NormalizeException(void**, void**, void**);
+WEAK void PyErr_Clear(void);
+WEAK int PyException_SetTraceback(void*, void*);
+WEAK int PyList_Append(void*, void*);
+WEAK void Py_IncRef(void*);
+WEAK void Py_DecRef(void*);
+WEAK extern char _Py_NoneStruct;
+
+/* A list of Python's: a tuple (thread, exception) for each exception that a handler raised. */
+EXPORT void* trunnion_sim_pending;
+
+/* A number that no other thread of the process has or had: an operating system's thread identifier is used again. */
+EXPORT uint64_t trunnion_sim_thread(void) {
+  static uint64_t last;
+  static _Thread_local uint64_t serial;
+  if (serial == 0) serial = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+  return serial;
+}
+
+static void* argument_of(char kind, va_list* given) {
+  if (kind == 'I') return PyLong_FromLongLong(va_arg(*given, int32_t));
+  if (kind == 'U') return PyLong_FromUnsignedLongLong(va_arg(*given, uint32_t));
+  if (kind == 'L') return PyLong_FromUnsignedLongLong(va_arg(*given, uint64_t));
+  if (kind != 'P') return PyLong_FromLongLong(va_arg(*given, int)); /* H, B */
+  void* pointer = va_arg(*given, void*);
+  if (pointer != NULL) return PyLong_FromUnsignedLongLong((uintptr_t)pointer);
+  Py_IncRef(&_Py_NoneStruct);
+  return &_Py_NoneStruct;
+}
+
+static void* arguments_of(const char* signature, va_list* given) {
+  void* arguments = PyTuple_New((intptr_t)strlen(signature));
+  for (intptr_t index = 0; arguments != NULL && signature[index] != 0; ++index) {
+    void* argument = argument_of(signature[index], given);
+    if (argument != NULL && PyTuple_SetItem(arguments, index, argument) == 0) continue;
+    Py_DecRef(arguments);
+    return NULL;
+  }
+  return arguments;
+}
+
+/* Keep the exception that is raised, with no step in Python, where the next one could be raised. */
+static void keep_raised(void) {
+  void *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (value != NULL && traceback != NULL) PyException_SetTraceback(value, traceback);
+  void* pair = PyTuple_New(2);
+  if (pair != NULL && value != NULL) {
+    Py_IncRef(value);
+    PyTuple_SetItem(pair, 0, PyLong_FromUnsignedLongLong(trunnion_sim_thread()));
+    PyTuple_SetItem(pair, 1, value);
+    PyList_Append(trunnion_sim_pending, pair);
+  }
+  if (pair != NULL) Py_DecRef(pair);
+  if (type != NULL) Py_DecRef(type);
+  if (value != NULL) Py_DecRef(value);
+  if (traceback != NULL) Py_DecRef(traceback);
+  PyErr_Clear();
+}
+
+/* What a function answers while nothing is registered, because the process is ending or has not begun; and where its
+ * handler raised. */
+struct answers {
+  int32_t unregistered, raised;
+};
+
+static int32_t forward(void** slot, struct answers answers, const char* signature, ...) {
+  if (__atomic_load_n(slot, __ATOMIC_ACQUIRE) == NULL) return answers.unregistered;
+  const int locked = PyGILState_Ensure();
+  void *handler = *slot, *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback); /* of whoever calls, on whose behalf this runs */
+  if (handler != NULL) Py_IncRef(handler);
+  va_list given;
+  va_start(given, signature);
+  void* arguments = handler != NULL ? arguments_of(signature, &given) : NULL;
+  va_end(given);
+  void* result = arguments != NULL ? PyObject_CallObject(handler, arguments) : NULL;
+  int32_t status = result != NULL ? (int32_t)PyLong_AsLong(result) : answers.raised;
+  if (PyErr_Occurred() != NULL) {
+    status = answers.raised;
+    keep_raised();
+  }
+  if (result != NULL) Py_DecRef(result);
+  if (arguments != NULL) Py_DecRef(arguments);
+  if (handler != NULL) Py_DecRef(handler);
+  PyErr_Restore(type, value, traceback);
+  PyGILState_Release(locked);
+  return handler != NULL ? status : answers.unregistered;
+}
+
+/* Behind the parameters: the signature, then the arguments. */
+#define FORWARD(name, parameters, ...) \
+  static void* handler_##name; \
+  SHOWN int32_t name parameters { return forward(&handler_##name, (struct answers)ANSWERS, __VA_ARGS__); }
+
+#define E0(name, base, since) FORWARD(name, (void), "")
+#define E1(name, base, since, A) FORWARD(name, (TYPE_##A a), #A, a)
+#define E2(name, base, since, A, B) FORWARD(name, (TYPE_##A a, TYPE_##B b), #A #B, a, b)
+#define E3(name, base, since, A, B, C) FORWARD(name, (TYPE_##A a, TYPE_##B b, TYPE_##C c), #A #B #C, a, b, c)
 #define E4(name, base, since, A, B, C, D) \
-  FORWARD(name, (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d), (a, b, c, d))
+  FORWARD(name, (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d), #A #B #C #D, a, b, c, d)
 #define E5(name, base, since, A, B, C, D, E) \
-  FORWARD(name, (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d, TYPE_##E e), (a, b, c, d, e))
+  FORWARD(name, (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d, TYPE_##E e), #A #B #C #D #E, a, b, c, d, e)
 #define E6(name, base, since, A, B, C, D, E, F) \
-  FORWARD(name, (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d, TYPE_##E e, TYPE_##F f), (a, b, c, d, e, f))
+  FORWARD(name, (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d, TYPE_##E e, TYPE_##F f), #A #B #C #D #E #F, \
+          a, b, c, d, e, f)
 #define E7(name, base, since, A, B, C, D, E, F, G) \
-  FORWARD(name, \
-          (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d, TYPE_##E e, TYPE_##F f, TYPE_##G g), \
-          (a, b, c, d, e, f, g))
+  FORWARD(name, (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d, TYPE_##E e, TYPE_##F f, TYPE_##G g), \
+          #A #B #C #D #E #F #G, a, b, c, d, e, f, g)
 #define E8(name, base, since, A, B, C, D, E, F, G, H) \
   FORWARD(name, \
           (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d, TYPE_##E e, TYPE_##F f, TYPE_##G g, TYPE_##H h), \
-          (a, b, c, d, e, f, g, h))
+          #A #B #C #D #E #F #G #H, a, b, c, d, e, f, g, h)
 #define E11(name, base, since, A, B, C, D, E, F, G, H, I, J, K) \
   FORWARD(name, \
           (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d, TYPE_##E e, TYPE_##F f, TYPE_##G g, TYPE_##H h, \
            TYPE_##I i, TYPE_##J j, TYPE_##K k), \
-          (a, b, c, d, e, f, g, h, i, j, k))
+          #A #B #C #D #E #F #G #H #I #J #K, a, b, c, d, e, f, g, h, i, j, k)
 #define E12(name, base, since, A, B, C, D, E, F, G, H, I, J, K, L) \
   FORWARD(name, \
           (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d, TYPE_##E e, TYPE_##F f, TYPE_##G g, TYPE_##H h, \
            TYPE_##I i, TYPE_##J j, TYPE_##K k, TYPE_##L l), \
-          (a, b, c, d, e, f, g, h, i, j, k, l))
+          #A #B #C #D #E #F #G #H #I #J #K #L, a, b, c, d, e, f, g, h, i, j, k, l)
 #define E15(name, base, since, A, B, C, D, E, F, G, H, I, J, K, L, M, N, O) \
   FORWARD(name, \
           (TYPE_##A a, TYPE_##B b, TYPE_##C c, TYPE_##D d, TYPE_##E e, TYPE_##F f, TYPE_##G g, TYPE_##H h, \
            TYPE_##I i, TYPE_##J j, TYPE_##K k, TYPE_##L l, TYPE_##M m, TYPE_##N n, TYPE_##O o), \
-          (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o))
+          #A #B #C #D #E #F #G #H #I #J #K #L#M #N #O, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)
 
+#define ANSWERS {4, 999} /* CUDA_ERROR_DEINITIALIZED, CUDA_ERROR_UNKNOWN */
+#define SHOWN EXPORT
 ENTRIES
+#undef SHOWN
+#undef ANSWERS
+
+#define ANSWERS {-1, -1}
+#define SHOWN static
+EXCHANGE
+#undef SHOWN
+#undef ANSWERS
+
+typedef void set_error(void* context, const char* kind, const char* message);
+
+EXPORT int32_t trunnion_sim_allocate(void* prototype, void* out, void* context, set_error* refuse) {
+  const int32_t status = allocate(prototype, out);
+  if (status != 0 && refuse != NULL) refuse(context, "RuntimeError", "the simulated allocation failed");
+  return status;
+}
 
 #undef E0
 #undef E1
@@ -235,16 +371,16 @@ ENTRIES
 #undef E15
 
 struct trunnion_sim_entry {
-  const char *symbol;
-  const char *base;
-  const char *signature; /* one letter for each parameter */
-  void *address;
-  void *handler; /* the address of the variable that holds the registered function */
+  const char* symbol;
+  const char* base;
+  const char* signature; /* one letter for each parameter */
+  void* address;
+  void* handler; /* the address of the variable that holds the registered handler */
   uint32_t since;
 };
 
 #define ROW(name, base, since, signature) \
-  {#name, base, signature, (void *)(uintptr_t)&name, (void *)&handler_##name, since},
+  {#name, base, signature, (void*)(uintptr_t)&name, (void*)&handler_##name, since},
 #define E0(name, base, since) ROW(name, base, since, "")
 #define E1(name, base, since, A) ROW(name, base, since, #A)
 #define E2(name, base, since, A, B) ROW(name, base, since, #A #B)
@@ -259,14 +395,8 @@ struct trunnion_sim_entry {
 #define E12(name, base, since, A, B, C, D, E, F, G, H, I, J, K, L) \
   ROW(name, base, since, #A #B #C #D #E #F #G #H #I #J #K #L)
 #define E15(name, base, since, A, B, C, D, E, F, G, H, I, J, K, L, M, N, O) \
-  ROW(name, base, since, #A #B #C #D #E #F #G #H #I #J #K #L #M #N #O)
+  ROW(name, base, since, #A #B #C #D #E #F #G #H #I #J #K #L#M #N #O)
 
-EXPORT const struct trunnion_sim_entry trunnion_sim_entries[] = {ENTRIES{NULL, NULL, NULL, NULL, NULL, 0}};
-
-/* A number that no other thread of the process has or had: an operating system's thread identifier is used again. */
-EXPORT uint64_t trunnion_sim_thread(void) {
-  static uint64_t last;
-  static _Thread_local uint64_t serial;
-  if (serial == 0) serial = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
-  return serial;
-}
+#define END {NULL, NULL, NULL, NULL, NULL, 0}
+EXPORT const struct trunnion_sim_entry trunnion_sim_entries[] = {ENTRIES END};
+EXPORT const struct trunnion_sim_entry trunnion_sim_exchange[] = {EXCHANGE END};

@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import BackendUnavailableError, CompileError, DeviceRequirementError, LifecycleError
 from trunnion.toolchain.host_compilation import HostCompilation
@@ -45,14 +45,6 @@ _TRIAL: Final = (
 _TRIAL_SECONDS: Final = 30.0
 _NO_LIBRARY: Final = "it reported success and built no library that can be loaded"
 _TRY: Final = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).trunnion_sim_thread"
-_TYPES: Final[dict[str, Any]] = {
-    "P": ctypes.c_void_p,
-    "I": ctypes.c_int32,
-    "U": ctypes.c_uint32,
-    "L": ctypes.c_uint64,
-    "H": ctypes.c_uint16,
-    "B": ctypes.c_uint8,
-}
 
 
 class _EntryStruct(ctypes.Structure):
@@ -114,8 +106,14 @@ class Shim:
         self._thread = library.trunnion_sim_thread
         self._thread.restype = ctypes.c_uint64
         self._thread.argtypes = ()
-        self.entries = tuple(_read_entries(library))
-        self._callbacks: list[Any] = []
+        self.entries = _read_entries(library, "trunnion_sim_entries")
+        self.exchange = _read_entries(library, "trunnion_sim_exchange")
+        self.allocator = ctypes.cast(library.trunnion_sim_allocate, ctypes.c_void_p).value
+        """The address of the exchange API's ``allocate`` itself, which tells its caller that the handler failed."""
+        self.pending: list[tuple[int, BaseException]] = []
+        """What handlers raised, each with the number of its thread; the native side appends to it."""
+        ctypes.c_void_p.in_dll(library, "trunnion_sim_pending").value = id(self.pending)
+        self._handlers: list[Callable[..., int]] = []
 
     def thread(self) -> int:
         """Return a number that names the calling thread and that no other thread of the process has or had."""
@@ -127,24 +125,22 @@ class Shim:
         Parameters
         ----------
         entry
-            The entry point.
+            The entry point, or one of the exchange API's functions.
         handler
-            Returns the call's ``CUresult``, and must not raise.
+            Returns the call's status. Where it raises, wherever a signal's exception may arise, the call returns an
+            error, and the exception is `pending`.
         """
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int32, *(_TYPES[letter] for letter in entry.signature))
-        callback = prototype(handler)
-        self._callbacks.append(callback)
-        address = ctypes.cast(callback, ctypes.c_void_p).value
-        ctypes.c_void_p.from_address(entry.slot).value = address
+        self._handlers.append(handler)  # for as long as the process runs: native code knows its address
+        ctypes.c_void_p.from_address(entry.slot).value = id(handler)
 
     def unregister(self) -> None:
         """Let every entry point answer ``CUDA_ERROR_DEINITIALIZED``: native code may call after Python's end."""
-        for entry in self.entries:
+        for entry in (*self.entries, *self.exchange):
             ctypes.c_void_p.from_address(entry.slot).value = None
 
 
-def _read_entries(library: ctypes.CDLL) -> list[Entry]:
-    first = ctypes.addressof(_EntryStruct.in_dll(library, "trunnion_sim_entries"))
+def _read_entries(library: ctypes.CDLL, table: str) -> tuple[Entry, ...]:
+    first = ctypes.addressof(_EntryStruct.in_dll(library, table))
     entries: list[Entry] = []
     while (row := _EntryStruct.from_address(first + len(entries) * ctypes.sizeof(_EntryStruct))).symbol:
         entry = Entry(
@@ -156,7 +152,7 @@ def _read_entries(library: ctypes.CDLL) -> list[Entry]:
             slot=row.handler,
         )
         entries.append(entry)
-    return entries
+    return tuple(entries)
 
 
 def load_shim() -> Shim:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trunnion.sim.bodies import KernelBody
     from trunnion.sim.devices import Architecture, Device
     from trunnion.sim.memory import DeviceMemory
+    from trunnion.sim.objects import Context
     from trunnion.sim.recording import RecordedGraph
     from trunnion.sim.runtime import SimRuntime
     from trunnion.sim.shim import Shim
@@ -56,6 +57,11 @@ class Simulator(Controls):
         super().__init__(DriverState(arch, devices, driver_version, shim.thread, calls))
         self._driver = Driver(shim, self._state)
         self._driver.connect()
+
+    @property
+    def shim(self) -> Shim:
+        """The loaded shim."""
+        return self._shim
 
     @property
     def arch(self) -> str:
@@ -141,6 +147,10 @@ class Simulator(Controls):
         for later in pending[1:]:
             pending[0].add_note(f"after it, in the same thread: {type_name(later)}: {first_line(later)}")
         raise pending[0]
+
+    def has_pending(self) -> bool:
+        """Whether `raise_pending` would raise."""
+        return self._driver.has_pending()
 
     def forget_pending(self) -> None:
         """Forget what handlers and kernel bodies raised in this thread."""
@@ -315,15 +325,23 @@ class Simulator(Controls):
 
 
 class _Reraise:
-    """Raises what is pending where a block ends; it goes before the error that native code made of it."""
+    """Raises what is pending where a block ends; it goes before the error that native code made of it.
+
+    Native code that was told of an error in place of a push or a pop leaves the context stack uneven: it becomes
+    what it was before.
+    """
 
     def __init__(self, simulator: Simulator) -> None:
         self._simulator = simulator
+        self._contexts: tuple[Context, ...] = ()
 
     def __enter__(self) -> None:
+        self._contexts = tuple(self._simulator.state.stack())
         self._simulator.forget_pending()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._simulator.has_pending():
+            self._simulator.state.stack()[:] = self._contexts
         self._simulator.raise_pending()  # Python makes the launcher's own error its context
