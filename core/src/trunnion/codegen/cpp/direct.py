@@ -84,10 +84,18 @@ def direct_entry(
         return None
     allocate, quick = runtime.allocate, runtime.quick_allocator()
     held = (general, failed, runtime.tensor_type, allocate, quick, types)
-    definition = offer(exchange, *(0 if one is None else id(one) for one in held))
-    if not definition:
+    address = offer(exchange, *(0 if one is None else id(one) for one in held))
+    if not address:
         return None
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    # The launcher stays in the process, and so do the functions whose addresses it holds: `general` is its `self`.
-    entry: Callable[..., Any] = make(("PyCFunction_NewEx", ctypes.pythonapi))(definition, held, None)
+    # What the launcher has the addresses of is there for as long as the function, as its module; so is, by `offer`, the
+    # program, whose memory the definition and `self` lie in. In a tuple, which a garbage collection never empties.
+    entry: Callable[..., Any] = _new_function(address, _new_capsule(address, None, None), (*held, offer))
     return entry
+
+
+_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+_new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "12"
+VERSION = "13"
 """Changes whenever the text for some plan does."""
 
 EXPORTS = {
@@ -86,10 +86,18 @@ _WINDOW_EXPORTS = {
 """What it exports beside that if some launch has a window."""
 
 _DIRECT_EXPORTS = {
-    "python_entry": "offer_entry(python_entry, call_directly, given, count, result)",
+    "python_entry": "offer_entry(program, call_directly, given, count, result)",
     "raised": "-1",
 }
 """What a launcher exports beside that if CPython can call it directly; the second raises what was raised before."""
+
+
+_LIBRARY_EXPORTS = {
+    "find": "find_export(program_of(self, own), kLibrary, given, count, result)",
+    "open": "open_program(kLibrary, result)",
+    "retire": "retire_library(result)",
+}
+"""What it exports for whoever has several programs of it: exports by name, a new one, and whether all are gone."""
 
 
 def emit_launcher(plan: LaunchPlan) -> str:
@@ -120,6 +128,9 @@ class LauncherEmitter:
 
     exports: Mapping[str, str]
     """What it exports, and the function behind it."""
+
+    made: str
+    """A new ``Program``."""
 
     def __init__(self, plan: LaunchPlan) -> None:
         self.plan = plan
@@ -176,17 +187,37 @@ class LauncherEmitter:
         self._outputs(out)
         self._rule(out)
         if direct_kinds(self.plan):
-            out.lines("", "PythonEntry python_entry;", "")
-            with out.block("void* call_directly(void*, void* const* args, intptr_t count) {", "}"):
-                out.line("return call_from_python(program, kCall, python_entry, args, count);")
+            out.line()
+            with out.block("void* call_directly(void* self, void* const* args, intptr_t count) {", "}"):
+                out.line("return call_from_python(kCall, self, args, count);")
         out.lines("", "}  // namespace", "}  // namespace trunnion", "")
-        for name, call in self._exports().items():
-            signature = f"__tvm_ffi_{name}(void*, const TVMFFIAny* given, int32_t count, TVMFFIAny* result)"
-            with out.block(f"TRUNNION_EXPORT {signature} {{", "}"):
+        self._library(out)
+        for name, call in (self._exports() | _LIBRARY_EXPORTS).items():
+            with out.block(f"{_signature(name)} {{", "}"):
                 out.line("using namespace trunnion;")
-                out.line("(void)given, (void)count, (void)result;")
+                if name not in _LIBRARY_EXPORTS:
+                    out.line("[[maybe_unused]] Program& program = program_of(self, own);")
+                out.line("(void)self, (void)given, (void)count, (void)result;")
                 out.line(f"return {call};")
         return out.text()
+
+    def _library(self, out: SourceWriter) -> None:
+        """Write what the library has of its own, whatever program of it is called: its exports, by name."""
+        out.line(f"{_signature('find')};")
+        for name in self._exports():
+            out.line(f"{_signature(name)};")
+        out.lines("", "namespace trunnion {", "namespace {", "")
+        with out.block("constexpr Export kExports[] = {", "};"):
+            for name in ("find", *self._exports()):
+                out.line(f"{{{cpp_string(name)}, __tvm_ffi_{name}}},")
+            out.line("{nullptr, nullptr},")
+        with out.block("constexpr LibraryRule kLibrary = {", "};"):
+            made = f"new (memory) {self.made}"
+            out.line("sizeof(Program),")
+            out.line("alignof(Program),")
+            out.line(f"[](void* memory) -> Program* {{ return {made}; }},")
+            out.line("kExports,")
+        out.lines("", "}  // namespace", "}  // namespace trunnion", "")
 
     def _exports(self) -> dict[str, str]:
         """Return what the launcher exports, and the function behind each."""
@@ -196,7 +227,7 @@ class LauncherEmitter:
     def _structure(self, out: SourceWriter) -> None:
         """Declare the structure: its members are known once its functions are written."""
         with out.block("struct Call : CallBase {", "};"):
-            out.line(f"Call() : CallBase(Place{{{self.place}}}) {{}}")
+            out.line(f"explicit Call(Program& whose) : CallBase(whose, Place{{{self.place}}}) {{}}")
             out.line("bool check(const Arguments& given, bool outputs_given);")
             out.line("bool allocate(bool outputs_given);")
             out.lines("bool encode();", "bool fire();", "void outputs(TVMFFIAny* views);")
@@ -283,6 +314,11 @@ class LauncherEmitter:
                 out.line(f"views[{place}] = h{tensor.index}.view();")
 
 
+def _signature(name: str) -> str:
+    parameters = "void* self, const TVMFFIAny* given, int32_t count, TVMFFIAny* result"
+    return f"TRUNNION_EXPORT __tvm_ffi_{name}({parameters})"
+
+
 def _smem(launch: PlannedLaunch) -> str:
     smem = launch.dynamic_smem_bytes
     return str(smem.value) if isinstance(smem, Const) else f"static_cast<uint32_t>(b{launch.index}_smem)"
@@ -293,6 +329,7 @@ class CudaEmitter(LauncherEmitter):
 
     header = "trunnion/launch_runtime.hpp"
     place = "kDLCUDA"
+    made = "Program(kProgram)"
     exports = MappingProxyType({**EXPORTS, "load": "load_image(program, given, count, result)"})
 
     def emit_head(self, out: SourceWriter) -> None:

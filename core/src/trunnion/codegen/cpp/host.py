@@ -43,6 +43,7 @@ class _HostEmitter(LauncherEmitter):
 
     header = "trunnion/host_runtime.hpp"
     place = "kDLCPU, 0"
+    made = "Program"
     exports = MappingProxyType(EXPORTS)
 
     def emit_head(self, out: SourceWriter) -> None:
@@ -57,7 +58,7 @@ class _HostEmitter(LauncherEmitter):
         emit_names(out, self.plan)
         emit_tensor_rules(out, self.plan)
         emit_fill_table(out, self.plan)
-        out.lines("Program program;", "")
+        out.lines("Program own;", "")
 
     def needs_context(self) -> bool:
         """Whether anything has to be current: on the CPU nothing has."""

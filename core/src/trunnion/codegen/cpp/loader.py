@@ -2,24 +2,128 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import sysconfig
 import tempfile
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from trunnion.errors import BackendUnavailableError, CorruptArtifactError
+from trunnion.errors import BackendUnavailableError, CorruptArtifactError, DeviceRequirementError
 from trunnion.wording import shorten
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+__all__ = ["Exports", "Libraries", "load_library", "process_libraries"]
 
-__all__ = ["load_library"]
+_LAUNCHER = "launcher.so"
+_CLOSE_SOME = "close programs that are not called any more, or raise vm.max_map_count"
+_LOOKS_EVERY = 64
+"""After so many libraries it is asked how many mappings the process has: the answer takes a millisecond."""
 
 
-def load_library(library: bytes, plugin: str) -> Callable[[str], Any]:
-    """Load a shared library; return what gives its functions by name. It is native code: the caller trusts it.
+class Exports:
+    """The functions of one program of a loaded library, by name.
 
-    It is loaded from a file of its own, deleted at once: what runs is what was verified, and two programs never share
-    what they hold. It stays in the process: a captured graph, or a bound launch, may outlive every object.
+    Parameters
+    ----------
+    find
+        The library's function that gives them.
+    """
+
+    def __init__(self, find: Any) -> None:
+        self._find = find
+
+    def __call__(self, name: str) -> Any:
+        """Return a function.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If the library has none of that name.
+        """
+        found = self._find(name.encode())
+        if found is None:
+            raise CorruptArtifactError(_LAUNCHER, f"exports no function {shorten(name)}")
+        # Whatever the user's default is: `close` waits for launches of threads that want Python's lock back.
+        found.release_gil = True
+        return found
+
+
+class _Library:
+    """A library in this process. Its code stays while one of its programs has a function, or is not closed."""
+
+    def __init__(self, module: Any) -> None:
+        try:
+            self._open, self._retire = (module.get_function(name) for name in ("open", "retire"))
+        except AttributeError as error:
+            raise CorruptArtifactError(_LAUNCHER, f"is no launcher of this version: {error}") from error
+        self._open.release_gil = self._retire.release_gil = False  # each takes less than Python's lock
+
+    def open(self) -> Exports | None:
+        """Return a new program of it; None: it is about to be unloaded."""
+        find = self._open()
+        return None if find is None else Exports(find)
+
+    def retire(self) -> bool:
+        """Return whether no program of it is left; it makes none from then on, so nothing can run its code."""
+        return bool(self._retire())
+
+
+class Libraries:
+    """The launchers' libraries in this process: one for equal bytes, unloaded when nothing can run its code any more.
+
+    There is no lock here, so a thread, a signal's handler or a forked child never waits for another: each step leaves a
+    state from which any other may go on. Whether a library goes, it decides itself, in one step (`_Library.retire`).
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, _Library] = {}
+        self._kept: set[_Library] = set()
+        """Nothing else keeps them loaded: functions of programs hold no reference to the library."""
+
+    def open(self, data: bytes, plugin: str) -> Exports:
+        """Return a new program of a library, loaded if it is not; errors are those of `load_library`."""
+        digest = hashlib.sha256(data).digest()
+        while True:
+            library = self._known.get(digest)
+            program = None if library is None else library.open()
+            if program is not None:
+                return program
+            library = _Library(_load(data, plugin, len(self._kept)))
+            self._kept.add(library)
+            self._known[digest] = library  # where another thread did this too, there are two of them
+
+    def unload(self) -> None:
+        """Unload each library that no program is left of."""
+        if sysconfig.get_config_var("Py_GIL_DISABLED"):
+            return  # what frees a program's last function may not have returned from the library yet
+        for digest, library in tuple(self._known.items()):
+            if library.retire():
+                self._known.pop(digest, None)
+        for library in tuple(self._kept):
+            if library.retire():
+                self._kept.discard(library)
+
+    def __len__(self) -> int:
+        """How many are loaded."""
+        return len(self._kept)
+
+
+@functools.cache
+def process_libraries() -> Libraries:
+    """Return the libraries of this process."""
+    return Libraries()
+
+
+process_libraries()  # made here, while the import's lock is held: two threads that ask at once get the same
+
+
+def load_library(library: bytes, plugin: str) -> Exports:
+    """Load a shared library; return the functions of a new program of it. It is native code: the caller trusts it.
+
+    It is loaded from a file of its own, deleted at once: what runs is what was verified. Equal bytes are loaded once,
+    and two programs never share what they hold. It leaves the process when all of its programs are closed, and their
+    functions and bound launches gone (`Libraries.unload`).
 
     Parameters
     ----------
@@ -34,27 +138,50 @@ def load_library(library: bytes, plugin: str) -> Callable[[str], Any]:
         If TVM-FFI is not installed.
     CorruptArtifactError
         If the bytes are no library that can be loaded here.
+    DeviceRequirementError
+        If this process has as many mappings of memory as it may have.
     """
+    return process_libraries().open(library, plugin)
+
+
+def _load(library: bytes, plugin: str, before: int) -> Any:
     try:
         import tvm_ffi as ffi  # noqa: PLC0415 - only whoever loads a launcher needs it
     except ImportError as error:
         advice = "apache-tvm-ffi is not installed; pip install 'apache-tvm-ffi>=0.1.11'"
         raise BackendUnavailableError(plugin, plugin, advice, str(error)) from error
+    if before % _LOOKS_EVERY == _LOOKS_EVERY - 1:
+        _warn_of_mappings()
     with tempfile.TemporaryDirectory(prefix="trunnion-") as folder:
-        file = Path(folder, "launcher.so")
+        file = Path(folder, _LAUNCHER)
         file.write_bytes(library)
         try:
-            module = ffi.load_module(file)
+            return ffi.load_module(file, keep_module_alive=False)
         except (RuntimeError, OSError) as error:
-            raise CorruptArtifactError("launcher.so", f"cannot be loaded: {error}") from error
+            count, most = _mappings()
+            if most - count < _OF_A_LIBRARY:
+                got = f"{count} of {most} mappings in use (vm.max_map_count)"
+                raise DeviceRequirementError(
+                    "memory that a launcher is mapped to", got, _CLOSE_SOME
+                ) from error
+            raise CorruptArtifactError(_LAUNCHER, f"cannot be loaded: {error}") from error
 
-    def function(name: str) -> Any:
-        try:
-            found = module.get_function(name)
-        except AttributeError as error:
-            raise CorruptArtifactError("launcher.so", f"exports no function {shorten(name)}") from error
-        # Whatever the user's default is: `close` waits for launches of threads that want Python's lock back.
-        found.release_gil = True
-        return found
 
-    return function
+_OF_A_LIBRARY = 16  # more mappings than one takes
+
+
+def _mappings() -> tuple[int, int]:
+    """Return how many mappings of memory this process has, and may have."""
+    try:
+        with Path("/proc/self/maps").open("rb") as maps:
+            count = sum(chunk.count(b"\n") for chunk in iter(functools.partial(maps.read, 1 << 16), b""))
+        return count, int(Path("/proc/sys/vm/max_map_count").read_text("ascii"))
+    except (OSError, ValueError):  # a system that does not say has its own ways
+        return 0, 1 << 62
+
+
+def _warn_of_mappings() -> None:
+    count, most = _mappings()
+    if count >= most * 9 // 10:
+        text = f"{count} of {most} mappings of memory are in use (vm.max_map_count), and a launcher takes five or six"
+        warnings.warn(f"{text}: {_CLOSE_SOME}", RuntimeWarning, stacklevel=2)

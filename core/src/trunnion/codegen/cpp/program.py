@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from trunnion.codegen.cpp.direct import direct_entry
 from trunnion.codegen.cpp.image import encoded_name
-from trunnion.codegen.cpp.loader import load_library
+from trunnion.codegen.cpp.loader import load_library, process_libraries
 from trunnion.codegen.cpp.payload import fields_of, typed_error, unallocated
 from trunnion.codegen.cpp.preparation import Preparation
 from trunnion.codegen.cpp.recognition import Recognition
@@ -16,7 +16,7 @@ from trunnion.codegen.cpp.set_aside import SetAsideHook
 from trunnion.codegen.python.tensors import TensorChecks
 from trunnion.codegen.set_aside import process_set_aside
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
-from trunnion.errors import ArgumentError, TrunnionError
+from trunnion.errors import ArgumentError, LifecycleError, TrunnionError
 from trunnion.model.dtypes import dtype
 
 if TYPE_CHECKING:
@@ -93,8 +93,9 @@ class CppProgram(LoadedProgram):
         image: HandedImage | None = None,
     ) -> None:
         function = load_library(library, plugin)
-        self._function = function
-        self._main, self._main_out = function("main"), function("main_out")
+        self._function: Callable[[str], Any] = function
+        self._main: Callable[..., Any] = function("main")
+        self._main_out: Callable[..., Any] = function("main_out")
         self._runtime, self._maps = runtime, facts.maps
         self._stream_of = runtime.current_stream_getter()
         self._count = len(facts.params)
@@ -254,6 +255,14 @@ class CppProgram(LoadedProgram):
         """Wait for the program's launches, then unload its image; see `LoadedProgram.close`."""
         with self._set_aside.closing():
             self._call_export("close")
+        # What else has a function of the program keeps its code; every call of such a one raises what `_ended` does.
+        self._function = self._ended
+        self._main = self._main_out = self._entry = _refused
+        process_libraries().unload()
+
+    @staticmethod
+    def _ended(name: str) -> Any:
+        return (lambda: None) if name == "close" else _refused
 
     # One call ----------------------------------------------------------------------------------------------------
 
@@ -323,6 +332,10 @@ class CppProgram(LoadedProgram):
 
     def _pick(self, outputs: tuple[Any, ...]) -> Any:
         return (outputs if self._several else outputs[0]) if outputs else None
+
+
+def _refused(*_: Any, **__: Any) -> NoReturn:
+    raise LifecycleError("the program was closed")
 
 
 def _always_a_tensor(facts: CallFacts) -> bool:

@@ -81,7 +81,7 @@ def emit_program_rule(out: SourceWriter, plan: LaunchPlan) -> None:
         rules.append(_launch_rule(launch, len(needs)))
     out.line(f"constexpr LaunchRule kLaunches[] = {braces(rules or ['{}'])};")
     out.line(f"constexpr ProgramRule kProgram{{{len(plan.kernels)}, kLaunches, {len(rules)}}};")
-    out.line("Program program(kProgram);")
+    out.line("Program own(kProgram);")
 
 
 def _needs(launch: PlannedLaunch) -> list[str]:

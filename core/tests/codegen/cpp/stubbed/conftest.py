@@ -229,7 +229,7 @@ def general_calls() -> Callable[[CppProgram], Any]:
 
     @contextmanager
     def counting(program: CppProgram) -> Iterator[list[str]]:
-        code, calls = program.entry.__self__[0].__code__, []
+        code, calls = program.entry.__module__[0].__code__, []
 
         def seen(frame: Any, event: str, _: object) -> None:
             if event == "call" and frame.f_code is code:

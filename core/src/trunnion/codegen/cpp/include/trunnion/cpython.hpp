@@ -40,6 +40,7 @@ struct CPython {
   void* (*new_tuple)(intptr_t);
   int (*set_item)(void*, intptr_t, void*);  // takes the reference
   void* (*get_item)(void*, intptr_t);       // lends one
+  void* (*capsule_pointer)(void*, const char*);
   void *long_type, *float_type, *none, *yes, *no;
 
   bool find() {
@@ -55,7 +56,8 @@ struct CPython {
                                              "PyLong_FromUnsignedLongLong",
                                              "PyTuple_New",
                                              "PyTuple_SetItem",
-                                             "PyTuple_GetItem"};
+                                             "PyTuple_GetItem",
+                                             "PyCapsule_GetPointer"};
     constexpr size_t kCount = sizeof kNames / sizeof *kNames;
     void* functions[kCount] = {};
     for (size_t index = 0; index < kCount; ++index) functions[index] = dlsym(RTLD_DEFAULT, kNames[index]);

@@ -10,10 +10,11 @@ namespace trunnion {
 
 // What every call has, whatever its program.
 struct CallBase {
-  explicit CallBase(Place where) : place(where) {}
+  CallBase(Program& whose, Place where) : program(whose), place(where) {}
   DLDevice device() const { return DLDevice{place.kind, place.device}; }
   Request request(int32_t which) const { return Request{which, device(), allocator}; }
 
+  Program& program;
   bool doubtful;  // whether an argument may not be what it looks like
   Place place;
   Allocator* allocator = nullptr;  // who allocates; null: TVM-FFI's environment

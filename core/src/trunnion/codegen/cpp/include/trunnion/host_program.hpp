@@ -32,6 +32,9 @@ class Program : public Life {
     return true;
   }
 
+  bool is_over() const { return Life::is_over(is_loaded()); }
+  using Life::forget;
+
   bool is_loaded() const { return __atomic_load_n(&loaded_, __ATOMIC_RELAXED); }
 
   // Wait for all launches; what is linked stays.

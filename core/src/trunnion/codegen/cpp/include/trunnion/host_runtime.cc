@@ -3,6 +3,7 @@
 
 #include <trunnion/host_grid.cc>
 #include <trunnion/host_run.cc>
+#include <trunnion/instances.cc>
 #include <trunnion/layouts.cc>
 #include <trunnion/python_entry.cc>
 #include <trunnion/python_memory.cc>

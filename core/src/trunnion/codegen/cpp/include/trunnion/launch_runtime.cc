@@ -5,6 +5,7 @@
 #include <trunnion/cuda_run.cc>
 #include <trunnion/driver.cc>
 #include <trunnion/driver_layouts.cc>
+#include <trunnion/instances.cc>
 #include <trunnion/launching.cc>
 #include <trunnion/maps.cc>
 #include <trunnion/program.cc>

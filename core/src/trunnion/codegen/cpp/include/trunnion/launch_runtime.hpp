@@ -1,7 +1,7 @@
 // What every generated CUDA launcher stands on. It names only TVM-FFI's C ABI and cuda.h, and nothing of the standard
 // library's runtime, so that a launcher compiles in about a tenth of a second and needs no C++ library where it runs.
 //
-// All state lies in the launcher's own `Program`: two launchers share nothing. A function that can fail returns false
+// All state lies in a `Program`: two launchers share nothing. A function that can fail returns false
 // once its error is raised.
 #pragma once
 

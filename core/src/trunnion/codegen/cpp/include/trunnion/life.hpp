@@ -6,6 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include <trunnion/errors.hpp>
 
 namespace trunnion {
@@ -34,6 +36,8 @@ void* map_forgetful(size_t nbytes);
 
 bool raise_no_page();
 
+class Flight;
+
 class Life {
  public:
   // Whoever asks to be asked is told of tensors that may be lazy, and of numbers that look prepared; to others they are
@@ -45,21 +49,17 @@ class Life {
     Present* here = present();
     if (__builtin_expect(here == nullptr, 0)) return raise_no_page();
     __atomic_add_fetch(&here->in_flight, 1, __ATOMIC_SEQ_CST);
-    ++depth();
     if (__builtin_expect(!is_gone(), 1)) return true;
     leave_call();
     return raise_lifecycle(is_forked() ? kForked : kClosed);
   }
 
-  void leave_call() {
-    --depth();
-    __atomic_sub_fetch(&present_->in_flight, 1, __ATOMIC_SEQ_CST);
-  }
+  void leave_call() { __atomic_sub_fetch(&present_->in_flight, 1, __ATOMIC_SEQ_CST); }
 
   // Wait for all launches, then unload, once; again where something was left to do.
   template <typename Unload>
   bool end(Unload unload) {
-    if (depth() != 0) {
+    if (is_launching()) {
       return raise_lifecycle(
           "a program cannot be closed from within its own launch; close it after the call");
     }
@@ -74,10 +74,33 @@ class Life {
     return unload();
   }
 
+  // Memory of zeros that lasts as long as the program, the same each time; null: there is none.
+  void* own_memory(size_t nbytes) {
+    if (memory_ == nullptr) memory_ = std::calloc(1, nbytes);
+    return memory_;
+  }
+
+  // Whether the calling thread is within a call of this program.
+  bool is_launching() const;
+
+  // Whether nothing of it is left to unload, so that it may be forgotten once no function of it is left.
+  bool is_over(bool loaded) const { return !loaded || is_forked() || (is_ended() && !unfinished_); }
+
+  // Whoever can make a call of a program that is one of several (`instances.hpp`); the last one, leaving, forgets it.
+  void count_holders() { is_counted_ = true; }
+  void hold() { __atomic_add_fetch(&holders_, 1, __ATOMIC_RELAXED); }
+  bool leave() { return __atomic_sub_fetch(&holders_, 1, __ATOMIC_ACQ_REL) == 0 && is_counted_; }
+
   // What was loaded does not survive a fork: no call is made in a child any more. False: there is no memory.
   bool watch_forks();
 
  protected:
+  // Give back what calls need.
+  void forget() {
+    if (present_ != nullptr) munmap(present_, sizeof(Present));
+    std::free(memory_);
+  }
+
   static constexpr const char* kClosed = "the program was closed";
   static constexpr const char* kForked =
       "the process forked after the program was loaded, and CUDA does not survive a fork: start processes by "
@@ -89,12 +112,8 @@ class Life {
   bool is_forked() const { return watches_ && !__atomic_load_n(&present_->loaded, __ATOMIC_RELAXED); }
 
  private:
-  static int& depth() {
-    static thread_local int calls = 0;
-    return calls;
-  }
-
-  bool is_gone() const { return __atomic_load_n(&closed_, __ATOMIC_SEQ_CST) || is_forked(); }
+  bool is_ended() const { return __atomic_load_n(&closed_, __ATOMIC_SEQ_CST); }
+  bool is_gone() const { return is_ended() || is_forked(); }
 
   // The page; null: there is no memory.
   Present* present() {
@@ -105,6 +124,9 @@ class Life {
   [[gnu::cold]] Present* make_present();
 
   Present* present_ = nullptr;
+  void* memory_ = nullptr;
+  int32_t holders_ = 0;
+  bool is_counted_ = false;
   bool closed_ = false;
   bool asks_ = false;
   bool watches_ = false;
@@ -113,17 +135,36 @@ class Life {
 // A call under way: the program's end waits for it.
 class Flight {
  public:
-  explicit Flight(Life& life) : life_(life), open_(life.enter_call()) {}
+  explicit Flight(Life& life) : life_(life), outer_(innermost()), open_(life.enter_call()) {
+    innermost() = this;
+  }
   ~Flight() {
+    innermost() = outer_;
     if (open_) life_.leave_call();
   }
   Flight(const Flight&) = delete;
   Flight& operator=(const Flight&) = delete;
   explicit operator bool() const { return open_; }
 
+  // Whether the calling thread is within a call of that program.
+  static bool is_within(const Life& life) {
+    for (const Flight* flight = innermost(); flight != nullptr; flight = flight->outer_) {
+      if (&flight->life_ == &life) return true;
+    }
+    return false;
+  }
+
  private:
+  static const Flight*& innermost() {
+    static thread_local const Flight* flight = nullptr;
+    return flight;
+  }
+
   Life& life_;
-  bool open_;
+  const Flight* const outer_;
+  const bool open_;
 };
+
+inline bool Life::is_launching() const { return Flight::is_within(*this); }
 
 }  // namespace trunnion

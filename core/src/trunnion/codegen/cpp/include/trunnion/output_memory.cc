@@ -2,46 +2,20 @@
 
 namespace trunnion {
 
-// A tensor within a larger one: what DLPack hands around, and what it is a part of.
-struct Part {
-  DLManagedTensorVersioned managed;
-  TVMFFIObjectHandle whole;
-  int64_t numbers[1];  // extents, then strides; as many as there are
-
-  static void destroy(DLManagedTensorVersioned* self) {
-    Part* part = static_cast<Part*>(self->manager_ctx);
-    TVMFFIObjectDecRef(part->whole);
-    std::free(part);
-  }
-};
-
-// Take a tensor's place by one that begins at `data`, within the same memory, and keeps it alive.
-static bool place_within(const DLTensor& like, void* data, Held& whole, Held& held) {
+// Take a tensor's place by one that begins at `data`, within the same memory, and keeps it alive. TVM-FFI makes it, so that
+// what a call gives back needs no code of this library.
+static bool place_within(const DLTensor& like, void* data, const Held& whole, Held& held) {
   const size_t rank = static_cast<size_t>(like.ndim);
-  Part* part = static_cast<Part*>(std::calloc(1, sizeof(Part) + 2 * rank * sizeof(int64_t)));
-  if (part == nullptr) {
-    Text message;
-    return raise_plain("MemoryError", "MemoryError", message << "no memory for an output's description");
-  }
-  DLTensor& tensor = part->managed.dl_tensor;
-  tensor = like;
-  tensor.data = data;
-  tensor.byte_offset = 0;
-  tensor.shape = part->numbers;
-  tensor.strides = part->numbers + rank;
+  auto* strides = static_cast<int64_t*>(__builtin_alloca(sizeof(int64_t) * (rank + 1)));
   int64_t stride = 1;
   for (size_t axis = rank; axis-- > 0;) {
-    tensor.shape[axis] = like.shape[axis];
-    tensor.strides[axis] = stride;
+    strides[axis] = stride;
     stride *= like.shape[axis] > 0 ? like.shape[axis] : 1;
   }
-  part->managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
-  part->managed.manager_ctx = part;
-  part->managed.deleter = Part::destroy;
-  part->whole = whole.get();
-  if (TVMFFITensorFromDLPackVersioned(&part->managed, 0, 0, held.out()) != 0) return std::free(part), false;
-  whole.release(kTVMFFITensor);
-  return true;
+  DLTensor part = like;
+  part.data = data;
+  part.strides = strides;
+  return TVMFFITensorCreateUnsafeView(whole.get(), &part, held.out()) == 0;
 }
 
 // Allocate an output with room to begin at a multiple of its alignment.

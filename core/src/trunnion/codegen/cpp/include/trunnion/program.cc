@@ -213,6 +213,20 @@ bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, u
   return true;
 }
 
+void Program::forget() {
+  for (int32_t ordinal = 0; states_ != nullptr && ordinal < device_count_; ++ordinal) {
+    if (states_[ordinal] == nullptr) continue;
+    std::free(states_[ordinal]->dynamic_smem);  // of a process before a fork
+    std::free(states_[ordinal]);
+  }
+  std::free(states_);
+  std::free(kernels_);
+  if (names_ != trunnion_kernel_names) std::free(const_cast<char*>(names_));
+  TVMFFIObjectHandle hook = set_hook(nullptr);
+  if (hook != nullptr) TVMFFIObjectDecRef(hook);
+  Life::forget();
+}
+
 // Whether a stream capture is the reason for a status: the same call succeeds when the capture has ended.
 static bool is_of_capture(CUresult status) {
   return status >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && status <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;

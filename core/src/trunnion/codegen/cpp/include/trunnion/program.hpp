@@ -109,6 +109,11 @@ class Program : public Life {
   // names those after it. What a stream capture forbids is left to another close.
   bool close();
 
+  bool is_over() const { return Life::is_over(__atomic_load_n(&loaded_, __ATOMIC_ACQUIRE)); }
+
+  // Give back the program's own memory; nobody can call it any more.
+  void forget();
+
   // Whether the driver may be asked, beyond the program's end too, for what it left in a device's context.
   bool is_reachable() const {
     if (is_forked()) return raise_lifecycle(kForked);

@@ -70,7 +70,7 @@ static Outcome allocate_directly(Program& program, const CallRule& rule, CallBas
 // Launch; refused: nothing was done, and the general entry may be called with the same arguments.
 static Outcome run_directly(Program& program, const CallRule& rule, const PythonEntry& entry,
                             const Arguments& arguments, void*& result) {
-  const Begun begun(rule, TRUNNION_CALL_MEMORY(rule));
+  const Begun begun(rule, program, TRUNNION_CALL_MEMORY(rule));
   CallBase& call = *begun;
   if (!rule.check(call, arguments, false) || call.doubtful) return Outcome::kRefused;
   if (!find_stream(call, *entry.exchange)) return Outcome::kRefused;
@@ -95,8 +95,10 @@ static Outcome run_directly(Program& program, const CallRule& rule, const Python
   return Outcome::kLaunched;
 }
 
-void* call_from_python(Program& program, const CallRule& rule, PythonEntry& entry, void* const* args,
-                       intptr_t count) {
+static void* (*capsule_pointer)(void*, const char*);  // CPython's, once an entry was offered
+
+void* call_from_python(const CallRule& rule, void* self, void* const* args, intptr_t count) {
+  PythonEntry& entry = *static_cast<PythonEntry*>(capsule_pointer(self, nullptr));
   const size_t inputs = static_cast<size_t>(rule.inputs);
   auto* given = static_cast<TVMFFIAny*>(__builtin_alloca(inputs * sizeof(TVMFFIAny)));
   auto* views = static_cast<DLTensor*>(__builtin_alloca(inputs * sizeof(DLTensor)));
@@ -109,7 +111,7 @@ void* call_from_python(Program& program, const CallRule& rule, PythonEntry& entr
   if (plain) {
     Arguments arguments(given, rule.inputs);
     if (arguments.expect(rule.names, rule.inputs)) {
-      outcome = run_directly(program, rule, entry, arguments, result);
+      outcome = run_directly(*entry.program, rule, entry, arguments, result);
     }
   }
   if (__builtin_expect(outcome == Outcome::kLaunched || outcome == Outcome::kRaised, 1)) return result;
@@ -120,7 +122,7 @@ void* call_from_python(Program& program, const CallRule& rule, PythonEntry& entr
   return entry.python.vectorcall(entry.general, args, static_cast<size_t>(count), nullptr);
 }
 
-int offer_entry(PythonEntry& entry, void* (*function)(void*, void* const*, intptr_t), const TVMFFIAny* given,
+int offer_entry(Program& program, void* (*function)(void*, void* const*, intptr_t), const TVMFFIAny* given,
                 int32_t count, TVMFFIAny* result) {
   constexpr Name kNames[] = {{"exchange", 8}, {"general", 7}, {"failed", 6}, {"tensor_type", 11},
                              {"allocate", 8}, {"quick", 5},   {"types", 5}};
@@ -132,7 +134,12 @@ int offer_entry(PythonEntry& entry, void* (*function)(void*, void* const*, intpt
   }
   give_nothing(result);
   result->type_index = kTVMFFIInt;
+  auto* made = static_cast<PythonEntry*>(program.own_memory(sizeof(PythonEntry)));
+  if (made == nullptr) return raise_no_page(), -1;
+  PythonEntry& entry = *made;
   if (!entry.python.find()) return 0;
+  capsule_pointer = entry.python.capsule_pointer;
+  entry.program = &program;
   entry.exchange = static_cast<const DLPackExchangeAPI*>(given[0].v_ptr);
   entry.general = given[1].v_ptr;
   entry.failed = given[2].v_ptr;
@@ -144,7 +151,7 @@ int offer_entry(PythonEntry& entry, void* (*function)(void*, void* const*, intpt
   const bool whole = entry.exchange->header.version.major == DLPACK_MAJOR_VERSION &&
                      entry.exchange->dltensor_from_py_object_no_sync != nullptr &&
                      entry.exchange->current_work_stream != nullptr;
-  if (whole) result->v_ptr = &entry.method;
+  if (whole) result->v_ptr = &entry;
   return 0;
 }
 

@@ -12,9 +12,12 @@
 
 namespace trunnion {
 
-// What the adapter hands in; references to Python objects are its own, and it keeps them for as long as the process runs.
+// What the adapter hands in; references to Python objects are its own, and it keeps them for as long as there is a
+// function of Python's that was made of `method`; its `self` is a capsule around this.
 struct PythonEntry {
+  PyMethod method;
   CPython python;
+  Program* program;
   const DLPackExchangeAPI* exchange;
   void* general;  // takes the arguments again
   void* failed;   // raises what a launch raised
@@ -22,16 +25,14 @@ struct PythonEntry {
   void* allocate;  // of the tensor library: extents, element type, device, stream
   void* quick;     // the same of extents, strides and element type; null: there is none
   void* types;     // a tuple: the element type of each output, then that of bytes
-  PyMethod method;
 };
 
 // Launch, or hand on to the general entry; what it returns.
-void* call_from_python(Program& program, const CallRule& rule, PythonEntry& entry, void* const* args,
-                       intptr_t count);
+void* call_from_python(const CallRule& rule, void* self, void* const* args, intptr_t count);
 
-// Take what the entry needs (addresses, in the order of `PythonEntry`; 0 for no `quick`) and give the address of its
-// definition; 0 where this process has no CPython that it could use.
-int offer_entry(PythonEntry& entry, void* (*function)(void*, void* const*, intptr_t), const TVMFFIAny* given,
+// Take what the entry needs (addresses, in the order of `PythonEntry`; 0 for no `quick`) and give its own address: it begins
+// with that of its definition, and lies in the program's memory. 0 where this process has no CPython that it could use.
+int offer_entry(Program& program, void* (*function)(void*, void* const*, intptr_t), const TVMFFIAny* given,
                 int32_t count, TVMFFIAny* result);
 
 }  // namespace trunnion

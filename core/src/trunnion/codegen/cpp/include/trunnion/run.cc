@@ -27,7 +27,7 @@ int run_call(Program& program, const CallRule& rule, const TVMFFIAny* given, int
   if (!arguments.expect(rule.names, rule.inputs + (outputs_given ? rule.outputs : 0))) return -1;
   const Flight flight(program);
   if (!flight) return -1;
-  const Begun begun(rule, TRUNNION_CALL_MEMORY(rule));
+  const Begun begun(rule, program, TRUNNION_CALL_MEMORY(rule));
   CallBase& call = *begun;
   if (!prepare_call(program, rule, call, arguments, outputs_given)) return -1;
   Entered entered;
@@ -54,7 +54,9 @@ struct Bound {
     Bound* bound = static_cast<Bound*>(self);
     bound->rule->end(*bound->call);
     bound->turns.close();
+    Program& program = *bound->program;
     std::free(self);
+    leave_program(program);
   }
 
   Program* program;
@@ -72,7 +74,8 @@ static Bound* new_bound(Program& program, const CallRule& rule, bool own_outputs
     raise_plain("MemoryError", "MemoryError", message << "no memory for a bound launch");
     return nullptr;
   }
-  CallBase* call = rule.begin(static_cast<unsigned char*>(memory) + kCallAlignment);
+  CallBase* call = rule.begin(static_cast<unsigned char*>(memory) + kCallAlignment, program);
+  program.hold();
   Bound* bound = new (memory) Bound{&program, &rule, call, own_outputs, {}};
   if (bound->turns.open()) return bound;
   Bound::destroy(bound);

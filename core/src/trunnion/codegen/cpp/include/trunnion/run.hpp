@@ -7,7 +7,7 @@
 #pragma once
 
 #include <new>
-#include <trunnion/life.hpp>
+#include <trunnion/instances.hpp>
 #include <trunnion/memory.hpp>
 #include <trunnion/views.hpp>
 
@@ -21,7 +21,7 @@ struct CallRule {
   bool has_workspaces;
   bool allocates;
   uint32_t size, alignment;  // bytes of one call
-  CallBase* (*begin)(void* memory);
+  CallBase* (*begin)(void* memory, Program& program);
   void (*end)(CallBase& call);
   bool (*check)(CallBase& call, const Arguments& arguments,
                 bool outputs_given);                     // everything; nothing is touched
@@ -43,7 +43,7 @@ constexpr CallRule call_rule(int32_t inputs, int32_t outputs, const Name* names,
           outputs != 0 || has_workspaces,
           sizeof(Call),
           alignof(Call),
-          [](void* memory) -> CallBase* { return new (memory) Call; },
+          [](void* memory, Program& program) -> CallBase* { return new (memory) Call(program); },
           [](CallBase& call) { static_cast<Call&>(call).~Call(); },
           [](CallBase& call, const Arguments& arguments, bool outputs_given) {
             return static_cast<Call&>(call).check(arguments, outputs_given);
@@ -62,7 +62,8 @@ inline constexpr size_t kCallAlignment = 128;  // of every `Call`: a tensor map 
 // One call, over memory of somebody's.
 class Begun {
  public:
-  Begun(const CallRule& rule, void* memory) : rule_(rule), call_(*rule.begin(memory)) {}
+  Begun(const CallRule& rule, Program& program, void* memory)
+      : rule_(rule), call_(*rule.begin(memory, program)) {}
   ~Begun() { rule_.end(call_); }
   Begun(const Begun&) = delete;
   Begun& operator=(const Begun&) = delete;
