@@ -219,6 +219,26 @@ def test_a_forked_child_loads_and_closes_on(load: Any, tensor: Any) -> None:
     program.call([tensor])
 
 
+AT_THE_END = """
+import sys
+sys.path[:0] = {path!r}
+from pathlib import Path
+from trunnion.codegen.cpp.loader import process_libraries
+kept = [process_libraries().open(Path({library!r}).read_bytes(), "test")]
+kept += [kept[0]("bind"), kept]  # a cycle, which goes last
+print(len(process_libraries()))
+"""
+
+
+def test_it_stays_until_the_process_ends(built: Any, tmp_path: Path) -> None:
+    """Python's modules, and what they hold, end in any order: a function may go long after what loaded it."""
+    library = tmp_path / "launcher.so"
+    library.write_bytes(built(allocating()))
+    script = AT_THE_END.format(path=sys.path, library=str(library))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+
+
 # When there are too many ----------------------------------------------------------------------------------------
 
 

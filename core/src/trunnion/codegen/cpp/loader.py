@@ -8,10 +8,13 @@ import sysconfig
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import BackendUnavailableError, CorruptArtifactError, DeviceRequirementError
 from trunnion.wording import shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Exports", "Libraries", "load_library", "process_libraries"]
 
@@ -50,9 +53,14 @@ class Exports:
 
 
 class _Library:
-    """A library in this process. Its code stays while one of its programs has a function, or is not closed."""
+    """A library in this process. Its code stays while one of its programs has a function, or is not closed.
 
-    def __init__(self, module: Any) -> None:
+    Functions of programs hold no reference to it: TVM-FFI keeps it, also while Python comes to its end, when whatever
+    is left goes in any order.
+    """
+
+    def __init__(self, module: Any, let_go: Callable[[Any], None]) -> None:
+        self._module, self._let_go = module, let_go
         try:
             self._open, self._retire = (module.get_function(name) for name in ("open", "retire"))
         except AttributeError as error:
@@ -65,8 +73,11 @@ class _Library:
         return None if find is None else Exports(find)
 
     def retire(self) -> bool:
-        """Return whether no program of it is left; it makes none from then on, so nothing can run its code."""
-        return bool(self._retire())
+        """Return whether no program of it is left; it makes none from then on, and goes with this object."""
+        retired = bool(self._retire())
+        if retired:
+            self._let_go(self._module)
+        return retired
 
 
 class Libraries:
@@ -79,7 +90,6 @@ class Libraries:
     def __init__(self) -> None:
         self._known: dict[bytes, _Library] = {}
         self._kept: set[_Library] = set()
-        """Nothing else keeps them loaded: functions of programs hold no reference to the library."""
 
     def open(self, data: bytes, plugin: str) -> Exports:
         """Return a new program of a library, loaded if it is not; errors are those of `load_library`."""
@@ -89,7 +99,7 @@ class Libraries:
             program = None if library is None else library.open()
             if program is not None:
                 return program
-            library = _Library(_load(data, plugin, len(self._kept)))
+            library = _load(data, plugin, len(self._kept))
             self._kept.add(library)
             self._known[digest] = library  # where another thread did this too, there are two of them
 
@@ -144,7 +154,7 @@ def load_library(library: bytes, plugin: str) -> Exports:
     return process_libraries().open(library, plugin)
 
 
-def _load(library: bytes, plugin: str, before: int) -> Any:
+def _load(library: bytes, plugin: str, before: int) -> _Library:
     try:
         import tvm_ffi as ffi  # noqa: PLC0415 - only whoever loads a launcher needs it
     except ImportError as error:
@@ -156,7 +166,7 @@ def _load(library: bytes, plugin: str, before: int) -> Any:
         file = Path(folder, _LAUNCHER)
         file.write_bytes(library)
         try:
-            return ffi.load_module(file, keep_module_alive=False)
+            return _Library(ffi.load_module(file), ffi.get_global_func("ffi.ModuleGlobalsRemove"))
         except (RuntimeError, OSError) as error:
             count, most = _mappings()
             if most - count < _OF_A_LIBRARY:
