@@ -22,8 +22,6 @@ BROAD = frozenset(
         "benchmarks/launching/subject.py Exception",  # a launcher of others that fails is a row, and ends no other
         "benchmarks/tilelang_runs/isolation.py Exception",  # the same
         "core/src/trunnion/registry.py Exception",  # a plugin that fails in any way must hurt no other plugin
-        "core/src/trunnion/sim/driver.py BaseException",  # nothing passes through C: it is raised again behind the call
-        "core/src/trunnion/sim/exchange.py BaseException",  # the same
         "core/src/trunnion/wording.py Exception",  # a foreign error may raise anything when it is asked what it says
         "tests/stress/stress_trials/documents.py BaseException",  # whatever leaves is what is looked for
         "tests/stress/stress_trials/wrong_calls.py BaseException",  # the same

@@ -67,6 +67,9 @@ __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 VERSION = "13"
 """Changes whenever the text for some plan does."""
 
+_EXPORTED = "__tvm_ffi_"
+"""What TVM-FFI puts before a function's name."""
+
 EXPORTS = {
     "main": "run_call(program, kCall, given, count, false, result)",
     "main_out": "run_call(program, kCall, given, count, true, result)",
@@ -209,7 +212,7 @@ class LauncherEmitter:
         out.lines("", "namespace trunnion {", "namespace {", "")
         with out.block("constexpr Export kExports[] = {", "};"):
             for name in ("find", *self._exports()):
-                out.line(f"{{{cpp_string(name)}, __tvm_ffi_{name}}},")
+                out.line(f"{{{cpp_string(name)}, {_EXPORTED}{name}}},")
             out.line("{nullptr, nullptr},")
         with out.block("constexpr LibraryRule kLibrary = {", "};"):
             made = f"new (memory) {self.made}"
@@ -316,7 +319,7 @@ class LauncherEmitter:
 
 def _signature(name: str) -> str:
     parameters = "void* self, const TVMFFIAny* given, int32_t count, TVMFFIAny* result"
-    return f"TRUNNION_EXPORT __tvm_ffi_{name}({parameters})"
+    return f"TRUNNION_EXPORT {_EXPORTED}{name}({parameters})"
 
 
 def _smem(launch: PlannedLaunch) -> str:
