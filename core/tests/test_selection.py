@@ -177,8 +177,8 @@ def test_what_a_backend_can_do_on_the_cpu_is_of_no_use_to_a_program_in_cuda():
     assert choose(program(), plugins) == "gpu"
     reasons = {choice.backend: choice.reason for choice in explain(program(), registry=plugins)}
     assert reasons == {"both": "does not support dynamic_shapes", "gpu": "chosen"}
-    assert target_kinds(program(), limited, plugins) == ("cuda",)
-    assert target_kinds(program(language="c++"), limited, plugins) == ("cpu",)
+    assert target_kinds(program(), limited, plugins.compilers()) == ("cuda",)
+    assert target_kinds(program(language="c++"), limited, plugins.compilers()) == ("cpu",)
 
 
 def test_a_named_kind_of_target_decides():
@@ -194,9 +194,9 @@ def test_a_named_kind_of_target_decides():
         choose_backend(subject, "auto", plan, plugins, "rocm")
     assert "\n  gpu: does not launch on 'rocm', only on cuda\n" in str(caught.value)
     assert str(caught.value).endswith("\n  both: does not launch on 'rocm', only on cpu, cuda")
-    assert target_kinds(subject, both(), plugins) == ("cpu", "cuda")
-    assert target_kinds(subject, both(), plugins, "cuda") == ("cuda",)
-    assert target_kinds(program(cluster=2, language="either"), both(), plugins) == ("cuda",)
+    assert target_kinds(subject, both(), plugins.compilers()) == ("cpu", "cuda")
+    assert target_kinds(subject, both(), plugins.compilers(), "cuda") == ("cuda",)
+    assert target_kinds(program(cluster=2, language="either"), both(), plugins.compilers()) == ("cuda",)
 
 
 def test_explaining_reads_the_target_that_the_code_names():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from trunnion.contract.spec import CONTRACT_VERSION, Target
 from trunnion.errors import ArtifactError, CorruptArtifactError, ProgramError
 from trunnion.model.program import KernelProgram
 from trunnion.selection import load_part
+from trunnion.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +88,7 @@ class BuiltProgram:
         self, artifact: Artifact | PendingArtifact, spec: BackendSpec, known: KnownProgram | None = None
     ) -> None:
         self.spec = spec
-        self._making = threading.Lock()
+        self._building = Turns("the program is being built")
         self._held = artifact
         if isinstance(artifact, PendingArtifact):
             known, self.kind = artifact.known, artifact.kind
@@ -111,11 +111,11 @@ class BuiltProgram:
         held = self._held
         if not isinstance(held, PendingArtifact):
             return held
-        with self._making:
+        with self._building.turn():
             return self._made()
 
     def _made(self) -> Artifact:
-        """Return what was built, after building it if that is still to be done; under the lock."""
+        """Return what was built, after building it if that is still to be done; in one's turn."""
         held = self._held
         if isinstance(held, PendingArtifact):
             held = held.build()

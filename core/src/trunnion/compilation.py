@@ -114,7 +114,7 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
     given = _options(options, job.compiler.name)
     if named is None and not lazy:
         named = _default_target(job.device_compiler)
-    kind = launch_kind(program, job.backend, named, plugins)
+    kind = launch_kind(program, job.backend, named, lambda: (job.compiler,))
     known = KnownProgram(program, program.to_json(), job.wrap(kind))
 
     def artifact() -> Artifact:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from trunnion.errors import ArgumentTypeError, ArgumentValueError, LifecycleErro
 from trunnion.registry import Registry, default_registry
 from trunnion.selection import load_part
 from trunnion.torch_runtime import default_runtime
+from trunnion.turns import Turns
 from trunnion.wording import type_name
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class CompiledProgram:
         self._built = built
         self._spec = built.spec
         self._runtime = runtime
-        self._lock = threading.Lock()
+        self._loading = Turns("the program is being loaded")
         self._loaded: _Loaded | None = None
         self._closed = False
 
@@ -265,22 +265,32 @@ class CompiledProgram:
         loaded = self._loaded
         if loaded is not None:
             return loaded
-        with self._lock:
-            if self._closed:
-                raise LifecycleError("the program was closed; compile or load it again")
+        with self._loading.turn():
+            self._check_open()
             if self._loaded is None:
-                artifact = self.artifact
-                runtime = self._runtime or default_runtime(self._built.kind)
-                adapter = load_part(self._spec, self._spec.load_adapter)(self._spec)
-                program = adapter.load(artifact, runtime)
-                self._loaded = _Loaded(
-                    program,
-                    runtime,
-                    runtime.guarded(program.entry),
-                    runtime.guarded(program.call),
-                    runtime.guarded(program.bind),
-                )
+                made = self._made()
+                if self._closed:  # by a handler that came between, which could not wait
+                    made.program.close()
+                self._check_open()
+                self._loaded = made
             return self._loaded
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LifecycleError("the program was closed; compile or load it again")
+
+    def _made(self) -> _Loaded:
+        artifact = self.artifact
+        runtime = self._runtime or default_runtime(self._built.kind)
+        adapter = load_part(self._spec, self._spec.load_adapter)(self._spec)
+        program = adapter.load(artifact, runtime)
+        return _Loaded(
+            program,
+            runtime,
+            runtime.guarded(program.entry),
+            runtime.guarded(program.call),
+            runtime.guarded(program.bind),
+        )
 
     def preload(self, device: Any) -> None:
         """Do for ``device``, now, all that a first launch would do, so that it can be captured.
@@ -305,13 +315,27 @@ class CompiledProgram:
         self._load().program.preload(expect_ordinal(device, self._built.kind))
 
     def close(self) -> None:
-        """Wait for the program's launches, then unload it. Nothing else unloads; calling it again does nothing."""
-        with self._lock:
-            self._closed = True
-            loaded = self._loaded
-        # Not under the lock: a launch under way, which this waits for, may ask for it.
-        if loaded is not None:
-            loaded.program.close()
+        """Wait for the program's launches, then unload it. Nothing else unloads; calling it again does nothing.
+
+        Raises
+        ------
+        LifecycleError
+            If the calling thread is inside a launch of this program, which would have to wait for itself. A load that
+            it is inside of ends in that error instead.
+        CaptureError
+            If some stream is being captured; another close tries again.
+        DriverError
+            If the driver refuses.
+        """
+        self._closed = True
+        if self._loading.is_mine():  # whoever loads, further up, finds it closed
+            return
+        if self._loaded is None:
+            with self._loading.turn():
+                pass
+        # In nobody's turn: a launch under way, which this waits for, may ask for one.
+        if self._loaded is not None:
+            self._loaded.program.close()
 
     def __enter__(self) -> Self:
         return self

@@ -8,14 +8,20 @@ fails it becomes an `Unavailable` with its traceback while every other plugin go
 from __future__ import annotations
 
 import functools
-import threading
 from dataclasses import dataclass, replace
 from traceback import format_exc, format_exception_only
 from typing import TYPE_CHECKING, TypeVar
 
 from trunnion.contract.spec import CONTRACT_VERSION, Availability, BackendSpec, CompilerSpec
 from trunnion.distributions import installation_hint
-from trunnion.errors import BackendUnavailableError, DuplicatePluginError, UnknownBackendError, shorten
+from trunnion.errors import (
+    BackendUnavailableError,
+    DuplicatePluginError,
+    LifecycleError,
+    UnknownBackendError,
+    shorten,
+)
+from trunnion.turns import Turns
 from trunnion.wording import describe, type_name, visible
 
 if TYPE_CHECKING:
@@ -126,13 +132,27 @@ class _RefusedError(Exception):
 
 
 def attempt(call: Callable[[], _T]) -> _T | Failure:
-    """Run a plugin's code; return what it raised as a value."""
+    """Run a plugin's code; return what it raised as a value.
+
+    That is so of what would end the process, too, such as `SystemExit`: a plugin has no say in that. What the user asks
+    for at the keyboard is no plugin's: `KeyboardInterrupt` alone passes.
+    """
     try:
         return call()
     except _RefusedError as error:
         return Failure(str(error), "")
-    except Exception as error:  # noqa: BLE001 - foreign code may raise anything, and one broken plugin must not hurt another
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - foreign code may raise anything, and one broken plugin must not hurt another
         return Failure(visible(format_exception_only(error)[-1].strip()), visible(format_exc(), lines=True))
+
+
+def _imported(name: str, entry_point: EntryPoint) -> _Plugin | Unavailable:
+    """Return what became of a plugin that was imported."""
+    found = attempt(lambda: _announced(entry_point))
+    if isinstance(found, Failure):
+        return Unavailable(name, *_owner(entry_point), found.reason, found.traceback)
+    return _Plugin(name, *_owner(entry_point), *found)
 
 
 def _owner(entry_point: EntryPoint) -> tuple[str, str]:
@@ -210,7 +230,8 @@ def probe(spec: BackendSpec | CompilerSpec) -> Availability:
 class Registry:
     """The plugins that are installed.
 
-    Safe to use from several threads: each plugin is loaded once, by whoever asks first.
+    Safe to use from several threads, and from signals' handlers and finalizers: each plugin is loaded once, by whoever
+    asks first, and while it is, it is unavailable to whom that thread waits for.
 
     Parameters
     ----------
@@ -219,17 +240,15 @@ class Registry:
     """
 
     def __init__(self, entry_points: Iterable[EntryPoint] | None = None) -> None:
-        # Re-entrant: a plugin may look at the registry while it is imported.
-        self._lock = threading.RLock()
         self._given = None if entry_points is None else tuple(entry_points)
         self._listed: dict[str, tuple[EntryPoint, ...]] | None = None
         self._loaded: dict[str, _Plugin | Unavailable] = {}
-        self._loading: set[str] = set()
+        self._loading: dict[str, Turns] = {}
+        self._registering = Turns("a plugin is being registered")
 
     def names(self) -> tuple[str, ...]:
         """Return the name of every plugin, sorted, without loading any."""
-        with self._lock:
-            return tuple(sorted({*self._entries(), *self._loaded}))
+        return tuple(sorted({*self._entries(), *list(self._loaded)}))
 
     def backend(self, name: str) -> BackendSpec:
         """Return the backend called ``name``.
@@ -277,6 +296,31 @@ class Registry:
         """Load every plugin; return those that could not be loaded, by name."""
         return tuple(p for p in self._all() if isinstance(p, Unavailable))
 
+    def owner(self, name: str) -> tuple[str, str]:
+        """Return name and version of the distribution that brings a plugin, without loading it; both may be unknown.
+
+        Parameters
+        ----------
+        name
+            One of `names`.
+        """
+        points = self._entries().get(name)
+        if points:
+            owners = [_owner(point) for point in points]
+            return " and ".join(owner for owner, _ in owners), owners[0][1] if len(owners) == 1 else ""
+        known = self._loaded.get(name)
+        return ("unknown", "") if known is None else (known.distribution, known.version)
+
+    def plugin(self, name: str) -> PluginInfo:
+        """Load and probe one plugin; return what was found.
+
+        Parameters
+        ----------
+        name
+            One of `names`.
+        """
+        return self._describe(self._load(name))
+
     def plugins(self) -> tuple[PluginInfo, ...]:
         """Load and probe every plugin; return what was found, by name."""
         return tuple(self._describe(plugin) for plugin in self._all())
@@ -301,7 +345,7 @@ class Registry:
         checked = attempt(lambda: _check_contract(spec.contract_version))
         if isinstance(checked, Failure):
             raise BackendUnavailableError(spec.name, distribution, checked.reason)
-        with self._lock:
+        with self._registering.turn():
             announced = self._entries().get(spec.name, ())
             if announced:
                 owners = [_owner(point)[0] for point in announced]
@@ -326,13 +370,12 @@ class Registry:
         return self._listed
 
     def _plugin(self, name: str, role: str) -> _Plugin:
-        with self._lock:
-            points = self._entries().get(name, ())
-            if len(points) > 1:
-                raise DuplicatePluginError(name, [_owner(point)[0] for point in points])
-            if not points and name not in self._loaded:
-                raise self._unknown(name, role)
-            plugin = self._load(name)
+        points = self._entries().get(name, ())
+        if len(points) > 1:
+            raise DuplicatePluginError(name, [_owner(point)[0] for point in points])
+        if not points and name not in self._loaded:
+            raise self._unknown(name, role)
+        plugin = self._load(name)
         if isinstance(plugin, Unavailable):
             raise plugin.error()
         return plugin
@@ -348,11 +391,10 @@ class Registry:
         return UnknownBackendError(name, playing, role, installation_hint(name, role, playing))
 
     def _all(self) -> tuple[_Plugin | Unavailable, ...]:
-        with self._lock:
-            return tuple(self._load(name) for name in self.names())
+        return tuple(self._load(name) for name in self.names())
 
     def _load(self, name: str) -> _Plugin | Unavailable:
-        """Return a plugin's state, loading it if nobody has; called under the lock."""
+        """Return a plugin's state, loading it if nobody has."""
         known = self._loaded.get(name)
         if known is not None:
             return known
@@ -361,21 +403,16 @@ class Registry:
             error = DuplicatePluginError(name, [_owner(point)[0] for point in points])
             failure = Unavailable(name, " and ".join(error.distributions), "", str(error), "")
             return self._loaded.setdefault(name, failure)
-        distribution, version = _owner(points[0])
-        if name in self._loading:
-            # Not stored: the import further up the stack decides what becomes of the plugin.
-            return Unavailable(name, distribution, version, "it was asked for while being imported", "")
-        self._loading.add(name)
+        loading = self._loading.setdefault(name, Turns(f"plugin {shorten(name)} is being imported"))
         try:
-            found = attempt(lambda: _announced(points[0]))
-        finally:
-            self._loading.discard(name)
-        plugin: _Plugin | Unavailable
-        if isinstance(found, Failure):
-            plugin = Unavailable(name, distribution, version, found.reason, found.traceback)
-        else:
-            plugin = _Plugin(name, distribution, version, *found)
-        return self._loaded.setdefault(name, plugin)
+            with loading.turn():
+                if name not in self._loaded:
+                    self._loaded[name] = _imported(name, points[0])
+                return self._loaded[name]
+        except LifecycleError as error:  # of the turn: what an import raises is its plugin's failure
+            reason = "it was asked for while being imported" if loading.is_mine() else str(error)
+            # Not stored: the import decides what becomes of the plugin.
+            return Unavailable(name, *_owner(points[0]), reason, "")
 
     @staticmethod
     def _describe(found: _Plugin | Unavailable) -> PluginInfo:
@@ -398,3 +435,6 @@ class Registry:
 def default_registry() -> Registry:
     """Return the registry of this environment's entry points: always the same object."""
     return Registry()
+
+
+default_registry()  # made here, while the import's lock is held: two threads that ask at once get the same

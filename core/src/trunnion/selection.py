@@ -112,7 +112,7 @@ def named_target(program: KernelProgram) -> Target | None:
 
 
 def target_kinds(
-    program: KernelProgram, backend: BackendSpec, registry: Registry, kind: str | None = None
+    program: KernelProgram, backend: BackendSpec, compilers: Iterable[CompilerSpec], kind: str | None = None
 ) -> tuple[str, ...]:
     """Return the kinds of device on which a backend can launch a program.
 
@@ -122,8 +122,8 @@ def target_kinds(
         The program.
     backend
         The backend.
-    registry
-        The plugins whose device compilers count.
+    compilers
+        The device compilers that count.
     kind
         The only kind that is wanted; None: any.
 
@@ -133,7 +133,7 @@ def target_kinds(
         The kinds for which a device compiler makes an image that the backend loads, and for which the backend declares
         what the program needs: of those that can be told apart by that. Sorted; empty if no compiler serves it.
     """
-    reached = _reached(program, backend, registry, kind)
+    reached = _reached(program, backend, compilers, kind)
     if len(reached) > 1:  # planning takes time
         needs = program.plan().requires
         reached = frozenset(one for one in reached if needs <= backend.targets[one]) or reached
@@ -141,7 +141,10 @@ def target_kinds(
 
 
 def launch_kind(
-    program: KernelProgram, backend: BackendSpec, target: Target | None, registry: Registry
+    program: KernelProgram,
+    backend: BackendSpec,
+    target: Target | None,
+    compilers: Callable[[], Iterable[CompilerSpec]],
 ) -> str:
     """Return the kind of device for which a backend's launcher of a program is written.
 
@@ -153,23 +156,21 @@ def launch_kind(
         The backend.
     target
         What the caller names; None: what the device code names, else a kind that its compilers make code for.
-    registry
-        The plugins whose device compilers count.
+    compilers
+        Returns the device compilers that count; called if nobody names a target.
     """
     named = target or named_target(program)
     if named is not None:
         return named.kind
     # Without a compiler for the program there is still text to be read.
-    return next(iter(target_kinds(program, backend, registry)), min(backend.targets))
+    return next(iter(target_kinds(program, backend, compilers())), min(backend.targets))
 
 
 def _reached(
-    program: KernelProgram, backend: BackendSpec, registry: Registry, kind: str | None
+    program: KernelProgram, backend: BackendSpec, compilers: Iterable[CompilerSpec], kind: str | None
 ) -> frozenset[str]:
     """Return the kinds of device for which some compiler makes an image of a program that a backend loads."""
-    return frozenset(
-        one for compiler in registry.compilers() for one in _fits(compiler, backend, program, kind)
-    )
+    return frozenset(one for compiler in compilers for one in _fits(compiler, backend, program, kind))
 
 
 def _by_rank(specs: tuple[BackendSpec, ...]) -> list[BackendSpec]:
@@ -205,7 +206,7 @@ def _refusal(
     if kind is not None and kind not in spec.targets:
         reason = f"does not launch on {shorten(kind)}, only on {', '.join(sorted(spec.targets))}"
         return _Refusal(spec.name, reason, out_of_reach=True)
-    reached = _reached(program, spec, registry, kind)
+    reached = _reached(program, spec, registry.compilers(), kind)
     kinds = reached or ({kind} if kind is not None else spec.targets)
     missing = _missing(spec, plan, kinds)
     if missing:
@@ -308,11 +309,11 @@ def _way_out(
         for spec in serving
     ]
     every = registry.backends()
-    if backend is not None and _reached(program, backend, registry, None):
+    if backend is not None and _reached(program, backend, registry.compilers(), None):
         change = "leave out the target, or name one of that kind"
-    elif others := [spec.name for spec in every if _reached(program, spec, registry, kind)]:
+    elif others := [spec.name for spec in every if _reached(program, spec, registry.compilers(), kind)]:
         change = f"choose another backend: {', '.join(others)}"
-    elif others := [spec.name for spec in every if _reached(program, spec, registry, None)]:
+    elif others := [spec.name for spec in every if _reached(program, spec, registry.compilers(), None)]:
         change = f"leave out the target, or name one of that kind, for backend {' or '.join(others)}"
     else:
         known = {language for spec in registry.compilers() for language in spec.languages}
@@ -365,7 +366,7 @@ def choose_compiler(
                 spec.name, [f"{', '.join(languages)} for {backend.name}{wanted}"], hint
             )
         return spec
-    kinds = frozenset(target_kinds(program, backend, registry, kind))
+    kinds = frozenset(target_kinds(program, backend, registry.compilers(), kind))
     fitting = [spec for spec in registry.compilers() if _fits(spec, backend, program, kind) & kinds]
     if not fitting:
         kinds_known, images = ", ".join(sorted(backend.targets)), ", ".join(backend.accepts)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import time
 from importlib.metadata import EntryPoint
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +14,9 @@ import trunnion
 from trunnion.cli.application import run
 from trunnion.contract.spec import Availability, BackendSpec, Capability, CompilerSpec
 from trunnion.registry import Registry
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def _never() -> type:
@@ -85,3 +91,22 @@ def test_no_plugin_at_all_says_what_to_install(
     monkeypatch.setattr(trunnion, "default_registry", lambda: Registry([]), raising=False)
     assert run(["backends"]) == 0
     assert "pip install 'trunnion[all]'" in capsys.readouterr().out
+
+
+def test_a_plugin_that_hangs_is_named_and_the_others_are_listed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "hangs_here.py").write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plugins = Registry(
+        [EntryPoint("broken", "no_such_module", "trunnion"), EntryPoint("hung", "hangs_here", "trunnion")]
+    )
+    plugins.register(BACKEND, "acme-dist")
+    plugins.register(dataclasses.replace(BACKEND, name="zeta", probe=lambda: time.sleep(600)), "zeta-dist")
+    monkeypatch.setattr(trunnion, "default_registry", lambda: plugins, raising=False)
+    assert run(["backends", "--json", "--limit", "0.5"]) == 0
+    acme, broken, hung, zeta = json.loads(capsys.readouterr().out)
+    assert (acme["usable"], broken["usable"], hung["usable"], zeta["usable"]) == (True, False, False, False)
+    for row, owner in ((hung, "unknown"), (zeta, "zeta-dist")):
+        assert (row["distribution"], row["detail"]) == (owner, "it hangs: it did not answer within 0.5 s")
+    assert "hangs_here.py" in hung["traceback"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
+import time
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -185,6 +187,36 @@ def test_a_plugin_that_cannot_be_loaded_shows_its_traceback(
     assert document["findings"][0]["code"] == "no-backend"
 
 
+def test_a_plugin_that_hangs_is_named_and_the_rest_is_said(
+    registry: Registry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registry.register(dataclasses.replace(ACME, diagnose=lambda: time.sleep(600)), "acme-dist")
+    registry.register(dataclasses.replace(ACME, name="dies", probe=lambda: os._exit(0)), "dies-dist")
+    registry.register(dataclasses.replace(ACME, name="works"), "works-dist")
+    status = run(["doctor", "--json", "--limit", "0.5"])
+    document = json.loads(capsys.readouterr().out)
+    assert (status, document["usable"]) == (0, True)
+    assert [row["name"] for row in document["plugins"]] == ["works"]
+    hung, dead = document["unavailable"]
+    assert (hung["name"], hung["distribution"]) == ("acme", "acme-dist")
+    assert hung["reason"] == "it hangs: it did not answer within 0.5 s"
+    assert "test_doctor.py" in hung["traceback"]
+    assert (dead["name"], dead["reason"]) == ("dies", "it ended its process, with status 0")
+    said = [one["summary"] for one in document["findings"] if one["code"] == "plugin-unavailable"]
+    assert said[0] == f"plugin acme (acme-dist) cannot be loaded: {hung['reason']}"
+
+
+def test_a_call_helper_that_hangs_is_said(
+    registry: Registry, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.register(ACME, "acme-dist")
+    monkeypatch.setattr("trunnion.cli.doctor.call_helper", lambda: time.sleep(600))
+    assert run(["doctor", "--json", "--limit", "0.5"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["call_helper"]["reason"] == "it hangs: it did not answer within 0.5 s"
+    assert document["findings"][0]["code"] == "call-helper-hangs"
+
+
 def test_people_see_every_place_and_its_reason(
     registry: Registry, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -235,7 +267,11 @@ def test_a_healthy_diagnosis_is_passed_on() -> None:
 
 def test_the_real_thing_imports_nothing_heavy_and_loads_no_driver() -> None:
     source = (
-        "import sys; from trunnion.cli import main; status = main(['doctor', '--json'])\n"
+        "import sys; from trunnion.cli import examination, main\n"
+        # In this process, so that what it imports is seen.
+        "import trunnion.cli.doctor as doctor\n"
+        "doctor.examine = lambda asked, limit: [(name, ask()) for name, ask in asked.items()]\n"
+        "status = main(['doctor', '--json'])\n"
         "assert not {'torch', 'numpy', 'cuda', 'tvm_ffi'} & set(sys.modules)\n"
         "assert 'libcuda' not in open('/proc/self/maps').read()\n"
         "sys.exit(status)\n"

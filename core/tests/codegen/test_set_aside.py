@@ -167,7 +167,7 @@ def test_who_forgets_asks_the_driver_nothing_even_if_somebody_was_asking() -> No
     driver, one = Driver(), object()
     share = SetAside()
     share.request(0, one, 10, driver)
-    with share._lock:
+    with share._asking.turn():
         share.forget()
         share.release(0, one, driver)
     assert driver.limits == [7, 10]

@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 import trunnion
+from trunnion.cli.examination import SECONDS, Silence, examine
 from trunnion.cli.presentation import Report, print_line, print_table, usable_text
+from trunnion.registry import PluginInfo, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rich.text import Text
 
     from trunnion.contract.spec import Availability, BackendSpec, CompilerSpec
-    from trunnion.registry import PluginInfo
+    from trunnion.registry import Registry
 
 __all__ = ["backends"]
 
 _COLUMNS = ("name", "role", "distribution", "targets", "capabilities", "usable", "detail")
 
 
-def backends() -> Report:
-    """List the installed backends and device compilers. Touches no device."""
-    plugins = trunnion.default_registry().plugins()
-    rows = [row for plugin in plugins for row in _rows(plugin)]
+def backends(
+    *, limit: Annotated[float, typer.Option(min=0.1, help="How many seconds a plugin may take.")] = SECONDS
+) -> Report:
+    """List the installed backends and device compilers. Touches no device, and waits for no plugin that hangs."""
+    rows = []
+    for name, answer in examine(_questions(trunnion.default_registry()), limit):
+        rows += [_silent(name, answer)] if isinstance(answer, Silence) else answer
     return Report(rows, lambda: _show(rows))
+
+
+def _questions(registry: Registry) -> dict[str, Callable[[], Any]]:
+    return {name: lambda name=name: list(_rows(registry.plugin(name))) for name in registry.names()}  # type: ignore[misc]  # a default is no argument
+
+
+def _silent(name: str, silence: Silence) -> dict[str, Any]:
+    """Return the row of a plugin that hangs, or that ended its process."""
+    owner, version = trunnion.default_registry().owner(name)
+    failure = Unavailable(name, owner, version, silence.reason, silence.traceback)
+    (row,) = _rows(PluginInfo(name=name, distribution=owner, version=version, failure=failure))
+    return row
 
 
 def _show(rows: list[dict[str, Any]]) -> None:

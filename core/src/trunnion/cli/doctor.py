@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import typer
 from rich.text import Text
 
 import trunnion
 from trunnion.cli.document import plain
+from trunnion.cli.examination import SECONDS, Silence, examine
 from trunnion.cli.presentation import (
     Report,
     print_line,
@@ -27,23 +29,31 @@ from trunnion.cli.surroundings import (
     versions,
 )
 from trunnion.contract.diagnosis import Diagnosis, Finding, Severity
-from trunnion.registry import Failure, attempt, probe
+from trunnion.registry import Failure, Unavailable, attempt, probe
 from trunnion.wording import type_name, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from trunnion.contract.diagnosis import Component
     from trunnion.contract.spec import BackendSpec, CompilerSpec
     from trunnion.registry import PluginInfo
 
 __all__ = ["diagnose", "doctor"]
 
+_HELPER: Final = "the call helper"  # which no plugin can be called
+_SAID = ("findings", "components")
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
-def doctor() -> Report:
-    """Say what is installed, where it was looked for, and what does not fit. Touches no device."""
-    document = _examine()
+def doctor(
+    *, limit: Annotated[float, typer.Option(min=0.1, help="How many seconds a plugin may take.")] = SECONDS
+) -> Report:
+    """Say what is installed, where it was looked for, and what does not fit. Touches no device.
+
+    It waits for no plugin that hangs: it says where that one does.
+    """
+    document = _examine(limit)
     return Report(document, lambda: _show(document), 0 if document["usable"] else 1)
 
 
@@ -68,31 +78,27 @@ def diagnose(spec: BackendSpec | CompilerSpec) -> Diagnosis:
     return found
 
 
-def _examine() -> dict[str, Any]:
+def _examine(limit: float) -> dict[str, Any]:
     from trunnion.toolchain.driver import installed_driver
 
-    plugins = trunnion.default_registry().plugins()
-    roles = [row for plugin in plugins for row in _roles(plugin)]
+    roles, unavailable, (helper, about_helper) = _ask_plugins(limit)
     driver = installed_driver()
     torch, about_torch = tensor_library(driver)
     built_with, about_simulator = simulator()
     folders, about_caches = caches()
-    helper, about_helper = call_helper()
     installed = versions()
-    general = [*_about_plugins(plugins), *driver.findings, *missing_parts(installed), *environment_findings()]
-    general += [*about_torch, *about_helper, *about_simulator, *about_caches]
-    findings = _merged([("", general), *((row["name"], row["found"].findings) for row in roles)])
-    healthy = not any(finding.severity is Severity.ERROR for finding in general)
+    said = [*_about_plugins(roles, unavailable), *driver.findings, *missing_parts(installed)]
+    said += [*environment_findings(), *about_torch, *about_simulator, *about_caches]
+    general = [*(_finding(finding, "") for finding in said), *about_helper]
+    healthy = not any(finding["severity"] == Severity.ERROR.value for finding in general)
     return {
         "usable": healthy and any(row["role"] == "backend" and row["usable"] for row in roles),
-        "findings": findings,
-        "plugins": [{key: value for key, value in row.items() if key != "found"} for row in roles],
-        "components": _distinct([driver.component, *(c for row in roles for c in row["found"].components)]),
-        "unavailable": [
-            {key: value for key, value in plain(plugin.failure).items() if key != "type"}
-            for plugin in plugins
-            if plugin.failure is not None
-        ],
+        "findings": _merged([*general, *(finding for row in roles for finding in row["findings"])]),
+        "plugins": [{key: value for key, value in row.items() if key not in _SAID} for row in roles],
+        "components": _distinct(
+            [_component(driver.component), *(c for row in roles for c in row["components"])]
+        ),
+        "unavailable": unavailable,
         "versions": installed,
         "environment": environment(),
         "torch": torch,
@@ -100,6 +106,47 @@ def _examine() -> dict[str, Any]:
         "simulator": built_with,
         "caches": folders,
     }
+
+
+def _ask_plugins(limit: float) -> tuple[list[dict[str, Any]], list[dict[str, Any]], tuple[Any, Any]]:
+    """Return the plugins' roles, those that cannot be loaded, and the call helper with what is to be said of it."""
+    registry = trunnion.default_registry()
+    questions: dict[str, Callable[[], Any]] = {
+        name: lambda name=name: _asked(registry.plugin(name))  # type: ignore[misc]  # a default is no argument
+        for name in registry.names()
+    }
+    questions[_HELPER] = _asked_helper
+    roles, unavailable, helper = [], [], ({}, [])
+    for name, answer in examine(questions, limit):
+        if name == _HELPER:
+            helper = _silent_helper(answer) if isinstance(answer, Silence) else answer
+        elif isinstance(answer, Silence):
+            failure = Unavailable(name, *registry.owner(name), answer.reason, answer.traceback)
+            unavailable.append(_untyped(plain(failure)))
+        else:
+            roles += answer["roles"]
+            unavailable += answer["unavailable"]
+    return roles, unavailable, helper
+
+
+def _asked(plugin: PluginInfo) -> dict[str, Any]:
+    """Return all that is said of one plugin, as JSON can say it."""
+    failed = [] if plugin.failure is None else [_untyped(plain(plugin.failure))]
+    return {"roles": list(_roles(plugin)), "unavailable": failed}
+
+
+def _asked_helper() -> tuple[dict[str, str], list[dict[str, Any]]]:
+    facts, findings = call_helper()
+    return facts, [_finding(finding, "") for finding in findings]
+
+
+def _silent_helper(silence: Silence) -> tuple[dict[str, str], list[dict[str, Any]]]:
+    """Return what is said of a call helper that hangs, or that ended its process."""
+    summary = f"the call helper cannot be used: {silence.reason}"
+    finding = Finding(
+        Severity.ERROR, "call-helper-hangs", summary, "unset or uninstall it; TRUNNION_CALL_HELPER=none"
+    )
+    return {"used": "none", "distribution": "", "reason": silence.reason}, [_finding(finding, "")]
 
 
 def _roles(plugin: PluginInfo) -> Iterator[dict[str, Any]]:
@@ -119,28 +166,25 @@ def _roles(plugin: PluginInfo) -> Iterator[dict[str, Any]]:
                 "targets": sorted(spec.targets),
                 "unusable": dict(availability.unusable),
                 "detail": availability.detail,
-                "found": found,
+                "findings": [_finding(finding, plugin.name) for finding in found.findings],
+                "components": [_component(component) for component in found.components],
             }
 
 
-def _about_plugins(plugins: tuple[PluginInfo, ...]) -> Iterator[Finding]:
-    if not any(plugin.backend is not None for plugin in plugins):
+def _about_plugins(roles: list[dict[str, Any]], unavailable: list[dict[str, Any]]) -> Iterator[Finding]:
+    if not any(row["role"] == "backend" for row in roles):
         advice = "pip install 'trunnion[all]'"
         yield Finding(Severity.ERROR, "no-backend", "no backend is installed that can be loaded", advice)
-    for plugin in plugins:
-        if plugin.failure is not None:
-            summary = (
-                f"plugin {plugin.name} ({plugin.distribution}) cannot be loaded: {plugin.failure.reason}"
-            )
-            yield Finding(Severity.WARNING, "plugin-unavailable", summary, "mend, update or uninstall it")
+    for one in unavailable:
+        summary = f"plugin {one['name']} ({one['distribution']}) cannot be loaded: {one['reason']}"
+        yield Finding(Severity.WARNING, "plugin-unavailable", summary, "mend, update or uninstall it")
 
 
-def _merged(sources: Iterable[tuple[str, Iterable[Finding]]]) -> list[dict[str, Any]]:
+def _merged(findings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return every finding once, the worst first, with the plugin that said it."""
     seen: dict[tuple[str, str], dict[str, Any]] = {}
-    for plugin, findings in sources:
-        for finding in findings:
-            seen.setdefault((finding.code, finding.summary), _finding(finding, plugin))
+    for finding in findings:
+        seen.setdefault((finding["code"], finding["summary"]), finding)
     order = [severity.value for severity in (Severity.ERROR, Severity.WARNING, Severity.INFO)]
     return sorted(seen.values(), key=lambda row: order.index(row["severity"]))
 
@@ -155,16 +199,19 @@ def _finding(finding: Finding, plugin: str) -> dict[str, Any]:
     }
 
 
-def _distinct(components: Iterable[object]) -> list[dict[str, Any]]:
+def _distinct(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return each component once; two roles of a plugin often share some."""
-    rows = [_untyped(plain(component)) for component in components]
     return [row for index, row in enumerate(rows) if row not in rows[:index]]
 
 
+def _component(component: Component) -> dict[str, Any]:
+    row = _untyped(plain(component))
+    return row | {"candidates": [_untyped(one) for one in row["candidates"]]}
+
+
 def _untyped(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a component without the names of classes: the document's own keys say what everything is."""
-    candidates = [{key: value for key, value in one.items() if key != "type"} for one in row["candidates"]]
-    return {key: value for key, value in row.items() if key != "type"} | {"candidates": candidates}
+    """Return a row without the name of its class: the document's own keys say what everything is."""
+    return {key: value for key, value in row.items() if key != "type"}
 
 
 # For people ---------------------------------------------------------------------------------------------------------

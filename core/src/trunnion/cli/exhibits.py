@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from trunnion.contract.spec import CompilerSpec
     from trunnion.examples import Example
 
-__all__ = ["brought_by", "known_examples", "load_example"]
+__all__ = ["brought_by", "is_known", "known_examples", "load_example"]
 
 
 def brought_by(compiler: CompilerSpec) -> dict[str, str]:
@@ -22,6 +22,18 @@ def brought_by(compiler: CompilerSpec) -> dict[str, str]:
 def _brought() -> dict[str, str]:
     compilers = trunnion.default_registry().compilers()
     return {name: module for spec in compilers for name, module in brought_by(spec).items()}
+
+
+def _is_own(name: str) -> bool:
+    """Whether an example is trunnion's own: then no plugin is asked."""
+    from trunnion import examples
+
+    return name in examples.EXAMPLES or name in examples.CPU_EXAMPLES
+
+
+def is_known(name: str) -> bool:
+    """Whether there is an example of that name."""
+    return _is_own(name) or name in _brought()
 
 
 def known_examples() -> tuple[str, ...]:
@@ -46,8 +58,8 @@ def load_example(name: str) -> Example:
     """
     from trunnion import examples
 
-    module = _brought().get(name)
-    if module is None:
+    module = "" if _is_own(name) else _brought().get(name, "")
+    if not module:
         return examples.load(name)
     example: Example = import_module(module).EXAMPLE
     return example

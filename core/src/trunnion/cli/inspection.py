@@ -84,7 +84,7 @@ def launcher_of(program: KernelProgram, backend: str, target: str) -> dict[str, 
     registry = trunnion.default_registry()
     named = Target.parse(target) if target else named_target(program)
     spec = choose_backend(program, backend, plan, registry, None if named is None else named.kind)
-    kind = launch_kind(program, spec, named, registry)
+    kind = launch_kind(program, spec, named, registry.compilers)
     source = load_part(spec, spec.load_wrapper)(spec).wrap(plan, kind)
     return {"name": source.filename, "language": source.language, "text": source.text}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from trunnion.cli.place import Place
     from trunnion.cli.subject import Subject
     from trunnion.compiled import CompiledProgram
+    from trunnion.contract.spec import CompilerSpec
     from trunnion.examples import Example
     from trunnion.sim import KernelBody
 
@@ -71,12 +73,22 @@ class _Wishes:
                 raise ArgumentValueError(option, ascii(shown), "none: an example brings its own inputs")
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Who compiles and launches a program, and what for; no other plugin is loaded where all are named."""
+
+    backend: str = "auto"
+    compiler: str = ""
+    target: str = ""
+
+
 def run_program(  # noqa: PLR0913 - a command's options are its parameters
     program: Annotated[
         str, typer.Argument(help="A program as JSON, an artifact's folder, or the name of an example.")
     ],
     *,
-    backend: Annotated[str, typer.Option(help="Which backend compiles it.")] = "auto",
+    backend: Annotated[str, typer.Option(help="Which backend launches it.")] = "auto",
+    compiler: Annotated[str, typer.Option(help="Which device compiler compiles it.")] = "",
     target: Annotated[str, typer.Option(help="What to compile for, such as sm_90a.")] = "",
     simulate: Annotated[bool, typer.Option("--simulate", help="Run on the simulated driver.")] = False,
     bodies: Annotated[
@@ -110,13 +122,14 @@ def run_program(  # noqa: PLR0913 - a command's options are its parameters
         sizes=parse_sizes(size or ()), arguments=tuple(arg or ()), inputs=inputs, outputs=outputs, seed=seed
     )
     subject = find_subject(program)
-    on_cpu = _launch_kind(subject, backend, target) == "cpu"
+    chosen = _Chosen(backend, compiler, target)
+    on_cpu = _launch_kind(subject, chosen) == "cpu"
     if on_cpu and (simulate or bodies):
         given = "--simulate" if simulate else "--bodies"
         raise ArgumentValueError(given, "a program for the CPU", "none: its kernels truly run")
     with nullcontext(host_place()) if on_cpu else choose_place(simulate=simulate) as place:
         replaced = load_bodies(bodies)
-        compiled = _compile(subject, backend, target, trust=trust)
+        compiled = _compile(subject, chosen, trust=trust)
         place.check(compiled.program.target)
         if subject.example is None:
             place.register(compiled.program, replaced)
@@ -126,31 +139,35 @@ def run_program(  # noqa: PLR0913 - a command's options are its parameters
         return _run_example(example, compiled, place, wishes)
 
 
-def _launch_kind(subject: Subject, backend: str, target: str) -> str:
+def _launch_kind(subject: Subject, chosen: _Chosen) -> str:
     """Return the kind of device that a subject runs on: it must be known before any driver is loaded."""
     if subject.artifact is not None:
         return subject.artifact.manifest.target.partition(":")[0]
     if subject.program is None:
         return ""
     registry = trunnion.default_registry()
-    named = Target.parse(target) if target else named_target(subject.program)
+    named = Target.parse(chosen.target) if chosen.target else named_target(subject.program)
     kind = None if named is None else named.kind
-    spec = choose_backend(subject.program, backend, subject.program.plan(), registry, kind)
-    return launch_kind(subject.program, spec, named, registry)
+    spec = choose_backend(subject.program, chosen.backend, subject.program.plan(), registry, kind)
+
+    def compilers() -> tuple[CompilerSpec, ...]:
+        return (registry.compiler(chosen.compiler),) if chosen.compiler else registry.compilers()
+
+    return launch_kind(subject.program, spec, named, compilers)
 
 
-def _compile(subject: Subject, backend: str, target: str, *, trust: bool) -> Compiled:
+def _compile(subject: Subject, chosen: _Chosen, *, trust: bool) -> Compiled:
     """Compile what is a program, load what is built.
 
     Raises
     ------
     ProgramError
-        If it is no program, or a backend or a target is named for an artifact.
+        If it is no program, or a backend, a compiler or a target is named for an artifact.
     """
     if subject.artifact is not None:
-        if backend != "auto" or target:
+        if chosen != _Chosen():
             raise ProgramError(
-                "an artifact has its backend and its target; give neither --backend nor --target"
+                "an artifact has its backend and its target; give neither --backend nor --compiler nor --target"
             )
         return Compiled(trunnion.load(subject.artifact), None)
     if subject.program is None:
@@ -158,8 +175,8 @@ def _compile(subject: Subject, backend: str, target: str, *, trust: bool) -> Com
             f"{shorten(subject.name)} is a device image: what a call takes is not in it; see trunnion inspect"
         )
     trusted = trust or subject.example is not None
-    options: dict[str, Any] = {"backend": backend, "target": target or None, "trust": trusted}
-    return timed(partial(trunnion.compile, subject.program, **options))
+    options: dict[str, Any] = {"target": chosen.target or None, "compiler": chosen.compiler or None}
+    return timed(partial(trunnion.compile, subject.program, backend=chosen.backend, trust=trusted, **options))
 
 
 def _run_example(example: Example, compiled: Compiled, place: Place, wishes: _Wishes) -> Report:

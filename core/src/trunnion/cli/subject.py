@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import MAX_FILE_BYTES
 from trunnion.built_program import program_of
-from trunnion.cli.exhibits import known_examples, load_example
+from trunnion.cli.exhibits import is_known, known_examples, load_example
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.limits import MOST_TEXT_BYTES
 from trunnion.model.program import KernelProgram
@@ -81,7 +81,7 @@ def find_subject(text: str) -> Subject:
         return Subject(kind="artifact", name=text, artifact=artifact, program=program_of(artifact))
     if os.path.lexists(path):
         return _file(path, text)
-    if text in known_examples():
+    if is_known(text):
         example = load_example(text)
         return Subject(kind="example", name=text, example=example, program=example.program)
     raise _nothing(text)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
 from trunnion.errors import shorten
+from trunnion.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,9 +48,8 @@ class SetAside:
 
     def forget(self) -> None:
         """Forget every request and ask the driver nothing, in a forked child: its parent's contexts are not its own."""
-        # Reentrant, because a signal's handler or a finalizer may launch a program in the middle of a request. Another
-        # one in a child, where the thread that held this may not exist.
-        self._lock = threading.RLock()
+        # A signal's handler or a finalizer may launch a program in the middle of a request.
+        self._asking = Turns("cache is being set aside", nests=True)
         self._requests: dict[int, dict[object, int]] = {}
         """By device what each owner asks for. An owner is held, so that none after it is taken for it."""
         self._original: dict[int, int] = {}
@@ -77,7 +76,7 @@ class SetAside:
         DriverError
             If the driver refuses; then nothing was asked for.
         """
-        with self._lock:
+        with self._asking.turn():
             if device not in self._original:
                 original = driver.persisting_limit()
                 if original is None:
@@ -110,7 +109,7 @@ class SetAside:
         DriverError
             If the driver refuses.
         """
-        with self._lock:
+        with self._asking.turn():
             requests = self._requests.get(device, {})
             requests.pop(owner, None)
             self._apply(device, driver)

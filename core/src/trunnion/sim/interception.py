@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import threading
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from trunnion.errors import ArgumentTypeError, ArgumentValueError
 from trunnion.sim.status import Refusal, Status
+from trunnion.turns import Turns
 from trunnion.wording import describe, shorten
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Interceptions:
 
     def __init__(self, names: Collection[str]) -> None:
         self._names = frozenset((*names, ALLOCATE))
-        self._lock = threading.Lock()
+        self._installing = Turns("a call is being intercepted", nests=True)
         self._installed: dict[str, tuple[Interceptor, ...]] = {}
 
     @property
@@ -74,12 +74,12 @@ class Interceptions:
             raise ArgumentValueError(
                 "call", f"{shorten(name)}", f"a call that is simulated{f', as {close}' if close else ''}"
             )
-        with self._lock:
+        with self._installing.turn():
             self._installed[name] = (*self._installed.get(name, ()), interceptor)
         try:
             yield
         finally:
-            with self._lock:
+            with self._installing.turn():
                 left = list(self._installed[name])
                 left.remove(interceptor)
                 self._installed[name] = tuple(left)
@@ -115,8 +115,10 @@ class Fault:
     hits: int = 0
     """How many of them failed, or were slow."""
 
-    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    """Held where calls are counted."""
+    counting: Turns = field(
+        default_factory=lambda: Turns("a fault is being planted", nests=True), repr=False, compare=False
+    )
+    """Whose turn it is to count a call."""
 
     def __post_init__(self) -> None:
         if self.status is not None:
@@ -131,7 +133,7 @@ class Fault:
         if self.when is not None and not self.when(*arguments):
             proceed(*arguments)
             return
-        with self.lock:
+        with self.counting.turn():
             self.calls += 1
             number = self.calls
             strikes = self.nth is None or number in self.nth

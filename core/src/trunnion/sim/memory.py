@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 import weakref
 from bisect import bisect_right, insort
+from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +14,7 @@ from trunnion.errors import DriverError
 from trunnion.model.dtypes import DType, dtype
 from trunnion.sim.addresses import Addresses
 from trunnion.sim.status import Refusal, Status
+from trunnion.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,9 +47,11 @@ class DeviceMemory:
     """All live allocations of all simulated devices."""
 
     def __init__(self) -> None:
-        # A finalizer can run in the middle of anything that this class does, in the same thread: hence an
-        # RLock.
-        self._lock = threading.RLock()
+        # A finalizer, or a signal's handler, can run in the middle of anything that this class does, in the same
+        # thread. So what is listed in `_starts` is in `_live` at every step.
+        self._taking = Turns("the simulated memory is being changed", nests=True)
+        self._gone: deque[Allocation] = deque()
+        """What was freed, and is still listed."""
         self._starts: list[int] = []
         self._live: dict[int, tuple[Allocation, weakref.ref[memoryview]]] = {}
         self._addresses = Addresses()
@@ -80,38 +84,45 @@ class DeviceMemory:
             raise Refusal(
                 Status.OUT_OF_MEMORY, f"{nbytes} bytes on device {device}, which has {room} and uses {used}"
             )
-        with self._lock:
+        with self._taking.turn():
+            self._settle()
             try:
                 address, buffer = self._addresses.take(nbytes)
             except OSError as error:
                 reason = f"{nbytes} bytes on device {device}, which are simulated in host memory: {error}"
                 raise Refusal(Status.OUT_OF_MEMORY, reason) from error
             allocation = Allocation(address, nbytes, device)
-            insort(self._starts, address)
             self._live[address] = (allocation, weakref.ref(buffer))
-            weakref.finalize(buffer, self._forget, allocation).atexit = False
+            insort(self._starts, address)
+            # One step, without a turn: it comes in the middle of anything, and could not wait for another thread.
+            weakref.finalize(buffer, self._gone.append, allocation).atexit = False
         ctypes.memset(address, POISON, nbytes)
         return allocation, buffer
 
-    def _forget(self, allocation: Allocation) -> None:
-        with self._lock:
-            del self._live[allocation.address]
-            self._starts.remove(allocation.address)
-            self._addresses.give(allocation.address, allocation.nbytes)
+    def _settle(self) -> None:
+        """Give back what was freed since; in the thread's turn, before anything else in it."""
+        while self._gone:
+            with suppress(IndexError):  # a handler's, in the middle of this, was faster
+                allocation = self._gone.popleft()
+                self._starts.remove(allocation.address)
+                del self._live[allocation.address]
+                self._addresses.give(allocation.address, allocation.nbytes)
 
     def allocations(self) -> tuple[Allocation, ...]:
         """Return every live allocation, lowest address first."""
-        with self._lock:
-            return tuple(self._live[start][0] for start in self._starts)
+        with self._taking.turn():
+            self._settle()
+            return tuple(self._live[start][0] for start in self._starts.copy() if start in self._live)
 
     def used(self, device: int) -> int:
         """Return the bytes of a device's live allocations."""
-        with self._lock:
-            return sum(held.nbytes for held, _ in self._live.values() if held.device == device)
+        with self._taking.turn():
+            self._settle()
+            return sum(held.nbytes for held, _ in list(self._live.values()) if held.device == device)
 
     def limit(self, device: int, nbytes: int | None) -> int | None:
         """Let a device have so many bytes, None for as many as the host has; return what it had."""
-        with self._lock:
+        with self._taking.turn():
             before = self._room.pop(device, None)
             if nbytes is not None:
                 self._room[device] = nbytes
@@ -120,12 +131,13 @@ class DeviceMemory:
     @property
     def limits(self) -> dict[int, int]:
         """The bytes of each device that `limit` limits."""
-        with self._lock:
+        with self._taking.turn():
             return dict(self._room)
 
     def find(self, address: int) -> Allocation | None:
         """Return the live allocation that holds the byte at ``address``, or None."""
-        with self._lock:
+        with self._taking.turn():
+            self._settle()
             at = bisect_right(self._starts, address) - 1
             if at < 0:
                 return None
@@ -159,7 +171,7 @@ class DeviceMemory:
         DriverError
             ``CUDA_ERROR_ILLEGAL_ADDRESS``, if it was freed.
         """
-        with self._lock:
+        with self._taking.turn():
             held = self._live.get(allocation.address)
         buffer = held[1]() if held is not None and held[0] is allocation else None
         if buffer is None:

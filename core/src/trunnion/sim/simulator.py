@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, LifecycleError
@@ -12,6 +11,7 @@ from trunnion.sim.driver import Driver
 from trunnion.sim.objects import LEGACY_STREAM, PER_THREAD_STREAM
 from trunnion.sim.state import DriverState
 from trunnion.sim.status import Refusal
+from trunnion.turns import kept_property
 from trunnion.wording import describe, first_line, type_name
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ class Simulator(Controls):
         with place, self.stream(handle, device), record(self._state, handle, mode) as graph:
             yield graph
 
-    @cached_property
+    @kept_property
     def runtime(self) -> SimRuntime:
         """What a launcher asks of the tensor library, answered for simulated tensors."""
         from trunnion.sim.runtime import SimRuntime  # noqa: PLC0415 - imports torch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from trunnion.sim.capture import Captures
@@ -24,6 +23,7 @@ from trunnion.sim.objects import (
 )
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import Trace
+from trunnion.turns import Turn, Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -75,7 +75,7 @@ class DriverState:
         self.trace = Trace()
         self.memory = DeviceMemory()
         self.bodies: dict[str, KernelBody] = {}
-        self.lock = threading.RLock()
+        self._taking = Turns("the simulated driver is at work", nests=True)
         self.contexts = tuple(Context(self.new_handle(), device) for device in self.devices)
         self._stacks: dict[int, list[Context]] = {}
         self._streams: dict[tuple[int, int], int] = {}
@@ -84,6 +84,11 @@ class DriverState:
         self.captures = Captures(self.new_handle)
         self.interceptions = Interceptions(calls)
         self._streams_made = itertools.count(1)
+
+    @property
+    def lock(self) -> Turn:
+        """A turn of the calling thread, for whoever reads or changes several things at once."""
+        return self._taking.turn()
 
     @property
     def initialized(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -249,23 +248,19 @@ Event: TypeAlias = (
 
 
 class Trace:
-    """A thread-safe list of events."""
+    """A list of events, which threads, signals' handlers and finalizers add to: each in one step, without a lock."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._events: list[Event] = []
 
     def add(self, event: Event) -> None:
         """Append one event."""
-        with self._lock:
-            self._events.append(event)
+        self._events.append(event)
 
     def events(self) -> tuple[Event, ...]:
         """Return all events so far, oldest first."""
-        with self._lock:
-            return tuple(self._events)
+        return tuple(self._events)
 
     def clear(self) -> None:
         """Forget all events."""
-        with self._lock:
-            self._events.clear()
+        self._events.clear()

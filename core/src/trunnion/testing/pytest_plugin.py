@@ -92,10 +92,10 @@ def _backends(config: pytest.Config) -> tuple[BackendSpec, ...]:
     pytest.UsageError
         If one that was asked for is unknown or cannot be loaded, or there is none.
     """
-    from trunnion.registry import default_registry  # noqa: PLC0415 - only where the suite is collected
+    from trunnion.registry import default_registry, probe  # noqa: PLC0415 - only where the suite is collected
 
     found = _asked(config) or tuple(
-        spec for spec in default_registry().backends() if not spec.probe().problem(("cuda",))
+        spec for spec in default_registry().backends() if not probe(spec).problem(("cuda",))
     )
     if not found:
         raise pytest.UsageError("no backend is installed that can be used here; see: trunnion backends")

@@ -269,10 +269,10 @@ inside, go = threading.Event(), threading.Event()
 def hold(_): inside.set(); go.wait(20)
 r.facade.on["launch"] = hold
 caller = threading.Thread(target=r.program.entry, args=(x, x)); caller.start(); inside.wait(20)
-held = r.program._context.lock
+held = r.program._context._preparing
 grabbed, free = threading.Event(), threading.Event()
 def grab():
-    with held: grabbed.set(); free.wait(20)
+    with held.turn(): grabbed.set(); free.wait(20)
 grabber = threading.Thread(target=grab); grabber.start(); grabbed.wait(20)
 pid = os.fork()
 if pid == 0:

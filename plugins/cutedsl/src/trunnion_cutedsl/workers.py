@@ -15,11 +15,11 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.errors import BackendUnavailableError
+from trunnion.turns import Turns
 from trunnion.wording import shorten
 from trunnion_cutedsl.messages import receive, send
 from trunnion_cutedsl.release import components
@@ -158,7 +158,7 @@ class Workers:
     def __init__(self, seconds: float = _IDLE_SECONDS) -> None:
         self._seconds = seconds
         self._owner = os.getpid()
-        self._lock = threading.Lock()
+        self._changing = _changing()
         self._workers: dict[str, _Worker] = {}
         self._given_up: list[_Worker] = []
 
@@ -195,7 +195,7 @@ class Workers:
     def close(self) -> None:
         """End all workers."""
         self._notice_fork()
-        with self._lock:
+        with self._changing.turn():
             gone = [*self._workers.values(), *self._given_up]
             self._workers, self._given_up = {}, []
         for worker in gone:
@@ -239,7 +239,7 @@ class Workers:
 
     def _worker(self, arch: str) -> _Worker:
         self._notice_fork()
-        with self._lock:
+        with self._changing.turn():
             worker = self._workers.get(arch)
             if (
                 worker is not None and worker.packages != components()
@@ -252,36 +252,40 @@ class Workers:
             return worker
 
     def _notice_fork(self) -> None:
-        """Start anew in a forked child: the workers are the parent's, and so may be whoever holds the lock."""
+        """Start anew in a forked child: the workers are the parent's, and so may be whoever is changing them."""
         if self._owner != os.getpid():
             for worker in (*self._workers.values(), *self._given_up):
                 worker.control.close()
-            self._lock, self._workers, self._given_up = threading.Lock(), {}, []
+            self._changing, self._workers, self._given_up = _changing(), {}, []
             self._owner = os.getpid()
 
     def _forget(self, arch: str, worker: _Worker) -> None:
-        with self._lock:
+        with self._changing.turn():
             self._drop(arch, worker)
         worker.close()
 
     def _give_up(self, arch: str, worker: _Worker) -> None:
         """Take no more children of a worker; those that it has may still be at work, and would die with it."""
-        with self._lock:
+        with self._changing.turn():
             if self._drop(arch, worker):
                 self._given_up.append(worker)
 
     def _drop(self, arch: str, worker: _Worker) -> bool:
-        """Forget a worker, if nobody else did; called with the lock held."""
+        """Forget a worker, if nobody else did; called in the thread's turn."""
         known = self._workers.get(arch) is worker
         if known:
             del self._workers[arch]
         return known
 
     def _bury(self) -> None:
-        """Clean up after the workers that were given up and have ended since; called with the lock held."""
+        """Clean up after the workers that were given up and have ended since; called in the thread's turn."""
         for worker in [one for one in self._given_up if one.process.poll() is not None]:
             self._given_up.remove(worker)
             worker.close()
+
+
+def _changing() -> Turns:
+    return Turns("a process that compiles is being started or ended")
 
 
 @functools.cache

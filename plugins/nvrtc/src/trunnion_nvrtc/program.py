@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
-import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import CompileError, DriverError, LifecycleError, ProgramError, shorten
+from trunnion.turns import Turns
 from trunnion.wording import type_name
 from trunnion_nvrtc.nvrtc import bindings, check, failure, supported_archs, title, version
 from trunnion_nvrtc.outputs import CompiledOutput, output_named
@@ -83,7 +84,8 @@ class Program:
     def __init__(
         self, source: str | bytes, name: str = "kernel.cu", headers: Iterable[tuple[str, str]] = ()
     ) -> None:
-        self._lock = threading.Lock()
+        self._using = Turns("this NVRTC program is being used")
+        self._process = os.getpid()
         self._source = source
         self._options: tuple[str, ...] = ()
         self._log = ""
@@ -134,7 +136,7 @@ class Program:
         """
         self._options = _members(options, "options")
         words = [encoded(option, f"options[{index}]") for index, option in enumerate(self._options)]
-        with self._lock:
+        with self._using.turn():
             (status,) = bindings().nvrtcCompileProgram(self._living(), len(words), words)
             code = int(status)
             if code and code not in _SOURCE_FAULTS:
@@ -225,7 +227,7 @@ class Program:
             If there is no such kind.
         """
         row = output_named(kind)
-        with self._lock:
+        with self._using.turn():
             self._living()
             data = self._fetch(row.call)
         if len(data) <= row.empty_bytes:
@@ -240,7 +242,7 @@ class Program:
         LifecycleError
             If the program was closed.
         """
-        with self._lock:
+        with self._using.turn():
             (status,) = bindings().nvrtcGetPCHCreateStatus(self._living())
         return result_code(NVRTC_RESULTS, int(status))
 
@@ -252,7 +254,7 @@ class Program:
         DriverError
             If NVRTC refuses.
         """
-        with self._lock:
+        with self._using.turn():
             handle, self._handle = self._handle, None
             if handle is not None:
                 check("nvrtcDestroyProgram", bindings().nvrtcDestroyProgram(handle))
@@ -266,11 +268,12 @@ class Program:
         self.close()
 
     def __del__(self) -> None:
-        if self._handle is not None:
+        # NVRTC has locks of its own, which a thread may have held that a fork left behind.
+        if self._handle is not None and self._process == os.getpid():
             self.close()
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        with self._lock:
+        with self._using.turn():
             handle = self._living()
             return check(name, getattr(bindings(), name)(handle, *arguments))
 

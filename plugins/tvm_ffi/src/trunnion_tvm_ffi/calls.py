@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from trunnion.dlpack import CUDA
 from trunnion.errors import LifecycleError, ProgramError
+from trunnion.turns import kept_property
 from trunnion.wording import type_name
 from trunnion_tvm_ffi.arrays import Arrays, ForeignArray
 from trunnion_tvm_ffi.fills import fill
@@ -65,12 +65,12 @@ class Caller:
         if self._closed:
             raise LifecycleError("the program was closed; take the module up again")
 
-    @cached_property
+    @kept_property
     def arrays(self) -> Arrays:
         """How arrays are read; found out at the first call, because a simulator may be started before."""
         return Arrays()
 
-    @cached_property
+    @kept_property
     def prepare(self) -> Callable[..., PreparedCall]:
         """The check of a call: positional arguments, and ``out``, ``stream`` and ``device`` in their plain forms.
 
@@ -97,7 +97,7 @@ class Caller:
     ) -> PreparedCall:
         return pass_on(self.arrays, args, out, device, stream)
 
-    @cached_property
+    @kept_property
     def call(self) -> Callable[..., Any]:
         """`check_open`, `prepare`, and then `run`."""
 
@@ -109,7 +109,7 @@ class Caller:
         prepare = self.prepare
         return self.arrays.guarded(call)
 
-    @cached_property
+    @kept_property
     def entry(self) -> Callable[..., Any]:
         """`call` without anything that has a name."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import warnings
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER_BLOCKS
+from trunnion.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -109,7 +109,7 @@ class Context(LauncherMemory):
         self.remember = ReadingRecall(parts.runtime.guard, parts.runtime.reader)
         self.several = self.device_count > 1
         self.sets_aside = any(spec.window is not None for spec in self.specs)
-        self.lock = threading.RLock()
+        self._preparing = _preparing()
         self.closed_because = ""
         self.symbols = tuple(symbols)
         self.library = facade.load(image)
@@ -156,7 +156,7 @@ class Context(LauncherMemory):
         DeviceRequirementError
             If the driver is too old for an attribute of a launch, or the device cannot hold it.
         """
-        with self.lock:
+        with self._preparing.turn():
             if self.closed_because:
                 raise LifecycleError(self.closed_because)
             state = self.states[device]
@@ -179,7 +179,7 @@ class Context(LauncherMemory):
 
         Errors are those of `preload`.
         """
-        with self.lock:
+        with self._preparing.turn():
             state, nbytes = self.preload(device), self.windows.known(device)
             if nbytes > state.set_aside:
                 with self._entered(device):
@@ -233,7 +233,7 @@ class Context(LauncherMemory):
         LifecycleError
             If the program was closed meanwhile.
         """
-        with self.lock:
+        with self._preparing.turn():
             self._allow(self.preload(device), device, kernel, nbytes)
 
     def _allow(self, state: DeviceState, device: int, kernel: int, nbytes: int) -> None:
@@ -308,7 +308,7 @@ class Context(LauncherMemory):
         LifecycleError
             If the program was closed meanwhile.
         """
-        with self.lock:
+        with self._preparing.turn():
             state = self.preload(device, stream)
             with self._entered(device):
                 if self.facade.stream_state(stream).capturing:
@@ -335,7 +335,7 @@ class Context(LauncherMemory):
 
     def shut(self, reason: str) -> list[int]:
         """Let no further call launch; return the devices that were in use."""
-        with self.lock:  # a preload under way would store its state after these were taken away
+        with self._preparing.turn():  # a preload under way would store its state after these were taken away
             self.closed_because = self.closed_because or reason
             used = [device for device, state in enumerate(self.states) if state is not None]
             # A launcher takes its frame before it reads its device's state: after this line it finds None.
@@ -352,9 +352,13 @@ class Context(LauncherMemory):
         gone: Any = GoneFacade(reason)
         self.facade = gone
         self.windows.facade = gone
-        self.lock = threading.RLock()
-        self.pool.forget()
+        self._preparing = _preparing()
         self.shut(reason)
+
+
+def _preparing() -> Turns:
+    # A handler or a finalizer may launch the program while it is being prepared.
+    return Turns("the program is being prepared for a device", nests=True)
 
 
 def _version(number: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -110,15 +109,15 @@ class FramePool:
         self._specs = tuple(specs)
         self._facade = facade
         self._prepare = prepare
-        self._lock = threading.Lock()
-        self._all: weakref.WeakSet[Frame] = weakref.WeakSet()
+        # No lock: a finalizer, or a signal's handler, may ask for a frame in the middle of anything that is done here.
+        self._all: dict[int, weakref.ref[Frame]] = {}
         self.free: list[Frame] = []
 
     def new(self) -> Frame:
         """Return a frame that is in the caller's hands."""
-        frame = self.private()
-        with self._lock:
-            self._all.add(frame)
+        frame, known = self.private(), self._all
+        number = id(frame)
+        known[number] = weakref.ref(frame, lambda _: known.pop(number, None))
         return frame
 
     def private(self) -> Frame:
@@ -127,15 +126,9 @@ class FramePool:
 
     def forsake(self, frame: Frame) -> None:
         """Take a frame out of use for good: a call that wrote into it did not come to its end."""
-        with self._lock:
-            self._all.discard(frame)
+        self._all.pop(id(frame), None)
 
     def busy(self) -> bool:
         """Whether some call holds a frame."""
-        with self._lock:  # another thread may be adding a frame
-            frames = set(map(id, self._all))
-        return not frames <= {id(frame) for frame in list(self.free)}
-
-    def forget(self) -> None:
-        """Start anew in a forked child, where the threads that held the lock, or frames, do not exist."""
-        self._lock = threading.Lock()
+        free = {id(frame) for frame in list(self.free)}
+        return any(id(frame) not in free for known in list(self._all.values()) if (frame := known()))

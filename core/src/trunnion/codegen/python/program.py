@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 import weakref
 from contextlib import ExitStack
@@ -15,6 +14,7 @@ from trunnion.codegen.driver_status import AFTER_FORK
 from trunnion.codegen.python.context import Context, Parts
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.errors import CaptureError, CorruptArtifactError, LifecycleError
+from trunnion.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,7 +73,7 @@ class _Life:
     def __init__(self, context: Context, namespace: dict[str, Any]) -> None:
         self.context = context
         self._namespace = namespace
-        self._closing = threading.Lock()
+        self._closing = _closing()
         self._unloaded = False
         self._owed: list[int] = []
         self._waiting: list[int] = []
@@ -95,7 +95,9 @@ class _Life:
             raise LifecycleError(
                 "a program cannot be closed from within its own launch; close it after the call"
             )
-        with self._closing, ExitStack() as steps:  # which does its steps in the opposite order
+        if self._closing.is_mine():  # a handler's, in the middle of another close, which does it
+            return
+        with self._closing.turn(), ExitStack() as steps:  # which does its steps in the opposite order
             context, used = self.context, []
             if not self._unloaded:
                 fresh = context.shut("the program was closed")
@@ -143,12 +145,16 @@ class _Life:
 
     def forget(self) -> None:
         """Give everything up in a forked child: a CUDA context does not survive a fork, not even to be unloaded."""
-        # The threads that held these locks, or were in the middle of a call, do not exist here.
-        self._closing = threading.Lock()
+        # The threads that were in the middle of this, or of a call, do not exist here.
+        self._closing = _closing()
         self._unloaded, self._owed, self._waiting = True, [], []
         self.context.forget(
             f"the process forked after the program was loaded, and CUDA does not survive a fork: {AFTER_FORK}"
         )
+
+
+def _closing() -> Turns:
+    return Turns("the program is being closed")
 
 
 class PythonProgram(LoadedProgram):

@@ -15,31 +15,12 @@ bool refuse_stream(const Arguments& arguments) {
 }
 
 bool Turns::open() {
-  holder_ = static_cast<Holder*>(map_forgetful(sizeof(Holder)));
-  return holder_ != nullptr || raise_no_page();
+  gate_ = static_cast<Gate*>(map_forgetful(sizeof(Gate)));
+  return gate_ != nullptr || raise_no_page();
 }
 
 void Turns::close() {
-  if (holder_ != nullptr) munmap(holder_, sizeof(Holder));
-}
-
-static const void* this_thread() {
-  static thread_local char own;
-  return &own;
-}
-
-Turn::Turn(const Turns& turns)
-    : holder_(turns.holder_), mine_(__atomic_load_n(&holder_->thread, __ATOMIC_RELAXED) != this_thread()) {
-  if (!mine_) return;
-  pthread_mutex_lock(&holder_->mutex);
-  __atomic_store_n(&holder_->thread, this_thread(), __ATOMIC_RELAXED);
-}
-
-Turn::~Turn() {
-  // In a child that was forked within the launch nobody holds anything.
-  if (!mine_ || __atomic_load_n(&holder_->thread, __ATOMIC_RELAXED) != this_thread()) return;
-  __atomic_store_n(&holder_->thread, nullptr, __ATOMIC_RELAXED);
-  pthread_mutex_unlock(&holder_->mutex);
+  if (gate_ != nullptr) munmap(gate_, sizeof(Gate));
 }
 
 bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const Arguments& arguments,

@@ -31,7 +31,7 @@ struct CallBase {
 struct Entered {};
 
 // Launches of one bound call take turns: its outputs and workspaces are the same in each, and the CPU has no stream that
-// puts them in order. Whose turn it is lies in a page that a forked child finds zeroed: nobody's.
+// puts them in order.
 class Turns {
  public:
   bool open();  // false: the error is raised
@@ -39,24 +39,16 @@ class Turns {
 
  private:
   friend class Turn;
-  struct Holder {
-    pthread_mutex_t mutex;
-    const void* thread;  // an address of its own; null: nobody
-  };
-  Holder* holder_ = nullptr;
+  Gate* gate_ = nullptr;
 };
 
 // One launch of a bound call, which waits for those before it; within such a launch, another one does not wait for it.
 class Turn {
  public:
-  explicit Turn(const Turns& turns);
-  ~Turn();
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  explicit Turn(const Turns& turns) : locked_(*turns.gate_) {}
 
  private:
-  Turns::Holder* const holder_;
-  bool mine_;  // given back at the end
+  const Locked locked_;
 };
 
 // Write a number `count` times. The memory may be aligned to less than the number.

@@ -2,6 +2,25 @@
 
 namespace trunnion {
 
+static const void* this_thread() {
+  static thread_local char own;
+  return &own;
+}
+
+Locked::Locked(Gate& gate)
+    : gate_(gate), mine_(__atomic_load_n(&gate.thread, __ATOMIC_RELAXED) != this_thread()) {
+  if (!mine_) return;
+  pthread_mutex_lock(&gate_.mutex);
+  __atomic_store_n(&gate_.thread, this_thread(), __ATOMIC_RELAXED);
+}
+
+Locked::~Locked() {
+  // In a child that was forked meanwhile nobody holds anything.
+  if (!mine_ || __atomic_load_n(&gate_.thread, __ATOMIC_RELAXED) != this_thread()) return;
+  __atomic_store_n(&gate_.thread, nullptr, __ATOMIC_RELAXED);
+  pthread_mutex_unlock(&gate_.mutex);
+}
+
 void* map_forgetful(size_t nbytes) {
   void* made = mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (made == MAP_FAILED) return nullptr;

@@ -12,23 +12,33 @@
 
 namespace trunnion {
 
-class Locked {
- public:
-  explicit Locked(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
-  ~Locked() { pthread_mutex_unlock(&mutex_); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-
- private:
-  pthread_mutex_t& mutex_;
+// What one thread does at a time. It lies in a page that a forked child finds zeroed: nobody does it there.
+struct Gate {
+  pthread_mutex_t mutex;
+  const void* thread;  // an address of its own; null: nobody
 };
 
-// What is true of one process. It lies in a page that a forked child finds zeroed: whoever was launching, or closing, is
-// not there. A mutex of zeros is one that nobody holds.
+// A thread's time to do it, for which it waits. Within that time, the same thread's next one does not wait: a driver that
+// is simulated, or a hook, runs Python, and so whatever a signal's handler or a finalizer calls.
+class Locked {
+ public:
+  explicit Locked(Gate& gate);
+  ~Locked();
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+  bool is_nested() const { return !mine_; }
+
+ private:
+  Gate& gate_;
+  const bool mine_;  // given back at the end
+};
+
+// What is true of one process. It lies in a page that a forked child finds zeroed: whoever was loading, launching or
+// closing is not there. A mutex of zeros is one that nobody holds.
 struct Present {
   int32_t in_flight;
   bool loaded;
-  pthread_mutex_t closing;
+  Gate loading, closing;
 };
 
 // Memory of zeros, whole pages of it, that a forked child finds zeroed again; null: there is none.
@@ -67,6 +77,7 @@ class Life {
     Present* here = present();
     if (here == nullptr) return raise_no_page();
     const Locked closing(here->closing);
+    if (closing.is_nested()) return true;  // whoever closes, further up in this thread, does it
     if (__atomic_exchange_n(&closed_, true, __ATOMIC_SEQ_CST) && !unfinished_) return true;
     const timespec poll{0, 500000};
     // Less than none: a launch itself forked, and came to its end here.
@@ -110,6 +121,19 @@ class Life {
   bool unfinished_ = false;
 
   bool is_forked() const { return watches_ && !__atomic_load_n(&present_->loaded, __ATOMIC_RELAXED); }
+
+  // What loading is done behind; null: an error is raised, because there is no memory.
+  Gate* loading() {
+    Present* here = present();
+    return here != nullptr ? &here->loading : (raise_no_page(), nullptr);
+  }
+
+  static bool raise_nested() {
+    return raise_lifecycle(
+        "the program is being loaded, or prepared for a device, further up in this thread, which a signal's "
+        "handler "
+        "or a finalizer has interrupted; preload() it before, or leave this call to later");
+  }
 
  private:
   bool is_ended() const { return __atomic_load_n(&closed_, __ATOMIC_SEQ_CST); }

@@ -3,6 +3,11 @@
 namespace trunnion {
 
 bool Program::load_embedded() {
+  Gate* gate = loading();
+  if (gate == nullptr) return false;
+  const Locked locked(*gate);
+  if (loaded_) return true;
+  if (locked.is_nested()) return raise_nested();
   if (trunnion_image_bytes != 0) return load_locked(trunnion_image, trunnion_kernel_names);
   return raise_lifecycle("the launcher has no image of its own; hand it one: load(image, names)");
 }
@@ -37,7 +42,10 @@ bool Program::load(const HandedImage& handed) {
   if (handed.data.size == 0) {
     return raise_argument_value(Name{"image", 5}, got << "0 bytes", expected << "a cubin, or PTX");
   }
-  const Locked locked(mutex_);
+  Gate* gate = loading();
+  if (gate == nullptr) return false;
+  const Locked locked(*gate);
+  if (locked.is_nested()) return raise_nested();
   if (loaded_ || trunnion_image_bytes != 0) return raise_lifecycle("the launcher has its image already");
   char* image = copy_of(handed.data);
   char* names = copy_of(handed.names);
@@ -98,8 +106,11 @@ bool is_capturing(const Driver& driver, CUstream stream, bool& capturing) {
 }
 
 DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
-  const Locked locked(mutex_);
+  Gate* gate = loading();
+  if (gate == nullptr) return nullptr;
+  const Locked locked(*gate);
   if (states_[ordinal] != nullptr) return states_[ordinal];
+  if (locked.is_nested()) return raise_nested(), nullptr;
   DeviceState* state = allocate<DeviceState>(1);
   if (state != nullptr) state->dynamic_smem = allocate<uint32_t>(rule_->kernel_count);
   if (state == nullptr || state->dynamic_smem == nullptr) return raise_memory(), nullptr;
@@ -183,6 +194,13 @@ bool Program::prepare_launch(DeviceState& state, int32_t ordinal, CUdevice devic
   const CUresult status = driver_.kernel_set_attribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1,
                                                        kernels_[launch.kernel], device);
   return status == CUDA_SUCCESS ? true : raise_driver(driver_, "cuKernelSetAttribute", status);
+}
+
+bool Program::raise_smem_alone(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
+  Gate* gate = loading();
+  if (gate == nullptr) return false;
+  const Locked locked(*gate);
+  return locked.is_nested() ? raise_nested() : raise_smem(state, ordinal, kernel, nbytes);
 }
 
 bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {

@@ -76,11 +76,7 @@ class Program : public Life {
   }
 
   // Load the image, once. Needs no context.
-  bool load() {
-    if (__atomic_load_n(&loaded_, __ATOMIC_ACQUIRE)) return true;
-    const Locked locked(mutex_);
-    return loaded_ || load_embedded();
-  }
+  bool load() { return __atomic_load_n(&loaded_, __ATOMIC_ACQUIRE) || load_embedded(); }
 
   // Load an image that is handed over, in place of one that the launcher does not have.
   bool load(const HandedImage& handed);
@@ -101,8 +97,7 @@ class Program : public Life {
   bool allow_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
     if (__builtin_expect(nbytes <= __atomic_load_n(&state.dynamic_smem[kernel], __ATOMIC_RELAXED), 1))
       return true;
-    const Locked locked(mutex_);
-    return raise_smem(state, ordinal, kernel, nbytes);
+    return raise_smem_alone(state, ordinal, kernel, nbytes);
   }
 
   // Wait for all launches, then unload; every step is done, whatever an earlier one says. The first error is raised, and
@@ -124,7 +119,7 @@ class Program : public Life {
   bool reach(int32_t ordinal, Entered& entered);
 
  private:
-  bool load_embedded();
+  [[gnu::cold]] bool load_embedded();
   bool load_locked(const void* image, const char* names);
 
   template <typename Element>
@@ -144,6 +139,7 @@ class Program : public Life {
   bool retain(int32_t ordinal, DeviceState& state, CUdevice& device);
   bool check_attributes(const DeviceState& state, int32_t ordinal, const LaunchRule& launch);
   bool prepare_launch(DeviceState& state, int32_t ordinal, CUdevice device, const LaunchRule& launch);
+  [[gnu::cold]] bool raise_smem_alone(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes);
   [[gnu::cold]] bool raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes);
   [[gnu::cold]] bool unload();
 
@@ -156,7 +152,6 @@ class Program : public Life {
   int32_t device_count_ = 0;
   bool loaded_ = false;
   TVMFFIObjectHandle hook_ = nullptr;
-  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
 };
 
 // A context of a device, made current for as long as this lives; nothing happens where one is, a green one included.

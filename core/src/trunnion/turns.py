@@ -1,0 +1,225 @@
+"""`Turns`: foreign code that one thread after another runs, and nobody waits for for ever.
+
+A lock held over foreign code hangs sooner or later. That code lets a signal's handler or a finalizer run, which asks
+for the same lock; two threads hold one each and ask for the other's; the process forks, and the thread that would give
+it back does not exist in the child. So whatever loads, builds, imports or asks a driver at its first use takes a turn
+instead. A turn that cannot come is a `LifecycleError`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+
+from trunnion.errors import LifecycleError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+    from typing import Self
+
+__all__ = ["Turn", "Turns", "kept_property"]
+
+_T = TypeVar("_T")
+
+_NEXT: Final = "next"
+_FIRST_POLL: Final = 0.0002  # seconds
+_LAST_POLL: Final = 0.01
+_IMPORTS: Final = "<frozen importlib._bootstrap>"
+
+_PROCESS = [os.getpid(), 0]
+"""This process's number, and the thread that forked it, which alone went on in it; a child writes both at once."""
+
+_WAITING: dict[Turn, Turn] = {}
+"""Every turn that some thread of this process waits for, and the one before it: who waits for whom."""
+
+
+class Turns:
+    """Who runs a piece of foreign code, one thread after another, in the order in which they came.
+
+    ``with turns.turn():`` runs a block in the thread's turn, which is over behind it, whatever interrupts the block.
+
+    Parameters
+    ----------
+    what
+        What the code does to what, for errors, such as ``"the program is being loaded"``.
+    nests
+        Whether a thread may begin the code anew in the middle of it: from a signal's handler, a finalizer, or the code
+        itself.
+    """
+
+    def __init__(self, what: str, *, nests: bool = False) -> None:
+        self.what, self._nests = what, nests
+        self._last = Turn(self)  # which was over before anybody came
+
+    def turn(self) -> Turn:
+        """Return the calling thread's next turn, for a ``with`` statement."""
+        return Turn(self)
+
+    def is_mine(self) -> bool:
+        """Whether the calling thread is in the middle of its turn."""
+        return any(turn.is_here() for turn in self._line(self._last))
+
+    @staticmethod
+    def _line(turn: Turn | None) -> Iterator[Turn]:
+        while turn is not None:
+            yield turn
+            turn = turn.behind.get(_NEXT)
+
+    def admit(self, mine: Turn) -> bool:
+        """Wait until it is a turn's time; return whether it is the outermost of its thread.
+
+        Raises
+        ------
+        LifecycleError
+            If it never will be: the thread is in the middle of such a turn, or who has it waits for this thread.
+        """
+        before = self._last
+        while True:
+            if before.is_here():
+                if self._nests:
+                    return False
+                raise LifecycleError(
+                    f"{self.what} further up in this thread, which a signal's handler, a finalizer or the code that "
+                    "this runs has interrupted; do it before, by preload() say, or leave this call to later"
+                )
+            mine.wait_for(before)
+            after = before.behind.setdefault(_NEXT, mine)  # one step for all threads
+            if after is mine:
+                self._last = mine
+                return True
+            before = after
+
+
+class Turn:
+    """One turn of one thread: entered once, by the thread that asked for it.
+
+    It is over when its gate is open. That gate only its own thread shuts, when it enters, and it is opened by C, not by
+    Python: so no handler that raises can come in between and leave it shut.
+    """
+
+    __slots__ = ("_gate", "_process", "_thread", "_turns", "behind")
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._gate = threading.Lock()
+        self._thread, self._process = threading.get_ident(), _PROCESS[0]
+        self.behind: dict[str, Turn] = {}
+        """Whoever comes next, once there is somebody."""
+
+    def __enter__(self) -> bool:
+        try:
+            self._gate.acquire()
+            return self._turns.admit(self)
+        except BaseException:  # whatever it is, it goes on
+            self._gate.release()
+            raise
+
+    # ``with`` looks it up before it enters, and so calls what opens the gate without any Python.
+    __exit__ = property(attrgetter("_gate.__exit__"))
+
+    def is_here(self) -> bool:
+        """Whether the calling thread is in the middle of it."""
+        return self._thread == threading.get_ident() and not self.is_over()
+
+    def is_over(self) -> bool:
+        """Whether it is over; that of a thread that a fork left behind is."""
+        process, survivor = _PROCESS
+        return not self._gate.locked() or (self._process != process and self._thread != survivor)
+
+    def wait_for(self, before: Turn) -> None:
+        """Wait until the turn before is over.
+
+        Raises
+        ------
+        LifecycleError
+            If its thread waits for this one.
+        """
+        if before.is_over():
+            return
+        pause, seen = _FIRST_POLL, None
+        try:
+            _WAITING[self] = before
+            while not before.is_over():
+                # Nobody rings: that would be code that can be interrupted before it does.
+                time.sleep(pause)
+                pause = min(2 * pause, _LAST_POLL)
+                circle = self._circle(before)
+                # All of it stands still if it looks the same twice: else one may have gone on while others were seen.
+                if circle is not None and circle == seen:
+                    raise LifecycleError(
+                        f"{self._turns.what} by another thread, which waits for this one; "
+                        "do it before several threads call, by preload() say"
+                    )
+                seen = circle
+        finally:
+            _WAITING.pop(self, None)
+
+    def _circle(self, before: Turn) -> tuple[Turn, ...] | None:
+        """Return the turns for which others wait, so that the one before waits for this thread; None: it does not."""
+        waiting = tuple(_WAITING.items())
+        blocked, found, mine = [before._thread], [], self._thread
+        for thread in blocked:  # which grows
+            if thread == mine or _imports_in_turn(thread, mine):
+                return tuple(found)
+            for turn, held in waiting:
+                if turn._thread == thread and not held.is_over():  # noqa: SLF001 - as above
+                    found.append(turn)
+                    if held._thread not in blocked:  # noqa: SLF001 - as above
+                        blocked.append(held._thread)  # noqa: SLF001 - as above
+        return None
+
+
+def _imports_in_turn(waiting: int, mine: int) -> bool:
+    """Whether a thread waits for a module that another one imports: Python's own locks are held over foreign code."""
+    frames = sys._current_frames()  # noqa: SLF001 - the documented way to another thread's functions
+    frame = frames.get(waiting)
+    if frame is None or frame.f_code.co_filename != _IMPORTS or frame.f_code.co_name != "acquire":
+        return False
+    wanted = getattr(frame.f_locals.get("self"), "name", None)
+    return wanted is not None and wanted in _imported(frames.get(mine))
+
+
+def _imported(frame: FrameType | None) -> Iterator[object]:
+    """Yield the names of the modules that the functions above a frame are importing."""
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORTS and frame.f_code.co_name == "_find_and_load":
+            yield frame.f_locals.get("name")
+        frame = frame.f_back
+
+
+class kept_property(Generic[_T]):  # noqa: N801 - a decorator, as `functools.cached_property`, which locks in Python 3.11
+    """A property that is made at its first use, and kept: where several threads make it at once, one for all.
+
+    It holds no lock over what makes it. A class with one needs a ``__dict__``.
+    """
+
+    def __init__(self, make: Callable[[Any], _T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> _T: ...
+    def __get__(self, instance: object | None, owner: type | None = None) -> Self | _T:
+        if instance is None:
+            return self
+        kept: dict[str, Any] = instance.__dict__
+        made: _T = kept.setdefault(self._name, self._make(instance))
+        return made
+
+
+def _forget_parent() -> None:
+    _PROCESS[:] = os.getpid(), threading.get_ident()
+    _WAITING.clear()
+
+
+os.register_at_fork(after_in_child=_forget_parent)
