@@ -8,8 +8,8 @@ instead. A turn that cannot come is a `LifecycleError`.
 
 from __future__ import annotations
 
+import importlib
 import os
-import sys
 import threading
 import time
 from operator import attrgetter
@@ -19,7 +19,6 @@ from trunnion.errors import LifecycleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import FrameType
     from typing import Self
 
 __all__ = ["Turn", "Turns", "kept_property"]
@@ -29,7 +28,7 @@ _T = TypeVar("_T")
 _NEXT: Final = "next"
 _FIRST_POLL: Final = 0.0002  # seconds
 _LAST_POLL: Final = 0.01
-_IMPORTS: Final = "<frozen importlib._bootstrap>"
+_PATIENCE: Final = 600.0
 
 _PROCESS = [os.getpid(), 0]
 """This process's number, and the thread that forked it, which alone went on in it; a child writes both at once."""
@@ -102,12 +101,12 @@ class Turn:
     Python: so no handler that raises can come in between and leave it shut.
     """
 
-    __slots__ = ("_gate", "_process", "_thread", "_turns", "behind")
+    __slots__ = ("_gate", "_process", "_turns", "behind", "thread")
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
         self._gate = threading.Lock()
-        self._thread, self._process = threading.get_ident(), _PROCESS[0]
+        self.thread, self._process = threading.get_ident(), _PROCESS[0]
         self.behind: dict[str, Turn] = {}
         """Whoever comes next, once there is somebody."""
 
@@ -124,12 +123,12 @@ class Turn:
 
     def is_here(self) -> bool:
         """Whether the calling thread is in the middle of it."""
-        return self._thread == threading.get_ident() and not self.is_over()
+        return self.thread == threading.get_ident() and not self.is_over()
 
     def is_over(self) -> bool:
         """Whether it is over; that of a thread that a fork left behind is."""
         process, survivor = _PROCESS
-        return not self._gate.locked() or (self._process != process and self._thread != survivor)
+        return not self._gate.locked() or (self._process != process and self.thread != survivor)
 
     def wait_for(self, before: Turn) -> None:
         """Wait until the turn before is over.
@@ -137,11 +136,11 @@ class Turn:
         Raises
         ------
         LifecycleError
-            If its thread waits for this one.
+            If its thread waits for this one; or for so long that it may well do so by a lock that is not seen here.
         """
         if before.is_over():
             return
-        pause, seen = _FIRST_POLL, None
+        pause, seen, deadline = _FIRST_POLL, None, time.monotonic() + _PATIENCE
         try:
             _WAITING[self] = before
             while not before.is_over():
@@ -156,40 +155,35 @@ class Turn:
                         "do it before several threads call, by preload() say"
                     )
                 seen = circle
+                if time.monotonic() > deadline:
+                    raise LifecycleError(
+                        f"{self._turns.what} by another thread, for more than {_PATIENCE:g} s; call again later"
+                    )
         finally:
             _WAITING.pop(self, None)
 
     def _circle(self, before: Turn) -> tuple[Turn, ...] | None:
         """Return the turns for which others wait, so that the one before waits for this thread; None: it does not."""
         waiting = tuple(_WAITING.items())
-        blocked, found, mine = [before._thread], [], self._thread
+        blocked, found = [before.thread], []
         for thread in blocked:  # which grows
-            if thread == mine or _imports_in_turn(thread, mine):
+            if thread == self.thread:
                 return tuple(found)
-            for turn, held in waiting:
-                if turn._thread == thread and not held.is_over():  # noqa: SLF001 - as above
-                    found.append(turn)
-                    if held._thread not in blocked:  # noqa: SLF001 - as above
-                        blocked.append(held._thread)  # noqa: SLF001 - as above
+            awaited = [held for turn, held in waiting if turn.thread == thread and not held.is_over()]
+            found += awaited
+            holders = (*(held.thread for held in awaited), *_importers(thread))
+            blocked += [holder for holder in holders if holder not in blocked]
         return None
 
 
-def _imports_in_turn(waiting: int, mine: int) -> bool:
-    """Whether a thread waits for a module that another one imports: Python's own locks are held over foreign code."""
-    frames = sys._current_frames()  # noqa: SLF001 - the documented way to another thread's functions
-    frame = frames.get(waiting)
-    if frame is None or frame.f_code.co_filename != _IMPORTS or frame.f_code.co_name != "acquire":
-        return False
-    wanted = getattr(frame.f_locals.get("self"), "name", None)
-    return wanted is not None and wanted in _imported(frames.get(mine))
+def _importers(waiting: int) -> list[int]:
+    """Return the threads that import modules for which a thread waits: Python holds locks of its own over an import.
 
-
-def _imported(frame: FrameType | None) -> Iterator[object]:
-    """Yield the names of the modules that the functions above a frame are importing."""
-    while frame is not None:
-        if frame.f_code.co_filename == _IMPORTS and frame.f_code.co_name == "_find_and_load":
-            yield frame.f_locals.get("name")
-        frame = frame.f_back
+    Only Python's private table knows. Where it looks otherwise nothing is found, and `_PATIENCE` is left.
+    """
+    held = getattr(getattr(importlib, "_bootstrap", None), "_blocking_on", {}).get(waiting)
+    owners = [getattr(lock, "owner", None) for lock in (held if isinstance(held, list) else [held])]
+    return [owner for owner in owners if isinstance(owner, int)]
 
 
 class kept_property(Generic[_T]):  # noqa: N801 - a decorator, as `functools.cached_property`, which locks in Python 3.11
