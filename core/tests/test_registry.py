@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.metadata
 import itertools
 import subprocess
@@ -16,7 +15,7 @@ import pytest
 
 from trunnion.contract.spec import Availability, BackendSpec, Capability, CompilerSpec
 from trunnion.errors import BackendUnavailableError, DuplicatePluginError, TrunnionError, UnknownBackendError
-from trunnion.registry import Registry, default_registry, probe
+from trunnion.registry import Registry, default_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -226,68 +225,6 @@ def test_the_traceback_names_the_line_that_failed(make_plugin: MakePlugin) -> No
     (failure,) = Registry([point]).unavailable()
     assert f"{point.value}.py" in failure.traceback
     assert "in helper" in failure.traceback
-
-
-ENDINGS = (
-    "SystemExit",
-    "SystemExit(0)",
-    "GeneratorExit",
-    "BaseException('no')",
-    "__import__('asyncio').CancelledError",
-)
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_a_plugin_has_no_say_in_the_end_of_the_process(make_plugin: MakePlugin, ending: str) -> None:
-    """Not at its import, not in a hook, not while what a hook returned is read."""
-    hook = "@hookimpl\ndef trunnion_register_backends():\n    "
-    points = [
-        make_plugin("importing", f"raise {ending}"),
-        make_plugin("hooking", f"{hook}raise {ending}"),
-        make_plugin("yielding", f"{hook}yield backend('{{name}}')\n    raise {ending}"),
-        make_plugin("good"),
-    ]
-    registry = Registry(points)
-    assert [found.name for found in registry.backends()] == ["good"]
-    kind = ending.partition("(")[0] if "import" not in ending else "CancelledError"
-    for failure in registry.unavailable():
-        assert kind in failure.reason, failure
-        assert f"raise {ending}" in failure.traceback
-    with pytest.raises(BackendUnavailableError, match="importing"):
-        registry.backend("importing")
-
-
-@pytest.mark.parametrize("ending", [SystemExit, GeneratorExit, KeyboardInterrupt])
-def test_a_probe_has_no_say_in_the_end_of_the_process(ending: type[BaseException]) -> None:
-    def end() -> Availability:
-        raise ending
-
-    probed = dataclasses.replace(spec(), probe=end)
-    if ending is KeyboardInterrupt:
-        with pytest.raises(KeyboardInterrupt):
-            probe(probed)
-    else:
-        assert probe(probed) == Availability(usable=False, detail=f"its probe failed: {ending.__name__}")
-
-
-def test_an_interrupt_passes_and_the_plugin_is_imported_when_it_is_asked_for_again(
-    make_plugin: MakePlugin,
-) -> None:
-    body = "import sys\nif not hasattr(sys, 'interrupted'):\n    sys.interrupted = True\n    raise KeyboardInterrupt\n"
-    registry = Registry([make_plugin("acme", body + textwrap.dedent(GOOD))])
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            registry.backend("acme")
-        assert registry.backend("acme").name == "acme"
-    finally:
-        del sys.interrupted  # type: ignore[attr-defined]  # the plugin has no other way to know
-
-
-def test_a_name_asked_for_loads_no_other_plugin(make_plugin: MakePlugin) -> None:
-    poison = make_plugin("poison", "import sys\nsys.poisoned = True\n")
-    registry = Registry([make_plugin("acme"), make_plugin("cc", COMPILER_ALONE), poison])
-    assert (registry.backend("acme").name, registry.compiler("cc").name) == ("acme", "cc")
-    assert not hasattr(sys, "poisoned")
 
 
 def test_a_failed_plugin_is_not_imported_again(make_plugin: MakePlugin) -> None:

@@ -17,15 +17,24 @@ from architecture_rules.imports import (
 )
 from architecture_rules.source import Module, core_modules, plugin_modules, plugin_names, snippet
 
-_VALUES = frozenset({"arguments", "errors", "model", "wording"})
+_VALUES = frozenset({"arguments", "errors", "model", "turns", "wording"})
 _CONTRACT = _VALUES | {"contract"}
 _MAKING = _CONTRACT | {"artifacts", "codegen", "image"}
-_FRONT = _MAKING | {"built_program", "compiled", "distributions", "hookspecs", "registry", "torch_runtime"}
+_FRONT = _MAKING | {
+    "attempts",
+    "built_program",
+    "compiled",
+    "distributions",
+    "hookspecs",
+    "registry",
+    "torch_runtime",
+}
 
 LAYERS = {
     "wording": frozenset[str](),
     "errors": frozenset({"wording"}),
     "dlpack": frozenset[str](),
+    "turns": frozenset({"errors"}),
     "arguments": frozenset({"errors", "wording"}),
     "model": frozenset({"errors", "wording"}),
     "contract": _VALUES,
@@ -35,13 +44,14 @@ LAYERS = {
     "image": _CONTRACT,
     "artifacts": _CONTRACT,
     "prebuilt_hooks": _CONTRACT | {"hookspecs", "image"},
-    "registry": _CONTRACT | {"distributions", "hookspecs"},
+    "attempts": _CONTRACT,
+    "registry": _CONTRACT | {"attempts", "distributions", "hookspecs"},
     "toolchain": _CONTRACT,
-    "call_helper": _CONTRACT | {"registry"},
+    "call_helper": _CONTRACT | {"attempts"},
     "torch_runtime": _CONTRACT | {"call_helper", "sim"},
     "built_program": _CONTRACT | {"artifacts", "selection"},
     "compiled": _MAKING | {"built_program", "registry", "selection", "torch_runtime"},
-    "selection": _CONTRACT | {"registry"},
+    "selection": _CONTRACT | {"attempts", "registry"},
     "compilation": _FRONT | {"selection"},
     "sim": _VALUES | {"call_helper", "dlpack", "image", "toolchain"},
     "examples": _VALUES | {"sim"},
@@ -120,6 +130,7 @@ FOR_PLUGINS = frozenset(
         "toolchain",
         "torch_runtime",  # for what a plugin offers to call beside its backend
         "wording",  # so that a plugin's messages show what a user wrote as all others do
+        "turns",
     }
 )
 """The parts of core that plugins build on; the rest is for users, or for tests."""

@@ -8,8 +8,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from trunnion.attempts import Failure, attempt
 from trunnion.contract.call_helper import CALL_HELPER_VERSION
-from trunnion.registry import Failure, attempt
 from trunnion.wording import describe, shorten
 
 if TYPE_CHECKING:

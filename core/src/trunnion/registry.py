@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from traceback import format_exc, format_exception_only
 from typing import TYPE_CHECKING, TypeVar
 
+from trunnion.attempts import Failure, PluginRuleError, attempt, probe
 from trunnion.contract.spec import CONTRACT_VERSION, Availability, BackendSpec, CompilerSpec
 from trunnion.distributions import installation_hint
 from trunnion.errors import (
@@ -22,27 +22,23 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.turns import Turns
-from trunnion.wording import describe, type_name, visible
+from trunnion.wording import describe, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from importlib.metadata import EntryPoint
 
 __all__ = [
     "GROUP",
-    "Failure",
     "PluginInfo",
     "Registry",
     "Unavailable",
-    "attempt",
     "default_registry",
-    "probe",
 ]
 
 GROUP = "trunnion"
 """The group of entry points that plugins use."""
 
-_T = TypeVar("_T")
 _Spec = TypeVar("_Spec", BackendSpec, CompilerSpec)
 
 
@@ -116,37 +112,6 @@ class _Plugin:
         return replace(self, compiler=spec) if self.compiler is None else None
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """What a plugin's code raised."""
-
-    reason: str
-    """The exception, in one line."""
-
-    traceback: str
-    """Where it was raised."""
-
-
-class _RefusedError(Exception):
-    """A plugin breaks a rule of the registry; never leaves this module."""
-
-
-def attempt(call: Callable[[], _T]) -> _T | Failure:
-    """Run a plugin's code; return what it raised as a value.
-
-    That is so of what would end the process, too, such as `SystemExit`: a plugin has no say in that. What the user asks
-    for at the keyboard is no plugin's: `KeyboardInterrupt` alone passes.
-    """
-    try:
-        return call()
-    except _RefusedError as error:
-        return Failure(str(error), "")
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - foreign code may raise anything, and one broken plugin must not hurt another
-        return Failure(visible(format_exception_only(error)[-1].strip()), visible(format_exc(), lines=True))
-
-
 def _imported(name: str, entry_point: EntryPoint) -> _Plugin | Unavailable:
     """Return what became of a plugin that was imported."""
     found = attempt(lambda: _announced(entry_point))
@@ -166,33 +131,33 @@ def _collect(name: str, results: Iterable[object], kind: type[_Spec]) -> _Spec |
 
     Raises
     ------
-    _RefusedError
+    PluginRuleError
         If one is of the wrong type, bears another name, speaks another contract, or is not alone.
     """
     found: _Spec | None = None
     for result in results:
         if not hasattr(result, "__iter__"):
-            raise _RefusedError(
+            raise PluginRuleError(
                 f"a hook returned {type_name(result)}, expected an iterable of {kind.__name__}"
             )
         for spec in result:
             if not isinstance(spec, kind):
-                raise _RefusedError(f"a hook announced {type_name(spec)}, expected {kind.__name__}")
+                raise PluginRuleError(f"a hook announced {type_name(spec)}, expected {kind.__name__}")
             if spec.name != name:
-                raise _RefusedError(
+                raise PluginRuleError(
                     f"it announces {shorten(spec.name)}, a plugin may only announce the name of its entry "
                     f"point, {shorten(name)}"
                 )
             _check_contract(spec.contract_version)
             if found is not None:
-                raise _RefusedError(f"it announces more than one {kind.__name__}, expected one at most")
+                raise PluginRuleError(f"it announces more than one {kind.__name__}, expected one at most")
             found = spec
     return found
 
 
 def _check_contract(version: int) -> None:
     if version != CONTRACT_VERSION:
-        raise _RefusedError(
+        raise PluginRuleError(
             f"it was written for contract version {describe(version)}, this trunnion speaks {CONTRACT_VERSION}; "
             "install versions of both that match"
         )
@@ -211,20 +176,11 @@ def _announced(entry_point: EntryPoint) -> tuple[BackendSpec | None, CompilerSpe
     backend = _collect(entry_point.name, manager.hook.trunnion_register_backends(), BackendSpec)
     compiler = _collect(entry_point.name, manager.hook.trunnion_register_compilers(), CompilerSpec)
     if backend is None and compiler is None:
-        raise _RefusedError(
+        raise PluginRuleError(
             f"{entry_point.value} announces neither a backend nor a device compiler; "
             "mark its hooks with trunnion.hookspecs.hookimpl"
         )
     return backend, compiler
-
-
-def probe(spec: BackendSpec | CompilerSpec) -> Availability:
-    """Return what a spec's probe says; one that raises, against the contract, is reported as unusable."""
-    found: object = attempt(spec.probe)  # a plugin's answer: its annotation proves nothing
-    if isinstance(found, Availability):
-        return found
-    what = found.reason if isinstance(found, Failure) else f"it returned {type_name(found)}"
-    return Availability(usable=False, detail=f"its probe failed: {what}")
 
 
 class Registry:

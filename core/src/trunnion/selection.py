@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from trunnion.arguments import expect
+from trunnion.attempts import Failure, attempt, probe
 from trunnion.contract.spec import Target
 from trunnion.errors import (
     ArgumentTypeError,
@@ -15,7 +16,7 @@ from trunnion.errors import (
 )
 from trunnion.model.program import KernelProgram
 from trunnion.model.requirements import requirements
-from trunnion.registry import Failure, Registry, attempt, default_registry, probe
+from trunnion.registry import Registry, default_registry
 from trunnion.wording import nearest, shorten, spelled, type_name
 
 if TYPE_CHECKING:
@@ -79,9 +80,7 @@ def explain(program: KernelProgram, *, registry: Registry | None = None) -> tupl
         taken = taken or chosen
         reason = "chosen" if chosen else "usable, but of lower rank"
         choices.append(Choice(spec.name, chosen, reason if refusal is None else refusal.reason))
-    choices += [
-        Choice(missing.name, chosen=False, reason=missing.reason) for missing in plugins.unavailable()
-    ]
+    choices += [Choice(one.name, chosen=False, reason=one.reason) for one in plugins.unavailable()]
     return tuple(choices)
 
 

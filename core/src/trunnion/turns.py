@@ -30,11 +30,25 @@ _FIRST_POLL: Final = 0.0002  # seconds
 _LAST_POLL: Final = 0.01
 _PATIENCE: Final = 600.0
 
-_PROCESS = [os.getpid(), 0]
-"""This process's number, and the thread that forked it, which alone went on in it; a child writes both at once."""
 
-_WAITING: dict[Turn, Turn] = {}
-"""Every turn that some thread of this process waits for, and the one before it: who waits for whom."""
+class _Process:
+    """What is true of this process; a forked child begins anew."""
+
+    def __init__(self, survivor: int = 0) -> None:
+        self.number = os.getpid()
+        self.survivor = survivor
+        """The thread that forked the process, which alone went on in it."""
+        self.waiting: dict[Turn, Turn] = {}
+        """Every turn that some thread waits for, and the one before it: who waits for whom."""
+
+    def begin_in_child(self) -> None:
+        """Forget the parent's threads."""
+        self.__init__(threading.get_ident())  # type: ignore[misc]  # the same object, begun anew
+
+
+_HERE = _Process()
+
+os.register_at_fork(after_in_child=_HERE.begin_in_child)
 
 
 class Turns:
@@ -106,7 +120,7 @@ class Turn:
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
         self._gate = threading.Lock()
-        self.thread, self._process = threading.get_ident(), _PROCESS[0]
+        self.thread, self._process = threading.get_ident(), _HERE.number
         self.behind: dict[str, Turn] = {}
         """Whoever comes next, once there is somebody."""
 
@@ -127,8 +141,9 @@ class Turn:
 
     def is_over(self) -> bool:
         """Whether it is over; that of a thread that a fork left behind is."""
-        process, survivor = _PROCESS
-        return not self._gate.locked() or (self._process != process and self.thread != survivor)
+        if not self._gate.locked():
+            return True
+        return self._process != _HERE.number and self.thread != _HERE.survivor
 
     def wait_for(self, before: Turn) -> None:
         """Wait until the turn before is over.
@@ -142,7 +157,7 @@ class Turn:
             return
         pause, seen, deadline = _FIRST_POLL, None, time.monotonic() + _PATIENCE
         try:
-            _WAITING[self] = before
+            _HERE.waiting[self] = before
             while not before.is_over():
                 # Nobody rings: that would be code that can be interrupted before it does.
                 time.sleep(pause)
@@ -160,12 +175,13 @@ class Turn:
                         f"{self._turns.what} by another thread, for more than {_PATIENCE:g} s; call again later"
                     )
         finally:
-            _WAITING.pop(self, None)
+            _HERE.waiting.pop(self, None)
 
     def _circle(self, before: Turn) -> tuple[Turn, ...] | None:
         """Return the turns for which others wait, so that the one before waits for this thread; None: it does not."""
-        waiting = tuple(_WAITING.items())
-        blocked, found = [before.thread], []
+        waiting = tuple(_HERE.waiting.items())
+        blocked: list[int] = [before.thread]
+        found: list[Turn] = []
         for thread in blocked:  # which grows
             if thread == self.thread:
                 return tuple(found)
@@ -209,11 +225,3 @@ class kept_property(Generic[_T]):  # noqa: N801 - a decorator, as `functools.cac
         kept: dict[str, Any] = instance.__dict__
         made: _T = kept.setdefault(self._name, self._make(instance))
         return made
-
-
-def _forget_parent() -> None:
-    _PROCESS[:] = os.getpid(), threading.get_ident()
-    _WAITING.clear()
-
-
-os.register_at_fork(after_in_child=_forget_parent)

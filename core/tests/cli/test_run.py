@@ -249,6 +249,14 @@ def test_no_device_compiler_is_offered_as_a_backend(program: Path) -> None:
     assert "prebuilt" not in done.stderr
 
 
+def test_who_launches_and_who_compiles_may_both_be_named() -> None:
+    words = ("vector_add", "--simulate", "--backend", "cutedsl", "--compiler")
+    done = run(*words, "nvrtc", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["backend"] == "cutedsl"
+    assert "UnknownBackendError: unknown device compiler 'nonsense'" in run(*words, "nonsense").stderr
+
+
 @pytest.mark.parametrize("value", [2**31, 10**12, 10**20 - 1, -1])
 def test_a_size_beyond_its_symbols_bounds_is_one_message(program: Path, value: int) -> None:
     done = run(str(program), "--simulate", "--size", f"n={value}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import trunnion
+from trunnion.attempts import Failure, attempt
 from trunnion.cli import missing_library
 from trunnion.cli.backends import backends
 from trunnion.cli.demo import demo
@@ -27,7 +28,6 @@ from trunnion.cli.presentation import (
 )
 from trunnion.cli.run import run_program
 from trunnion.errors import TrunnionError
-from trunnion.registry import Failure, attempt
 from trunnion.wording import describe, type_name
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ def backends(
     *, limit: Annotated[float, typer.Option(min=0.1, help="How many seconds a plugin may take.")] = SECONDS
 ) -> Report:
     """List the installed backends and device compilers. Touches no device, and waits for no plugin that hangs."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, answer in examine(_questions(trunnion.default_registry()), limit):
         rows += [_silent(name, answer)] if isinstance(answer, Silence) else answer
     return Report(rows, lambda: _show(rows))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import trunnion
+from trunnion.attempts import probe
 from trunnion.cli.exhibits import brought_by, known_examples, load_example
 from trunnion.cli.place import choose_place, host_place
 from trunnion.cli.presentation import Report, error_report, print_line, print_table, progress
 from trunnion.cli.trial import COLUMNS, SPARE, Compiled, failure, run_example, timed
 from trunnion.errors import ArtifactError, BackendUnavailableError, TrunnionError, UnsupportedFeatureError
-from trunnion.registry import probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,6 +8,7 @@ import typer
 from rich.text import Text
 
 import trunnion
+from trunnion.attempts import Failure, attempt, probe
 from trunnion.cli.document import plain
 from trunnion.cli.examination import SECONDS, Silence, examine
 from trunnion.cli.presentation import (
@@ -29,7 +30,7 @@ from trunnion.cli.surroundings import (
     versions,
 )
 from trunnion.contract.diagnosis import Diagnosis, Finding, Severity
-from trunnion.registry import Failure, Unavailable, attempt, probe
+from trunnion.registry import Unavailable
 from trunnion.wording import type_name, visible
 
 if TYPE_CHECKING:
@@ -116,7 +117,9 @@ def _ask_plugins(limit: float) -> tuple[list[dict[str, Any]], list[dict[str, Any
         for name in registry.names()
     }
     questions[_HELPER] = _asked_helper
-    roles, unavailable, helper = [], [], ({}, [])
+    roles: list[dict[str, Any]] = []
+    unavailable: list[dict[str, Any]] = []
+    helper: tuple[Any, Any] = ({}, [])
     for name, answer in examine(questions, limit):
         if name == _HELPER:
             helper = _silent_helper(answer) if isinstance(answer, Silence) else answer

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from trunnion.registry import Failure, attempt
+from trunnion.attempts import Failure, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -92,7 +92,8 @@ def _backends(config: pytest.Config) -> tuple[BackendSpec, ...]:
     pytest.UsageError
         If one that was asked for is unknown or cannot be loaded, or there is none.
     """
-    from trunnion.registry import default_registry, probe  # noqa: PLC0415 - only where the suite is collected
+    from trunnion.attempts import probe  # noqa: PLC0415 - only where the suite is collected
+    from trunnion.registry import default_registry  # noqa: PLC0415 - likewise
 
     found = _asked(config) or tuple(
         spec for spec in default_registry().backends() if not probe(spec).problem(("cuda",))

@@ -1,0 +1,60 @@
+"""`attempt`: plugins' code is run, and whatever it raises is that plugin's failure: a value."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from trunnion.contract.spec import Availability
+from trunnion.wording import type_name, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trunnion.contract.spec import BackendSpec, CompilerSpec
+
+__all__ = ["Failure", "PluginRuleError", "attempt", "probe"]
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a plugin's code raised."""
+
+    reason: str
+    """The exception, in one line."""
+
+    traceback: str
+    """Where it was raised; empty if it is a rule that the plugin breaks."""
+
+
+class PluginRuleError(Exception):
+    """A plugin breaks a rule of the registry; `attempt` makes a `Failure` of it."""
+
+
+def attempt(call: Callable[[], _T]) -> _T | Failure:
+    """Run a plugin's code; return what it raised as a value.
+
+    That is so of what would end the process, too, such as `SystemExit`: a plugin has no say in that. What the user asks
+    for at the keyboard is no plugin's: `KeyboardInterrupt` alone passes.
+    """
+    try:
+        return call()
+    except PluginRuleError as error:
+        return Failure(str(error), "")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - foreign code may raise anything, and one broken plugin must not hurt another
+        reason = traceback.format_exception_only(error)[-1].strip()
+        return Failure(visible(reason), visible(traceback.format_exc(), lines=True))
+
+
+def probe(spec: BackendSpec | CompilerSpec) -> Availability:
+    """Return what a spec's probe says; one that raises, against the contract, is reported as unusable."""
+    found: object = attempt(spec.probe)  # a plugin's answer: its annotation proves nothing
+    if isinstance(found, Availability):
+        return found
+    what = found.reason if isinstance(found, Failure) else f"it returned {type_name(found)}"
+    return Availability(usable=False, detail=f"its probe failed: {what}")
