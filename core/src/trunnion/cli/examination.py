@@ -153,6 +153,7 @@ def _answer_and_exit(questions: Questions, answers: int, stack: BinaryIO, second
         # With its parent gone, nobody else would end one that hangs.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         faulthandler.register(signal.SIGUSR1, stack, all_threads=True)
+        faulthandler.disable()  # so that it comes before what a library has installed since
         faulthandler.enable(stack)
         for ask in questions.values():
             signal.alarm(math.ceil(seconds + 2 * _GRACE))
