@@ -195,3 +195,12 @@ def test_the_cache_is_asked_at_the_first_call(lazily, compiler, tmp_path):
     store = ArtifactStore(tmp_path / "cache")
     assert lazily(cache=store).target == lazily(cache=store).target
     assert len(compiler.asked) == 1
+
+
+@pytest.mark.parametrize("name", ["self", "args", "named", "_"])
+def test_any_name_is_refused_by_name(lazily, name):
+    """Python itself would say of ``self`` that it got several values."""
+    program = lazily()
+    for call in (program, program.bind):
+        with pytest.raises(ArgumentTypeError, match=f"argument '{name}': got it by name"):
+            call(torch.zeros(8, device="cuda"), **{name: 1})

@@ -165,7 +165,7 @@ class Simulator(Controls):
         """
         return _Reraise(self)
 
-    def call(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def call(self, function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Return ``function(*args, **kwargs)``, called inside `reraise`."""
         with self.reraise():
             return function(*args, **kwargs)

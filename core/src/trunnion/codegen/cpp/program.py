@@ -145,7 +145,7 @@ class CppProgram(LoadedProgram):
 
         return entry
 
-    def _witnessed_entry(self, *args: Any, **named: Any) -> Any:
+    def _witnessed_entry(self, /, *args: Any, **named: Any) -> Any:
         """Make a call that may have no tensor, and so no device and no allocator but those of the tensor library.
 
         As the Python launcher's entry of such a program, it takes what `call` takes.
