@@ -56,6 +56,24 @@ def test_the_suffix_of_a_file_tells_the_language(tmp_path: Path, name: str, lang
     assert (code.language, code.name, code.source) == (language, name, "// text\n")
 
 
+@pytest.mark.parametrize("text", ["a\0b", "\ud800b", "a\udcff"])
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [
+        ("source", lambda text: {"source": text}),
+        ("includes[0]", lambda text: {"includes": ((text, ""),)}),
+        ("includes[0]", lambda text: {"includes": (("a.h", text),)}),
+        ("defines[0]", lambda text: {"defines": ((text, None),)}),
+        ("defines[0]", lambda text: {"defines": (("A", text),)}),
+        ("options[0]", lambda text: {"options": (text,)}),
+    ],
+)
+def test_what_no_compiler_takes_is_refused_wherever_it_stands(field: str, given: Any, text: str) -> None:
+    with pytest.raises(ProgramError, match="which no source, header, macro or option can hold") as caught:
+        DeviceCode(**{"language": "cuda", "source": "", **given(text)})
+    assert caught.value.field == f"code.{field}"
+
+
 @pytest.mark.parametrize("given", ["__global__ void k() {}", b"//", None, 5], ids=str)
 def test_whoever_gives_a_program_a_text_is_told_what_makes_code_of_it(given: Any) -> None:
     wanted = r"""expected a DeviceCode, or a sequence of them: DeviceCode\("cuda", source\)"""

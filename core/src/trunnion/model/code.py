@@ -49,6 +49,25 @@ def language_name(value: object, field: str) -> str:
     return name
 
 
+def _compilable(value: object, field: str, least: int = 1) -> str:
+    """Return a text that a compiler can be given.
+
+    Raises
+    ------
+    ProgramError
+        If it is no text, or holds a character that no compiler takes.
+    """
+    found = text(value, field, least=least)
+    broken = _NOT_TEXT.search(found)
+    if broken:
+        raise ProgramError(
+            f"got the character {shorten(broken.group())} at {broken.start()}, which no source, header, macro or option "
+            "can hold",
+            field=field,
+        )
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceCode:
     """Source text, or a finished image, in one language."""
@@ -85,7 +104,7 @@ class DeviceCode:
                 )
             words = members(self.options, "options")
             object.__setattr__(
-                self, "options", tuple(text(word, f"options[{i}]") for i, word in enumerate(words))
+                self, "options", tuple(_compilable(word, f"options[{i}]") for i, word in enumerate(words))
             )
             for name in ("includes", "defines"):
                 object.__setattr__(self, name, self._pairs(name))
@@ -99,7 +118,8 @@ class DeviceCode:
             match members(pair, field):
                 case (key, value):
                     absent = value is None and name == "defines"
-                    pairs.append((text(key, field), None if absent else text(value, field, least=0)))
+                    given = None if absent else _compilable(value, field, least=0)
+                    pairs.append((_compilable(key, field), given))
                 case other:
                     raise ProgramError(f"got {len(other)} members, expected a pair", field=field)
         return tuple(pairs)
@@ -113,13 +133,7 @@ class DeviceCode:
             )
         if isinstance(self.source, bytes):
             return
-        object.__setattr__(self, "source", text(self.source, "source", least=0))
-        broken = _NOT_TEXT.search(self.source)
-        if broken:
-            raise ProgramError(
-                f"got the character {shorten(broken.group())} at {broken.start()}, which no source can hold",
-                field="source",
-            )
+        object.__setattr__(self, "source", _compilable(self.source, "source", least=0))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], language: str = "", **fields: object) -> DeviceCode:
