@@ -19,7 +19,7 @@ from architecture_rules.source import Module, core_modules, plugin_modules, plug
 
 _VALUES = frozenset({"arguments", "errors", "model", "turns", "wording"})
 _CONTRACT = _VALUES | {"contract"}
-_MAKING = _CONTRACT | {"artifacts", "codegen", "image"}
+_MAKING = _CONTRACT | {"artifacts", "codegen", "image", "storage"}
 _FRONT = _MAKING | {
     "attempts",
     "built_program",
@@ -40,20 +40,21 @@ LAYERS = {
     "contract": _VALUES,
     "hookspecs": frozenset[str](),
     "distributions": frozenset({"wording"}),
-    "codegen": _CONTRACT | {"toolchain"},
+    "codegen": _CONTRACT | {"image", "storage", "toolchain"},
     "image": _CONTRACT,
-    "artifacts": _CONTRACT,
+    "artifacts": _CONTRACT | {"storage"},
     "prebuilt_hooks": _CONTRACT | {"hookspecs", "image"},
     "attempts": _CONTRACT,
     "registry": _CONTRACT | {"attempts", "distributions", "hookspecs"},
-    "toolchain": _CONTRACT,
+    "toolchain": _CONTRACT | {"storage"},
+    "storage": frozenset({"errors", "wording"}),
     "call_helper": _CONTRACT | {"attempts"},
     "torch_runtime": _CONTRACT | {"call_helper", "sim"},
     "built_program": _CONTRACT | {"artifacts", "selection"},
     "compiled": _MAKING | {"built_program", "registry", "selection", "torch_runtime"},
     "selection": _CONTRACT | {"attempts", "registry"},
     "compilation": _FRONT | {"selection"},
-    "sim": _VALUES | {"call_helper", "dlpack", "image", "toolchain"},
+    "sim": _VALUES | {"call_helper", "dlpack", "image", "storage", "toolchain"},
     "examples": _VALUES | {"sim"},
     "cli": _FRONT | {"call_helper", "compilation", "examples", "selection", "sim", "toolchain"},
     "testing": _FRONT | {"compilation", "examples", "sim", "toolchain"},
@@ -126,6 +127,7 @@ FOR_PLUGINS = frozenset(
         "hookspecs",
         "image",
         "model",
+        "storage",
         "sim",  # what the bodies of those examples are given
         "toolchain",
         "torch_runtime",  # for what a plugin offers to call beside its backend

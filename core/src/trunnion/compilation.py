@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from trunnion.compiled import CompiledProgram
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.errors import (
+    ArtifactError,
     DeviceRequirementError,
     ProgramError,
     TrunnionError,
@@ -35,9 +35,14 @@ from trunnion.selection import (
     load_part,
     named_target,
 )
+from trunnion.storage.refusals import refusals, warn_not_kept
+from trunnion.storage.scratch import scratch_folder
 from trunnion.wording import describe
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
     from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import KernelAdapter
     from trunnion.contract.compiler import DeviceCompiler
@@ -47,6 +52,9 @@ if TYPE_CHECKING:
     from trunnion.model.program import KernelProgram
 
 __all__ = ["compile", "load"]
+
+_MISTAKEN = frozenset({errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP})
+"""What says that a path is not one of a folder, whatever state the system is in."""
 
 
 def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with everything that it can say
@@ -102,23 +110,25 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
     ParameterMismatchError
         If a launch does not pass what the compiled kernel takes.
     DeviceRequirementError
-        If no target is named and there is no device.
+        If no target is named and there is no device; or this machine has no file, folder or process to compile with.
     """
     expect_program(program)
     expect(compiler, (str, NoneType), "compiler", "a device compiler's name, or None")
     plugins = default_registry() if registry is None else expect(registry, Registry, "registry", "a Registry")
-    store = None if cache is None else _store(cache)
-    named = named_target(program) if target is None else Target.parse(target)
-    job = _job(program, backend, compiler, (plugins, None if named is None else named.kind))
-    _check_trust(job, trust)
-    given = _options(options, job.compiler.name)
-    if named is None and not lazy:
-        named = _default_target(job.device_compiler)
-    kind = launch_kind(program, job.backend, named, lambda: (job.compiler,))
-    known = KnownProgram(program, program.to_json(), job.wrap(kind))
+    with _machine():
+        store = None if cache is None else _store(cache)
+        named = named_target(program) if target is None else Target.parse(target)
+        job = _job(program, backend, compiler, (plugins, None if named is None else named.kind))
+        _check_trust(job, trust)
+        given = _options(options, job.compiler.name)
+        if named is None and not lazy:
+            named = _default_target(job.device_compiler)
+        kind = launch_kind(program, job.backend, named, lambda: (job.compiler,))
+        known = KnownProgram(program, program.to_json(), job.wrap(kind))
 
     def artifact() -> Artifact:
-        return job.artifact(job.request(named, kind, given), known, store)
+        with _machine():
+            return job.artifact(job.request(named, kind, given), known, store)
 
     if lazy:
         return CompiledProgram(BuiltProgram(PendingArtifact(kind, artifact, known), job.backend))
@@ -145,6 +155,11 @@ def load(artifact: Artifact | str | PathLike[str], *, registry: Registry | None 
         If the backend that built it is not installed, or cannot work here.
     """
     return CompiledProgram.from_artifact(artifact, registry=registry)
+
+
+def _machine() -> AbstractContextManager[None]:
+    """Turn what the machine refuses while something is compiled, whoever asked for it, into a typed error."""
+    return refusals("files, folders and processes to compile with")
 
 
 # Building -----------------------------------------------------------------------------------------------------------
@@ -191,8 +206,8 @@ class _Job:
         build = _Build(self, request, known.source, known.text)
         if store is not None:
             return build.from_store(store)
-        with tempfile.TemporaryDirectory(prefix="trunnion-") as staging:
-            return build.run(Path(staging))
+        with scratch_folder() as staging:
+            return build.run(staging)
 
 
 class _ChangedError(Exception):
@@ -285,18 +300,26 @@ def _check_trust(job: _Job, trust: bool) -> None:
         )
 
 
-def _store(given: ArtifactStore | str | PathLike[str]) -> ArtifactStore:
-    """Return the store that is meant.
+def _store(given: ArtifactStore | str | PathLike[str]) -> ArtifactStore | None:
+    """Return the store that is meant; None, with a warning, where the system refuses the folder of one.
 
     Raises
     ------
     ArtifactError
-        If there can be none at that place.
+        If something else is at that place.
     """
     expect(given, (ArtifactStore, str, PathLike), "cache", "an ArtifactStore, the folder of one, or None")
     if isinstance(given, ArtifactStore):
         return given
-    return ArtifactStore(file_path(given))
+    folder = file_path(given)
+    try:
+        return ArtifactStore(folder)
+    except ArtifactError as error:
+        reason = error.__cause__
+        if not isinstance(reason, OSError) or reason.errno in _MISTAKEN:
+            raise
+        warn_not_kept(f"there can be no cache at {shorten(str(folder))}", reason, stacklevel=3)
+        return None
 
 
 def _options(given: Mapping[str, Mapping[str, Any]] | None, compiler: str) -> Mapping[str, Any]:

@@ -40,7 +40,7 @@ def test_a_missing_library_is_a_document_too(library: str) -> None:
 @pytest.mark.parametrize(
     ("library", "words"),
     [
-        ("filelock", ["backends"]),
+        ("platformdirs", ["backends"]),
         ("platformdirs", ["doctor"]),
         ("torch", ["run", "vector_add", "--simulate"]),
         ("torch", ["demo"]),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
-import tempfile
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from trunnion.arguments import file_path
 from trunnion.artifacts.manifest import (
     MANIFEST_NAME,
     MAX_FILE_BYTES,
@@ -18,8 +20,11 @@ from trunnion.artifacts.manifest import (
     Manifest,
     artifact_key,
 )
-from trunnion.artifacts.publish import discard, publish
+from trunnion.artifacts.publish import publish
 from trunnion.errors import ArtifactError, CorruptArtifactError, UntrustedArtifactError, shorten
+from trunnion.storage.descriptors import opened
+from trunnion.storage.refusals import advice, said
+from trunnion.storage.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +38,10 @@ __all__ = ["Artifact", "read_artifact"]
 _MAX_MANIFEST_BYTES = 1 << 24
 
 # O_NONBLOCK: a pipe put where a file should be must not hang the reader. It means nothing for regular files.
-_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+
+# What says that a file is not there, or is something else.
+_NO_PLAIN_FILE = frozenset({errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV})
 
 # Never writable by others, whatever the umask: the store refuses to read what others could have changed.
 _FILE_MODE = 0o644
@@ -143,19 +151,24 @@ class Artifact:
         Raises
         ------
         ArtifactError
-            If something else is there.
+            If something else is there, or it cannot be written.
         """
-        final = Path(directory).absolute()
-        final.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".{final.name[:64]}.", suffix=".tmp", dir=final.parent))
         try:
+            self._save(file_path(directory).absolute())
+        except OSError as error:
+            where = shorten(os.fsdecode(directory))
+            raise ArtifactError(f"cannot save at {where}: {said(error)}; {advice(error)}") from error
+
+    def _save(self, final: Path) -> None:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        with temporary_folder(final.parent, f".{final.name[:64]}.") as folder:
+            staging = folder / "finished"
+            staging.mkdir()
             self.write(staging)
             if not publish(staging, final) and not self._is_at(final):
                 raise ArtifactError(
                     f"something else is already at {final}; remove it or choose another place"
                 )
-        finally:
-            discard(staging)
 
     def _is_at(self, directory: Path) -> bool:
         try:
@@ -167,8 +180,11 @@ class Artifact:
         """Write the files into an existing, empty directory that nobody reads yet."""
         staging.chmod(_DIRECTORY_MODE)
         for name, data in {**self.files, MANIFEST_NAME: self.manifest.to_json()}.items():
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            with open(os.open(staging / name, flags, _FILE_MODE), "wb") as out:  # noqa: PTH123 - of a descriptor
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with (
+                opened(staging / name, flags, mode=_FILE_MODE) as descriptor,
+                os.fdopen(descriptor, "wb", closefd=False) as out,
+            ):
                 out.write(data)
 
     @classmethod
@@ -214,17 +230,16 @@ def read_artifact(directory: Path, owner: int | None = None) -> Artifact:
         If it is not a whole artifact.
     UntrustedArtifactError
         If ``owner`` is given and somebody else could have written it.
+    OSError
+        If it cannot be read at this moment.
     """
-    root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with opened(directory, os.O_RDONLY | os.O_DIRECTORY) as root:
         if owner is not None:
             check_owner(os.fstat(root), owner, str(directory))
         manifest = Manifest.from_json(_read_file(root, MANIFEST_NAME, None, owner))
         names = set(os.listdir(root)) - {MANIFEST_NAME}  # noqa: PTH208 - of a descriptor
         _check_names(names, manifest)
         files = {name: _read_file(root, name, manifest.files[name], owner) for name in sorted(names)}
-    finally:
-        os.close(root)
     return Artifact(manifest, files)
 
 
@@ -254,11 +269,13 @@ def _check_names(found: Mapping[str, bytes] | set[str], manifest: Manifest) -> N
 
 def _read_file(root: int, name: str, record: FileRecord | None, owner: int | None) -> bytes:
     """Return a file's bytes; a record's size is checked before anything is read."""
-    try:
-        descriptor = os.open(name, _READ_FLAGS, dir_fd=root)
-    except OSError as error:
-        raise CorruptArtifactError(name, f"cannot be opened as a plain file: {error.strerror}") from error
-    try:
+    with ExitStack() as held:
+        try:
+            descriptor = held.enter_context(opened(name, _READ_FLAGS, within=root))
+        except OSError as error:
+            if error.errno not in _NO_PLAIN_FILE:
+                raise  # the file may be whole: it is this process, at this moment, that cannot read it
+            raise CorruptArtifactError(name, f"cannot be opened as a plain file: {error.strerror}") from error
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise CorruptArtifactError(name, "is not a plain file")
@@ -270,5 +287,3 @@ def _read_file(root: int, name: str, record: FileRecord | None, owner: int | Non
             raise CorruptArtifactError(name, f"has {status.st_size} bytes, expected {expected}")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             return file.read(status.st_size)
-    finally:
-        os.close(descriptor)

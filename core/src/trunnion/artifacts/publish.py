@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from typing import TYPE_CHECKING
 
-from trunnion.errors import ArtifactError
+from trunnion.storage.descriptors import write_through
+from trunnion.storage.scratch import discard
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["discard", "publish"]
+__all__ = ["publish"]
 
 
 def publish(staging: Path, final: Path) -> bool:
@@ -35,7 +35,7 @@ def publish(staging: Path, final: Path) -> bool:
 
     Raises
     ------
-    ArtifactError
+    OSError
         If the directory cannot be moved: another file system, or a file in its place.
     """
     _sync_tree(staging)
@@ -43,22 +43,12 @@ def publish(staging: Path, final: Path) -> bool:
         # A directory replaces an empty one and nothing else; so the first of several publishers wins.
         os.rename(staging, final)  # noqa: PTH104 - Path.rename is the same call, and says so less plainly
     except OSError as error:
-        if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
-            discard(staging)
-            return False
-        raise ArtifactError(
-            f"cannot publish {final}: {error.strerror}; stage beside it, and clear the way"
-        ) from error
-    _sync(final.parent)
+        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+            raise
+        discard(staging)
+        return False
+    write_through(final.parent)
     return True
-
-
-def discard(directory: Path) -> None:
-    """Delete a directory and all in it; one that is already gone is fine."""
-    try:
-        shutil.rmtree(directory)
-    except FileNotFoundError:
-        return
 
 
 def _sync_tree(directory: Path) -> None:
@@ -67,13 +57,5 @@ def _sync_tree(directory: Path) -> None:
             if entry.is_dir(follow_symlinks=False):
                 _sync_tree(directory / entry.name)
             else:
-                _sync(directory / entry.name)
-    _sync(directory)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+                write_through(directory / entry.name)
+    write_through(directory)

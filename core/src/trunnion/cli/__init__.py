@@ -15,7 +15,6 @@ _ADVICE = {
     "typer": "pip install 'trunnion[cli]'",
     "rich": "pip install 'trunnion[cli]'",
     "pluggy": "pip install --upgrade --force-reinstall trunnion",
-    "filelock": "pip install --upgrade --force-reinstall trunnion",
     "platformdirs": "pip install --upgrade --force-reinstall trunnion",
     "torch": "pip install torch",
     "numpy": "pip install numpy",

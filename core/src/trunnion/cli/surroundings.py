@@ -40,7 +40,6 @@ __all__ = [
 _DISTRIBUTIONS = (
     "pluggy",
     "platformdirs",
-    "filelock",
     "typer",
     "rich",
     "numpy",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import uuid
 from importlib import resources
 from pathlib import Path
@@ -15,6 +14,7 @@ from trunnion.contract.compiler import DeviceCompiler, DeviceImage, ImageKernel,
 from trunnion.contract.spec import Target
 from trunnion.errors import CompileError, CorruptArtifactError, ProgramError, shorten
 from trunnion.image import HostObject, read_host_object
+from trunnion.storage.scratch import scratch_folder
 from trunnion.toolchain.host_compilation import HostCompilation, HostOutput, run_host
 from trunnion.toolchain.host_compiler import host_compiler
 from trunnion.toolchain.host_reading import files_read, read_host
@@ -71,16 +71,14 @@ class CpuCompiler(DeviceCompiler):
         """
         compiler = host_compiler(NAME)
         parts = read_host_request(request, compiler.machine)
-        with tempfile.TemporaryDirectory(prefix="trunnion-") as folder:
+        with scratch_folder() as folder:
             made = [_compiled(compiler, part, _folder(folder, index)) for index, part in enumerate(parts)]
             headers = dict.fromkeys(
-                name
-                for index in range(len(parts))
-                for name in files_read(Path(folder), str(index), _DEPENDENCIES)
+                name for index in range(len(parts)) for name in files_read(folder, str(index), _DEPENDENCIES)
             )
             objects = [one.data for one in made]
             _check_parts(request, parts, objects)
-            data = objects[0] if len(objects) == 1 else _linked(compiler, objects, Path(folder))
+            data = objects[0] if len(objects) == 1 else _linked(compiler, objects, folder)
         found = read_host_object(data, [parameters_symbol(index) for index in range(len(request.kernels))])
         kernels = tuple(
             ImageKernel(kernel.name, host_kernel_symbol(index), _parameters(found, index))
@@ -144,9 +142,9 @@ def _words(compiler: HostCompiler) -> tuple[str, ...]:
     return (*_COMPILING, *_FAMILY[compiler.family])
 
 
-def _folder(root: str, index: int) -> Path:
+def _folder(root: Path, index: int) -> Path:
     """Make the folder of a part: as deep for the list of its headers as for its compilation, whatever ``../`` names."""
-    folder = Path(root, str(index))
+    folder = root / str(index)
     folder.mkdir()
     return folder
 

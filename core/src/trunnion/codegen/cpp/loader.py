@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import sysconfig
-import tempfile
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import BackendUnavailableError, CorruptArtifactError, DeviceRequirementError
+from trunnion.storage.refusals import refusals, refuse_noexec
+from trunnion.storage.scratch import scratch_folder
 from trunnion.wording import shorten
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ _LAUNCHER = "launcher.so"
 _CLOSE_SOME = "close programs that are not called any more, or raise vm.max_map_count"
 _LOOKS_EVERY = 64
 """After so many libraries it is asked how many mappings the process has: the answer takes a millisecond."""
+
+_OTHER_FOLDER = "set TMPDIR to a folder of yours from which code can be loaded"
 
 
 class Exports:
@@ -149,7 +152,7 @@ def load_library(library: bytes, plugin: str) -> Exports:
     CorruptArtifactError
         If the bytes are no library that can be loaded here.
     DeviceRequirementError
-        If this process has as many mappings of memory as it may have.
+        If there is no folder that it could be loaded from, or this process has as many mappings of memory as it may.
     """
     return process_libraries().open(library, plugin)
 
@@ -162,12 +165,14 @@ def _load(library: bytes, plugin: str, before: int) -> _Library:
         raise BackendUnavailableError(plugin, plugin, advice, str(error)) from error
     if before % _LOOKS_EVERY == _LOOKS_EVERY - 1:
         _warn_of_mappings()
-    with tempfile.TemporaryDirectory(prefix="trunnion-") as folder:
-        file = Path(folder, _LAUNCHER)
-        file.write_bytes(library)
+    with scratch_folder() as folder:
+        file = folder / _LAUNCHER
+        with refusals("a folder to load a launcher from", _OTHER_FOLDER):
+            file.write_bytes(library)
         try:
             return _Library(ffi.load_module(file), ffi.get_global_func("ffi.ModuleGlobalsRemove"))
         except (RuntimeError, OSError) as error:
+            refuse_noexec(folder, _OTHER_FOLDER)
             count, most = _mappings()
             if most - count < _OF_A_LIBRARY:
                 got = f"{count} of {most} mappings in use (vm.max_map_count)"
