@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from trunnion.errors import UntrustedArtifactError
+from trunnion.errors import CorruptArtifactError, UntrustedArtifactError
 from trunnion.toolchain import kept
 from trunnion.toolchain.kept import kept_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(params=[0o002, 0o000, 0o077])
@@ -87,17 +88,10 @@ def test_what_is_made_stays_whatever_the_clock_says(tmp_path: Path) -> None:
     assert names(cache) == ["c"]
 
 
-class Left:
-    """A temporary folder of a process that dies before it removes it."""
-
-    def __init__(self, **said: Any) -> None:
-        self.name = tempfile.mkdtemp(dir=said["dir"], prefix=said["prefix"])
-
-    def __enter__(self) -> str:
-        return self.name
-
-    def __exit__(self, *_: object) -> None:
-        """Leave it."""
+@contextlib.contextmanager
+def left(parent: Path, prefix: str) -> Iterator[Path]:
+    """Make a temporary folder as a process does that dies before it removes it."""
+    yield Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
 
 
 def test_what_goes_is_gone_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +100,7 @@ def test_what_goes_is_gone_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     kept_file(cache, "a", "made.o", write)
     age(cache, "a")
     with monkeypatch.context() as patched:
-        patched.setattr(kept.tempfile, "TemporaryDirectory", Left)
+        patched.setattr(kept, "temporary_folder", left)
         kept_file(cache, "b", "made.o", write, most=1)
     assert not (cache / "a").exists()
     kept_file(cache, "c", "made.o", write)
@@ -124,3 +118,31 @@ def test_a_link_among_them_is_not_followed(tmp_path: Path) -> None:
     kept_file(cache, "b", "made.o", write, most=1)
     assert (precious / "made.o").read_bytes() == b"mine"
     assert names(cache) == ["b", "link"]
+
+
+def refuse_short(data: bytes) -> None:
+    if data != b"object":
+        raise CorruptArtifactError("made.o", "is not whole")
+
+
+def test_what_is_of_no_use_is_not_kept(tmp_path: Path) -> None:
+    """A compiler may report success and have written nothing, or half of it."""
+    cache = tmp_path / "cache"
+    for broken in (b"", b"obj"):
+        with pytest.raises(CorruptArtifactError, match="is not whole"):
+            kept_file(
+                cache,
+                "key",
+                "made.o",
+                lambda folder, broken=broken: (folder / "made.o").write_bytes(broken),
+                check=refuse_short,
+            )
+        assert names(cache) == []
+    assert kept_file(cache, "key", "made.o", write, check=refuse_short).read_bytes() == b"object"
+
+
+def test_what_was_kept_and_is_of_no_use_is_made_again(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    kept_file(cache, "key", "made.o", lambda folder: (folder / "made.o").write_bytes(b"obj"))
+    assert kept_file(cache, "key", "made.o", write, check=refuse_short).read_bytes() == b"object"
+    assert names(cache) == ["key"]

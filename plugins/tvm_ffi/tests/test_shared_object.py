@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trunnion import errors
+from trunnion.image.shared_object import exported_functions
 from trunnion_tvm_ffi import from_module
-from trunnion_tvm_ffi.shared_object import exported_functions
 
 pytestmark = pytest.mark.tvm_ffi_abi
 

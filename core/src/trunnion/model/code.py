@@ -61,8 +61,8 @@ def _compilable(value: object, field: str, least: int = 1) -> str:
     broken = _NOT_TEXT.search(found)
     if broken:
         raise ProgramError(
-            f"got the character {shorten(broken.group())} at {broken.start()}, which no source, header, macro or option "
-            "can hold",
+            f"got the character {shorten(broken.group())} at {broken.start()}, which no source, header, macro or "
+            "option can hold",
             field=field,
         )
     return found

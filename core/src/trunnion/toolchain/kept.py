@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import hashlib
 import os
-import shutil
 import stat
-import tempfile
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from trunnion.errors import UntrustedArtifactError
+from trunnion.errors import CorruptArtifactError, UntrustedArtifactError
+from trunnion.storage.descriptors import write_through
+from trunnion.storage.scratch import discard, temporary_folder
+from trunnion.storage.turns import turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from pathlib import Path
 
 __all__ = ["kept_file", "mark_used"]
 
@@ -25,8 +25,18 @@ _STAGING = "building-"
 _MOST_KNOWN = 64
 
 
+def _anything(_data: bytes) -> None:
+    """Find nothing wrong with it."""
+
+
 def kept_file(
-    cache: Path, key: str, name: str, make: Callable[[Path], None], *, most: int | None = None
+    cache: Path,
+    key: str,
+    name: str,
+    make: Callable[[Path], None],
+    *,
+    check: Callable[[bytes], None] = _anything,
+    most: int | None = None,
 ) -> Path:
     """Return the path of a file that is kept, after making it if the cache lacks it.
 
@@ -40,6 +50,10 @@ def kept_file(
         The file's name.
     make
         Writes the file of that name into the folder that it is given, which is its own.
+    check
+        Raises a `CorruptArtifactError` if a file of these bytes can be of no use: a compiler may report success and
+        have written half of it. Such a file is not kept, and one that was kept is made again. It is asked once in a
+        process for each file; hand over the same function each time.
     most
         How many keys may be left when the file was made, this one included: those that were used longest ago are
         removed. None: any number.
@@ -47,16 +61,18 @@ def kept_file(
     Raises
     ------
     OSError
-        If the cache cannot be used.
+        If the cache cannot be used, or somebody else has built in it for longer than `WAIT_SECONDS`.
+    CorruptArtifactError
+        If what was made is of no use.
     UntrustedArtifactError
         If others could have written the file.
     """
     target = cache / key / name
-    if not _is_whole(target):
+    if not _is_whole(target, check):
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _alone(cache):
-            if not _is_whole(target):  # else another process was faster
-                _build(target, make)
+        with turn(cache, name):
+            if not _is_whole(target, check):  # else another process was faster
+                _build(target, make, check)
                 _remove_oldest(cache, key, most)
     for path in (target, target.parent, cache):
         _check_owner(path)
@@ -70,38 +86,27 @@ def mark_used(folder: Path) -> None:
         os.utime(folder)
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, which ends with the process."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _build(target: Path, make: Callable[[Path], None]) -> None:
+def _build(target: Path, make: Callable[[Path], None], check: Callable[[bytes], None]) -> None:
     """Make the file in a folder of its own and rename that, whole, over whatever is there."""
     cache = target.parent.parent
     for left in cache.glob(f"{_STAGING}*"):
-        shutil.rmtree(
-            left, ignore_errors=True
-        )  # of a process that died: nobody else builds while the lock is held
-    with tempfile.TemporaryDirectory(dir=cache, prefix=_STAGING) as staging:
-        built = Path(staging) / "image"
+        discard(left)  # of a process that died: nobody else builds while the lock is held
+    with temporary_folder(cache, _STAGING) as staging:
+        built = staging / "image"
         built.mkdir(mode=0o700)
         made = built / target.name
         make(built)
-        (built / _DIGEST).write_text(hashlib.sha256(made.read_bytes()).hexdigest())
+        data = made.read_bytes()
+        check(data)
+        (built / _DIGEST).write_text(hashlib.sha256(data).hexdigest())
         for path in (made, built / _DIGEST):
             path.chmod(0o600)  # a tool makes files as the umask says, which may let a group write
-            _write_through(path)
-        _write_through(built)
+            write_through(path)
+        write_through(built)
         if target.parent.is_symlink() or target.parent.exists():
-            target.parent.rename(Path(staging) / "broken")
+            target.parent.rename(staging / "broken")
         built.rename(target.parent)
-    _write_through(cache)
+    write_through(cache)
 
 
 def _remove_oldest(cache: Path, key: str, most: int | None) -> None:
@@ -114,33 +119,30 @@ def _remove_oldest(cache: Path, key: str, most: int | None) -> None:
         if one.name != key and not one.name.startswith(_STAGING) and one.is_dir() and not one.is_symlink()
     ]
     others.sort(key=lambda one: one.stat().st_mtime_ns, reverse=True)
-    with tempfile.TemporaryDirectory(dir=cache, prefix=_STAGING, ignore_cleanup_errors=True) as staging:
+    with temporary_folder(cache, _STAGING) as staging:
         for one in others[most - 1 :]:
-            one.rename(Path(staging) / one.name)
+            one.rename(staging / one.name)
 
 
-def _is_whole(target: Path) -> bool:
+def _is_whole(target: Path, check: Callable[[bytes], None]) -> bool:
     """Whether the file is there, as it was when it was made: a machine may have stopped while it was written."""
     try:
         details = target.stat()
         stamp = (details.st_ino, details.st_size, details.st_ctime_ns)
-        return _digest(target, stamp) == target.with_name(_DIGEST).read_text("ascii", "replace")
+        return _digest(target, check, stamp) == target.with_name(_DIGEST).read_text("ascii", "replace")
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return False
 
 
 @functools.lru_cache(_MOST_KNOWN)
-def _digest(target: Path, _stamp: tuple[int, ...]) -> str:
-    """Return the digest of a file; once in a process, as long as nobody writes to it."""
-    return hashlib.sha256(target.read_bytes()).hexdigest()
-
-
-def _write_through(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def _digest(target: Path, check: Callable[[bytes], None], _stamp: tuple[int, ...]) -> str:
+    """Return the digest of a file, empty if it is of no use; once in a process, as long as nobody writes to it."""
+    data = target.read_bytes()
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        check(data)
+    except CorruptArtifactError:
+        return ""
+    return hashlib.sha256(data).hexdigest()
 
 
 def _check_owner(path: Path) -> None:

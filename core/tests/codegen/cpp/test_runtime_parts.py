@@ -15,7 +15,9 @@ from trunnion import examples
 from trunnion.codegen.cpp import build as module
 from trunnion.codegen.cpp.build import build_launcher
 from trunnion.codegen.cpp.emitter import emit_launcher
-from trunnion.errors import DeviceRequirementError
+from trunnion.codegen.cpp.library import check_library
+from trunnion.errors import CompileError, DeviceRequirementError
+from trunnion.storage.refusals import NotKeptWarning
 
 pytestmark = pytest.mark.tvm_ffi_abi
 
@@ -146,7 +148,8 @@ def test_a_cache_that_cannot_be_written_to_is_done_without(build, cache) -> None
     whole, _ = build("first")
     cache.rename(cache.with_name("elsewhere"))
     cache.write_text("in the way")
-    again, made = build("again")
+    with pytest.warns(NotKeptWarning, match="what C\\+\\+ launchers share"):
+        again, made = build("again")
     assert made == ("runtime.o", "launcher.so")
     assert again == whole
 
@@ -168,7 +171,8 @@ def test_a_full_cache_is_done_without(build, cache, monkeypatch) -> None:
 
     monkeypatch.setattr(module, "compile_host", compiled)
     monkeypatch.setattr(Path, "write_bytes", written)
-    again, made = build("again")
+    with pytest.warns(NotKeptWarning, match="make room on that disk"):
+        again, made = build("again")
     assert made == ("runtime.o", "launcher.so")
     assert again == whole
 
@@ -189,3 +193,36 @@ def test_parts_of_versions_that_nobody_uses_any_more_are_removed(build, cache) -
     assert ours <= left
     assert len(left) == 16
     assert left - ours == {f"{index:032x}" for index in range(20)[-14:]}
+
+
+def halved(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+@pytest.mark.parametrize("output", ["runtime.o", "launcher.so"])
+def test_what_a_compiler_breaks_once_is_not_kept(build, cache, monkeypatch, output) -> None:
+    """It reports success, and what it made is of no use: the next call is right all the same."""
+    compile_host, breaking = module.compile_host, [output]
+
+    def compiled(compiler, wanted, folder, plugin):
+        data = compile_host(compiler, wanted, folder, plugin)
+        return halved(data) if wanted.output in breaking else data
+
+    monkeypatch.setattr(module, "compile_host", compiled)
+    with pytest.raises(CompileError, match="it reported success, and what it made is of no use: "):
+        build("broken")
+    assert not list(cache.rglob("runtime.o")) or output == "launcher.so"
+    breaking.clear()
+    whole, _ = build("whole")
+    check_library(whole)
+
+
+def test_a_kept_object_that_is_of_no_use_is_compiled_again(build, cache) -> None:
+    """One that an older version kept: its digest is right."""
+    whole, _ = build("first")
+    (kept,) = cache.rglob("runtime.o")
+    kept.write_bytes(halved(kept.read_bytes()))
+    kept.with_name("sha256").write_text(hashlib.sha256(kept.read_bytes()).hexdigest())
+    again, made = build("again")
+    assert made == ("runtime.o", "launcher.so")
+    assert again == whole

@@ -10,7 +10,7 @@ import tvm_ffi
 
 from trunnion.arguments import expect, file_path
 from trunnion.errors import ArgumentValueError, ArtifactError, shorten
-from trunnion_tvm_ffi.shared_object import exported_functions
+from trunnion.image.shared_object import exported_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

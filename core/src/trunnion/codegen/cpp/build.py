@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from trunnion.codegen.cpp.image import emit_image
+from trunnion.codegen.cpp.library import check_library, check_object
 from trunnion.codegen.cpp.runtime_parts import runtime_header, runtime_object
-from trunnion.errors import CompileError
+from trunnion.errors import CompileError, CorruptArtifactError
 from trunnion.toolchain.host import find_host_toolchain
 from trunnion.toolchain.host_compilation import HostCompilation, compile_host
 from trunnion.toolchain.host_reading import read_host
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from trunnion.contract.compiler import DeviceImage
     from trunnion.toolchain.host import HostToolchain
+    from trunnion.toolchain.host_compiler import HostCompiler
 
 __all__ = ["LAUNCHER", "build_launcher", "launcher_fingerprint", "launcher_options", "runtime_folder"]
 
@@ -128,7 +130,26 @@ def build_launcher(
         ),
         inputs={_EXPORTS: _VERSION_SCRIPT, **inputs},
     )
-    return _compile(wanted, shared, staging)
+    library = _compile(wanted, shared, staging)
+    _check(toolchain.compiler, wanted, check_library, library)
+    return library
+
+
+def _check(
+    compiler: HostCompiler, wanted: HostCompilation, check: Callable[[bytes], None], made: bytes
+) -> None:
+    """Refuse what a compiler made of which nothing can be made.
+
+    Raises
+    ------
+    CompileError
+        If it is of no use.
+    """
+    try:
+        check(made)
+    except CorruptArtifactError as error:
+        log = f"it reported success, and what it made is of no use: {error}"
+        raise CompileError(compiler.name, log, wanted.text, wanted.options, compiler.machine) from error
 
 
 def _image_files(image: DeviceImage | None, symbols: Sequence[str]) -> dict[str, bytes]:
@@ -168,9 +189,13 @@ class _Shared(NamedTuple):
     def object(self, staging: Path) -> bytes:
         """Return the object file of what calls do not come through."""
         wanted = _runtime(self.toolchain, f"{self._kind}_runtime.cc", self.options, ("-c",))
-        return runtime_object(
-            self._identity, lambda folder: self._compiled(folder, wanted, _RUNTIME), staging
-        )
+
+        def compiled(folder: Path) -> bytes:
+            made = self._compiled(folder, wanted, _RUNTIME)
+            _check(self.toolchain.compiler, wanted, check_object, made)
+            return made
+
+        return runtime_object(self._identity, compiled, staging)
 
     def header(self) -> Path | None:
         """Return the folder that holds the precompiled header; None where there is none."""

@@ -6,7 +6,9 @@ import functools
 import hashlib
 from typing import TYPE_CHECKING
 
+from trunnion.codegen.cpp.library import check_object
 from trunnion.errors import DeviceRequirementError
+from trunnion.storage.refusals import warn_not_kept
 from trunnion.toolchain.kept import kept_file, mark_used
 
 if TYPE_CHECKING:
@@ -54,8 +56,12 @@ def runtime_object(identity: Callable[[], str], compiled: Callable[[Path], bytes
         (built / _OBJECT).write_bytes(made[0])
 
     try:
-        return _read(kept_file(_cache_folder(), _key(before), _OBJECT, make, most=_MOST_KEPT))
-    except (OSError, _ChangedError):  # a home that is full, say: slower, and no reason to refuse
+        kept = kept_file(_cache_folder(), _key(before), _OBJECT, make, check=check_object, most=_MOST_KEPT)
+        return _read(kept)
+    except _ChangedError:  # nobody knows of which toolchain it is
+        return made[0] if made else compiled(staging)
+    except OSError as error:  # a home that is full or cannot be written to: slower, and no reason to refuse
+        warn_not_kept("what C++ launchers share is compiled anew each time, because it cannot be kept", error)
         return made[0] if made else compiled(staging)
 
 

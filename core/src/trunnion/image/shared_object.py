@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
     Bytes = bytes | mmap.mmap
 
-__all__ = ["PREFIX", "exported_functions"]
+__all__ = ["PREFIX", "elf_machine", "exported_functions", "shared_object_functions"]
 
 PREFIX: Final = "__tvm_ffi_"
 """What TVM-FFI puts before a function's name to make it a symbol."""
 
 _MAGIC: Final = b"\x7fELF\x02\x01"  # 64 bits, little-endian
 _SHARED: Final = 3  # ET_DYN
+_MACHINE: Final = slice(18, 20)
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT: Final = struct.Struct("<IIQQQQQQ")
 _SECTION: Final = struct.Struct("<IIQQQQIIQQ")
@@ -52,6 +53,29 @@ def exported_functions(path: Path) -> tuple[str, ...]:
                 return _Library(str(path), data).functions()
     except OSError as error:
         raise ArtifactError(f"cannot read {shorten(str(path))}: {error.strerror}") from error
+
+
+def shared_object_functions(name: str, data: bytes) -> tuple[str, ...]:
+    """Return what `exported_functions` does, of a library that lies in memory.
+
+    Parameters
+    ----------
+    name
+        What errors call it.
+    data
+        Its bytes.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If it is no shared library for 64 bits, or is shorter than its headers say.
+    """
+    return _Library(name, data).functions()
+
+
+def elf_machine(data: bytes) -> int:
+    """Return ``e_machine`` of an ELF file that was read before: what it is for."""
+    return int.from_bytes(data[_MACHINE], "little")
 
 
 class _Library:
