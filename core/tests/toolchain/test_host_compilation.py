@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -186,6 +188,47 @@ def test_an_interrupt_ends_the_compiler(fake, folder, monkeypatch) -> None:
     with pytest.raises(KeyboardInterrupt):
         compile_host(fake(f"echo $$ > whole; exec {shutil.which('sleep')} 600"), wanted(), folder, "acme")
     assert ended(int((folder / "whole").read_text()))
+
+
+def test_an_interrupt_at_any_line_leaves_no_process_and_no_descriptor(fake, folder) -> None:
+    """Ctrl-C at each line in turn that starts a compiler, waits for it and takes up what it made."""
+    compiler = fake("echo log; echo made > unit.o")
+    before, at = len(list(Path("/proc/self/fd").iterdir())), 0
+    while interrupted(lambda: compile_host(compiler, wanted(), folder, "acme"), at):
+        assert len(list(Path("/proc/self/fd").iterdir())) == before, f"line {at}"
+        with pytest.raises(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)
+        at += 3
+    assert at > 50
+
+
+def interrupted(act, at) -> bool:
+    """Press Ctrl-C at a line that is run, counted from 0; return whether it ended the call."""
+    left = at
+
+    def line(_frame, event, _argument):
+        nonlocal left
+        left -= event == "line"
+        if left == -1:
+            left -= 1
+            signal.raise_signal(signal.SIGINT)
+        return line
+
+    def call(frame, _event, _argument):
+        mine = ("host_compilation.py", "storage", "subprocess.py", "contextlib.py", "selectors.py")
+        # What is raised in __del__ is raised to nobody.
+        asked = frame.f_code.co_name != "__del__" and any(part in frame.f_code.co_filename for part in mine)
+        return line if asked else None
+
+    trace = sys.gettrace()
+    sys.settrace(call)
+    try:
+        act()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(trace)
+    return False
 
 
 def test_a_compiler_that_is_gone_is_unavailable(fake, folder) -> None:

@@ -7,10 +7,12 @@ import re
 import signal
 import subprocess
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trunnion.errors import BackendUnavailableError, CompileError, DeviceRequirementError
+from trunnion.storage.interrupts import uninterrupted
 from trunnion.toolchain.host_compiler import INSTALL_COMPILER, compiler_environment
 
 if TYPE_CHECKING:
@@ -130,8 +132,28 @@ def _run(
     compiler: HostCompiler, options: tuple[str, ...], folder: Path, seconds: float, plugin: str
 ) -> tuple[int | None, str]:
     """Return the status, None if it took too long, and all that was printed."""
+    process: subprocess.Popen[bytes] | None = None
     try:
-        process = subprocess.Popen(
+        with uninterrupted():
+            process = _started(compiler, options, folder, plugin)
+        try:
+            printed, _ = process.communicate(timeout=seconds)
+            status: int | None = process.returncode
+        except subprocess.TimeoutExpired as error:
+            printed, status = error.stdout or b"", None
+            printed += f"\nit did not end within {seconds:g} s, and was ended".encode()
+    finally:
+        if process is not None:
+            with uninterrupted():
+                _end(process)
+    return status, printed.decode("utf-8", "backslashreplace")
+
+
+def _started(
+    compiler: HostCompiler, options: tuple[str, ...], folder: Path, plugin: str
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
             [*compiler.command, *options],
             cwd=folder,
             env=compiler_environment(folder),
@@ -143,17 +165,18 @@ def _run(
     except OSError as error:
         reason = f"{compiler.command[0]} cannot be run ({error}); {INSTALL_COMPILER}"
         raise BackendUnavailableError(plugin, "its toolchain", reason) from error
-    with process:
-        try:
-            printed, _ = process.communicate(timeout=seconds)
-            status: int | None = process.returncode
-        except subprocess.TimeoutExpired as error:
-            printed, status = error.stdout or b"", None
-            printed += f"\nit did not end within {seconds:g} s, and was ended".encode()
-        finally:
-            if process.returncode is None:
-                os.killpg(process.pid, signal.SIGKILL)
-    return status, printed.decode("utf-8", "backslashreplace")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process with all its parts, if it has not ended, and take it up."""
+    if process.returncode is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        # Not process.wait(): an interrupt inside of it may have left its lock behind, which it would wait for.
+        with suppress(ChildProcessError):
+            os.waitpid(process.pid, 0)
+        process.returncode = -signal.SIGKILL
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def _ending(status: int | None) -> str:
