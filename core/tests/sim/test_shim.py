@@ -1,4 +1,5 @@
 import ctypes
+import os
 import shutil
 import stat
 import subprocess
@@ -220,3 +221,27 @@ def test_a_library_that_others_can_write_is_not_loaded(tmp_path):
         build_shim(tmp_path)
     built.parent.chmod(0o700)
     assert build_shim(tmp_path) == built
+
+
+def test_where_it_cannot_be_kept_it_runs_all_the_same(words_without):
+    text = """
+import os, warnings
+os.environ["XDG_CACHE_HOME"] = "/proc/nowhere"
+from trunnion import sim
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    sim.start()
+print([one.category.__name__ for one in caught][0], sim.active() is not None)
+"""
+    assert words_without((), text) == ["NotKeptWarning", "True"]
+
+
+def test_a_folder_from_which_no_code_is_loaded_is_told(tmp_path, monkeypatch):
+    flags = os.statvfs_result((*[0] * 8, os.ST_NOEXEC, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _: flags)
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\nwhile [ $# -gt 1 ]; do shift; done; echo no library > $1\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    with pytest.raises(DeviceRequirementError, match="which is mounted noexec; set XDG_CACHE_HOME"):
+        build_shim(tmp_path / "cache")

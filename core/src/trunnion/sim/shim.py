@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import BackendUnavailableError, CompileError, DeviceRequirementError, LifecycleError
+from trunnion.storage.refusals import refuse_noexec, warn_not_kept
+from trunnion.storage.scratch import scratch_folder
 from trunnion.toolchain.host_compilation import HostCompilation
 from trunnion.toolchain.host_compiler import HostCompiler, counted_environment
 from trunnion.toolchain.host_reading import read_host
@@ -168,14 +170,25 @@ def load_shim() -> Shim:
     LifecycleError
         If this is not Linux, or another ``libcuda`` is mapped already: a process has one.
     DeviceRequirementError
-        If there is no C compiler, or the folder cannot be used.
+        If there is no C compiler, or no folder that the shim can be built in and loaded from.
     CompileError
         If the compiler fails, or builds nothing that can be loaded.
     UntrustedArtifactError
         If others could have written the cached library.
     """
     _check_process()
-    return Shim(build_shim(cache_folder()))
+    try:
+        path = build_shim(cache_folder())
+    except DeviceRequirementError as error:
+        refused = error.__cause__
+        if not isinstance(refused, OSError):
+            raise
+        with scratch_folder() as folder:
+            _build(compiler_command(), _source(), folder)
+            shim = Shim(folder / _SONAME)
+        warn_not_kept("the simulated driver is compiled anew each time, because it cannot be kept", refused)
+        return shim
+    return Shim(path)
 
 
 def _check_process() -> None:
@@ -220,7 +233,7 @@ def build_shim(cache: Path) -> Path:
     UntrustedArtifactError
         If others could have written the cached library.
     """
-    source = resources.files("trunnion.sim").joinpath("shim.c").read_bytes()
+    source = _source()
     command = compiler_command()
     try:
         return kept_file(cache, _key(source, command), _SONAME, functools.partial(_build, command, source))
@@ -230,6 +243,10 @@ def build_shim(cache: Path) -> Path:
             f"{error}",
             f"mend or remove {cache}, or set XDG_CACHE_HOME to a folder of yours",
         ) from error
+
+
+def _source() -> bytes:
+    return resources.files("trunnion.sim").joinpath("shim.c").read_bytes()
 
 
 def _build(command: tuple[str, ...], source: bytes, folder: Path, seconds: float | None = None) -> None:
@@ -327,6 +344,7 @@ def _check_library(command: tuple[str, ...], source: bytes, library: Path) -> No
     """Refuse what a process cannot load: it is tried in one of its own, because nothing unloads a driver."""
     done = _run((sys.executable, "-I", "-c", _TRY, str(library)))
     if done.returncode != 0:
+        refuse_noexec(library.parent, "set XDG_CACHE_HOME to a folder of yours from which code can be loaded")
         said = f"{_NO_LIBRARY}: {done.stderr.strip()}"
         raise _refused(command, source, said, _FLAGS)
 
