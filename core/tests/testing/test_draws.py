@@ -30,6 +30,8 @@ class Idle:
 
     capabilities: frozenset[Any] = frozenset()
     made: Counter[str] = field(default_factory=Counter)
+    seen: list[Any] = field(default_factory=list)
+    name: str = "idle"
 
     def under(self, law_id: str, way: str) -> str:
         """Return the law's id in the place of a harness."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from trunnion.model.capability import Capability
+from trunnion.testing import search
 from trunnion.testing.laws import EXAMPLES, Law, LawViolation, catalogue, law
 
 
@@ -19,6 +21,8 @@ class Idle:
 
     capabilities: frozenset = frozenset()
     made: Counter = field(default_factory=Counter)
+    seen: list = field(default_factory=list)
+    name: str = "idle"
 
     def under(self, law_id, way):
         self.made[way] += 1
@@ -71,6 +75,51 @@ def test_a_violation_names_its_law_and_is_shrunk():
     with pytest.raises(LawViolation, match="X1: 501 is not small") as caught:
         numbers_law(500, []).check(harness(), seed=1)
     assert caught.value.law_id == "X1"
+
+
+def test_a_law_that_takes_long_is_red_all_the_same(monkeypatch):
+    """Each look at the clock takes a second, so that little is left for making the example smaller."""
+    monkeypatch.setattr(search, "monotonic", itertools.count().__next__)
+    seen = []
+
+    @law("X6", given=lambda _: st.lists(st.integers(0, 10**9), min_size=40), tier="any", cost="pure")
+    def short(law_id, value):
+        """Lists are short."""
+        seen.append(value)
+        raise LawViolation(law_id, f"got {len(value)}")
+
+    with pytest.raises(LawViolation, match="got 40") as caught:
+        short.check(harness(), seed=1)
+    assert 2 <= len(seen) < 20
+    assert "X6 on idle, by way of call: got 40\n" in caught.value.report
+    assert caught.value.verdict.examples == 0
+
+
+def test_whatever_else_is_raised_breaks_the_law_too_and_says_what_was_checked_until_then():
+    @law("X7", given=lambda _: st.integers(0, 1000), cost="pure", tier="any")
+    def divisible(law_id, value):
+        """Numbers divide."""
+        assume(value != 1)
+        return 1 // (value < 500)
+
+    with pytest.raises(LawViolation, match="X7: raised ZeroDivisionError") as caught:
+        divisible.check(harness(), seed=1)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert "return 1 // (value < 500)" in caught.value.report
+    assert "example = 500\n" in caught.value.report
+    assert caught.value.verdict.made["call"] == caught.value.verdict.examples + 1
+
+
+def test_one_example_is_checked_again():
+    law_of_numbers = numbers_law(500, [])
+    law_of_numbers.replay(harness(), 500)
+    with pytest.raises(LawViolation, match="501 is not small"):
+        law_of_numbers.replay(harness(), 501)
+
+
+def test_the_digest_says_what_was_drawn():
+    digests = [numbers_law(1000, []).check(harness(), seed=seed).digest for seed in (1, 1, 2)]
+    assert digests[0] == digests[1] != digests[2]
 
 
 def test_a_law_of_the_backend_itself_says_what_holds_without_it():

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from trunnion.sim.simulator import Simulator
     from trunnion.sim.trace import Event
     from trunnion.testing.expected import Expected
-    from trunnion.testing.observed import Observed
+    from trunnion.testing.observed import Observed, Seen
     from trunnion.testing.strategies.calls import CallSpec
     from trunnion.testing.ways import Way
 
@@ -109,6 +109,9 @@ class Harness:
 
     made: Counter[str] = field(default_factory=Counter)
     """How many programs were made callable in each way, or calls made in it."""
+
+    seen: list[Seen] = field(default_factory=list)
+    """The last call, for the report of a violation."""
 
     kept: Path | None = None
     """Where the objects of C++ launchers are kept that laws only use; None: nowhere. See `kept_launchers`."""
@@ -291,8 +294,10 @@ class Harness:
         given = Arguments(args=args, out=out, stream=stream, device=call.device, on=_device_of(facts))
         observed = self.way.make(self, loaded, given)
         if observed is None:
-            return facts, observe(self, lambda: given.launch(loaded), given_out=out)
-        self.made[self.way.id] += not self.way.loads
+            observed = observe(self, lambda: given.launch(loaded), given_out=out)
+        else:
+            self.made[self.way.id] += not self.way.loads
+        self.seen[:] = [observed.seen(facts)]
         return facts, observed
 
     def with_destinations(self, call: CallSpec, expected: Expected) -> CallSpec:

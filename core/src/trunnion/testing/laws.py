@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from trunnion.errors import UnsupportedFeatureError
 from trunnion.model.capability import BACKEND_CAPABILITIES
+from trunnion.testing.search import Search, SearchEndedError
 from trunnion.testing.ways import WAYS
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from trunnion.model.capability import Capability
     from trunnion.testing.draws import Drawn
     from trunnion.testing.harness import Harness
+    from trunnion.testing.search import Counterexample
 
 __all__ = [
     "EVERY_WAY", "EXAMPLES", "ONE_WAY", "Catalogue", "Law", "LawViolation", "Verdict", "catalogue", "law",
@@ -54,6 +56,12 @@ class LawViolation(AssertionError):  # noqa: N818 - the word of the design: it i
     message
         What was seen, and what must be.
     """
+
+    report = ""
+    """The whole of it for people, with a program that shows it again; empty until the search for examples is over."""
+
+    verdict: Verdict | None = None
+    """What was checked until then; None until the search for examples is over."""
 
     def __init__(self, law_id: str, message: str) -> None:
         super().__init__(law_id, message)
@@ -114,6 +122,7 @@ class Law:
         examples: int | None = None,
         shrink: bool = True,
         thorough: bool = False,
+        told: Callable[[], None] = lambda: None,
     ) -> Verdict:
         """Check the law on a backend: that it holds, or that what it requires is refused.
 
@@ -129,20 +138,22 @@ class Law:
         examples
             How many; None: what the cost class says.
         shrink
-            Whether to look for a smaller example once one breaks the law, which takes a while.
+            Whether to look for a smaller example once one breaks the law, which takes some seconds.
         thorough
             Whether every way gets that many examples.
+        told
+            Called after each example.
 
         Raises
         ------
         LawViolation
-            If an example breaks the law.
+            If an example breaks the law, or raises anything else.
         """
-        applies = self.applies_to(harness)
-        ways = self.ways if applies else ONE_WAY
+        ways = self.ways if self.applies_to(harness) else ONE_WAY
         wanted = EXAMPLES[self.cost] if examples is None else examples
-        run = _Run(self, harness, applies=applies, shrink=shrink)
+        run = _Run(self, harness, shrink=shrink, told=told)
         first = self.seed() if seed is None else seed
+        run.again = f"seed={first}, examples={wanted}, thorough={thorough}"
         if not thorough or len(ways) == 1:
             run.draw(ways, wanted, first)
         for way in ways if len(ways) > 1 else ():
@@ -150,7 +161,26 @@ class Law:
                 run.draw((way,), wanted, zlib.crc32(way.encode(), first))
             elif run.made[way] < _EACH_WAY:
                 run.draw((way,), min(_MOST_MORE, wanted), zlib.crc32(way.encode(), first), least=_EACH_WAY)
-        return Verdict(run.count, run.made)
+        return run.verdict()
+
+    def replay(self, harness: Harness, example: Any, *, way: str = "call") -> None:
+        """Check the law on one example.
+
+        Parameters
+        ----------
+        harness
+            The backend.
+        example
+            As the law's strategy draws it.
+        way
+            The way in.
+
+        Raises
+        ------
+        LawViolation
+            If it breaks the law.
+        """
+        _Run(self, harness).body(harness.under(self.id, way), example)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,21 +194,30 @@ class Verdict:
     made: Counter[str]
     """How many programs were made callable in each way, or calls made in it."""
 
+    digest: str = ""
+    """A digest of what was drawn: equal digests, equal draws."""
+
 
 class _Run:
     """A law that is being checked on a backend."""
 
-    def __init__(self, checked: Law, harness: Harness, *, applies: bool, shrink: bool) -> None:
+    def __init__(
+        self, checked: Law, harness: Harness, *, shrink: bool = True, told: Callable[[], None] = lambda: None
+    ) -> None:
         from trunnion.testing.strategies import PROGRAM_CAPABILITIES, programs  # noqa: PLC0415 - needs hypothesis
 
         self.count = 0
         self.made: Counter[str] = Counter()
+        self.again = ""  # what `Law.check` is told to draw the same again
+        self._until = Verdict(0, Counter())
         self._law, self._shrink = checked, shrink
-        self._harness = replace(harness, made=self.made)
+        self._harness = replace(harness, made=self.made, seen=[])
+        self._search = Search(told, lambda: tuple(self._harness.seen))
+        applies = checked.applies_to(harness)
         # What only the backend lacks no program requires, so no program can be refused for it.
         lacking = checked.requires - harness.capabilities
         otherwise = checked.undeclared if lacking <= BACKEND_CAPABILITIES else None
-        self._body = checked.body if applies else otherwise or _refuses
+        self.body = checked.body if applies else otherwise or _refuses
         self._given = checked.given(harness)
         if not applies and otherwise is None:
             self._given = programs(PROGRAM_CAPABILITIES, checked.requires)
@@ -193,8 +232,7 @@ class _Run:
         def check_one(way: str, example: Drawn) -> None:
             if least is not None and self.made[way] >= least:
                 return
-            self._body(self._harness.under(self._law.id, way), example.value)
-            self.count += 1  # an assumption of the body that does not hold ends it before
+            self._search.check(way, example.value, functools.partial(self._check, way, example.value))
 
         checks = hypothesis.HealthCheck
         settings = hypothesis.settings(
@@ -206,8 +244,42 @@ class _Run:
             report_multiple_bugs=False,
         )
         test = hypothesis.given(st.sampled_from(ways), drawn_from(self._given))(check_one)
-        with drawn_by_seed_alone():
-            hypothesis.seed(seed)(settings(test))()
+        try:
+            with drawn_by_seed_alone():
+                hypothesis.seed(seed)(settings(test))()
+        except (Exception, SearchEndedError):
+            if self._search.found is None:
+                raise
+            violation = self._violation(self._search.found)
+            raise violation from violation.__cause__
+
+    def _check(self, way: str, example: Any) -> None:
+        self._harness.seen.clear()
+        try:
+            self.body(self._harness.under(self._law.id, way), example)
+        except Exception:
+            if self._search.found is None:
+                self._until = self.verdict()
+            raise
+        self.count += 1  # an assumption of the body that does not hold ends it before
+
+    def verdict(self) -> Verdict:
+        """Return what was checked so far."""
+        return Verdict(self.count, self.made.copy(), self._search.digest)
+
+    def _violation(self, found: Counterexample) -> LawViolation:
+        """Return the violation that an example showed, with its report."""
+        from trunnion.testing.violation_report import violation_report  # noqa: PLC0415 - it reads this module
+
+        broken = found.error
+        if isinstance(broken, LawViolation):
+            violation = LawViolation(broken.law_id, broken.message)
+        else:
+            violation = LawViolation(self._law.id, f"raised {type(broken).__name__}: {broken}")
+            violation.__cause__ = broken
+        violation.report = violation_report(self._law, self._harness.name, violation, found, self.again)
+        violation.verdict = self._until
+        return violation
 
 
 def law(  # noqa: PLR0913 - one for each field that a law may have

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trunnion.sim.tensormap import Im2colRequest, TiledRequest
+    from trunnion.testing.expected import CallFacts
     from trunnion.testing.harness import Harness
 
-__all__ = ["Observed", "observe"]
+__all__ = ["Observed", "Seen", "observe"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +56,37 @@ class Observed:
             f"{event.call}: {event.reason}" for event in self.events if isinstance(event, CallRefused)
         )
 
+    def seen(self, facts: CallFacts) -> Seen:
+        """Return what is kept of a call.
+
+        Parameters
+        ----------
+        facts
+            What it was made with.
+        """
+        error = "" if self.error is None else f"{type(self.error).__name__}: {self.error}"
+        return Seen(facts, self.launches, error)
+
     @property
     def outputs(self) -> tuple[Any, ...]:
         """The returned tensors: of None none, of a tuple its members."""
         if self.result is None:
             return ()
         return self.result if isinstance(self.result, tuple) else (self.result,)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is kept of a call for the report of a violation; no tensor of it stays alive."""
+
+    facts: CallFacts
+    """What it was made with."""
+
+    launches: tuple[Launched, ...]
+    """What was launched."""
+
+    error: str
+    """What it raised; empty if it returned."""
 
 
 def observe(harness: Harness, launch: Callable[[], Any], *, given_out: list[Any] | None = None) -> Observed:

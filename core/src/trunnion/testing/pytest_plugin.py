@@ -12,13 +12,10 @@ import pytest
 
 if TYPE_CHECKING:
     from trunnion.contract.spec import BackendSpec
-    from trunnion.testing.harness import Harness
     from trunnion.testing.laws import Law
+    from trunnion.testing.runner import Options
 
 __all__ = ["LawItem", "pytest_addoption", "pytest_configure", "pytest_pycollect_makeitem"]
-
-
-_DEVICES = 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,6 +35,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="where the laws are checked: on the simulated driver, or on a GPU (default: sim)",
     )
     group.addoption(
+        "--trunnion-examples",
+        type=int,
+        metavar="N",
+        help="check each law on so many examples (default: 100, 15 or 3, by what one costs)",
+    )
+    group.addoption(
+        "--trunnion-seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="draw other examples (default: 0; equal seeds draw equal ones)",
+    )
+    group.addoption(
+        "--trunnion-no-shrink",
+        action="store_true",
+        help="report the first example that breaks a law (default: look some seconds for a smaller one)",
+    )
+    group.addoption(
         "--trunnion-thorough",
         action="store_true",
         help="check each law by every way in on all of its examples (default: the ways share them)",
@@ -50,14 +65,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a backend that nobody has once, before anything is collected.
+    """Refuse what the options ask for and nobody has once, before anything is collected.
 
     Raises
     ------
     pytest.UsageError
-        If one that was asked for is unknown or cannot be loaded.
+        If a backend is unknown or cannot be loaded, there is no such GPU, or a number is out of range.
     """
     _asked(config)
+    _options(config)
+    if config.getoption("--trunnion-tier") == "gpu":
+        from trunnion.errors import DeviceRequirementError  # noqa: PLC0415 - only where the option is given
+        from trunnion.testing.runner import laws_of  # noqa: PLC0415 - likewise
+
+        try:
+            laws_of("gpu")
+        except DeviceRequirementError as error:
+            raise pytest.UsageError(str(error)) from error
 
 
 def pytest_pycollect_makeitem(
@@ -118,6 +142,29 @@ def _asked(config: pytest.Config) -> tuple[BackendSpec, ...]:
         raise pytest.UsageError(str(error)) from error
 
 
+_NAMES = {"examples": None, "seed": 0, "thorough": False, "fresh": False, "no-shrink": False}
+
+
+def _options(config: pytest.Config) -> Options | None:
+    """Return how laws are checked; None, and nothing is imported for it, if no option says anything about it.
+
+    Raises
+    ------
+    pytest.UsageError
+        If a number is out of range.
+    """
+    given = {name: config.getoption(f"--trunnion-{name}") for name in _NAMES}
+    if given == _NAMES:
+        return None
+    from trunnion.testing.runner import Options  # noqa: PLC0415 - only where such an option is given
+
+    given["shrink"] = not given.pop("no-shrink")
+    try:
+        return Options(**given)
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
 class LawItem(pytest.Item):
     """One law on one backend.
 
@@ -137,30 +184,14 @@ class LawItem(pytest.Item):
         self.spec = spec
 
     def runtest(self) -> None:
-        """Check the law, on other examples if ``--hypothesis-seed`` is given; too few are a failure as well."""
-        from trunnion.testing.laws import EXAMPLES  # noqa: PLC0415 - only where the suite runs
+        """Check the law."""
+        from trunnion.testing.runner import Options, check, harness_of  # noqa: PLC0415 - only where the suite runs
 
-        seed = self.law.seed(self.config.getoption("--hypothesis-seed", None))
-        thorough = self.config.getoption("--trunnion-thorough")
-        verdict = self.law.check(self._harness(), seed=seed, thorough=thorough)
-        count = verdict.examples
-        self.user_properties.append(("examples", count))
+        options = _options(self.config) or Options()
+        verdict = check(self.law, harness_of(self.spec.name, fresh=options.fresh), options)
+        self.user_properties.append(("examples", verdict.examples))
+        self.user_properties.append(("digest", verdict.digest))
         self.user_properties.extend((f"calls by {way}", made) for way, made in sorted(verdict.made.items()))
-        if count < EXAMPLES[self.law.cost]:
-            pytest.fail(f"{self.law.id} was checked on {count} examples of {EXAMPLES[self.law.cost]}")
-
-    def _harness(self) -> Harness:
-        from trunnion import sim  # noqa: PLC0415 - starts a driver, so only where the suite runs
-        from trunnion.testing.harness import Harness  # noqa: PLC0415 - likewise
-        from trunnion.testing.kept_launchers import launcher_folder  # noqa: PLC0415 - likewise
-
-        simulator = sim.active() or sim.start(devices=_DEVICES)
-        if simulator.devices < _DEVICES:
-            pytest.fail(
-                f"the simulator of this process has {simulator.devices} device, the suite needs {_DEVICES}"
-            )
-        kept = None if self.config.getoption("--trunnion-fresh") else launcher_folder()
-        return Harness(spec=self.spec, simulator=simulator, kept=kept)
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
         """Return where the law stands, and its sentence."""
@@ -168,10 +199,9 @@ class LawItem(pytest.Item):
         return self.path, code.co_firstlineno - 1, f"{self.name}: {self.law.sentence}"
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return a violation as its text and the example, and anything else as pytest does."""
+        """Return a violation as its report, and anything else as pytest does."""
         from trunnion.testing.laws import LawViolation  # noqa: PLC0415 - only where the suite runs
 
         if style is None and isinstance(excinfo.value, LawViolation):
-            notes = "\n".join(getattr(excinfo.value, "__notes__", ()))
-            return f"{excinfo.value}\n{self.law.sentence}\n{notes}"
+            return excinfo.value.report
         return super().repr_failure(excinfo, style)

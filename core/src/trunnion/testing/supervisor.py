@@ -1,0 +1,164 @@
+"""Laws checked in a process of their own: one that crashes or hangs is a verdict, and the next law has a new process."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from trunnion.errors import BackendUnavailableError
+from trunnion.testing.report import LawReport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from trunnion.testing.laws import Law
+    from trunnion.testing.runner import Options
+
+__all__ = ["PATIENCE", "supervised"]
+
+PATIENCE: Final = 300.0
+"""Seconds without a word after which a process hangs; it says one after each example."""
+
+_TICK = 0.5  # seconds between two looks whether the process still runs
+_LAST_WORDS = 4000
+
+
+def supervised(
+    backend: str, laws: Sequence[Law], options: Options, *, patience: float = PATIENCE
+) -> Iterator[LawReport]:
+    """Check laws in processes of their own, and yield what becomes of each, in their order.
+
+    Parameters
+    ----------
+    backend
+        The name of an installed backend.
+    laws
+        The laws.
+    options
+        How they are checked.
+    patience
+        Seconds without a word of a process, until it counts as hung; it says one after each example.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If a process ends, or hangs, before it begins with a law.
+    """
+    left = list(laws)
+    while left:
+        with _Worker(backend, [law.id for law in left], options) as worker:
+            for report in worker.reports(patience):
+                law = left.pop(0)
+                yield dataclasses.replace(
+                    report, sentence=law.sentence, requires=tuple(sorted(law.requires))
+                )
+
+
+class _Worker:
+    """One process, and what it says."""
+
+    def __init__(self, backend: str, laws: Sequence[str], options: Options) -> None:
+        self._backend, self._laws = backend, laws
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
+        self._reading, writing = os.pipe()
+        job = [backend, " ".join(laws), json.dumps(dataclasses.asdict(options)), str(writing)]
+        # -P: what lies in the working folder is not what is installed.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "trunnion.testing.worker", *job],
+            stdin=subprocess.DEVNULL,
+            stdout=self._words,
+            stderr=self._words,
+            pass_fds=(writing,),
+            start_new_session=True,  # so that what it started ends with it
+        )
+        os.close(writing)
+
+    def __enter__(self) -> _Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+        os.close(self._reading)
+        self._words.close()
+
+    def _end(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def reports(self, patience: float) -> Iterator[LawReport]:
+        """Yield what becomes of each law, until the process ends.
+
+        Raises
+        ------
+        BackendUnavailableError
+            If it ends before it begins with a law.
+        """
+        running, start, done = "", time.monotonic(), 0
+        for message in self._messages(patience):
+            if message is None:
+                break
+            if "error" in message:
+                raise BackendUnavailableError(self._backend, "", message["error"])
+            if "verdict" in message:
+                running, done = "", done + 1
+                yield LawReport(**{**message["verdict"], "requires": tuple(message["verdict"]["requires"])})
+            elif "law" in message:
+                running, start = message["law"], time.monotonic()
+        if done == len(self._laws):
+            return
+        ended = self._process.poll()
+        self._end()
+        if not running:
+            what = "did not begin" if ended is None else f"ended with {_status(ended)}"
+            raise BackendUnavailableError(
+                self._backend, "", f"the process that checks the laws {what}: {self._last_words()}"
+            )
+        what = f"hung in law {running}: no example was done in {patience:g} seconds"
+        if ended is not None:
+            what = f"crashed in law {running} ({_status(ended)})"
+        yield LawReport(
+            id=running,
+            status="hung" if ended is None else "crashed",
+            seconds=round(time.monotonic() - start, 2),
+            text=f"{what}\n{self._last_words()}".strip(),
+        )
+
+    def _messages(self, patience: float) -> Iterator[dict[str, Any] | None]:
+        """Yield each message; None: there was none for too long."""
+        heard, rest = time.monotonic(), b""
+        while True:
+            running = self._process.poll() is None
+            if select.select([self._reading], [], [], _TICK if running else 0)[0]:
+                data = os.read(self._reading, 1 << 16)
+                if not data:
+                    self._process.wait(patience)
+                    return
+                heard, (*lines, rest) = time.monotonic(), (rest + data).split(b"\n")
+                yield from map(json.loads, lines)
+            elif not running:  # what it forked may keep the pipe open
+                return
+            elif time.monotonic() - heard > patience:
+                yield None
+                return
+
+    def _last_words(self) -> str:
+        self._words.seek(0)
+        return self._words.read()[-_LAST_WORDS:].decode("utf-8", "replace").strip()
+
+
+def _status(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    with contextlib.suppress(ValueError):
+        return signal.Signals(-status).name
+    return f"signal {-status}"
