@@ -38,7 +38,7 @@ def test_the_search_ends_some_seconds_after_the_first(clock):
     clock[0] = 1000.0
     with pytest.raises(LawViolation):
         found.check("call", 1, fail)
-    clock[0] += 11.9
+    clock[0] += 14.9
     found.check("call", 2, lambda: None)
     clock[0] += 0.2
     with pytest.raises(SearchEndedError):

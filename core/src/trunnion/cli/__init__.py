@@ -18,6 +18,7 @@ _ADVICE = {
     "platformdirs": "pip install --upgrade --force-reinstall trunnion",
     "torch": "pip install torch",
     "numpy": "pip install numpy",
+    "hypothesis": "pip install 'trunnion[conformance]'",
 }
 
 

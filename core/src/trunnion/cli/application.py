@@ -15,6 +15,7 @@ import trunnion
 from trunnion.attempts import Failure, attempt
 from trunnion.cli import missing_library
 from trunnion.cli.backends import backends
+from trunnion.cli.conformance import conformance
 from trunnion.cli.demo import demo
 from trunnion.cli.doctor import doctor
 from trunnion.cli.inspect import inspect
@@ -65,6 +66,7 @@ def application() -> typer.Typer:
     app.command("run", epilog=_EPILOG)(run_program)
     app.command("demo", epilog=_EPILOG)(demo)
     app.command("doctor", epilog=_EPILOG)(doctor)
+    app.command("conformance", epilog=_EPILOG)(conformance)
     return app
 
 
@@ -74,19 +76,30 @@ def run(words: Sequence[str]) -> int:
     Parameters
     ----------
     words
-        What was typed after ``trunnion``. ``--traceback`` and ``--json`` may stand anywhere.
+        What was typed after ``trunnion``. ``--traceback`` and ``--json`` may stand anywhere. With a file behind it
+        that ends in ``.json``, ``--json`` is an option of ``conformance``.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character shows its code
-    ordered = [word for word in _EVERYWHERE if word in words]
-    ordered += [word for word in words if word not in _EVERYWHERE]
+    everywhere, ordered = _parted(words)
     try:
-        return _show_json(ordered) if _JSON in words else _show(ordered)
+        return _show_json([*everywhere, *ordered]) if _JSON in everywhere else _show([*everywhere, *ordered])
     except BrokenPipeError:
         # Whoever read the output has seen enough. What Python still holds of it has to go somewhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def _parted(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the words that may stand anywhere, each once, and the others."""
+    own = [
+        word == _JSON and words[0] == "conformance" and following.endswith(".json")
+        for word, following in zip(words, [*words[1:], ""], strict=False)
+    ]
+    found = [word for word, is_own in zip(words, own, strict=True) if word in _EVERYWHERE and not is_own]
+    rest = [word for word, is_own in zip(words, own, strict=True) if word not in _EVERYWHERE or is_own]
+    return [word for word in _EVERYWHERE if word in found], rest
 
 
 def _show(words: Sequence[str]) -> int:

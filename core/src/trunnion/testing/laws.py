@@ -153,7 +153,7 @@ class Law:
         wanted = EXAMPLES[self.cost] if examples is None else examples
         run = _Run(self, harness, shrink=shrink, told=told)
         first = self.seed() if seed is None else seed
-        run.again = f"seed={first}, examples={wanted}, thorough={thorough}"
+        run.again = f"seed={first}, examples={wanted}, thorough={thorough}, shrink=False"
         if not thorough or len(ways) == 1:
             run.draw(ways, wanted, first)
         for way in ways if len(ways) > 1 else ():

@@ -150,11 +150,12 @@ class Report:
         try:
             given = json.loads(text)
             if given["schema"] != SCHEMA:
-                raise CorruptArtifactError(f"got the schema {given['schema']!r}, expected {SCHEMA!r}")
+                raise CorruptArtifactError("report", f"got the schema {given['schema']!r}, expected {SCHEMA!r}")
             laws = tuple(_read(LawReport, law, requires=tuple(law["requires"])) for law in given["laws"])
             return _read(cls, given, laws=laws, capabilities=tuple(given["capabilities"]))
-        except (ValueError, KeyError, TypeError) as error:
-            raise CorruptArtifactError(f"this is no report of conformance: {error}") from error
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            problem = f"{type(error).__name__}: {error}; expected what trunnion conformance --json wrote"
+            raise CorruptArtifactError("report", problem) from error
 
 
 def _read(cls: type[Any], given: Mapping[str, Any], **changed: Any) -> Any:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Counterexample", "Search", "SearchEndedError"]
 
-_SHRINKING = 12.0  # seconds, so that a law is red within 20
+_SHRINKING = 15.0  # seconds, so that a law is red within 20
 
 
 class SearchEndedError(BaseException):

@@ -18,7 +18,7 @@ from trunnion.errors import BackendUnavailableError
 from trunnion.testing.report import LawReport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from trunnion.testing.laws import Law
     from trunnion.testing.runner import Options
@@ -29,7 +29,7 @@ PATIENCE: Final = 300.0
 """Seconds without a word after which a process hangs; it says one after each example."""
 
 _TICK = 0.5  # seconds between two looks whether the process still runs
-_LAST_WORDS = 4000
+_WORDS = 1500
 
 
 def supervised(
@@ -46,7 +46,7 @@ def supervised(
     options
         How they are checked.
     patience
-        Seconds without a word of a process, until it counts as hung; it says one after each example.
+        Seconds without a word of a process that checks a law, until it counts as hung; it says one after each example.
 
     Raises
     ------
@@ -104,9 +104,7 @@ class _Worker:
             If it ends before it begins with a law.
         """
         running, start, done = "", time.monotonic(), 0
-        for message in self._messages(patience):
-            if message is None:
-                break
+        for message in self._messages(lambda: patience if running else PATIENCE):
             if "error" in message:
                 raise BackendUnavailableError(self._backend, "", message["error"])
             if "verdict" in message:
@@ -118,10 +116,12 @@ class _Worker:
             return
         ended = self._process.poll()
         self._end()
+        if not running and done:  # between two laws, which is nobody's fault
+            return
         if not running:
             what = "did not begin" if ended is None else f"ended with {_status(ended)}"
             raise BackendUnavailableError(
-                self._backend, "", f"the process that checks the laws {what}: {self._last_words()}"
+                self._backend, "", f"the process that checks the laws {what}: {self._said()}"
             )
         what = f"hung in law {running}: no example was done in {patience:g} seconds"
         if ended is not None:
@@ -130,30 +130,29 @@ class _Worker:
             id=running,
             status="hung" if ended is None else "crashed",
             seconds=round(time.monotonic() - start, 2),
-            text=f"{what}\n{self._last_words()}".strip(),
+            text=f"{what}\n{self._said()}".strip(),
         )
 
-    def _messages(self, patience: float) -> Iterator[dict[str, Any] | None]:
-        """Yield each message; None: there was none for too long."""
+    def _messages(self, patience: Callable[[], float]) -> Iterator[dict[str, Any]]:
+        """Yield each message, until the process ends, or says nothing for too long."""
         heard, rest = time.monotonic(), b""
         while True:
             running = self._process.poll() is None
             if select.select([self._reading], [], [], _TICK if running else 0)[0]:
                 data = os.read(self._reading, 1 << 16)
                 if not data:
-                    self._process.wait(patience)
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        self._process.wait(PATIENCE)
                     return
                 heard, (*lines, rest) = time.monotonic(), (rest + data).split(b"\n")
                 yield from map(json.loads, lines)
-            elif not running:  # what it forked may keep the pipe open
-                return
-            elif time.monotonic() - heard > patience:
-                yield None
+            elif not running or time.monotonic() - heard > patience():  # what it forked may keep the pipe open
                 return
 
-    def _last_words(self) -> str:
+    def _said(self) -> str:
         self._words.seek(0)
-        return self._words.read()[-_LAST_WORDS:].decode("utf-8", "replace").strip()
+        text = self._words.read().decode("utf-8", "replace").strip()
+        return text if len(text) <= 2 * _WORDS else f"{text[:_WORDS]}\n…\n{text[-_WORDS:]}"
 
 
 def _status(status: int) -> str:

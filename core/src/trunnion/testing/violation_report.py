@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.testing.comparison import symbols_of
 from trunnion.testing.example_text import example_text, programs_in
-from trunnion.testing.expected import Address, Refused
+from trunnion.testing.expected import Address, ExpectedMap, ExpectedView, Refused
 from trunnion.testing.observed import Seen
 from trunnion.testing.reference import expect
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["replay_program", "violation_report"]
 
-_MOST_VALUE, _MOST_LAUNCHES, _FRAMES = 120, 4, 6
+_MOST_VALUE, _MOST_REASONS, _MOST_LAUNCHES, _FRAMES = 40, 1000, 4, 6
 
 
 def violation_report(law: Law, backend: str, violation: LawViolation, found: Counterexample, again: str) -> str:
@@ -68,8 +68,8 @@ def replay_program(law_id: str, backend: str, found: Counterexample, again: str)
     written = example_text(found.example)
     if written is None:
         return (
-            "from trunnion.testing.runner import harness_of\n"
-            "from trunnion.testing.laws import catalogue\n\n"
+            "from trunnion.testing.laws import catalogue\n"
+            "from trunnion.testing.runner import harness_of\n\n"
             f"catalogue()[{law_id!r}].check(harness_of({backend!r}), {again})\n"
         )
     statements, example = written
@@ -88,7 +88,7 @@ def _last_call(found: Counterexample) -> Iterator[str]:
     if isinstance(expected, Refused):
         due = dict.fromkeys(f"{_errors(problem.errors)}: {problem.reason}" for problem in expected.problems)
         yield "expected:  no launch"
-        yield f"error due: {_short('; or '.join(due), 8 * _MOST_VALUE)}"
+        yield f"error due: {_short('; or '.join(due), _MOST_REASONS)}"
         return
     yield f"expected:  {_joined(_expected(programs[0], expected))}"
     yield "error due: none"
@@ -129,8 +129,11 @@ def _parameter(value: ExpectedParameter) -> str:
         return _short(value.hex(), _MOST_VALUE)
     if isinstance(value, Address):
         return f"the address of {_short(value.memory, 20)!a}" + (f" + {value.offset}" if value.offset else "")
+    if isinstance(value, (ExpectedMap, ExpectedView)):
+        what = "a map" if isinstance(value, ExpectedMap) else "a view"
+        return f"{what} over {'nothing' if value.address is None else _parameter(value.address)}"
     return _short(str(value), _MOST_VALUE)
 
 
 def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}… ({len(text)} characters)"
+    return text if len(text) <= most else f"{text[:most]}…"

@@ -1,0 +1,187 @@
+"""``trunnion conformance``: every law on one backend, each verdict in a report."""
+
+from __future__ import annotations
+
+import platform
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+import trunnion
+from trunnion.cli.presentation import Report, print_line, print_source, print_table, progress
+from trunnion.errors import BackendUnavailableError, UnknownBackendError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from trunnion.contract.spec import BackendSpec
+    from trunnion.testing.laws import Law
+    from trunnion.testing.report import Report as Conformance
+    from trunnion.testing.runner import Options
+
+__all__ = ["conformance"]
+
+_LIBRARIES = ("hypothesis", "torch", "trunnion")
+_TIERS = ("sim", "gpu")
+
+
+def conformance(  # noqa: PLR0913 - one for each option
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The backend.")],
+    *,
+    tier: Annotated[str, typer.Option(help="On the simulated driver (sim), or on a GPU (gpu).")] = "sim",
+    json: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="Write the report there, for programs.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the report there, as a page.")] = None,
+    badge: Annotated[
+        Path | None, typer.Option(help="Write a badge there: an image, or for .json an endpoint of shields.io.")
+    ] = None,
+    law: Annotated[
+        list[str] | None, typer.Option("--law", "-k", metavar="ID", help="Only this law; may be repeated.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Draw other examples.")] = 0,
+    examples: Annotated[
+        int | None, typer.Option(min=1, help="Check each law on so many (default: by what one costs).")
+    ] = None,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="Check all examples of each law by every way in.")
+    ] = False,
+    shrink: Annotated[
+        bool, typer.Option("--no-shrink", help="Look for no smaller example once one breaks a law.")
+    ] = True,
+    patience: Annotated[
+        float, typer.Option(min=1.0, help="Seconds without a finished example until a law counts as hung.")
+    ] = 300.0,
+) -> Report:
+    """Hold a backend to the laws, each in a process that may crash or hang, and report what became of each.
+
+    The exit status is 0 if every law held, or was refused as declared.
+    """
+    from trunnion.testing.runner import Options
+
+    options = Options(examples=examples, seed=seed, shrink=shrink, thorough=thorough)
+    spec, laws = _spec(name), _laws(tier, law or ())
+    report = _checked(spec, laws, options, tier=tier, patience=patience)
+    _write(report, json, html, badge)
+    return Report(report.document(), lambda: _show(report), 0 if report.good else 1)
+
+
+def _spec(name: str) -> BackendSpec:
+    """Return a backend.
+
+    Raises
+    ------
+    typer.BadParameter
+        If nothing of that name is installed, or it brings no backend.
+    BackendUnavailableError
+        If it cannot be used here.
+    """
+    registry = trunnion.default_registry()
+    registry.backends()  # every plugin is loaded, so that an error lists those that are backends
+    try:
+        spec = registry.backend(name)
+    except UnknownBackendError as error:
+        raise typer.BadParameter(str(error)) from error
+    problem = spec.probe().problem(("cuda",))
+    if problem:
+        raise BackendUnavailableError(name, "", problem)
+    return spec
+
+
+def _laws(tier: str, ids: Sequence[str]) -> tuple[Law, ...]:
+    """Return the laws that are wanted.
+
+    Raises
+    ------
+    typer.BadParameter
+        If there is no such tier or law, or no GPU for it.
+    """
+    from trunnion.errors import DeviceRequirementError
+    from trunnion.testing.runner import laws_of
+
+    if tier not in _TIERS:
+        raise typer.BadParameter(f"got --tier {tier!r}, expected {' or '.join(_TIERS)}")
+    try:
+        laws = {law.id: law for law in laws_of(tier)}
+    except DeviceRequirementError as error:
+        raise typer.BadParameter(str(error)) from error
+    unknown = [law_id for law_id in ids if law_id not in laws]
+    if unknown:
+        raise typer.BadParameter(f"got the law {unknown[0]!r}, expected one of {', '.join(laws)}")
+    return tuple(law for law in laws.values() if not ids or law.id in ids)
+
+
+def _checked(
+    spec: BackendSpec, laws: Sequence[Law], options: Options, *, tier: str, patience: float
+) -> Conformance:
+    from trunnion.testing.report import Report as Conformance
+    from trunnion.testing.report import suite_revision
+    from trunnion.testing.supervisor import supervised
+
+    found = supervised(spec.name, laws, options, patience=patience)
+    # One verdict for each step: a law is over when its verdict is there.
+    verdicts = [next(found) for _ in progress(f"holding {spec.name} to the laws", laws)]
+    versions = {library: metadata.version(library) for library in _LIBRARIES}
+    return Conformance(
+        backend=spec.name,
+        distribution=_distribution(spec.name),
+        capabilities=tuple(sorted(spec.targets.get("cuda", ()))),
+        tier=tier,
+        seed=options.seed,
+        examples=options.examples,
+        thorough=options.thorough,
+        suite=suite_revision(),
+        versions={**versions, "python": platform.python_version()},
+        date=datetime.now(UTC).date().isoformat(),
+        laws=tuple(verdicts),
+    )
+
+
+def _distribution(name: str) -> str:
+    """Return the distribution that brings a backend, and its version."""
+    found = (plugin for plugin in trunnion.default_registry().plugins() if plugin.name == name)
+    return next((f"{plugin.distribution} {plugin.version}".strip() for plugin in found), "")
+
+
+def _write(report: Conformance, json: Path | None, html: Path | None, badge: Path | None) -> None:
+    from trunnion.testing.report_page import badge_endpoint, badge_svg, html_page
+
+    image = badge_endpoint if badge is not None and badge.suffix == ".json" else badge_svg
+    made: list[tuple[Path | None, Callable[[Conformance], str]]] = [
+        (json, lambda one: one.to_json()),
+        (html, html_page),
+        (badge, image),
+    ]
+    for path, text in made:
+        if path is not None:
+            path.write_text(text(report), "utf-8")
+
+
+def _show(report: Conformance) -> None:
+    from trunnion.testing.report import GOOD
+
+    rows = [
+        [
+            law.id,
+            Text(law.status, style="green" if law.status in GOOD else "bold red"),
+            str(law.examples),
+            f"{law.seconds:.1f}",
+            law.sentence,
+        ]
+        for law in report.laws
+    ]
+    print_table(
+        f"{report.backend}, of {report.distribution}",
+        ["law", "verdict", "examples", "seconds", "what it says"],
+        rows,
+        spare=["seconds", "examples"],
+    )
+    for law in report.laws:
+        if law.status not in GOOD:
+            print_source(f"{law.id}: {law.status}", law.text, "text")
+    drawn = f"seed {report.seed}, draws {report.digest}, suite {report.suite}"
+    print_line(f"{report.summary()}; {drawn}", "green" if report.good else "bold red")

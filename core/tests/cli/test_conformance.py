@@ -1,0 +1,103 @@
+"""``trunnion conformance``: green where every law held or was refused as declared, red where one was not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trunnion.cli import main
+from trunnion.testing.laws import catalogue
+from trunnion.testing.report import Report
+
+FAULTY = Path(__file__).parents[1] / "faulty_backend"
+
+
+def conformance(*words):
+    path = os.pathsep.join([str(FAULTY), *(entry for entry in sys.path if entry)])
+    return subprocess.run(
+        [sys.executable, "-m", "trunnion.cli", "conformance", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": path},
+        timeout=600,
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Return what the command did with a backend that is wrong, and the folder of its files."""
+    folder = tmp_path_factory.mktemp("reports")
+    files = [f"--{kind}={folder / kind}" for kind in ("html", "badge")]
+    laws = ["-k", "L5", "--law", "L9", "-k", "W1"]
+    options = ["--examples", "2", "--no-shrink", "--seed", "3", "--json", str(folder / "report.json")]
+    return conformance("faulty", *laws, *options, *files), folder
+
+
+def test_a_wrong_backend_is_red_and_every_verdict_is_there(run):
+    done, folder = run
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].startswith("1 refused as declared, 1 failed, 1 crashed; seed 3, draws ")
+    assert "crashed in law L5 (SIGSEGV)" in done.stdout
+    assert "L9 on faulty, by way of " in done.stdout
+    report = Report.from_json((folder / "report.json").read_text("utf-8"))
+    assert [(law.id, law.status) for law in report.laws] == [("L5", "crashed"), ("L9", "failed"), ("W1", "refused")]
+    assert (report.backend, report.distribution, report.seed, report.examples) == (
+        "faulty", "trunnion-faulty 1.0", 3, 2,
+    )  # fmt: skip
+    assert set(report.versions) == {"trunnion", "python", "hypothesis", "torch"}
+    assert "workspace" not in report.capabilities
+
+
+def test_the_page_and_the_badge_are_made_of_the_report(run):
+    _, folder = run
+    assert "crashed in law L5 (SIGSEGV)" in (folder / "html").read_text("utf-8")
+    assert "2 of 3 laws broken" in (folder / "badge").read_text("utf-8")
+
+
+def test_a_right_backend_is_green_and_json_alone_is_the_document(tmp_path):
+    badge = tmp_path / "badge.json"
+    done = conformance("nvrtc", "-k", "S4", "--examples=3", "--badge", str(badge), "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert Report.from_json(done.stdout).good and document["good"]
+    assert document["laws"][0]["sentence"] == catalogue()["S4"].sentence
+    assert json.loads(badge.read_text("utf-8"))["message"] == "1 laws held"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere"], "unknown backend 'nowhere'"),
+        (["nvrtc", "-k", "Z9"], "'Z9'"),
+        (["nvrtc", "--tier", "moon"], "sim or gpu"),
+        (["nvrtc", "--tier", "gpu"], "a GPU that torch can use"),
+        (["nvrtc", "--examples", "0"], "examples"),
+        (["nvrtc", "--seed", "-1"], "seed"),
+        ([], "NAME"),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_a_usage_error(words, said, monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert main(["conformance", *words]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_backend_that_cannot_be_used_is_an_error(monkeypatch, capsys):
+    from trunnion.contract.spec import BackendSpec
+
+    monkeypatch.setattr(BackendSpec, "probe", lambda self: _Unusable())
+    assert main(["conformance", "nvrtc", "-k", "S4"]) == 1
+    assert "'nvrtc' is unavailable: it lacks a thing" in capsys.readouterr().err
+
+
+class _Unusable:
+    usable = False
+
+    def problem(self, kinds):
+        return "it lacks a thing"

@@ -1,0 +1,59 @@
+"""Laws in processes of their own: what ends one is a verdict of its law, and the others are checked all the same."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from trunnion.errors import BackendUnavailableError
+from trunnion.testing.laws import catalogue
+from trunnion.testing.runner import Options
+from trunnion.testing.supervisor import supervised
+
+FAULTY = Path(__file__).parents[1] / "faulty_backend"
+QUICK = Options(examples=2, shrink=False)
+
+
+@pytest.fixture
+def _faulty(monkeypatch):
+    """Have the faulty backend installed in processes that start now."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(FAULTY), os.environ.get("PYTHONPATH", "")]))
+
+
+def laws(*ids):
+    return [catalogue()[law_id] for law_id in ids]
+
+
+@pytest.mark.usefixtures("_faulty")
+def test_each_law_has_its_verdict_whatever_becomes_of_its_process():
+    held, crashed, failed, refused = supervised("faulty", laws("V1", "L5", "L9", "W1"), QUICK)
+    assert [one.status for one in (held, crashed, failed, refused)] == ["held", "crashed", "failed", "refused"]
+    assert held.examples >= 2 and held.calls["bind"] >= 2 and held.digest and not held.text
+    assert held.sentence == catalogue()["V1"].sentence
+    assert crashed.text.startswith("crashed in law L5 (SIGSEGV)\nabout to crash\n")
+    assert crashed.sentence and crashed.requires == ("cluster",)
+    assert failed.text.startswith("L9 on faulty, by way of ")
+    assert failed.digest
+
+
+@pytest.mark.usefixtures("_faulty")
+def test_a_law_that_does_not_go_on_hangs():
+    (hung,) = supervised("faulty", laws("L10"), QUICK, patience=1.0)
+    assert hung.status == "hung"
+    assert hung.text == "hung in law L10: no example was done in 1 seconds"
+
+
+def test_equal_seeds_draw_the_same_in_every_process_and_others_do_not():
+    digests = [
+        [one.digest for one in supervised("nvrtc", laws("S4", "V1"), Options(examples=3, seed=seed))]
+        for seed in (0, 0, 1)
+    ]
+    assert digests[0] == digests[1]
+    assert not set(digests[0]) & set(digests[2])
+
+
+def test_a_process_that_checks_nothing_is_an_error_and_no_verdict():
+    with pytest.raises(BackendUnavailableError, match="unknown backend 'nowhere'"):
+        next(supervised("nowhere", laws("L1"), QUICK))

@@ -1,0 +1,102 @@
+"""The report of a red law: what arrived, what was expected, which error was due, and a program that shows it again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
+from trunnion.registry import default_registry
+from trunnion.sim.trace import Launched
+from trunnion.testing.harness import Harness, Sabotage
+from trunnion.testing.laws import LawViolation, catalogue
+from trunnion.testing.search import Counterexample
+from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
+from trunnion.testing.violation_report import replay_program, violation_report
+
+FAULTY = Path(__file__).parents[1] / "faulty_backend"
+AGAIN = "seed=1, examples=3, thorough=False, shrink=False"
+
+
+def scenario():
+    p = ProgramBuilder("scale", DeviceCode("cuda", ""))
+    x = p.input("x", "float32", (4,))
+    p.launch("scale", args=(x,), grid=2, block=4, priority=0)
+    return Scenario(p.build(), CallSpec(args=(TensorSpec(dtype="float32", shape=(4,), strides=(1,)),)))
+
+
+def run(program, tmp_path):
+    (tmp_path / "again.py").write_text(program, "utf-8")
+    path = os.pathsep.join([str(FAULTY), *(entry for entry in sys.path if entry)])
+    return subprocess.run(
+        [sys.executable, "again.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        timeout=300,
+    )
+
+
+@pytest.mark.parametrize("way", ["call", "bind-again"])
+def test_the_program_shows_the_violation_again_and_only_on_that_backend(tmp_path, way):
+    found = Counterexample(way, scenario(), LawViolation("L9", "red"))
+    done = run(replay_program("L9", "faulty", found, AGAIN), tmp_path)
+    assert done.returncode == 1
+    assert "LawViolation: L9: launch 0: priority is (), expected (0,)" in done.stderr
+    done = run(replay_program("L9", "nvrtc", found, AGAIN), tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_no_text_makes_is_drawn_again(tmp_path):
+    program = replay_program("L9", "faulty", Counterexample("call", object(), LawViolation("L9", "red")), AGAIN)
+    assert AGAIN in program and len(program.splitlines()) < 6
+    done = run(program, tmp_path)
+    assert done.returncode == 1
+    assert "LawViolation: L9: launch " in done.stderr
+
+
+@pytest.fixture
+def report(simulator):
+    """Return a function that checks a law under a planted mistake, and returns the report."""
+
+    def reported(example, **mistake):
+        spec = default_registry().backend("nvrtc")
+        harness = Harness(spec=spec, simulator=simulator, sabotage=Sabotage(**mistake))
+        law = catalogue()["L1"]
+        with pytest.raises(LawViolation) as caught:
+            law.replay(harness, example)
+        found = Counterexample("call", example, caught.value, tuple(harness.seen))
+        return violation_report(law, "nvrtc", caught.value, found, AGAIN)
+
+    return reported
+
+
+def _wider(events):
+    return tuple(replace(one, grid=(3, 1, 1)) if isinstance(one, Launched) else one for one in events)
+
+
+def test_what_arrived_stands_beside_what_was_expected(report):
+    text = report(scenario(), trace=_wider)
+    lines = text.splitlines()
+    assert lines[0] == "L1 on nvrtc, by way of call: launch 0: grid is (3, 1, 1), expected (2, 1, 1)"
+    assert lines[1].startswith("the law:   A launch of contiguous tensors")
+    assert lines[2].startswith("arrived:   kernel_0, grid (3, 1, 1), block (4, 1, 1): ")
+    assert lines[3] == "expected:  kernel_0, grid (2, 1, 1), block (4, 1, 1): the address of 'x'"
+    assert lines[4] == "error due: none"
+    assert len(text) < 1500
+
+
+def test_the_error_that_was_due_is_named(report):
+    (tensor,) = scenario().call.args
+    wrong = replace(scenario(), call=CallSpec(args=(replace(tensor, shape=(5,)),)))
+    text = report(wrong, emitted=lambda plan: replace(plan, checks=()))
+    assert "arrived:   kernel_0, grid (2, 1, 1)" in text
+    assert "expected:  no launch\nerror due: ArgumentValueError: " in text
