@@ -42,11 +42,17 @@ def run(tmp_path_factory):
 def test_a_wrong_backend_is_red_and_every_verdict_is_there(run):
     done, folder = run
     assert done.returncode == 1, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1].startswith("1 refused as declared, 1 failed, 1 crashed; seed 3, draws ")
+    assert done.stdout.splitlines()[-1].startswith(
+        "1 refused as declared, 1 failed, 1 crashed; seed 3, draws "
+    )
     assert "crashed in law L5 (SIGSEGV)" in done.stdout
     assert "L9 on faulty, by way of " in done.stdout
     report = Report.from_json((folder / "report.json").read_text("utf-8"))
-    assert [(law.id, law.status) for law in report.laws] == [("L5", "crashed"), ("L9", "failed"), ("W1", "refused")]
+    assert [(law.id, law.status) for law in report.laws] == [
+        ("L5", "crashed"),
+        ("L9", "failed"),
+        ("W1", "refused"),
+    ]
     assert (report.backend, report.distribution, report.seed, report.examples) == (
         "faulty", "trunnion-faulty 1.0", 3, 2,
     )  # fmt: skip
@@ -65,7 +71,8 @@ def test_a_right_backend_is_green_and_json_alone_is_the_document(tmp_path):
     done = conformance("nvrtc", "-k", "S4", "--examples=3", "--badge", str(badge), "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
-    assert Report.from_json(done.stdout).good and document["good"]
+    assert Report.from_json(done.stdout).good
+    assert document["good"]
     assert document["laws"][0]["sentence"] == catalogue()["S4"].sentence
     assert json.loads(badge.read_text("utf-8"))["message"] == "1 laws held"
 

@@ -8,14 +8,14 @@ import pytest
 
 from trunnion.errors import DeviceRequirementError, UnknownBackendError
 from trunnion.testing import runner
-from trunnion.testing.laws import LawViolation, Verdict, catalogue
+from trunnion.testing.laws import Law, LawViolation, Verdict, catalogue
 from trunnion.testing.runner import Options, check, harness_of, laws_of
 
 
 class Told:
     """A law that only says how it was checked."""
 
-    id, sentence, cost = "X1", "It is checked.", "launcher"
+    id, sentence, cost, seed = "X1", "It is checked.", "launcher", Law.seed
 
     def __init__(self, examples=15):
         self.examples, self.given = examples, {}
@@ -42,7 +42,9 @@ def test_the_seed_of_a_law_follows_from_the_run_s_and_the_law_s_id(simulator):
 
 @pytest.mark.parametrize(("got", "asked"), [(14, None), (2, 3), (14, 100)])
 def test_too_few_examples_break_a_law(got, asked):
-    with pytest.raises(LawViolation, match=f"was checked on {got} examples of {min(asked or 15, 15)}") as caught:
+    with pytest.raises(
+        LawViolation, match=f"was checked on {got} examples of {min(asked or 15, 15)}"
+    ) as caught:
         check(Told(got), None, Options(examples=asked))
     assert caught.value.report
     assert caught.value.verdict.examples == got

@@ -47,7 +47,12 @@ def test_the_search_ends_some_seconds_after_the_first(clock):
 
 def test_equal_draws_have_equal_digests(clock):
     first, again, other, otherwise = (searching() for _ in range(4))
-    for one, way, example in ((first, "call", 1), (again, "call", 1), (other, "call", 2), (otherwise, "bind", 1)):
+    for one, way, example in (
+        (first, "call", 1),
+        (again, "call", 1),
+        (other, "call", 2),
+        (otherwise, "bind", 1),
+    ):
         one.check(way, example, lambda: None)
     assert first.digest == again.digest
     assert len({first.digest, other.digest, otherwise.digest}) == 3

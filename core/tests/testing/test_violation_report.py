@@ -56,8 +56,11 @@ def test_the_program_shows_the_violation_again_and_only_on_that_backend(tmp_path
 
 
 def test_what_no_text_makes_is_drawn_again(tmp_path):
-    program = replay_program("L9", "faulty", Counterexample("call", object(), LawViolation("L9", "red")), AGAIN)
-    assert AGAIN in program and len(program.splitlines()) < 6
+    program = replay_program(
+        "L9", "faulty", Counterexample("call", object(), LawViolation("L9", "red")), AGAIN
+    )
+    assert AGAIN in program
+    assert len(program.splitlines()) < 6
     done = run(program, tmp_path)
     assert done.returncode == 1
     assert "LawViolation: L9: launch " in done.stderr

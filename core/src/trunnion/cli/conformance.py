@@ -38,7 +38,8 @@ def conformance(  # noqa: PLR0913 - one for each option
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report there, as a page.")] = None,
     badge: Annotated[
-        Path | None, typer.Option(help="Write a badge there: an image, or for .json an endpoint of shields.io.")
+        Path | None,
+        typer.Option(help="Write a badge there: an image, or for .json an endpoint of shields.io."),
     ] = None,
     law: Annotated[
         list[str] | None, typer.Option("--law", "-k", metavar="ID", help="Only this law; may be repeated.")
@@ -164,7 +165,7 @@ def _write(report: Conformance, json: Path | None, html: Path | None, badge: Pat
 def _show(report: Conformance) -> None:
     from trunnion.testing.report import GOOD
 
-    rows = [
+    rows: list[list[str | Text]] = [
         [
             law.id,
             Text(law.status, style="green" if law.status in GOOD else "bold red"),

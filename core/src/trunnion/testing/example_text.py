@@ -34,7 +34,6 @@ _WORD = re.compile(r"[a-z][a-z0-9_]{0,15}")
 _NAMED = (DeviceCode, Memory, ScalarParam, PointerParam, StructParam, TensorMap, TensorView)
 """What gets a name of its own where it stands more than once; symbols and programs always do."""
 _NONE = dataclasses.MISSING
-_BRACKETS = {tuple: "()", list: "[]", set: "{}"}
 
 
 class _UnwritableError(Exception):
@@ -131,7 +130,9 @@ class _Writer:
     def __init__(self, *, plain: bool) -> None:
         self._plain = plain
         self._imports: dict[str, set[str]] = {}
-        self._names: dict[str, str] = {}  # by the whole text of a value: equal ones may differ in their labels
+        self._names: dict[
+            str, str
+        ] = {}  # by the whole text of a value: equal ones may differ in their labels
         self._statements: list[str] = []
         self._often: Counter[str] = Counter()
 
@@ -144,7 +145,7 @@ class _Writer:
         lines = [_import(module, names) for module, names in sorted(self._imports.items())]
         return "\n".join((*lines, "", *self._statements, "")), expression
 
-    def _value(self, value: Any) -> _Call | str:
+    def _value(self, value: Any) -> _Call | str:  # noqa: PLR0911 - one for each kind of value
         if isinstance(value, enum.Enum):
             return f"{self._imported(type(value))}.{value.name}"
         if value is None or isinstance(value, (bool, int)):
@@ -168,11 +169,12 @@ class _Writer:
         if isinstance(value, (set, frozenset)):
             ordered: Any = sorted(value, key=repr)
             return _Call(f"{type(value).__name__}([", tuple(map(self._value, ordered)), "])")
-        if type(value) not in _BRACKETS:
+        if type(value) not in (tuple, list):
             raise _UnwritableError
-        opening, closing = _BRACKETS[type(value)]
-        tail = f",{closing}" if isinstance(value, tuple) and len(value) == 1 else closing
-        return _Call(opening, tuple(map(self._value, value)), tail)
+        items = tuple(map(self._value, value))
+        if isinstance(value, list):
+            return _Call("[", items, "]")
+        return _Call("(", items, ",)" if len(items) == 1 else ")")
 
     def _named(self, value: Any) -> str:
         """Return the name of a value that a statement makes, or that one has made."""
@@ -211,7 +213,9 @@ class _Writer:
             items.append(text if positional else _keyword(field.name, text))
         return _Call(f"{self._imported(type(value))}(", tuple(items), ")")
 
-    def _expression(self, value: Expr, *, outermost: bool = False) -> str:
+    def _expression(  # noqa: PLR0911 - one for each kind of node
+        self, value: Expr, *, outermost: bool = False
+    ) -> str:
         match value:
             case Const(number):
                 return str(number) if self._plain or not outermost else f"{self._imported(Const)}({number})"
@@ -233,7 +237,7 @@ class _Writer:
         raise _UnwritableError
 
     def _imported(self, what: Any) -> str:
-        """Return the name of a class or a function, which is imported: from where a user would, if there is such a place."""
+        """Return the name of a class or a function, which is imported from where a user would, if it is there."""
         name, home = what.__name__, what.__module__
         if getattr(trunnion, name, None) is what:
             home = "trunnion"
@@ -268,7 +272,7 @@ def _repeated(value: str | bytes) -> str:
     return repr(value)
 
 
-def _number(value: complex) -> str:
+def _number(value: float | complex) -> str:  # noqa: PYI041 - they are told apart
     if isinstance(value, complex):
         return f"complex({_number(value.real)}, {_number(value.imag)})"
     return repr(value) if math.isfinite(value) else f'float("{value}")'

@@ -150,12 +150,15 @@ class Report:
         try:
             given = json.loads(text)
             if given["schema"] != SCHEMA:
-                raise CorruptArtifactError("report", f"got the schema {given['schema']!r}, expected {SCHEMA!r}")
+                raise CorruptArtifactError(
+                    "report", f"got the schema {given['schema']!r}, expected {SCHEMA!r}"
+                )
             laws = tuple(_read(LawReport, law, requires=tuple(law["requires"])) for law in given["laws"])
-            return _read(cls, given, laws=laws, capabilities=tuple(given["capabilities"]))
+            report: Report = _read(cls, given, laws=laws, capabilities=tuple(given["capabilities"]))
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             problem = f"{type(error).__name__}: {error}; expected what trunnion conformance --json wrote"
             raise CorruptArtifactError("report", problem) from error
+        return report
 
 
 def _read(cls: type[Any], given: Mapping[str, Any], **changed: Any) -> Any:

@@ -80,9 +80,7 @@ def _law_cells(law: LawReport) -> list[str]:
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table; the cells are HTML."""
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>\n" for row in rows
-    )
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>\n" for row in rows)
     return f"<table>\n<tr>{head}</tr>\n{body}</table>\n" if head else f"<table>\n{body}</table>\n"
 
 

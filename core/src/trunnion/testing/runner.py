@@ -1,8 +1,7 @@
-"""How a law is checked on an installed backend: by pytest, by ``trunnion conformance``, and again by a printed program."""
+"""How a law is checked on an installed backend: by pytest, by ``trunnion conformance``, by a printed program."""
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -110,9 +109,7 @@ def harness_of(backend: str, *, fresh: bool = False) -> Harness:
     return Harness(spec=spec, simulator=simulator, kept=None if fresh else launcher_folder())
 
 
-def check(
-    law: Law, harness: Harness, options: Options, told: Callable[[], None] = lambda: None
-) -> Verdict:
+def check(law: Law, harness: Harness, options: Options, told: Callable[[], None] = lambda: None) -> Verdict:
     """Check a law; too few examples are a violation as well.
 
     Parameters
@@ -131,7 +128,7 @@ def check(
     LawViolation
         If the law does not hold.
     """
-    seed = zlib.crc32(law.id.encode(), options.seed)
+    seed = law.seed(options.seed or None)
     verdict = law.check(
         harness,
         seed=seed,

@@ -1,4 +1,4 @@
-"""Laws checked in a process of their own: one that crashes or hangs is a verdict, and the next law has a new process."""
+"""Laws checked in a process of their own: a crash or a hang is a verdict, and the next law has a new process."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from trunnion.errors import BackendUnavailableError
 from trunnion.testing.report import LawReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from trunnion.testing.laws import Law
     from trunnion.testing.runner import Options
@@ -58,9 +58,7 @@ def supervised(
         with _Worker(backend, [law.id for law in left], options) as worker:
             for report in worker.reports(patience):
                 law = left.pop(0)
-                yield dataclasses.replace(
-                    report, sentence=law.sentence, requires=tuple(sorted(law.requires))
-                )
+                yield dataclasses.replace(report, sentence=law.sentence, requires=tuple(sorted(law.requires)))
 
 
 class _Worker:
@@ -82,7 +80,7 @@ class _Worker:
         )
         os.close(writing)
 
-    def __enter__(self) -> _Worker:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -104,7 +102,7 @@ class _Worker:
             If it ends before it begins with a law.
         """
         running, start, done = "", time.monotonic(), 0
-        for message in self._messages(lambda: patience if running else PATIENCE):
+        for message in self._messages(patience):
             if "error" in message:
                 raise BackendUnavailableError(self._backend, "", message["error"])
             if "verdict" in message:
@@ -133,9 +131,9 @@ class _Worker:
             text=f"{what}\n{self._said()}".strip(),
         )
 
-    def _messages(self, patience: Callable[[], float]) -> Iterator[dict[str, Any]]:
+    def _messages(self, patience: float) -> Iterator[dict[str, Any]]:
         """Yield each message, until the process ends, or says nothing for too long."""
-        heard, rest = time.monotonic(), b""
+        heard, rest, limit = time.monotonic(), b"", PATIENCE
         while True:
             running = self._process.poll() is None
             if select.select([self._reading], [], [], _TICK if running else 0)[0]:
@@ -146,7 +144,8 @@ class _Worker:
                     return
                 heard, (*lines, rest) = time.monotonic(), (rest + data).split(b"\n")
                 yield from map(json.loads, lines)
-            elif not running or time.monotonic() - heard > patience():  # what it forked may keep the pipe open
+                limit = patience  # the first word is that it has begun
+            elif not running or time.monotonic() - heard > limit:  # what it forked may keep the pipe open
                 return
 
     def _said(self) -> str:

@@ -25,7 +25,9 @@ __all__ = ["replay_program", "violation_report"]
 _MOST_VALUE, _MOST_REASONS, _MOST_LAUNCHES, _FRAMES = 40, 1000, 4, 6
 
 
-def violation_report(law: Law, backend: str, violation: LawViolation, found: Counterexample, again: str) -> str:
+def violation_report(
+    law: Law, backend: str, violation: LawViolation, found: Counterexample, again: str
+) -> str:
     """Return the text of a red law.
 
     Parameters
