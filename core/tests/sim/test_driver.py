@@ -10,8 +10,8 @@ from trunnion.sim.status import Status
 from trunnion.testing.interruption import interrupting
 
 
-def of_the_simulator(code):
-    return "/trunnion/sim/" in code.co_filename
+def of_the_simulator(frame):
+    return "/trunnion/sim/" in frame.f_code.co_filename
 
 
 def count(library):

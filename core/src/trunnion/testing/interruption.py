@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import CodeType, FrameType
+    from types import FrameType
 
 __all__ = ["Interruption", "interrupting"]
 
@@ -22,14 +22,14 @@ class Interruption:
 
     Parameters
     ----------
-    code
-        Whether some code is to be interrupted.
+    within
+        Whether a frame is to be interrupted.
     place
         At which place, counted from 1; 0: nowhere.
     """
 
-    def __init__(self, code: Callable[[CodeType], bool], place: int = 0) -> None:
-        self._code = code
+    def __init__(self, within: Callable[[FrameType], bool], place: int = 0) -> None:
+        self._within = within
         self._place = place
         self._before: dict[FrameType, str] = {}
         self.places = 0
@@ -40,7 +40,7 @@ class Interruption:
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
         """Trace a frame; see `sys.settrace`."""
         del argument
-        if not self._code(frame.f_code):
+        if event == "call" and not self._within(frame):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event == "call":
@@ -62,9 +62,9 @@ class Interruption:
 
 
 @contextmanager
-def interrupting(code: Callable[[CodeType], bool], place: int = 0) -> Iterator[Interruption]:
+def interrupting(within: Callable[[FrameType], bool], place: int = 0) -> Iterator[Interruption]:
     """Let the calling thread be interrupted until the block ends; see `Interruption`."""
-    interruption, before = Interruption(code, place), sys.gettrace()
+    interruption, before = Interruption(within, place), sys.gettrace()
     sys.settrace(interruption)
     try:
         yield interruption
