@@ -107,6 +107,7 @@ IN_CALLS = frozenset(
         "core/src/trunnion/sim/tiled_view.py torch",
         "core/src/trunnion/testing/harness.py torch",
         "core/src/trunnion/testing/host_calls.py torch",
+        "core/src/trunnion/testing/runner.py torch",
         "core/src/trunnion/testing/strategies/calls.py torch",
         "core/src/trunnion/torch_runtime.py torch",
     }

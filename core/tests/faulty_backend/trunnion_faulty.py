@@ -1,4 +1,4 @@
-"""A backend like nvrtc's, but for mistakes: it drops priorities and checks of extents, crashes, and hangs if it is told to.
+"""A backend like nvrtc's, but for mistakes: it drops priorities and checks of extents, crashes, and hangs if told to.
 
 It is a distribution: whoever has this folder on the path has it installed.
 """

@@ -164,8 +164,8 @@ class _Writer:
 
     def _collection(self, value: Any) -> _Call | str:
         if isinstance(value, dict):
-            items = (f"{_flat(self._value(key))}: {_flat(self._value(one))}" for key, one in value.items())
-            return _Call("{", tuple(items), "}")
+            pairs = (f"{_flat(self._value(key))}: {_flat(self._value(one))}" for key, one in value.items())
+            return _Call("{", tuple(pairs), "}")
         if isinstance(value, (set, frozenset)):
             ordered: Any = sorted(value, key=repr)
             return _Call(f"{type(value).__name__}([", tuple(map(self._value, ordered)), "])")

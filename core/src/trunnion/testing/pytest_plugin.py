@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trunnion.contract.spec import BackendSpec
     from trunnion.testing.laws import Law
     from trunnion.testing.runner import Options
@@ -18,50 +20,49 @@ if TYPE_CHECKING:
 __all__ = ["LawItem", "pytest_addoption", "pytest_configure", "pytest_pycollect_makeitem"]
 
 
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "backend": {
+        "action": "append",
+        "default": [],
+        "metavar": "NAME",
+        "help": "check this backend; may be given again (default: every backend that can be used here)",
+    },
+    "tier": {
+        "choices": ("sim", "gpu"),
+        "default": "sim",
+        "help": "where the laws are checked: on the simulated driver, or on a GPU (default: sim)",
+    },
+    "examples": {
+        "type": int,
+        "metavar": "N",
+        "help": "check each law on so many examples (default: 100, 15 or 3, by what one costs)",
+    },
+    "seed": {
+        "type": int,
+        "default": 0,
+        "metavar": "N",
+        "help": "draw other examples (default: 0; equal seeds draw equal ones)",
+    },
+    "no-shrink": {
+        "action": "store_true",
+        "help": "report the first example that breaks a law (default: look some seconds for a smaller one)",
+    },
+    "thorough": {
+        "action": "store_true",
+        "help": "check each law by every way in on all of its examples (default: the ways share them)",
+    },
+    "fresh": {
+        "action": "store_true",
+        "help": "compile every C++ launcher anew, and keep none (default: keep them in the user's cache)",
+    },
+}
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of the conformance suite."""
     group = parser.getgroup("trunnion", "the conformance suite of trunnion")
-    group.addoption(
-        "--trunnion-backend",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="check this backend; may be given again (default: every backend that can be used here)",
-    )
-    group.addoption(
-        "--trunnion-tier",
-        choices=("sim", "gpu"),
-        default="sim",
-        help="where the laws are checked: on the simulated driver, or on a GPU (default: sim)",
-    )
-    group.addoption(
-        "--trunnion-examples",
-        type=int,
-        metavar="N",
-        help="check each law on so many examples (default: 100, 15 or 3, by what one costs)",
-    )
-    group.addoption(
-        "--trunnion-seed",
-        type=int,
-        default=0,
-        metavar="N",
-        help="draw other examples (default: 0; equal seeds draw equal ones)",
-    )
-    group.addoption(
-        "--trunnion-no-shrink",
-        action="store_true",
-        help="report the first example that breaks a law (default: look some seconds for a smaller one)",
-    )
-    group.addoption(
-        "--trunnion-thorough",
-        action="store_true",
-        help="check each law by every way in on all of its examples (default: the ways share them)",
-    )
-    group.addoption(
-        "--trunnion-fresh",
-        action="store_true",
-        help="compile every C++ launcher anew, and keep none (default: keep them in the user's cache)",
-    )
+    for name, kind in _OPTIONS.items():
+        group.addoption(f"--trunnion-{name}", **kind)
 
 
 def pytest_configure(config: pytest.Config) -> None:

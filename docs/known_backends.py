@@ -1,0 +1,85 @@
+"""Write the manual's page of known backends, from the reports in ``results/conformance``.
+
+``trunnion conformance NAME --json docs/results/conformance/NAME.json`` makes one; then run this script.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trunnion.contract.spec import Capability
+from trunnion.testing.report import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["REPORTS", "page", "read"]
+
+REPORTS = Path(__file__).parent / "results" / "conformance"
+"""Where the reports are."""
+
+_INTRODUCTION = """\
+# Known backends
+
+What became of [the laws](laws.md) on each backend, as `trunnion conformance` found it on the simulated driver. This
+page is made from the reports in `docs/results/conformance`. To add yours, or to bring one up to date:
+
+```sh
+trunnion conformance acme --json docs/results/conformance/acme.json
+python docs/known_backends.py
+```
+
+*Held*: on every example. *Refused*: the backend does not declare what the law needs, and such programs are refused.
+"""
+
+
+def page(reports: Sequence[Report]) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    reports
+        One for each backend.
+    """
+    rows = [
+        "| backend | of | held | refused | broken | day | suite | draws |",
+        "|---|---|---|---|---|---|---|---|",
+        *(_row(report) for report in reports),
+    ]
+    return "\n".join((_INTRODUCTION, *rows, *(line for one in reports for line in _section(one)))) + "\n"
+
+
+def _row(report: Report) -> str:
+    held, refused = (report.count(status) for status in ("held", "refused"))
+    broken = len(report.laws) - held - refused
+    facts = f"{report.date} | `{report.suite}` | `{report.digest}`"
+    return f"| `{report.backend}` | {report.distribution} | {held} | {refused} | {broken} | {facts} |"
+
+
+def _section(report: Report) -> Iterator[str]:
+    """Yield what else there is to say of a backend."""
+    yield from ("", f"## {report.backend}", "")
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(report.versions.items()))
+    examples = sum(law.examples for law in report.laws)
+    seconds = sum(law.seconds for law in report.laws)
+    yield f"{report.summary()}; {examples} examples in {seconds:.0f} s, seed {report.seed}; {versions}."
+    lacking = sorted(set(map(str, Capability)) - set(report.capabilities))
+    yield f"It declares {f'all but {_words(lacking)}' if lacking else 'every capability'}."
+    for status in ("refused", "failed", "crashed", "hung"):
+        laws = [law.id for law in report.laws if law.status == status]
+        if laws:
+            yield f"{status.capitalize()}: {_words(laws)}."
+
+
+def _words(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def read() -> list[Report]:
+    """Return every report, by the names of their files."""
+    return [Report.from_json(path.read_text("utf-8")) for path in sorted(REPORTS.glob("*.json"))]
+
+
+if __name__ == "__main__":
+    (Path(__file__).parent / "known-backends.md").write_text(page(read()), "utf-8")

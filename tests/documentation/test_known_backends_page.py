@@ -1,0 +1,49 @@
+"""The manual's page of known backends is what its script makes of the reports, and those are whole and good."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from trunnion.testing.laws import catalogue
+from trunnion.testing.report import LawReport
+
+if TYPE_CHECKING:
+    from trunnion.testing.report import Report
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def _script() -> Any:
+    spec = importlib.util.spec_from_file_location("known_backends", DOCS / "known_backends.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SCRIPT = _script()
+REPORTS = SCRIPT.read()
+
+
+def test_the_page_is_made_from_the_reports() -> None:
+    assert (DOCS / "known-backends.md").read_text("utf-8") == SCRIPT.page(REPORTS)
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=[report.backend for report in REPORTS])
+def test_every_report_is_of_all_laws_and_good(report: Report) -> None:
+    assert report.good
+    assert {law.id for law in report.laws} == set(catalogue().laws)
+
+
+def test_what_is_broken_is_said() -> None:
+    (first, *_) = REPORTS
+    broken = LawReport(id="T4", status="crashed")
+    text = SCRIPT.page([replace(first, laws=(broken,))])
+    assert "| 0 | 0 | 1 |" in text
+    assert "Crashed: `T4`." in text
