@@ -17,6 +17,7 @@ import signal
 import sys
 import tempfile
 import threading
+import traceback
 import warnings
 from collections import Counter
 from contextlib import nullcontext
@@ -62,7 +63,7 @@ class Round:
         except TrunnionError as error:
             outcome = type(error).__name__
         except BaseException as error:  # noqa: BLE001 - nothing else may come, and all of it is told
-            self.wrong.append(f"{who}: {type(error).__name__}: {error}")
+            self.wrong.append(f"{who}: {''.join(traceback.format_exception(error))}")
             return
         self.outcomes[f"{who} {outcome}"] += 1
 
@@ -183,7 +184,7 @@ def rounds(backend: str, count: int, seed: int) -> Counter[str]:
             one = Round(fresh, x, number)
             one.run()
             if one.wrong:
-                sys.exit(f"round {number}: {one.wrong}")
+                sys.exit("\n".join((f"round {number}", *one.wrong)))
             total += one.outcomes
             if simulator is not None:
                 simulator.clear_trace()

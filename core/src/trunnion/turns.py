@@ -179,7 +179,9 @@ class Turn:
 
     def _circle(self, before: Turn) -> tuple[Turn, ...] | None:
         """Return the turns for which others wait, so that the one before waits for this thread; None: it does not."""
-        waiting = tuple(_HERE.waiting.items())
+        # Pairs would be made one by one, and the collector, and so a finalizer that waits, come in between.
+        turns = list(_HERE.waiting)
+        waiting = [(turn, held) for turn in turns if (held := _HERE.waiting.get(turn)) is not None]
         blocked: list[int] = [before.thread]
         found: list[Turn] = []
         for thread in blocked:  # which grows

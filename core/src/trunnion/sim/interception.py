@@ -52,7 +52,7 @@ class Interceptions:
     @property
     def standing(self) -> dict[str, int]:
         """How many stand before each call that somebody stands before."""
-        return {name: len(before) for name, before in self._installed.items() if before}
+        return {name: len(before) for name, before in self._installed.copy().items() if before}
 
     def run(self, name: str, proceed: Proceed, *arguments: Any) -> None:
         """Make a call, through everybody who stands before it; who came last is asked first."""
