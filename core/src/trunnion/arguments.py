@@ -45,7 +45,7 @@ def expect(value: _T, kinds: type | tuple[type, ...], name: str, words: str) -> 
     ArgumentTypeError
         If it is of another type.
     """
-    if isinstance(value, kinds):
+    if issubclass(type(value), kinds):  # what it says of its class proves nothing
         return value
     raise ArgumentTypeError(name, type_name(value), words)
 
@@ -59,9 +59,12 @@ def file_path(given: str | PathLike[str]) -> Path:
         If it is empty, or holds what no path can.
     """
     plain = spelled(given)
-    text: object = fspath(given) if plain is None else plain
+    known = plain is not None or issubclass(type(given), PathLike)
+    text: object = fspath(given) if plain is None and known else plain
     if not isinstance(text, str) or not text or "\0" in text or not _encodable(text):
-        raise ArtifactError(f"got {describe(text)}, expected the path of a file or folder")
+        raise ArtifactError(
+            f"got {describe(text if known else given)}, expected the path of a file or folder"
+        )
     return Path(text)
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "listed",
     "nearest",
     "numbered",
+    "option_text",
     "quoted",
     "shorten",
     "spelled",
@@ -99,6 +100,17 @@ def spelled(value: object, *kinds: str) -> str | None:
         if isinstance(known, type) and issubclass(type(value), known):
             return str(value)
     return None
+
+
+def option_text(value: object) -> str | None:
+    """Return what a caller gave an option as its text: a text, a number or a bool; None if it is anything else.
+
+    An integer of very many digits is none either: Python refuses to print it.
+    """
+    kind = type(value)
+    if kind is int:
+        return str(value) if value.bit_length() <= MOST_BITS else None  # type: ignore[attr-defined]  # just asked
+    return str(value) if kind in (bool, float) else spelled(value)
 
 
 def shorten(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.fields import members, place, text
-from trunnion.wording import describe, nearest
+from trunnion.wording import describe, nearest, spelled
 
 if TYPE_CHECKING:
     import os
@@ -145,7 +145,7 @@ class DeviceCode:
             If the suffix is not known and no language is given, or the file cannot be read.
         """
         try:
-            file = Path(path)
+            file = Path(spelled(path) or path)
         except TypeError as error:
             raise ProgramError(f"got {describe(path)}, expected a path", field="code") from error
         found = language or _LANGUAGE_OF_SUFFIX.get(file.suffix, "")
@@ -157,7 +157,7 @@ class DeviceCode:
         try:
             source = file.read_bytes() if found in _BINARY else file.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a NUL in the path
-            raise ProgramError(f"cannot read {shorten(str(path))}: {error}", field="code") from error
+            raise ProgramError(f"cannot read {shorten(str(file))}: {error}", field="code") from error
         unknown = sorted(fields.keys() - {"includes", "options", "defines", "target"})
         if unknown:
             raise ProgramError(f"got unknown fields {', '.join(unknown)}", field="code")

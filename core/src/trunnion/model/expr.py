@@ -16,7 +16,7 @@ from trunnion.model.dtypes import DType, dtype
 from trunnion.model.fields import instance, integer, place, text
 from trunnion.model.interval import INT64, INT64_MAX, Interval
 from trunnion.model.op import Op
-from trunnion.wording import describe
+from trunnion.wording import describe, spelled
 
 __all__ = [
     "Binary", "Cast", "Const", "Expr", "ExprLike", "Op", "Select", "Slot", "Symbol", "as_expr", "binary", "ceildiv",
@@ -380,7 +380,7 @@ def symbols(names: str) -> tuple[Symbol, ...]:
     ExprError
         If there is no name, or none between two commas.
     """
-    words = _BETWEEN_NAMES.split(names.strip().removesuffix(",").strip()) if isinstance(names, str) else [""]
+    words = _BETWEEN_NAMES.split((spelled(names) or "").strip().removesuffix(",").strip())
     if "" in words:
         raise ExprError(f"got {describe(names)}, expected one text of names, such as 'm n k' or 'm, n, k'")
     return tuple(Symbol(word) for word in words)

@@ -107,7 +107,7 @@ def members(value: object, field: str, expected: str = "a sequence") -> tuple[ob
         raise refused
     try:
         found = tuple(islice(value, MOST_MEMBERS + 1))  # not all of it: it may be endless
-    except TypeError as error:  # an array of no dimensions says that it is iterable, and is not
+    except (TypeError, RuntimeError) as error:  # an array of no dimensions; a tensor whose memory is gone
         raise refused from error
     if len(found) > MOST_MEMBERS:
         got = len(value) if isinstance(value, (list, tuple)) else f"more than {MOST_MEMBERS}"

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.wording import describe, spelled
+from trunnion.wording import describe, option_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -97,7 +97,7 @@ def _given(given: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def _word(value: Any, field: str) -> str:
-    said = str(value) if type(value) in (int, float) else spelled(value)
+    said = option_text(value)
     if said is None:
         raise ProgramError(f"got {describe(value)}, expected a text, a number, True or False", field=field)
     return said

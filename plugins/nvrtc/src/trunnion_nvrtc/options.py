@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.wording import describe, spelled, type_name
+from trunnion.wording import describe, option_text
 from trunnion_nvrtc.option_table import OPTIONS, REFUSED, Option
 from trunnion_nvrtc.ptxas_table import PTXAS_OPTIONS, allowed_for_ptxas
 
@@ -124,10 +124,10 @@ def _parse_value(option: Option, value: Any) -> tuple[str, ...]:
     values = value if option.repeatable and isinstance(value, (list, tuple)) else [value]
     texts = []
     for one in values:
-        text = str(one).lower() if type(one) in (bool, int) else spelled(one)
+        text = None if type(one) is float else option_text(one)
         if text is None:
-            raise _error(f"got {type_name(one)}, expected a text, a number or a bool", field)
-        texts.append(_checked(option, text, field))
+            raise _error(f"got {describe(one)}, expected a text, a number or a bool", field)
+        texts.append(_checked(option, text.lower() if type(one) is bool else text, field))
     return tuple(texts)
 
 

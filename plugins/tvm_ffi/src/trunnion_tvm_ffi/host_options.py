@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.wording import describe, spelled
+from trunnion.wording import describe, option_text
 from trunnion_tvm_ffi.host_option_table import OPTIONS, REFUSED, Option
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _caller_value(option: Option, value: Any) -> tuple[str, ...] | None:
         return ("",) if value else None
     texts = []
     for one in value if option.repeatable and isinstance(value, (list, tuple)) else [value]:
-        text = str(one) if type(one) is int else spelled(one) or ""
+        text = "" if type(one) in (bool, float) else option_text(one) or ""
         if "\0" in text or not re.fullmatch(option.value, text):
             raise ProgramError(f"got {describe(one)}, expected {_form(option)}", field=field)
         texts.append(text)
