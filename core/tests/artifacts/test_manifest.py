@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunnion.artifacts.manifest import FileRecord, Manifest, artifact_key
+from trunnion.artifacts.manifest import MAX_MANIFEST_BYTES, FileRecord, Manifest, artifact_key
 from trunnion.contract.compiler import ImageKernel, ImageParameter
 from trunnion.errors import CorruptArtifactError
 
@@ -213,3 +213,9 @@ def test_the_key_depends_on_every_name_and_value_and_on_no_order() -> None:
     ]
     assert len({artifact_key(inputs) for inputs in different}) == len(different)
     assert len(artifact_key({"\udc80": "\udc80"})) == 64
+
+
+def test_a_manifest_that_is_too_long_is_refused_before_it_is_read() -> None:
+    data = b" " * (MAX_MANIFEST_BYTES + 1)
+    with pytest.raises(CorruptArtifactError, match=f"has {len(data)} bytes, expected at most"):
+        Manifest.from_json(data)

@@ -16,6 +16,7 @@ from trunnion.arguments import file_path
 from trunnion.artifacts.manifest import (
     MANIFEST_NAME,
     MAX_FILE_BYTES,
+    MAX_MANIFEST_BYTES,
     FileRecord,
     Manifest,
     artifact_key,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Artifact", "read_artifact"]
 
-_MAX_MANIFEST_BYTES = 1 << 24
 
 # O_NONBLOCK: a pipe put where a file should be must not hang the reader. It means nothing for regular files.
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -281,7 +281,7 @@ def _read_file(root: int, name: str, record: FileRecord | None, owner: int | Non
             raise CorruptArtifactError(name, "is not a plain file")
         if owner is not None:
             check_owner(status, owner, name)
-        limit = _MAX_MANIFEST_BYTES if record is None else MAX_FILE_BYTES
+        limit = MAX_MANIFEST_BYTES if record is None else MAX_FILE_BYTES
         if status.st_size > limit or (record is not None and status.st_size != record.size):
             expected = f"at most {limit}" if record is None else str(record.size)
             raise CorruptArtifactError(name, f"has {status.st_size} bytes, expected {expected}")

@@ -16,7 +16,15 @@ from trunnion.wording import describe, listed, type_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["MANIFEST_NAME", "MAX_FILE_BYTES", "SCHEMA", "FileRecord", "Manifest", "artifact_key"]
+__all__ = [
+    "MANIFEST_NAME",
+    "MAX_FILE_BYTES",
+    "MAX_MANIFEST_BYTES",
+    "SCHEMA",
+    "FileRecord",
+    "Manifest",
+    "artifact_key",
+]
 
 SCHEMA = 1
 """The version of the manifest's form. A manifest of another version is refused, not guessed at."""
@@ -26,6 +34,9 @@ MANIFEST_NAME = "manifest.json"
 
 MAX_FILE_BYTES = 1 << 30
 """No file of an artifact may be larger: 1 GiB."""
+
+MAX_MANIFEST_BYTES = 1 << 24
+"""Nor may the manifest itself be: 16 MiB."""
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -160,9 +171,13 @@ class Manifest:
         Raises
         ------
         CorruptArtifactError
-            If the bytes are not exactly what `to_json` writes: another schema, an unknown, missing or
+            If the bytes are too many, or not exactly what `to_json` writes: another schema, an unknown, missing or
             repeated field, a value of the wrong type, another spelling.
         """
+        if len(data) > MAX_MANIFEST_BYTES:
+            raise CorruptArtifactError(
+                MANIFEST_NAME, f"has {len(data)} bytes, expected at most {MAX_MANIFEST_BYTES}"
+            )
         try:
             members = json.loads(data.decode("ascii"))
         except (ValueError, RecursionError) as error:
