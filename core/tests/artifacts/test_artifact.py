@@ -222,9 +222,7 @@ def test_a_failed_save_leaves_nothing(
         raise OSError(28, "no space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(
-        ArtifactError, match=r"cannot save at .*artifact.: no space .*; make room on that disk"
-    ):
+    with pytest.raises(ArtifactError, match=r"cannot save at .*: no space .*; make room on that disk"):
         make_artifact().save(tmp_path / "artifact")
     assert list(tmp_path.iterdir()) == []
     shutil.rmtree(tmp_path)

@@ -101,18 +101,18 @@ def _laws(tier: str, ids: Sequence[str]) -> tuple[Law, ...]:
     typer.BadParameter
         If there is no such tier or law, or no GPU for it.
     """
-    from trunnion.errors import DeviceRequirementError
+    from trunnion.errors import DeviceRequirementError, shorten
     from trunnion.testing.runner import laws_of
 
     if tier not in _TIERS:
-        raise typer.BadParameter(f"got --tier {tier!r}, expected {' or '.join(_TIERS)}")
+        raise typer.BadParameter(f"got --tier {shorten(tier)}, expected {' or '.join(_TIERS)}")
     try:
         laws = {law.id: law for law in laws_of(tier)}
     except DeviceRequirementError as error:
         raise typer.BadParameter(str(error)) from error
     unknown = [law_id for law_id in ids if law_id not in laws]
     if unknown:
-        raise typer.BadParameter(f"got the law {unknown[0]!r}, expected one of {', '.join(laws)}")
+        raise typer.BadParameter(f"got the law {shorten(unknown[0])}, expected one of {', '.join(laws)}")
     return tuple(law for law in laws.values() if not ids or law.id in ids)
 
 
