@@ -56,6 +56,7 @@ SPELLING_THEIR_OWN = {
     "core/src/trunnion/sim/shim.py": "of words, and of what a build depends on",
     "core/src/trunnion/sim/tensor.py": "a tensor's own repr",
     "core/src/trunnion/testing/": "of what the suite itself drew",
+    "core/src/trunnion/toolchain/host_compiler.py": "the environment, which is hashed",
     "core/src/trunnion/toolchain/host_reading.py": "words and texts, which are hashed",
     "core/src/trunnion/toolchain/driver.py": "a name inside of the text of a program",
     "plugins/cutedsl/src/trunnion_cutedsl/annotations.py": "of the kernel language's own classes",
