@@ -11,7 +11,7 @@ import pytest
 
 from trunnion import examples
 from trunnion.codegen.cpp import build
-from trunnion.errors import CompileError
+from trunnion.errors import CompileError, CorruptArtifactError
 from trunnion.registry import default_registry
 from trunnion.testing import kept_launchers as subject
 from trunnion.testing.harness import Harness, synthetic_image
@@ -47,6 +47,12 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[HostCompilation]:
         return f"{wanted.output} of {wanted.text}".encode()
 
     monkeypatch.setattr(build, "launcher_fingerprint", lambda _plugin, cuda: f"headers 1, {cuda}")
+
+    def read_host_object(data: bytes) -> None:
+        if not data.startswith(b"launcher.o of "):
+            raise CorruptArtifactError("host object", "is not whole")
+
+    monkeypatch.setattr(subject, "read_host_object", read_host_object)
     monkeypatch.setattr(subject, "compile_host", compile_host)
     monkeypatch.setattr(build, "compile_host", compile_host)
     return seen
@@ -171,6 +177,17 @@ def test_what_was_damaged_is_compiled_again(tmp_path: Path, runs: list[HostCompi
     built(tmp_path / "kept")
     assert outputs(runs).count("launcher.o") == 2
     assert runs[-1].inputs["launcher.o"] == b"launcher.o of int x;"
+
+
+def test_what_a_compiler_breaks_once_is_not_kept(
+    tmp_path: Path, runs: list[HostCompilation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(subject, "compile_host", lambda *_: b"launch")
+        with pytest.raises(CorruptArtifactError, match="is not whole"):
+            built(tmp_path / "kept")
+    assert built(tmp_path / "kept") == b"launcher.so of int x;"
+    assert outputs(runs) == ["launcher.o", "launcher.so"]
 
 
 def test_a_folder_that_cannot_be_used_is_no_failure(tmp_path: Path, runs: list[HostCompilation]) -> None:

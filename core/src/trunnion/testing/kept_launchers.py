@@ -20,6 +20,7 @@ import platformdirs
 
 from trunnion.codegen.cpp import build
 from trunnion.errors import BackendUnavailableError
+from trunnion.image.host_object import read_host_object
 from trunnion.toolchain.host import find_host_toolchain
 from trunnion.toolchain.host_compilation import compile_host
 from trunnion.toolchain.kept import kept_file
@@ -120,7 +121,7 @@ def _object(cache: Path, compiler: HostCompiler, wanted: HostCompilation, folder
     try:
         _trim_once(cache)
         # Whoever builds holds the lock of the folder above, so there are many.
-        path = kept_file(cache / key[:2], key[2:], _OBJECT, make)
+        path = kept_file(cache / key[:2], key[2:], _OBJECT, make, check=_check)
         os.utime(path.parent)
         return path.read_bytes()
     except OSError:  # a cache that cannot be used, or from which another process just took the object
@@ -134,6 +135,11 @@ def _has_cuda(wanted: HostCompilation, plugin: str) -> bool:
     except BackendUnavailableError:
         return False
     return found is not None and f"-I{found.folder}" in wanted.options
+
+
+def _check(data: bytes) -> None:
+    """Refuse what is no whole object: a compiler may report success and have written half of it."""
+    read_host_object(data)
 
 
 @functools.lru_cache(_MOST_FOLDERS)
