@@ -216,9 +216,9 @@ def interrupted(act, at) -> bool:
 
     def call(frame, _event, _argument):
         mine = ("host_compilation.py", "storage", "subprocess.py", "contextlib.py", "selectors.py")
-        # What is raised in __del__ is raised to nobody.
-        asked = frame.f_code.co_name != "__del__" and any(part in frame.f_code.co_filename for part in mine)
-        return line if asked else None
+        # What is raised in __del__, and in what that calls, is raised to nobody.
+        finalizing = "__del__" in {one.f_code.co_name for one in (frame, frame.f_back) if one is not None}
+        return line if not finalizing and any(part in frame.f_code.co_filename for part in mine) else None
 
     trace = sys.gettrace()
     sys.settrace(call)

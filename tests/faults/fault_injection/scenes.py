@@ -139,7 +139,7 @@ def _loaded(root: Path) -> Any:
 def _kept(root: Path, identity: str = "identity") -> Any:
     platformdirs.user_cache_path = lambda name: root / name  # type: ignore[assignment]  # its place, for this process
     runtime_parts._read.cache_clear()
-    return runtime_parts.runtime_object(identity, lambda _: OBJECT[0], root)
+    return runtime_parts.runtime_object(lambda: identity, lambda _: OBJECT[0], root)
 
 
 def _building(root: Path) -> list[str]:

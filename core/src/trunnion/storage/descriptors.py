@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from trunnion.storage.interrupts import uninterrupted
+from trunnion.storage.interrupts import Uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,16 +35,14 @@ def opened(path: str | Path, flags: int, *, mode: int = 0o600, within: int | Non
     OSError
         If it cannot be opened.
     """
-    descriptor = None
-    try:
-        with uninterrupted():
-            descriptor = os.open(path, flags | os.O_CLOEXEC, mode, dir_fd=within)
-        yield descriptor
-    finally:
-        if descriptor is not None:
-            with suppress(
-                OSError
-            ):  # it is closed all the same; whether bytes arrive, `write_through` has to say
+    with Uninterrupted() as held:
+        descriptor = os.open(path, flags | os.O_CLOEXEC, mode, dir_fd=within)
+        try:
+            with held.interruptible():
+                yield descriptor
+        finally:
+            # It is closed whatever that says; whether bytes arrive, `write_through` has to say.
+            with suppress(OSError):
                 os.close(descriptor)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trunnion.storage.interrupts import uninterrupted
+from trunnion.storage.interrupts import Uninterrupted
 from trunnion.storage.refusals import refusals
 
 if TYPE_CHECKING:
@@ -52,17 +52,17 @@ def temporary_folder(parent: Path | None = None, prefix: str = _PREFIX) -> Itera
     OSError
         If none can be made.
     """
-    made = None
-    try:
-        with uninterrupted():
-            made = tempfile.TemporaryDirectory(dir=parent, prefix=prefix, ignore_cleanup_errors=True)
-        yield Path(made.name)
-    finally:
-        if made is not None:
-            with uninterrupted():
+    with Uninterrupted() as held:
+        made = tempfile.TemporaryDirectory(dir=parent, prefix=prefix, ignore_cleanup_errors=True)
+        try:
+            with held.interruptible():
+                yield Path(made.name)
+        finally:
+            with suppress(OSError):  # some of Python's own calls of close are not covered by that option
                 made.cleanup()
 
 
 def discard(directory: Path) -> None:
     """Delete a directory and all in it, as far as it can be deleted; one that is already gone is fine."""
-    shutil.rmtree(directory, ignore_errors=True)
+    with suppress(OSError):  # as above
+        shutil.rmtree(directory, ignore_errors=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trunnion.errors import BackendUnavailableError, CompileError, DeviceRequirementError
-from trunnion.storage.interrupts import uninterrupted
+from trunnion.storage.interrupts import Uninterrupted
 from trunnion.toolchain.host_compiler import INSTALL_COMPILER, compiler_environment
 
 if TYPE_CHECKING:
@@ -132,20 +132,17 @@ def _run(
     compiler: HostCompiler, options: tuple[str, ...], folder: Path, seconds: float, plugin: str
 ) -> tuple[int | None, str]:
     """Return the status, None if it took too long, and all that was printed."""
-    process: subprocess.Popen[bytes] | None = None
-    try:
-        with uninterrupted():
-            process = _started(compiler, options, folder, plugin)
+    with Uninterrupted() as held:
+        process = _started(compiler, options, folder, plugin)
         try:
-            printed, _ = process.communicate(timeout=seconds)
+            with held.interruptible():
+                printed, _ = process.communicate(timeout=seconds)
             status: int | None = process.returncode
         except subprocess.TimeoutExpired as error:
             printed, status = error.stdout or b"", None
             printed += f"\nit did not end within {seconds:g} s, and was ended".encode()
-    finally:
-        if process is not None:
-            with uninterrupted():
-                _end(process)
+        finally:
+            _end(process)
     return status, printed.decode("utf-8", "backslashreplace")
 
 

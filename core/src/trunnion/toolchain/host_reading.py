@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.errors import BackendUnavailableError, CompileError
+from trunnion.storage.scratch import scratch_folder
 from trunnion.toolchain.directives import mentions
 from trunnion.toolchain.host_compilation import run_host
 from trunnion.toolchain.host_compiler import compiler_environment
@@ -120,11 +121,16 @@ def files_read(root: Path, folder: str, listed: str) -> list[str]:
 
 def _ask(compiler: HostCompiler, wanted: HostCompilation, plugin: str) -> Answer:
     """Run the preprocessor, and return what it said and all that this depends on."""
-    with tempfile.TemporaryDirectory(prefix="trunnion-") as root:
-        folder = Path(root, "0")
+    with scratch_folder() as root:
+        folder = root / "0"
         folder.mkdir()
         output = _preprocessed(compiler, wanted, folder, plugin)
-        files = files_read(Path(root), "0", _LIST)
+        try:
+            files = files_read(root, "0", _LIST)
+        except FileNotFoundError as error:
+            log = f"{output.log}\nit reported success, and made no list of the headers that it read"
+            options = (*wanted.options, *_ASKING)
+            raise CompileError(compiler.name, log, wanted.text, options, compiler.machine) from error
     front_end = _front_end(output.log)
     tools = [*front_end[:1], *_other_tools(compiler), *_named_files(front_end[1:])]
     options = [
