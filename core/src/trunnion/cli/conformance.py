@@ -13,7 +13,7 @@ from rich.text import Text
 
 import trunnion
 from trunnion.cli.presentation import Report, print_line, print_source, print_table, progress
-from trunnion.errors import BackendUnavailableError, UnknownBackendError
+from trunnion.errors import BackendUnavailableError, UnknownBackendError, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
