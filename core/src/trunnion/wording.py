@@ -40,10 +40,11 @@ _LINE_END = re.compile(r"\r?\n")
 _NAME_OF_TYPE = type.__dict__["__name__"]  # a metaclass may have another one
 
 
-def describe(value: object) -> str:
+def describe(value: object, *, facts: bool = True) -> str:
     """Return what a value is, for a message: its type, and the value itself if it is Python's own and harmless.
 
-    Of a tensor it is the type of its elements, its shape and its device, which torch knows without looking at memory.
+    Of a tensor it is the type of its elements, its shape and its device, which torch knows without looking at memory;
+    without ``facts`` it is its type alone, as launchers in C++ say it, to which a tensor in a number's place is no more.
     """
     kind = type(value)
     if kind is int:
@@ -53,7 +54,7 @@ def describe(value: object) -> str:
         return f"{name} {shorten(value)}"  # type: ignore[arg-type]  # as above
     if kind in (bool, float, complex):
         return f"{name} {shorten(str(value))}"
-    return f"{name}{_tensor_facts(value)}"
+    return f"{name}{_tensor_facts(value)}" if facts else name
 
 
 def _integer(value: int) -> str:

@@ -144,7 +144,7 @@ def test_a_name_that_could_not_be_one_is_refused(name: str) -> None:
         ("code.name", {"source": ADD, "name": "a\0.cu"}),
         ("code.includes[1]", {"source": ADD, "includes": (("a.h", ""), ("b\0.h", ""))}),
         ("code.includes[0]", {"source": ADD, "includes": (("a.h", "\0"),)}),
-        ("code", {"source": ADD, "defines": (("A", "\0"),)}),
+        ("code.defines[0]", {"source": ADD, "defines": (("A", "\0"),)}),
         ("code.defines[0]", {"source": ADD, "defines": (("A B", "1"),)}),
         ("code.defines[0]", {"source": ADD, "defines": (("A=1\n", None),)}),
         ("code.defines[0]", {"source": ADD, "defines": (("A", "1\n#error injected"),)}),

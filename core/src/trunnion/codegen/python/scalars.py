@@ -30,7 +30,7 @@ _ADDRESSES = 1 << 64
 def _type_error(name: str, value: Any, expected: str) -> ArgumentTypeError:
     """Return the error of an argument that is no such number; a tensor never is, not even one without dimensions."""
     advice = "; pass the tensor's .item(), which waits for its device" if hasattr(value, "data_ptr") else ""
-    return ArgumentTypeError(name, describe(value), expected + advice)
+    return ArgumentTypeError(name, describe(value, facts=False), expected + advice)
 
 
 def integer(name: str, value: Any, low: int, high: int) -> int:
@@ -184,7 +184,7 @@ def address(name: str, value: Any, alignment: int, *, nullable: bool) -> int:
     if value is None:
         raise ArgumentTypeError(name, "None", "an address; the pointer is not nullable")
     if hasattr(value, "data_ptr"):
-        raise ArgumentTypeError(name, describe(value), "an address: pass the tensor's .data_ptr()")
+        raise ArgumentTypeError(name, describe(value, facts=False), "an address: pass the tensor's .data_ptr()")
     result = integer(name, value, 0, _ADDRESSES - 1)
     if not result and not nullable:
         raise ArgumentValueError(name, "the address 0", "an address that is not null")
@@ -207,7 +207,7 @@ def struct_bytes(name: str, value: Any, nbytes: int) -> bytes:
     try:
         view = memoryview(value)
     except TypeError as error:
-        raise ArgumentTypeError(name, describe(value), expected) from error
+        raise ArgumentTypeError(name, describe(value, facts=False), expected) from error
     with view:
         if not view.c_contiguous:
             raise ArgumentTypeError(name, "a buffer with gaps or in another order", expected)
