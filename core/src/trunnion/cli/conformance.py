@@ -101,7 +101,7 @@ def _laws(tier: str, ids: Sequence[str]) -> tuple[Law, ...]:
     typer.BadParameter
         If there is no such tier or law, or no GPU for it.
     """
-    from trunnion.errors import DeviceRequirementError, shorten
+    from trunnion.errors import DeviceRequirementError
     from trunnion.testing.runner import laws_of
 
     if tier not in _TIERS:
