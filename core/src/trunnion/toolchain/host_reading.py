@@ -133,13 +133,11 @@ def _ask(compiler: HostCompiler, wanted: HostCompilation, plugin: str) -> Answer
             raise CompileError(compiler.name, log, wanted.text, options, compiler.machine) from error
     front_end = _front_end(output.log)
     tools = [*front_end[:1], *_other_tools(compiler), *_named_files(front_end[1:])]
-    options = [
-        word for word in front_end[1:] if "/" not in word
-    ]  # where headers and folders lie does not count
+    counted = [word for word in front_end[1:] if "/" not in word]  # where headers and folders lie does not
     given = [wanted.text.encode("utf-8", "surrogatepass"), *wanted.inputs.values()]
     folders = _folders(files, given, output.log)
     said = {
-        "text": _joined([output.data, repr(options).encode(), *(_digest(tool).encode() for tool in tools)]),
+        "text": _joined([output.data, repr(counted).encode(), *(_digest(tool).encode() for tool in tools)]),
         "headers": _joined(part for name in files for part in (os.fsencode(name), _digest(name).encode())),
         "whole": "no" if _ASSEMBLER_READS.search(output.data) or _precompiled(files) else "yes",
     }
