@@ -44,7 +44,7 @@ def describe(value: object, *, facts: bool = True) -> str:
     """Return what a value is, for a message: its type, and the value itself if it is Python's own and harmless.
 
     Of a tensor it is the type of its elements, its shape and its device, which torch knows without looking at memory;
-    without ``facts`` it is its type alone, as launchers in C++ say it, to which a tensor in a number's place is no more.
+    without ``facts`` it is its type alone, as launchers in C++ say of what is no number.
     """
     kind = type(value)
     if kind is int:

@@ -184,7 +184,9 @@ def address(name: str, value: Any, alignment: int, *, nullable: bool) -> int:
     if value is None:
         raise ArgumentTypeError(name, "None", "an address; the pointer is not nullable")
     if hasattr(value, "data_ptr"):
-        raise ArgumentTypeError(name, describe(value, facts=False), "an address: pass the tensor's .data_ptr()")
+        raise ArgumentTypeError(
+            name, describe(value, facts=False), "an address: pass the tensor's .data_ptr()"
+        )
     result = integer(name, value, 0, _ADDRESSES - 1)
     if not result and not nullable:
         raise ArgumentValueError(name, "the address 0", "an address that is not null")
