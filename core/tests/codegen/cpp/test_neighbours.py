@@ -74,6 +74,15 @@ def test_it_shows_its_exports_and_asks_nothing_of_the_driver_by_name(library, pr
     assert not [name for name in missing if name.startswith(("cu", "_Z")) or "CUDA" in name]
 
 
+def test_a_program_has_its_own_exports_although_all_can_see_those_of_others(simulator, library) -> None:
+    paths = [library(program, f"{index}.so") for index, program in enumerate((small(), large()))]
+    held = [ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL) for path in paths]
+    few, many = (tvm_ffi.load_module(path)["open"]() for path in paths)
+    assert len(held) == 2
+    assert few(b"set_hook") is None
+    assert many(b"set_hook") is not None
+
+
 def test_neighbours_share_nothing_although_all_can_see_their_names(simulator, library) -> None:
     programs = [small(), small(), large()]
     paths = [library(program, f"{index}.so") for index, program in enumerate(programs)]

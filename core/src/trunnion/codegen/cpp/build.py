@@ -63,6 +63,7 @@ _LINKING = (
     "-shared",
     "-Wl,--as-needed",
     "-Wl,-z,defs",
+    "-Wl,-Bsymbolic",  # a launcher's own exports, also where another one's can be seen by everybody
     "-Wl,-z,relro,-z,now",
     "-Wl,--build-id=none",
     f"-Wl,--version-script={_EXPORTS}",
