@@ -181,4 +181,5 @@ def _settings(simulator: Simulator | None) -> dict[str, object]:
         "bodies": dict(state.bodies),
         "interceptors": state.interceptions.standing,
         "limits of memory": state.memory.limits,
+        "captures": state.captures.standing,
     }

@@ -111,11 +111,22 @@ class Captures:
         self._modes: dict[int, CaptureMode] = {}
         self._last = 0
 
+    @property
+    def standing(self) -> dict[str, object]:
+        """What has begun and not ended: the streams that capture, and the threads whose mode is not the first one."""
+        modes = {f"thread {thread}": mode.name for thread, mode in self._modes.items() if mode is not CaptureMode.GLOBAL}
+        origins = {f"{capture.origin.handle:#x}": capture.mode.name for capture in self._active}
+        return {**origins, **modes}
+
     def exchange_mode(self, thread: int, mode: CaptureMode) -> CaptureMode:
         """Set a thread's mode, and return the one before."""
-        before = self._modes.get(thread, CaptureMode.GLOBAL)
+        before = self.mode_of(thread)
         self._modes[thread] = mode
         return before
+
+    def mode_of(self, thread: int) -> CaptureMode:
+        """Return a thread's mode."""
+        return self._modes.get(thread, CaptureMode.GLOBAL)
 
     def begin(self, stream: Stream, mode: CaptureMode, thread: int) -> Capture:
         """Begin a capture on a stream.
@@ -259,7 +270,7 @@ class Captures:
         Refusal
             ``CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED``; the captures that forbid it are invalidated.
         """
-        mode = self._modes.get(thread, CaptureMode.GLOBAL)
+        mode = self.mode_of(thread)
         if mode is CaptureMode.RELAXED:
             return
         held = [

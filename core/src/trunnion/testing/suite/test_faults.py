@@ -64,7 +64,7 @@ def _leaving_nothing(harness: Harness) -> Iterator[list[PlantedFault]]:
     faults: list[PlantedFault] = []
     gc.collect()
     used = _used(harness)
-    with _contexts_restored(harness) as contexts:
+    with _thread_restored(harness) as contexts:
         yield faults
         after = tuple(harness.simulator.state.stack())
     name = faults[0].name
@@ -79,14 +79,16 @@ def _leaving_nothing(harness: Harness) -> Iterator[list[PlantedFault]]:
 
 
 @contextmanager
-def _contexts_restored(harness: Harness) -> Iterator[tuple[object, ...]]:
-    """Make the thread's contexts current again at the end of the block that were current at its beginning."""
-    stack = harness.simulator.state.stack()
-    contexts = tuple(stack)
+def _thread_restored(harness: Harness) -> Iterator[tuple[object, ...]]:
+    """Give the thread back its contexts and its capture mode at the end of the block, whatever a fault left."""
+    state = harness.simulator.state
+    stack, thread = state.stack(), state.thread()
+    contexts, mode = tuple(stack), state.captures.mode_of(thread)
     try:
         yield contexts
     finally:
         stack[:] = contexts
+        state.captures.exchange_mode(thread, mode)
 
 
 def _used(harness: Harness) -> tuple[int, ...]:
@@ -156,7 +158,7 @@ def broken_devices(harness: Harness, example: _Fault) -> None:
     """A device that fails for good is the same typed error in every call, and launches nothing; closing ends."""
     scenario, place, status = example
     names = _good_run(harness, scenario)
-    with _contexts_restored(harness), harness.loaded(scenario.program) as loaded:
+    with _thread_restored(harness), harness.loaded(scenario.program) as loaded:
         with planted(harness, names, place, status) as fault:
             for _ in range(2):
                 try:
@@ -205,7 +207,7 @@ def failing_closes(harness: Harness, example: _Fault) -> None:
     loaded = harness.open(scenario.program)
     try:
         harness.call(loaded, scenario.call)
-        with _contexts_restored(harness), planted(harness, names, place, status) as fault:
+        with _thread_restored(harness), planted(harness, names, place, status) as fault:
             closing = observe(harness, loaded.close)
         assume(fault.struck)
         if not (fault.name in _PROBES and closing.error is None):
