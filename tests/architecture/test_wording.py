@@ -48,6 +48,7 @@ SPELLING_THEIR_OWN = {
     "core/src/trunnion/cli/traced.py": "of our own classes",
     "core/src/trunnion/cli/trial.py": "of our own errors",
     "core/src/trunnion/codegen/": "a plan's numbers, as literals of a launcher",
+    "core/src/trunnion/model/launch_attributes.py": "of the driver's numbers",
     "core/src/trunnion/model/record.py": "of what a JSON reader made",
     "core/src/trunnion/model/scalars.py": "of a number that was just computed",
     "core/src/trunnion/model/serial.py": "of a number that is not finite",

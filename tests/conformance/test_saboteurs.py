@@ -1,4 +1,7 @@
-"""The laws are not idle: each planted mistake is caught by the laws that it names, on the same examples."""
+"""The laws are not idle: each planted mistake is caught by the laws that it names, on the examples of every run.
+
+On the same examples the same backend holds each law without the mistake: ``test_installed_backends``.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,6 @@ from trunnion.testing.laws import LawViolation, catalogue
 from trunnion.testing.saboteurs import SABOTEURS
 
 _PAIRS = [(saboteur, law_id) for saboteur in SABOTEURS for law_id in SABOTEURS[saboteur].caught_by]
-_SEED = 7
-_EXAMPLES = {"pure": 25, "launcher": 25, "toolchain": 6}
-"""How many examples a saboteur has to get through, for each cost class of laws."""
 _STAGES = {"plan", "emitter", "binding", "driver", "lifecycle"}
 
 
@@ -53,14 +53,8 @@ def sabotaged(harness):
 def test_the_named_law_catches_the_saboteur(sabotaged, saboteur, law_id):
     law = catalogue()[law_id]
     with pytest.raises(LawViolation) as caught:
-        law.check(sabotaged(saboteur), seed=_SEED, examples=_EXAMPLES[law.cost], shrink=False)
+        law.check(sabotaged(saboteur), shrink=False)
     assert caught.value.law_id == law_id
-
-
-@pytest.mark.parametrize("law_id", sorted({law_id for _, law_id in _PAIRS}))
-def test_the_same_law_and_seed_pass_without_a_saboteur(harness, law_id):
-    law = catalogue()[law_id]
-    assert law.check(harness, seed=_SEED, examples=_EXAMPLES[law.cost]).examples > 0
 
 
 @pytest.mark.parametrize("saboteur", SABOTEURS)

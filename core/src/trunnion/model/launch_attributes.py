@@ -18,7 +18,6 @@ from trunnion.model.capability import Capability
 from trunnion.model.expr import Const, Expr
 from trunnion.model.fields import flag, integer, members
 from trunnion.model.words import DriverEnum, member
-from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,7 +104,7 @@ class LaunchAttribute:
         value: object = numbers[0] if len(numbers) == 1 else numbers
         if self.words is not None:
             value = next((one.word for one in self.words if one.code == value), value)
-        return f"{self.field}={describe(bool(value) if self.normalise is flag else value)}"
+        return f"{self.field}={bool(value) if self.normalise is flag else value!r}"
 
     def least_capability(self, numbers: tuple[int, ...]) -> tuple[int, int]:
         """Return the least compute capability of a device that can hold the attribute.

@@ -114,9 +114,9 @@ class Captures:
     @property
     def standing(self) -> dict[str, object]:
         """What has begun and not ended: the streams that capture, and the threads whose mode is not the first one."""
-        modes = {f"thread {thread}": mode.name for thread, mode in self._modes.items() if mode is not CaptureMode.GLOBAL}
-        origins = {f"{capture.origin.handle:#x}": capture.mode.name for capture in self._active}
-        return {**origins, **modes}
+        other = {thread: mode for thread, mode in self._modes.items() if mode is not CaptureMode.GLOBAL}
+        modes = {f"thread {thread}": mode.name for thread, mode in other.items()}
+        return {f"{capture.origin.handle:#x}": capture.mode.name for capture in self._active} | modes
 
     def exchange_mode(self, thread: int, mode: CaptureMode) -> CaptureMode:
         """Set a thread's mode, and return the one before."""

@@ -136,12 +136,22 @@ def test_more_shared_memory_than_the_device_allows_is_refused(
         assert len(r.facade.launched) == 1
 
 
-def test_another_refusal_of_an_attribute_is_the_drivers_own(rig: Any, tensor: Any) -> None:
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        DriverError("cuKernelSetAttribute", 700, "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        DriverError("cuDeviceGet", 1, "CUDA_ERROR_INVALID_VALUE"),
+    ],
+)
+def test_another_refusal_of_an_attribute_is_the_drivers_own(
+    rig: Any, tensor: Any, refusal: DriverError
+) -> None:
     r = rig(plain(dynamic_smem_bytes=64))
 
     def refuse(*_: object) -> None:
-        raise DriverError("cuKernelSetAttribute", 700, "CUDA_ERROR_ILLEGAL_ADDRESS")
+        raise refusal
 
     r.facade.on["set_kernel_attribute"] = refuse
-    with pytest.raises(DriverError, match="ILLEGAL_ADDRESS"):
+    with pytest.raises(DriverError) as caught:
         r.program.entry(tensor("float32", 5))
+    assert caught.value is refusal

@@ -251,7 +251,7 @@ class Context(LauncherMemory):
             try:
                 self.facade.set_kernel_attribute(self.kernels[kernel], device, _MAX_DYNAMIC_SMEM, nbytes)
             except DriverError as error:
-                if error.code != _INVALID_VALUE:
+                if (error.call, error.code) != ("cuKernelSetAttribute", _INVALID_VALUE):
                     raise
                 most = self.facade.device_attribute(device, _MAX_BLOCK_SMEM)
                 raise DeviceRequirementError(

@@ -95,8 +95,9 @@ def _several_places(draw: st.DrawFn) -> Scenario:
             strides = (shape[1], _ONE)
         params.append(TensorParam(f"t{index}", dtype("float32"), shape, strides=strides, nullable=nullable))
         extents = tuple(values[one.name] if isinstance(one, Symbol) else values["m"] + 1 for one in shape)
-        if draw(st.integers(0, 7)) == 0:
-            extents = (extents[0] + 1, *extents[1:])
+        if draw(st.integers(0, 2)) == 0:  # a place that says another number than the first tells them apart
+            axis = draw(st.integers(0, len(extents) - 1))
+            extents = tuple(extent + (at == axis) for at, extent in enumerate(extents))
         absent = nullable and draw(st.booleans())
         args.append(
             None if absent else TensorSpec(dtype="float32", shape=extents, strides=row_major(extents))
