@@ -80,8 +80,9 @@ $(STAMP): $(MANIFESTS)
 demo: $(STAMP)
 	$(BIN)/trunnion demo $(ARGS)
 
+# Files mostly stay together, and the laws, which take the most time and are one file, are shared.
 test: $(STAMP) $(if $(ARGS),,test-oldest test-tilelang)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'not gpu' $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not gpu' $(ARGS)
 
 # Only the places that have such tests: collecting all of them takes longer than running these.
 test-oldest: $(OLDEST)/.ready

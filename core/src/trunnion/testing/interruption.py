@@ -46,9 +46,11 @@ class Interruption:
         if event == "call":
             self._pass()
         elif event == "opcode":
-            if self._before.get(frame) in _CHECKING:
+            name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            # A call that raised checks nothing; and what is raised before its handler begins ends that one too early.
+            if self._before.get(frame) in _CHECKING and name != "PUSH_EXC_INFO":
                 self._pass()
-            self._before[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            self._before[frame] = name
         elif event == "return":
             self._before.pop(frame, None)
         return self
