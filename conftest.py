@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -47,7 +48,11 @@ settings.load_profile("gate")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have Hypothesis draw nothing that it reads in modules: which are imported depends on what ran before."""
+    """Have Hypothesis draw nothing that it reads in modules: which are imported depends on what ran before.
+
+    And let Ctrl-C interrupt: whoever starts a run in the background has it ignored, by every process of the run.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     drawing = contextlib.ExitStack()
     drawing.enter_context(drawn_by_seed_alone())
     config.add_cleanup(drawing.close)

@@ -9,9 +9,9 @@ from architecture_rules.source import ROOT
 if TYPE_CHECKING:
     import pytest
 
-    from trunnion.sim import Simulator
-
 LEAVING = """
+from trunnion.sim.capture import CaptureMode
+
 def test_nothing(simulator):
     simulator.register_body("given_back", print)
     with simulator.fault("cuLaunchKernelEx"), simulator.memory_limit(1 << 40), simulator.stream(1):
@@ -31,20 +31,19 @@ def test_body(running_simulator):
 
 def test_memory(running_simulator):
     running_simulator.memory.limit(1, 1 << 40)
+
+def test_capture(running_simulator):
+    state = running_simulator.state
+    state.captures.begin(state.stream(running_simulator.new_stream()), CaptureMode.GLOBAL, state.thread())
 """
 
 
-def test_what_a_test_leaves_in_the_simulator_is_an_error(
-    pytester: pytest.Pytester, simulator: Simulator
-) -> None:
+def test_what_a_test_leaves_in_the_simulator_is_an_error(pytester: pytest.Pytester) -> None:
     pytester.makeconftest((ROOT / "conftest.py").read_text("utf-8"))
     pytester.makepyfile(LEAVING)
-    try:
-        result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
-    finally:
-        simulator.state.contexts[1].limits.clear()
-        simulator.state.set_current_stream(1, 0)
-        simulator.memory.limit(1, None)
-    result.assert_outcomes(passed=6, errors=5)
-    left = ("limits of contexts", "current contexts", "current streams", "bodies", "limits of memory")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=7, errors=6)
+    left = (
+        "limits of contexts", "current contexts", "current streams", "bodies", "limits of memory", "captures",
+    )  # fmt: skip
     result.stdout.fnmatch_lines([f"E *the test left {{'{name}': *" for name in left])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from architecture_rules.shape import (
     broad_handlers,
-    file_size,
     function_sizes,
     module_name,
     mutable_globals,
@@ -35,11 +34,6 @@ BROAD = frozenset(
     }
 )
 """Where everything is caught."""
-
-
-def test_files_are_short() -> None:
-    violations = [line for module in python_files() for line in file_size(module)]
-    assert not violations, "\n".join(violations)
 
 
 def test_functions_are_short() -> None:
@@ -75,11 +69,6 @@ def test_no_global_can_change() -> None:
 def test_no_folder_is_a_package_by_accident() -> None:
     violations = list(stray_packages([path.relative_to(ROOT).as_posix() for path in files()]))
     assert not violations, "\n".join(violations)
-
-
-def test_file_size_counts_lines() -> None:
-    assert not list(file_size(snippet("x = 1\n" * 400)))
-    assert list(file_size(snippet("x = 1\n" * 401)))
 
 
 @pytest.mark.parametrize("opener", ["def f():", "async def f():", "class C:\n  def f(self):"])

@@ -35,7 +35,7 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     files = [f"--{kind}={folder / kind}" for kind in ("html", "badge")]
     laws = ["-k", "L5", "--law", "L9", "-k", "W1"]
-    options = ["--examples", "2", "--no-shrink", "--seed", "3", "--json", str(folder / "report.json")]
+    options = ["--examples", "8", "--no-shrink", "--seed", "3", "--json", str(folder / "report.json")]
     return conformance("faulty", *laws, *options, *files), folder
 
 
@@ -54,7 +54,7 @@ def test_a_wrong_backend_is_red_and_every_verdict_is_there(run):
         ("W1", "refused"),
     ]
     assert (report.backend, report.distribution, report.seed, report.examples) == (
-        "faulty", "trunnion-faulty 1.0", 3, 2,
+        "faulty", "trunnion-faulty 1.0", 3, 8,
     )  # fmt: skip
     assert set(report.versions) == {"trunnion", "python", "hypothesis", "torch"}
     assert "workspace" not in report.capabilities

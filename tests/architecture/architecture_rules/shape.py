@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from architecture_rules.source import Module
 
-FILE_LINES = 400
 FUNCTION_LINES = 40
 SHAPELESS = frozenset({"util", "utils", "helper", "helpers", "common", "misc"})
 
@@ -35,13 +34,6 @@ _CHANGES = frozenset(
         "setdefault",
     }
 )
-
-
-def file_size(module: Module) -> Iterator[str]:
-    """Yield a file that has more than `FILE_LINES` lines."""
-    lines = len(module.text.splitlines())
-    if lines > FILE_LINES:
-        yield f"{module.path}: {lines} lines, at most {FILE_LINES}"
 
 
 def function_sizes(module: Module) -> Iterator[str]:

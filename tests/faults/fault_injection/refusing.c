@@ -54,8 +54,7 @@ static int refused(const char* call) {
   if (busy) return 0;
   busy = 1;
   counted++;
-  REAL(write)(log_file, call, strlen(call));
-  REAL(write)(log_file, "\n", 1);
+  if (REAL(write)(log_file, call, strlen(call)) < 0 || REAL(write)(log_file, "\n", 1) < 0) abort();
   int due = counted == at;
   if (due && !number) kill(getpid(), SIGKILL);
   busy = 0;
