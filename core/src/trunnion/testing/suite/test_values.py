@@ -78,40 +78,40 @@ def absent_tensors(harness: Harness, scenario: Scenario) -> None:
     delivers(harness, scenario)
 
 
+_PLACES = (("m",), ("n",), ("m", "n"), ("n", "m"), ("m + 1", "n"))
+"""What a tensor's extents are, where a symbol has several places."""
+
+
 @st.composite
 def _several_places(draw: st.DrawFn) -> Scenario:
-    """Draw symbols that stand in several tensors, some of which are left out."""
-    symbols = [Symbol(name, min=draw(st.sampled_from((0, 1)))) for name in "mn"]
+    """Draw symbols that stand in several tensors, of which some are left out, and one may say other numbers."""
+    symbols = {name: Symbol(name, min=draw(st.sampled_from((0, 1)))) for name in "mn"}
+    extents: dict[str, Expr] = {**symbols, "m + 1": symbols["m"] + 1}
     values = {"m": draw(st.integers(1, 5)), "n": draw(st.integers(1, 5))}
+    values["m + 1"] = values["m"] + 1
+    count = draw(st.integers(2, 4))
+    odd = draw(st.integers(0, count))  # count: none
     params: list[Param] = []
     args: list[object] = []
-    for index in range(draw(st.integers(1, 4))):
-        shape = tuple(
-            draw(st.sampled_from((*symbols, symbols[0] + 1))) for _ in range(draw(st.integers(1, 2)))
-        )
+    for index in range(count):
+        places = draw(st.sampled_from(_PLACES))
+        shape = tuple(extents[name] for name in places)
+        strides = (shape[1], _ONE) if len(shape) > 1 and draw(st.booleans()) else None
         nullable = draw(st.integers(0, 4)) > 0
-        strides: tuple[Expr, ...] | None = None
-        if len(shape) > 1 and draw(st.booleans()):
-            strides = (shape[1], _ONE)
         params.append(TensorParam(f"t{index}", dtype("float32"), shape, strides=strides, nullable=nullable))
-        extents = tuple(values[one.name] if isinstance(one, Symbol) else values["m"] + 1 for one in shape)
-        if draw(st.integers(0, 2)) == 0:  # a place that says another number than the first tells them apart
-            axis = draw(st.integers(0, len(extents) - 1))
-            extents = tuple(extent + (at == axis) for at, extent in enumerate(extents))
-        absent = nullable and draw(st.booleans())
-        args.append(
-            None if absent else TensorSpec(dtype="float32", shape=extents, strides=row_major(extents))
-        )
+        given = tuple(values[name] + (index == odd) for name in places)
+        there = TensorSpec(dtype="float32", shape=given, strides=row_major(given))
+        args.append(None if nullable and index != odd and draw(st.integers(0, 2)) == 0 else there)
     # A program whose symbols nothing binds is refused when it is planned: here something always might.
-    bare = TensorParam("last", dtype("float32"), tuple(symbols), nullable=True)
-    params.append(bare)
+    last = TensorParam("last", dtype("float32"), tuple(symbols.values()), nullable=True)
     shown = (values["m"], values["n"])
+    params.append(last)
     there = TensorSpec(dtype="float32", shape=shown, strides=row_major(shown))
     args.append(there if draw(st.integers(0, 2)) == 0 else None)
     if draw(st.booleans()):
-        params.append(ScalarParam("s", dtype("int16"), symbols[1]))
+        params.append(ScalarParam("s", dtype("int16"), symbols["n"]))
         args.append(values["n"])
-    launch = KernelLaunch("k", (*symbols, bare), (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
+    launch = KernelLaunch("k", (*symbols.values(), last), (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
     return Scenario(
         KernelProgram("p", Signature(tuple(params)), (CODE,), (launch,)),
         CallSpec(args=tuple(args), device=draw(st.sampled_from((None, 0)))),
