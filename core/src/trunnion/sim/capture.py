@@ -112,7 +112,7 @@ class Captures:
         self._last = 0
 
     @property
-    def standing(self) -> dict[str, object]:
+    def standing(self) -> dict[str, str]:
         """What has begun and not ended: the streams that capture, and the threads whose mode is not the first one."""
         other = {thread: mode for thread, mode in self._modes.items() if mode is not CaptureMode.GLOBAL}
         modes = {f"thread {thread}": mode.name for thread, mode in other.items()}
