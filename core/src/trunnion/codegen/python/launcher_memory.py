@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from trunnion.codegen.python.tensors import TensorChecks
+from trunnion.model.interval import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,8 +80,8 @@ class LauncherMemory(TensorChecks):
         where
             The device and the stream.
         """
-        if not math.prod(shape):
-            return self.allocate(shape, dtype, *where)
         nbytes = math.prod(shape) * itemsize
+        if not nbytes or nbytes + alignment > INT64_MAX:  # no memory is that large: the allocator says so
+            return self.allocate(shape, dtype, *where)
         found = aligned_bytes(lambda count: self.allocate((count,), self.byte, *where), nbytes, alignment)
         return found.view(dtype).view(shape)

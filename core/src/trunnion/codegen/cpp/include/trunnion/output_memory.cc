@@ -22,10 +22,19 @@ static bool place_within(const DLTensor& like, void* data, const Held& whole, He
 static bool align_output(const TensorRule& rule, const Request& request, const int64_t* shape, Memory& memory,
                          uint64_t& address) {
   const uint64_t element = (static_cast<uint64_t>(rule.dtype.bits) * rule.dtype.lanes + 7) / 8;
-  const uint64_t nbytes = element_count(shape, rule.rank) * element;
-  const int64_t extent = static_cast<int64_t>(nbytes + rule.alignment);
+  uint64_t nbytes = element, extent = 0;
+  bool wide = false;
+  for (int32_t axis = 0; axis < rule.rank; ++axis) {
+    wide |= __builtin_mul_overflow(nbytes, static_cast<uint64_t>(shape[axis]), &nbytes);
+  }
+  wide |= __builtin_add_overflow(nbytes, rule.alignment, &extent) || extent > INT64_MAX;
+  if (wide) {  // no memory is that large: the allocator says so of what the program asks for
+    return allocate_tensor(request, rule.dtype, rule.dtype_name, shape, rule.rank, memory) &&
+           read_address(&memory.tensor(), rule, address);
+  }
+  const int64_t room = static_cast<int64_t>(extent);
   Memory whole;
-  if (!allocate_tensor(request, DLDataType{kDLUInt, 8, 1}, "uint8", &extent, 1, whole)) return false;
+  if (!allocate_tensor(request, DLDataType{kDLUInt, 8, 1}, "uint8", &room, 1, whole)) return false;
   address = aligned_up(address_of(whole.tensor()), rule.alignment);
   DLTensor like{};
   like.device = request.device;
