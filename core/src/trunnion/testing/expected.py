@@ -266,6 +266,9 @@ class ExpectedOutput:
     shape: tuple[int, ...]
     """Elements along each dimension."""
 
+    alignment: int = 1
+    """What its address must be a multiple of."""
+
     fill: ExpectedNumber | None = None
     """What each element must be before the first launch; None: whatever it was."""
 
@@ -325,13 +328,17 @@ class Problem:
     reason: str
     """For people."""
 
+    words: tuple[str, ...] = ()
+    """What the error must say: one word for each rule that its tensor map breaks, since all of them are named."""
+
     def explains(self, error: TrunnionError) -> bool:
         """Whether an error reports this problem."""
         named = (
             self.arguments is None
             or getattr(error, "argument", getattr(error, "symbol", None)) in self.arguments
         )
-        return isinstance(error, self.errors) and named
+        said = all(any(word in one for one in getattr(error, "broken", ())) for word in self.words)
+        return isinstance(error, self.errors) and named and said
 
 
 @dataclass(frozen=True, slots=True)

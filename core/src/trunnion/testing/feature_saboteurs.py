@@ -370,6 +370,7 @@ FEATURE_SABOTEURS: tuple[Saboteur, ...] = (
         "O4",
         "N6",
         "P2",
+        "V8",
         stage="lifecycle",
         loaded=_only(_Swallows),
     ),

@@ -60,6 +60,12 @@ class Sabotage:
     emitted: Callable[[LaunchPlan], LaunchPlan] = _same
     """Changes the plan that is rendered, while the source still names the true one."""
 
+    wrapper: Callable[[SourceWrapper], SourceWrapper] = _same
+    """Changes who writes the source."""
+
+    adapter: Callable[[KernelAdapter], KernelAdapter] = _same
+    """Changes who builds the artifact."""
+
     runtime: Callable[[Runtime], Runtime] = _same
     """Changes what the launcher asks the tensor library."""
 
@@ -178,7 +184,8 @@ class Harness:
             If the backend refuses the program.
         """
         plan = self.sabotage.plan(program.plan())
-        return replace(self.wrapper.wrap(self.sabotage.emitted(plan)), plan=plan)
+        wrapper = self.sabotage.wrapper(self.wrapper)
+        return replace(wrapper.wrap(self.sabotage.emitted(plan)), plan=plan)
 
     def build(self, program: KernelProgram, image: DeviceImage | None = None) -> Artifact:
         """Return the artifact of a program and of an image; None: a synthetic one that fits.
@@ -189,7 +196,8 @@ class Harness:
             Whatever the backend refuses with.
         """
         with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as staging:
-            return self.adapter.build(self.source(program), image or synthetic_image(program), Path(staging))
+            adapter = self.sabotage.adapter(self.adapter)
+            return adapter.build(self.source(program), image or synthetic_image(program), Path(staging))
 
     def load(self, artifact: Artifact) -> LoadedProgram:
         """Return a loaded program; whoever calls this closes it.
@@ -203,10 +211,10 @@ class Harness:
             self.adapter.load(artifact, self.sabotage.runtime(self.simulator.runtime))
         )
 
-    def open(self, program: KernelProgram) -> LoadedProgram:
+    def open(self, program: KernelProgram, image: DeviceImage | None = None) -> LoadedProgram:
         """Build a program, and make it callable in the harness's way; whoever calls this closes it.
 
-        Its text may have been compiled before.
+        Its text may have been compiled before. The image is that of `build`.
 
         Raises
         ------
@@ -215,7 +223,7 @@ class Harness:
         """
         try:
             with kept_launchers(self.kept):
-                artifact = self.build(program)
+                artifact = self.build(program, image)
             loaded = self.way.load(self, artifact, program)
         except TrunnionError as error:
             raise LawViolation(
@@ -225,15 +233,15 @@ class Harness:
         return loaded
 
     @contextlib.contextmanager
-    def loaded(self, program: KernelProgram) -> Iterator[LoadedProgram]:
-        """Open a program, and close it at the end of the block.
+    def loaded(self, program: KernelProgram, image: DeviceImage | None = None) -> Iterator[LoadedProgram]:
+        """Open a program, and close it at the end of the block; for the image see `open`.
 
         Raises
         ------
         LawViolation
             If the backend refuses the program.
         """
-        with contextlib.closing(self.open(program)) as loaded:
+        with contextlib.closing(self.open(program, image)) as loaded:
             yield loaded
 
     # A call -------------------------------------------------------------------------------------------------------

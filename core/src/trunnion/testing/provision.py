@@ -61,7 +61,11 @@ def output_addresses(harness: Harness, expected: Expected, observed: Observed) -
     harness.require(
         len(outputs) == len(expected.outputs), f"{len(outputs)} outputs for {len(expected.outputs)}"
     )
-    return {Address(want.name): got.data_ptr() for want, got in zip(expected.outputs, outputs, strict=True)}
+    where = {Address(want.name): got.data_ptr() for want, got in zip(expected.outputs, outputs, strict=True)}
+    for want in expected.outputs:
+        address = where[Address(want.name)]
+        harness.require(address % want.alignment == 0, f"output {want.name!a} lies at {address:#x}")
+    return where
 
 
 def _output_bytes(output: ExpectedOutput) -> int:

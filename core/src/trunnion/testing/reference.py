@@ -49,7 +49,7 @@ _GRID_LIMITS = (2147483647, 65535, 65535)
 _BLOCK_LIMITS = (1024, 1024, 64)
 _THREADS = 1024
 _SMEM_LIMIT = 2**31 - 1
-_GEOMETRY = (ArgumentValueError, ExprError)
+_GEOMETRY = (ArgumentValueError,)
 _POLICIES = {"default": 0, "spread": 1, "load_balancing": 2}
 _DOMAINS = {"default": 0, "remote": 1}
 
@@ -90,6 +90,7 @@ def expect(program: KernelProgram, call: CallFacts) -> Expected | Refused:
             output.name,
             output.dtype.name,
             reading.output_shapes[output.name],
+            output.alignment or 1,
             None if output.fill is None else encode_number(output.dtype.name, output.fill),
         )
         for output in program.signature.outputs

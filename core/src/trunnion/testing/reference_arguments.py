@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING
 
 from trunnion.errors import (
@@ -223,8 +224,11 @@ class Reading:
             extents = [self.value(extent, f"an extent of {output.name!a}") for extent in output.shape]
             known = tuple(extent for extent in extents if extent is not None)
             if any(extent < 0 for extent in known):
-                self.refuse((ArgumentValueError, ExprError), None, f"output {output.name!a} of shape {known}")
+                self.refuse(_VALUE, (output.name,), f"output {output.name!a} of shape {known}")
             self.output_shapes[output.name] = known
+            nbytes = math.prod(known) * bytes_per_element(output.dtype.name)
+            if self.call.out is None and nbytes >= 1 << 63:
+                self.refuse(_VALUE, None, f"output {output.name!a} of {nbytes} bytes")
         if self.call.out is None:
             return
         if len(self.call.out) != len(outputs):

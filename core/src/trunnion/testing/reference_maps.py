@@ -21,8 +21,10 @@ _CORNERS = {3: 32768, 4: 128, 5: 16}  # by the rank: offsets are at least the ne
 _SHARED_MEMORY = 228 << 10
 
 
-def broken_rules(request: ExpectedMap, address: int, itemsize: int, inner_step: int) -> Iterator[str]:
-    """Yield what a driver would refuse.
+def broken_rules(
+    request: ExpectedMap, address: int, itemsize: int, inner_step: int
+) -> Iterator[tuple[str, str]]:
+    """Yield what a driver would refuse, each with a word that whoever names it must say.
 
     Parameters
     ----------
@@ -35,23 +37,32 @@ def broken_rules(request: ExpectedMap, address: int, itemsize: int, inner_step: 
     inner_step
         Elements between neighbours along the innermost dimension.
     """
+    yield from _broken_layout(request, address, inner_step)
+    for reason in _broken_modes(request):
+        yield "", reason
+    if request.im2col is None:
+        for reason in _broken_box(request, request.box or (), itemsize):
+            yield "box", reason
+        return
+    for reason in _broken_pixels(request, request.im2col):
+        yield "bounding box", reason
+    for reason in _broken_columns(request, request.im2col, itemsize):
+        yield "", reason
+
+
+def _broken_layout(request: ExpectedMap, address: int, inner_step: int) -> Iterator[tuple[str, str]]:
     unit = 32 if request.interleave == 2 else 16  # noqa: PLR2004 - the code of 32B
     least = 3 if request.interleave or request.im2col is not None else 1
     if not least <= len(request.dims) <= 5:  # noqa: PLR2004 - the documented ranks
-        yield f"rank {len(request.dims)}"
+        yield "rank", f"rank {len(request.dims)}"
     if address % unit or address == 0:
-        yield f"address {address:#x}"
+        yield "address", f"address {address:#x}"
     if any(not 1 <= extent <= 2**32 for extent in request.dims):
-        yield f"extents {request.dims}"
+        yield "extent", f"extents {request.dims}"
     if any(stride % unit or not 0 <= stride < 2**40 for stride in request.strides):
-        yield f"strides of {request.strides} bytes"
+        yield "stride", f"strides of {request.strides} bytes"
     if inner_step != 1 and request.dims[:1] != (1,):
-        yield f"innermost step {inner_step}"
-    yield from _broken_modes(request)
-    if request.im2col is not None:
-        yield from _broken_columns(request, request.im2col, itemsize)
-    else:
-        yield from _broken_box(request, request.box or (), itemsize)
+        yield "innermost", f"innermost step {inner_step}"
 
 
 def _broken_modes(request: ExpectedMap) -> Iterator[str]:
@@ -84,17 +95,22 @@ def _broken_box(request: ExpectedMap, box: tuple[int, ...], itemsize: int) -> It
         yield f"a box of {loaded} bytes"
 
 
+def _broken_pixels(request: ExpectedMap, mode: ExpectedIm2col) -> Iterator[str]:
+    """Yield which boxes of pixels are empty, their ends counted in 32 bits with sign too, as a device does."""
+    spatial = (
+        request.dims[:-2] if request.interleave else request.dims[1:-1]
+    )  # W, H, D, then blocks of channels
+    for extent, lower, upper in zip(spatial, mode.lower, mode.upper, strict=False):
+        end = extent + upper
+        if end <= lower or (end + 2**31) % 2**32 - 2**31 <= lower:
+            yield f"an empty box of pixels, from {lower} to {end}"
+
+
 def _broken_columns(request: ExpectedMap, mode: ExpectedIm2col, itemsize: int) -> Iterator[str]:
     limit = _CORNERS.get(len(request.dims), 0)
     for corner in (mode.lower, mode.upper):
         if len(corner) != len(request.dims) - 2 or any(not -limit <= offset < limit for offset in corner):
             yield f"a corner of {corner} at rank {len(request.dims)}"
-    spatial = (
-        request.dims[:-2] if request.interleave else request.dims[1:-1]
-    )  # W, H, D, then blocks of channels
-    for extent, lower, upper in zip(spatial, mode.lower, mode.upper, strict=False):
-        if extent + upper <= lower:
-            yield f"an empty box of pixels, from {lower} to {extent + upper}"
     if not 1 <= mode.channels <= 256 or not 1 <= mode.pixels <= 1024:  # noqa: PLR2004 - the documented limits
         yield f"{mode.channels} channels of {mode.pixels} pixels"
     yield from _broken_inner(request, mode.channels * itemsize)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import (
-    ArgumentError,
     ArgumentValueError,
     DeviceRequirementError,
     ExprError,
@@ -25,6 +24,7 @@ from trunnion.testing.expected import (
     ExpectedView,
     ExpectedWindow,
     ExpectedWorkspace,
+    Problem,
 )
 from trunnion.testing.reference_arguments import bytes_per_element
 from trunnion.testing.reference_maps import broken_rules
@@ -47,9 +47,9 @@ __all__ = [
     "view_size",
 ]
 
-_OUTSIDE = (TensorMapError, ArgumentError, ExprError)
-_WINDOW = (ArgumentError, ExprError, DeviceRequirementError)
-_SIZE = (ArgumentError, ExprError)
+_MAP = (TensorMapError,)
+_WINDOW = (ArgumentValueError,)
+_SIZE = (ArgumentValueError,)
 _CODES = {"FLOAT32_FTZ": 10, "TFLOAT32": 11, "TFLOAT32_FTZ": 12}
 _PROPERTIES = {"normal": 0, "streaming": 1, "persisting": 2}
 
@@ -97,6 +97,14 @@ def _numbers(reading: Reading, exprs: tuple[Expr, ...], what: str) -> tuple[int,
 
 def _row_major(extents: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(math.prod(extents[axis + 1 :]) for axis in range(len(extents)))
+
+
+def _bytes(reading: Reading, elements: int, itemsize: int, what: str) -> int:
+    """Return elements as bytes; what 64 bits do not hold is an expression without a value too."""
+    nbytes = elements * itemsize
+    if not -(2**63) <= nbytes < 2**63:
+        reading.refuse((ExprError,), None, f"{what} of {nbytes} bytes")
+    return nbytes
 
 
 def _extent(reading: Reading, memory: Memory) -> _Extent | None:
@@ -172,7 +180,7 @@ def expect_workspaces(reading: Reading, used: set[str]) -> tuple[ExpectedWorkspa
             continue
         nbytes = math.prod(extent.shape) * extent.itemsize
         if any(number < 0 for number in extent.shape) or nbytes >= 1 << 63:
-            reading.refuse(_SIZE, None, f"workspace {workspace.name!a} of shape {extent.shape}")
+            reading.refuse(_SIZE, (workspace.name,), f"workspace {workspace.name!a} of shape {extent.shape}")
         found.append(
             ExpectedWorkspace(
                 name=workspace.name, nbytes=nbytes, alignment=workspace.alignment, zeroed=workspace.zeroed
@@ -215,14 +223,14 @@ def expect_map(reading: Reading, tensor_map: TensorMap) -> ExpectedMap | None:
         steps = whole.strides if own_steps is None else _numbers(reading, own_steps, "a map's strides")
     if whole is None or extents is None or steps is None or start is None:
         return None
-    offset = start * whole.itemsize
+    offset = _bytes(reading, start, whole.itemsize, "a map's offset")
     ones = (1,) * len(extents)
     result = ExpectedMap(
         address=address_of(memory, offset),
         element_type=name,
         dtype=code,
         dims=extents[::-1],
-        strides=tuple(step * size for step in steps[::-1][1:]),
+        strides=tuple(_bytes(reading, step, size, "a map's stride") for step in steps[::-1][1:]),
         box=tensor_map.box_dim[::-1] if isinstance(tensor_map, TiledTensorMap) else None,
         im2col=_im2col(tensor_map),
         element_strides=(ones if tensor_map.element_strides is None else tensor_map.element_strides)[::-1],
@@ -234,10 +242,14 @@ def expect_map(reading: Reading, tensor_map: TensorMap) -> ExpectedMap | None:
     facts = reading.tensors.get(memory.name) or reading.destinations.get(memory.name)
     known = facts is not None and not isinstance(memory, Workspace)
     base = facts.address if known and facts is not None else _alignment(memory)
-    for broken in broken_rules(result, base + offset, size, steps[-1] if steps else 1):
-        reading.refuse((TensorMapError, ExprError), None, broken)
+    broken = tuple(broken_rules(result, base + offset, size, steps[-1] if steps else 1))
+    words = tuple(word for word, _ in broken)
+    for _, reason in broken:
+        reading.problems.append(Problem(_MAP, None, reason, words))
     if offset < 0 or offset + _Extent(extents, steps, size).nbytes > whole.nbytes:
-        reading.refuse(_OUTSIDE, None, f"a map that reaches beyond {memory.name!a}")
+        reading.problems.append(
+            Problem(_MAP, None, f"a map that reaches beyond {memory.name!a}", ("within",))
+        )
     return result
 
 
@@ -275,7 +287,8 @@ def expect_window(reading: Reading, window: AccessPolicyWindow) -> ExpectedWindo
     named = None if window.nbytes is None else reading.value(window.nbytes, "a window's length")
     if whole is None or start is None or (named is None and window.nbytes is not None):
         return None
-    offset, most = start * whole.itemsize, reading.call.most_window_bytes
+    offset = _bytes(reading, start, whole.itemsize, "a window's offset")
+    most = reading.call.most_window_bytes
     nbytes = min(whole.nbytes - offset, most) if named is None else named
     if offset < 0 or nbytes < 0 or offset + nbytes > whole.nbytes:
         reading.refuse(
@@ -284,7 +297,9 @@ def expect_window(reading: Reading, window: AccessPolicyWindow) -> ExpectedWindo
             f"a window of {nbytes} bytes from {offset} over {whole.nbytes} of {window.memory.name!a}",
         )
     if nbytes > most:
-        reading.refuse(_WINDOW, None, f"a window of {nbytes} bytes, where a device allows {most}")
+        reading.refuse(
+            (DeviceRequirementError,), None, f"a window of {nbytes} bytes, where a device allows {most}"
+        )
     return ExpectedWindow(
         address=address_of(window.memory, offset),
         nbytes=nbytes,

@@ -21,8 +21,10 @@ from trunnion.model.plan import (
     ValueCheck,
 )
 from trunnion.sim.trace import Launched, TensorMapEncoded
+from trunnion.testing.build_saboteurs import BUILD_SABOTEURS
 from trunnion.testing.feature_saboteurs import FEATURE_SABOTEURS
 from trunnion.testing.lifecycle_saboteurs import LIFECYCLE_SABOTEURS
+from trunnion.testing.limit_saboteurs import LIMIT_SABOTEURS
 from trunnion.testing.saboteur import Changed, Saboteur, each_encode, each_launch, in_trace, saboteur
 
 if TYPE_CHECKING:
@@ -332,5 +334,7 @@ _ALL = (
     ),
 )
 
-SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *LIFECYCLE_SABOTEURS, *FEATURE_SABOTEURS)}
+_OTHERS = (*BUILD_SABOTEURS, *LIFECYCLE_SABOTEURS, *LIMIT_SABOTEURS, *FEATURE_SABOTEURS)
+
+SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *_OTHERS)}
 """Every saboteur, by its id."""

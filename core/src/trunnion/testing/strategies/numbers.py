@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
@@ -16,8 +18,9 @@ from trunnion.testing.rounding import COMPLEX, FORMATS, OutOfRangeError
 
 if TYPE_CHECKING:
     from trunnion.model.params import PointerParam, StructParam
+    from trunnion.testing.rounding import Format
 
-__all__ = ["BytesSpec", "Indexable", "fits", "numbers", "pointers", "structs"]
+__all__ = ["BytesSpec", "Indexable", "edges", "fits", "numbers", "pointers", "structs"]
 
 _FLOATS = (
     0.0, -0.0, 1.0, -1.5, 0.1, 1 / 3, 1.5, 2.0**-24, 2.0**-127, 2.0**-149, 1e-320, -1e-9, 1e-7, 240.0, 448.0, 463.9,
@@ -75,6 +78,40 @@ def fits(kind: str, number: complex) -> bool:
 
 
 @functools.cache
+def edges(kind: str) -> tuple[float, ...]:
+    """Return numbers around which a float type decides: what it just holds or does not, and both sides of ties.
+
+    Parameters
+    ----------
+    kind
+        The type's name.
+    """
+    form = FORMATS[kind]
+    normal, one = 1 << form.fraction_bits, form.bias << form.fraction_bits
+    codes = {0, 1, 2, normal - 1, normal, one - 1, one, one + 1, form.greatest - 1, form.greatest}
+    found: list[float] = []
+    for code in sorted(codes):
+        here, above = _value(form, code), _value(form, code + 1)
+        for exact in (here, (here + above) / 2, above):
+            with contextlib.suppress(OverflowError):  # beyond every double
+                near = float(exact)
+                found += [near, math.nextafter(near, 0.0), math.nextafter(near, math.inf)]
+    both = [sign * number for number in found for sign in (1.0, -1.0)]
+    # A double is what is rounded: an int becomes one first, once, though it may lie on a tie's other side.
+    wholes = [2**24 + 1, 2**53 + 1, 2**53 + 2**29 + 1, -(2**53) - 3, 2**64 - 1]
+    return tuple(dict.fromkeys([*both, *wholes]))
+
+
+def _value(form: Format, code: int) -> Fraction:
+    """Return what a code without a sign stands for; of the one above the greatest, what would come next."""
+    if not form.signed:
+        return Fraction(2) ** (code - form.bias)
+    exponent, fraction = divmod(code, 1 << form.fraction_bits)
+    leading = (1 << form.fraction_bits) if exponent else 0
+    return Fraction(leading + fraction) * Fraction(2) ** (max(exponent, 1) - form.bias - form.fraction_bits)
+
+
+@functools.cache
 def numbers(kind: str) -> st.SearchStrategy[complex]:
     """Return a strategy of numbers that a type can hold: its edges, ties of rounding, and others.
 
@@ -92,10 +129,12 @@ def numbers(kind: str) -> st.SearchStrategy[complex]:
         wide = st.floats(-60000.0, 60000.0).filter(lambda number: fits(kind, number))
         if not FORMATS[kind].signed:
             wide = st.floats(2.0**-100, 2.0**100)
-        special = tuple(number for number in _FLOATS if fits(kind, number))
-        return st.one_of(st.sampled_from(special), st.sampled_from((1, 2, 3, 7)), wide)
+        special, near = (tuple(x for x in some if fits(kind, x)) for some in (_FLOATS, edges(kind)))
+        return st.one_of(st.sampled_from(special), st.sampled_from(near), st.sampled_from((1, 2, 3, 7)), wide)
     low, high = integer_range(kind)
-    return st.one_of(st.sampled_from((low, high, 0)), st.integers(low, high))
+    # With a double's help the last one or two of 64 bits would be lost.
+    inner = (low + 1, high - 1, *(number for number in (2**53 + 1, -(2**53) - 1) if low < number < high))
+    return st.one_of(st.sampled_from((low, high, 0)), st.sampled_from(inner), st.integers(low, high))
 
 
 def pointers(param: PointerParam) -> st.SearchStrategy[object]:

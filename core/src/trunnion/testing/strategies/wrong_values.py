@@ -9,7 +9,7 @@ from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.testing.arithmetic import integer_range
 from trunnion.testing.rounding import COMPLEX, FORMATS
 from trunnion.testing.strategies.calls import TensorSpec
-from trunnion.testing.strategies.numbers import BytesSpec, Indexable
+from trunnion.testing.strategies.numbers import BytesSpec, Indexable, edges, fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,17 +46,24 @@ def _wrong_scalars(param: ScalarParam) -> Iterator[tuple[str, object]]:
         yield from (("scalar type", other) for other in (True, 1j))
         limits = (448.1, 481.0, 65520.0, 61440.0, -1e39, 3.4e38, 1.7e308, math.inf, -math.inf, 0.0, -2.0)
         yield from (("scalar range", limit) for limit in limits)
-        yield "scalar range", 10**400
+        yield from (("scalar range", number) for number in edges(kind) if not fits(kind, number))
+        yield from (("scalar range", number) for number in (10**400, 2**1024))
     elif kind in COMPLEX:
         yield "scalar type", True
+        beyond = [number for number in edges(COMPLEX[kind]) if not fits(COMPLEX[kind], number)]
+        yield from (("scalar range", number) for number in beyond)
+        yield from (("scalar range", complex(0, number)) for number in beyond)
         yield from (("scalar range", limit) for limit in (70000.0, complex(1, -70000.0), complex(1e39, 0)))
         yield "scalar range", 10**400
     elif kind == "bool":
-        yield from (("scalar type", other) for other in (0, 1, 1.0))
+        yield from (("scalar type", other) for other in (0, 1, 1.0, Indexable(1)))
     else:
         low, high = integer_range(kind)
         yield from (("scalar type", other) for other in (True, 1.0, math.inf, 1j))
         yield from (("scalar range", number) for number in (low - 1, high + 1, 2**70, -(2**70)))
+        # One and the same in some narrower type, or in a double.
+        wrapped = (high + 2, low - 2, 2 * high + 2, 2 * high + 3, 2**64, 2**64 + 1, -(2**64) + 1)
+        yield from (("scalar range", number) for number in wrapped if not low <= number <= high)
         yield "scalar range", Indexable(high + 1)
     if param.symbol is not None and kind != "bool":
         unit = param.symbol.multiple_of

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
     from trunnion.testing.harness import Harness
+    from trunnion.testing.strategies.limits import Series
 
-__all__ = ["delivers", "needing"]
+__all__ = ["delivers", "delivers_each", "needing"]
 
 _ONE = Const(1)
 
@@ -60,6 +61,19 @@ def delivers(harness: Harness, scenario: Scenario) -> None:
     """
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
+
+
+def delivers_each(harness: Harness, series: Series) -> None:
+    """Require that each of some calls does what the oracle says.
+
+    Raises
+    ------
+    LawViolation
+        If anything differs.
+    """
+    with harness.loaded(series.program) as loaded:
+        for index, call in enumerate(series.calls):
+            check_call(harness, Scenario(series.program, call), loaded, first=index == 0)
 
 
 @law("L1", given=lambda _: scenarios(()))

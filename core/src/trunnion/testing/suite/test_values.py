@@ -17,11 +17,11 @@ from trunnion.testing.comparison import check_call, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
 from trunnion.testing.reference import expect
-from trunnion.testing.rounding import SIZES
-from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, numbers
+from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.strategies.calls import row_major
+from trunnion.testing.strategies.limits import Series, number_edges, wrong_numbers
 from trunnion.testing.strategies.programs import CODE
-from trunnion.testing.suite.test_launches import delivers, needing
+from trunnion.testing.suite.test_launches import delivers, delivers_each, needing
 
 if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
@@ -29,23 +29,18 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _ONE = Const(1)
-_KINDS = tuple(SIZES)
 
 
-@st.composite
-def _numbers(draw: st.DrawFn) -> Scenario:
-    """Draw a number of every type that travels by value, in any order."""
-    kinds = draw(st.permutations(_KINDS))
-    params = tuple(ScalarParam(f"s{index}", dtype(kind)) for index, kind in enumerate(kinds))
-    launch = KernelLaunch("k", params, (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
-    args = tuple(draw(numbers(kind)) for kind in kinds)
-    return Scenario(KernelProgram("p", Signature(params), (CODE,), (launch,)), CallSpec(args=args, device=0))
-
-
-@law("V1", given=lambda _: _numbers())
-def every_type(harness: Harness, scenario: Scenario) -> None:
+@law("V1", given=lambda _: number_edges())
+def every_type(harness: Harness, series: Series) -> None:
     """A number arrives in its own type, rounded once to nearest even; infinities and NaN too."""
-    delivers(harness, scenario)
+    delivers_each(harness, series)
+
+
+@law("V8", given=lambda _: wrong_numbers())
+def wrong_type(harness: Harness, series: Series) -> None:
+    """A number that its type does not hold is refused by its name, and so is a bool for a number, or one for a bool."""
+    delivers_each(harness, series)
 
 
 @law("V2", given=needing(Capability.POINTER_PARAMS), requires=frozenset({Capability.POINTER_PARAMS}))

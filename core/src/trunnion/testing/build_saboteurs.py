@@ -1,0 +1,211 @@
+"""Saboteurs of what comes before any call, and of programs that live side by side: source, building, loading."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import weakref
+import zlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from trunnion.contract.compiler import ImageKernel
+from trunnion.errors import ParameterMismatchError, UnsupportedFeatureError
+from trunnion.image import pack_parameters
+from trunnion.image.cubin import read_cubin
+from trunnion.model.capability import Capability
+from trunnion.testing.saboteur import Changed, Saboteur, saboteur
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from trunnion.artifacts.artifact import Artifact
+    from trunnion.contract.adapter import LoadedProgram
+    from trunnion.contract.compiler import DeviceImage
+    from trunnion.contract.source import GeneratedSource
+    from trunnion.model.plan import LaunchPlan
+
+__all__ = ["BUILD_SABOTEURS"]
+
+
+# Source -------------------------------------------------------------------------------------------------------------
+
+
+class _Writes(Changed):
+    """A wrapper that adds a line to each source."""
+
+    def __init__(self, true: Any, line: Callable[[GeneratedSource], str]) -> None:
+        super().__init__(true)
+        self._line = line
+
+    def wrap(self, plan: LaunchPlan, *target: str) -> GeneratedSource:
+        """Return a source."""
+        source = self._true.wrap(plan, *target)
+        return replace(source, text=f"{source.text}{self._line(source)}\n")
+
+
+def _comment(source: GeneratedSource, text: object) -> str:
+    return f"{'#' if source.language == 'python' else '//'} {text}"
+
+
+def _digest_of_names(source: GeneratedSource) -> str:
+    """Return a statement that holds a digest of the parameters' names."""
+    digest = zlib.crc32(
+        "".join(param.name for param in source.plan.signature.params).encode(errors="replace")
+    )
+    return f"names = {digest}" if source.language == "python" else f"static const unsigned names = {digest}u;"
+
+
+_COUNT: Final = itertools.count()
+
+
+class _Modest(Changed):
+    """A wrapper that refuses what its backend declares."""
+
+    def wrap(self, plan: LaunchPlan, *target: str) -> GeneratedSource:
+        """Return a source."""
+        if Capability.PDL in plan.requires:
+            raise UnsupportedFeatureError(self._true.spec.name, [str(Capability.PDL)], "not today")
+        source: GeneratedSource = self._true.wrap(plan, *target)
+        return source
+
+
+# Building -----------------------------------------------------------------------------------------------------------
+
+
+class _Trusting(Changed):
+    """An adapter that takes it for granted that a kernel takes what it is given."""
+
+    def build(self, source: GeneratedSource, image: DeviceImage, staging: Path) -> Artifact:
+        """Build."""
+        try:
+            built: Artifact = self._true.build(source, image, staging)
+        except ParameterMismatchError:
+            built = self._true.build(source, _fitting(source.plan, image), staging)
+        return built
+
+
+def _fitting(plan: LaunchPlan, image: DeviceImage) -> DeviceImage:
+    """Return an image that says its kernels take what the plan passes."""
+    arch = image.target.arch
+    layouts = [[(one.size, one.alignment) for one in kernel.parameters] for kernel in plan.kernels]
+    kernels = tuple(
+        ImageKernel(kernel.name, kernel.symbol, pack_parameters(layout, arch))
+        for kernel, layout in zip(image.kernels, layouts, strict=True)
+    )
+    return replace(image, kernels=kernels)
+
+
+class _Counting(Changed):
+    """An adapter whose artifacts say how many there were."""
+
+    def build(self, source: GeneratedSource, image: DeviceImage, staging: Path) -> Artifact:
+        """Build."""
+        built: Artifact = self._true.build(source, image, staging).including(
+            "count", str(next(_COUNT)).encode()
+        )
+        return built
+
+
+class _Guessing(Changed):
+    """An adapter that takes a kernel whose name begins alike where there is none of that name."""
+
+    def build(self, source: GeneratedSource, image: DeviceImage, staging: Path) -> Artifact:
+        """Build."""
+        there = [kernel.name for kernel in read_cubin(image.data).kernels]
+
+        def meant(symbol: str) -> str:
+            return symbol if symbol in there else next(name for name in there if name.startswith(symbol))
+
+        kernels = tuple(replace(kernel, symbol=meant(kernel.symbol)) for kernel in image.kernels)
+        built: Artifact = self._true.build(source, replace(image, kernels=kernels), staging)
+        return built
+
+
+# Side by side -------------------------------------------------------------------------------------------------------
+
+
+def _closing_together() -> Callable[[LoadedProgram], Any]:
+    """Return the change of a loaded program that closes with the first of all that were changed so."""
+    every: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    class ClosesTogether(Changed):
+        def __init__(self, true: LoadedProgram) -> None:
+            super().__init__(true)
+            every.add(self)
+
+        def close(self) -> None:
+            for one in list(every):
+                one.close_alone()
+
+        def close_alone(self) -> None:
+            self._true.close()
+
+    return ClosesTogether
+
+
+class _NeverPrepared(Changed):
+    """A loaded program that leaves all to the first call."""
+
+    def preload(self, device: int) -> None:
+        """Do nothing."""
+
+
+class _OneAtATime(Changed):
+    """A loaded program that forgets a call which comes in the middle of another."""
+
+    def __init__(self, true: LoadedProgram) -> None:
+        super().__init__(true)
+        self._busy = False
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch, unless a launch is under way."""
+        if self._busy:
+            return None
+        self._busy = True
+        try:
+            return self._true.call(*args, **how)
+        finally:
+            self._busy = False
+
+
+BUILD_SABOTEURS: tuple[Saboteur, ...] = (
+    saboteur(
+        "counted-source",
+        "Numbers the sources that it writes.",
+        "S1",
+        stage="emitter",
+        wrapper=lambda true: _Writes(true, lambda source: _comment(source, next(_COUNT))),
+    ),
+    saboteur(
+        "signed-source",
+        "Writes the number of its process into the source.",
+        "S2",
+        stage="emitter",
+        wrapper=lambda true: _Writes(true, lambda source: _comment(source, os.getpid())),
+    ),
+    saboteur(
+        "named-source",
+        "Writes a digest of users' names into the source.",
+        "S3",
+        stage="emitter",
+        wrapper=lambda true: _Writes(true, _digest_of_names),
+    ),
+    saboteur("modest", "Refuses what it declares.", "S4", "L7", stage="emitter", wrapper=_Modest),
+    saboteur("trusting", "Asks no kernel what it takes.", "B1", stage="binding", adapter=_Trusting),
+    saboteur("counting", "Numbers its artifacts.", "B2", stage="binding", adapter=_Counting),
+    saboteur("guessing", "Searches for kernels.", "B3", stage="binding", adapter=_Guessing),
+    saboteur(
+        "closing-together",
+        "Closes all programs at once.",
+        "C3",
+        stage="lifecycle",
+        loaded=_closing_together(),
+    ),
+    saboteur("never-prepared", "Preloads nothing.", "C4", stage="lifecycle", loaded=_NeverPrepared),
+    saboteur(
+        "one-at-a-time", "Forgets a call within another.", "H1", "H2", stage="lifecycle", loaded=_OneAtATime
+    ),
+)
+"""The saboteurs."""

@@ -1,0 +1,439 @@
+"""Calls at the edges of what launches, memory, maps, windows, views and numbers allow: one inside, one outside.
+
+Each strategy draws a program of few forms, and several calls of it, so that a launcher that takes long to build is
+asked for more than one edge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis import strategies as st
+
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const, Symbol
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import Param, ScalarParam, Signature, TensorParam
+from trunnion.model.program import KernelProgram
+from trunnion.model.workspace import Workspace
+from trunnion.testing.rounding import SIZES
+from trunnion.testing.strategies.calls import CallSpec, TensorSpec
+from trunnion.testing.strategies.choices import choose
+from trunnion.testing.strategies.numbers import numbers
+from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.strategies.wrong_values import wrong_values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trunnion.model.launch import Argument
+    from trunnion.model.tensormap import TensorMap
+
+__all__ = [
+    "Series",
+    "aligned_memory",
+    "blocks",
+    "grids",
+    "map_layouts",
+    "memory_sizes",
+    "number_edges",
+    "shared_memory",
+    "view_layouts",
+    "window_ranges",
+    "wrong_numbers",
+]
+
+_ONE: Final = Const(1)
+_ONES: Final = (_ONE, _ONE, _ONE)
+_INT64: Final = 2**63
+_MOST_CALLS: Final = 8
+_WRAPPING: Final = (2**31, 2**32, 2**32 + 1, 2**53 + 1, 2**63 - 1, -(2**63), -1)
+"""Numbers that some narrower type, or a double, takes for another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A program, and calls of it that are made one after the other."""
+
+    program: KernelProgram
+    """What is called."""
+
+    calls: tuple[CallSpec, ...]
+    """What it is called with."""
+
+
+def _symbol(name: str) -> Symbol:
+    return Symbol(name, min=-_INT64)
+
+
+def _bounded(draw: st.DrawFn, name: str, least: int, most: int) -> Symbol:
+    """Draw a symbol whose own bounds are those of what it is for, or allow one more, or whatever there is."""
+    low = choose(draw, (-_INT64, least - 1, least))
+    return Symbol(name, min=low, max=choose(draw, (_INT64 - 1, most + 1, most)))
+
+
+def _numbers(*symbols: Symbol) -> tuple[ScalarParam, ...]:
+    """Return a 64-bit number for each symbol, which binds it."""
+    return tuple(ScalarParam(symbol.name, dtype("int64"), symbol) for symbol in symbols)
+
+
+def _several(draw: st.DrawFn, table: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Draw some rows of a table; of each row one is as likely as the next."""
+    return [choose(draw, table) for _ in range(draw(st.integers(1, _MOST_CALLS)))]
+
+
+def _program(
+    params: Sequence[Param], launch: KernelLaunch, outputs: Sequence[TensorParam] = ()
+) -> KernelProgram:
+    return KernelProgram("p", Signature(tuple(params), tuple(outputs)), (CODE,), (launch,))
+
+
+# Geometry -----------------------------------------------------------------------------------------------------------
+
+_MOST_GRID: Final = (2**31 - 1, 65535, 65535)
+_MOST_BLOCK: Final = (1024, 1024, 64)
+
+
+def _along(axis: int, extent: int) -> tuple[int, int, int]:
+    x, y, z = (extent if axis == place else 1 for place in range(3))
+    return x, y, z
+
+
+_GRIDS: Final = (
+    *(
+        _along(axis, most + beyond)
+        for axis, most in enumerate(_MOST_GRID)
+        for beyond in (-1, 0, 1)
+        for _ in (0, 1)
+    ),
+    *(_along(axis, extent) for axis in range(3) for extent in (0, 65536, *_WRAPPING)),
+    _MOST_GRID,
+    (0, 65535, -1),
+    (0, 0, 0),
+    (-1, 0, 1),
+)
+"""Grids at the edges of what is allowed."""
+
+_BLOCKS: Final = (
+    *(
+        _along(axis, most + beyond)
+        for axis, most in enumerate(_MOST_BLOCK)
+        for beyond in (-1, 0, 1)
+        for _ in (0, 1)
+    ),
+    *(_along(axis, extent) for axis in range(3) for extent in (0, *_WRAPPING)),
+    *(
+        (1024, 1, 1),
+        (512, 2, 1),
+        (1, 16, 64),
+        (2, 8, 64),
+        (31, 33, 1),
+        (341, 3, 1),
+    ),  # as many as allowed, or a few fewer
+    *((1024, 1, 2), (513, 2, 1), (1, 17, 64), (205, 5, 1), (1024, 1024, 64), (5, 5, 41)),  # more
+)
+"""Blocks at the edges of what is allowed."""
+
+
+@st.composite
+def grids(draw: st.DrawFn) -> Series:
+    """Draw grids around the greatest, of which the symbols' own bounds may allow no more, or just one more."""
+    x, y, z = (_bounded(draw, name, 0, most) for name, most in zip("xyz", _MOST_GRID, strict=True))
+    times = _symbol("times")
+    product = draw(st.booleans())
+    launch = KernelLaunch("k", (), (x * times if product else x, y, z), _ONES)
+    rows = _several(draw, _GRIDS)
+    calls = [CallSpec(args=(*row, 2**32 if row[0] == 2**32 else 1), device=0) for row in rows]
+    return Series(_program(_numbers(x, y, z, times), launch), tuple(calls))
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> Series:
+    """Draw blocks around the greatest along each axis, and of about as many threads as there may be."""
+    x, y, z = (_bounded(draw, name, 1, most) for name, most in zip("xyz", _MOST_BLOCK, strict=True))
+    launch = KernelLaunch("k", (), _ONES, (x, y, z))
+    calls = [CallSpec(args=row, device=0) for row in _several(draw, _BLOCKS)]
+    return Series(_program(_numbers(x, y, z), launch), tuple(calls))
+
+
+@st.composite
+def shared_memory(draw: st.DrawFn, most: int) -> tuple[Series, int]:
+    """Draw dynamic shared memory around what a kernel has unasked, and what a device allows beside its static one.
+
+    Parameters
+    ----------
+    draw
+        Hypothesis's.
+    most
+        What the device allows a block, in bytes.
+
+    Returns
+    -------
+    tuple of Series and int
+        The second is the kernel's static shared memory, in bytes.
+    """
+    static = choose(draw, (0, 16, 1024, 48 << 10))
+    left, unasked = most - static, (48 << 10) - static
+    around = [edge + beyond for edge in (left, left, unasked) for beyond in (-1, 0, 1)]
+    table = [(size,) for size in (*around, 0, 1, most, most + 1, 2**31 - 1, *_WRAPPING)]
+    nbytes = _bounded(draw, "nbytes", 0, 2**31 - 1)
+    launch = KernelLaunch("k", (), _ONES, _ONES, dynamic_smem_bytes=nbytes)
+    calls = [CallSpec(args=row, device=choose(draw, (0, 0, 1))) for row in _several(draw, table)]
+    return Series(_program(_numbers(nbytes), launch), tuple(calls)), static
+
+
+# Memory -------------------------------------------------------------------------------------------------------------
+
+_ALIGNMENTS: Final = (4, 16, 128, 256, 512, 4096, 1 << 15, 1 << 16)
+
+
+@st.composite
+def aligned_memory(draw: st.DrawFn, *, workspace: bool) -> Series:
+    """Draw memory of every alignment up to 64 KiB: passed, given under ``out=``, allocated, and scratch.
+
+    What is passed or given is aligned as it must be, better, or only to half of that.
+    """
+    alignment, other, third = (choose(draw, _ALIGNMENTS) for _ in range(3))
+    count = draw(st.integers(1, 3))
+    given = TensorParam("a", dtype("int32"), (Const(count),), alignment=alignment)
+    made = TensorParam("b", dtype("int16"), (Const(count),), access="write", alignment=other)
+    args: list[Argument] = [given, made]
+    if workspace:
+        args.append(Workspace("w", dtype("uint8"), (Const(count),), alignment=third))
+    launch = KernelLaunch("k", tuple(args), _ONES, _ONES)
+
+    def at(kind: str, wanted: int) -> TensorSpec:
+        size = dtype(kind).itemsize
+        start = choose(draw, (0, wanted, wanted // 2, wanted + 1)) // size
+        return TensorSpec(dtype=kind, shape=(count,), strides=(1,), offset=start)
+
+    calls = []
+    for _ in range(draw(st.integers(1, 4))):
+        out = (at("int16", other),) if draw(st.booleans()) else None
+        calls.append(CallSpec(args=(at("int32", alignment),), out=out))
+    return Series(_program((given,), launch, (made,)), tuple(calls))
+
+
+_EXTENTS: Final = (
+    *(
+        (2, 3),
+        (0, 2**62),
+        (2**62, 0),
+        (1, 1),
+        (0, -1),
+        (-1, 0),
+        (-1, -1),
+        (-(2**63), 1),
+        (1, -(2**63)),
+        (2**63 - 1, 0),
+    ),
+    *(
+        (2**32, 2**32),
+        (2**31, 2**32),
+        (2**30, 2**31),
+        (2**61, 4),
+        (2**62, 2),
+        (2**63 - 1, 2),
+        (2**32 + 1, 2**32),
+    ),
+    *((2**60, 8), (2**60, 2), (1, 2**61), (1, 2**60), (2**53 + 1, 2**10), (2**59, 2)),
+)
+"""Two extents, whose product may be beyond 2**63 - 1, or in bytes only, or be 0."""
+
+
+def _is_decided(extents: tuple[int, int], itemsize: int) -> bool:
+    """Whether every device has memory of that size, or none can: what lies between is the allocator's to say."""
+    nbytes = extents[0] * extents[1] * itemsize
+    return not 1 << 20 < nbytes < 1 << 63
+
+
+@st.composite
+def memory_sizes(draw: st.DrawFn, *, workspace: bool) -> Series:
+    """Draw the extents of an output, or of a workspace, that no memory could have, or hardly."""
+    m, n = _symbol("m"), _symbol("n")
+    kind = choose(draw, ("float64", "uint8"))
+    shape = (m, n) if draw(st.booleans()) else (m * n,)
+    outputs: tuple[TensorParam, ...] = ()
+    memory: Argument
+    if workspace and draw(st.booleans()):
+        memory = Workspace("w", dtype(kind), shape, alignment=choose(draw, (1, 4096)))
+    else:
+        outputs = (memory,) = (
+            TensorParam("o", dtype(kind), shape, access="write", alignment=choose(draw, (None, 4096))),
+        )
+    launch = KernelLaunch("k", (memory,), _ONES, _ONES)
+    table = [row for row in _EXTENTS if _is_decided(row, dtype(kind).itemsize)]
+    calls = [CallSpec(args=row, device=0) for row in _several(draw, table)]
+    return Series(_program(_numbers(m, n), launch, outputs), tuple(calls))
+
+
+# Maps, windows, views -----------------------------------------------------------------------------------------------
+
+_ROOM: Final = 8192
+"""Bytes of the tensor under a map or a window."""
+
+_LAYOUTS: Final = (
+    # rows, columns, bytes between rows, elements between columns, bytes before the first
+    *((4, 64, 64, 1, 0), (1, 64, 64, 1, 0), (4, 64, 0, 1, 0)),
+    *((4, 64, step, 1, 0) for step in (8, 16, 24, 32, 48, 63, 65)),
+    *(
+        (1, 64, step, 1, 0)
+        for step in (2**40 - 32, 2**40 - 16, 2**40, 2**40 + 32, -32, 2**63 - 32, 2**32 + 8)
+    ),
+    *(
+        (rows, 64, 0, 1, 0)
+        for rows in (0, 1, 2, 2**31 - 2, 2**31 - 1, 2**31, 2**32, 2**32 + 1, 2**33, 2**63 - 1, -1)
+    ),
+    *((1, columns, 64, 1, 0) for columns in (0, 1, _ROOM - 1, _ROOM, _ROOM + 1, 2**32, 2**32 + 1, -1)),
+    *((4, columns, 64, inner, 0) for columns in (1, 2) for inner in (0, 1, 2)),
+    *((4, 64, 64, 1, start) for start in (1, 8, 15, 16, 17, 32, 48, -16, -32, 2**63 - 64)),
+    *((4, 64, 64, 1, _ROOM - 256 + more) for more in (0, 16, 32, -32)),
+    *(
+        (4, 65, 64, 1, _ROOM - 256),
+        (4, 64, 65, 1, 8),
+        (0, 64, 24, 1, 8),
+        (0, 64, 24, 2, 0),
+        (4, 64, 24, 1, 4),
+    ),
+)
+"""Layouts of a map: of two broken rules both must be named."""
+
+
+@st.composite
+def map_layouts(draw: st.DrawFn, *, im2col: bool) -> Series:
+    """Draw the layout of a map over a tensor of bytes: each of its numbers around what a rule allows.
+
+    Parameters
+    ----------
+    draw
+        Hypothesis's.
+    im2col
+        Whether the map may be an im2col one, whose box of pixels the rows then decide.
+    """
+    rows, columns, step, inner, start = names = tuple(
+        map(_symbol, ("rows", "columns", "step", "inner", "start"))
+    )
+    tensor = TensorParam("a", dtype("uint8"), (Const(_ROOM),))
+    tensor_map: TensorMap
+    deep: dict[str, Any] = {
+        "shape": (_ONE, rows, columns),
+        "strides": (Const(0), step, inner),
+        "element_offset": start,
+    }
+    form = choose(draw, ("NONE", "NONE", "16B", "32B", *(("pixels", "pixels") if im2col else ())))
+    if form == "NONE":
+        tensor_map = tensor.tiled((1, 16), shape=(rows, columns), strides=(step, inner), element_offset=start)
+    elif form == "pixels":
+        tensor_map = tensor.im2col(
+            pixel_box_lower_corner=(choose(draw, (-1, 0, 1)),),
+            pixel_box_upper_corner=(choose(draw, (-1, 0, 1)),),
+            channels_per_pixel=16,
+            pixels_per_column=4,
+            **deep,
+        )
+    else:
+        tensor_map = tensor.tiled((1, 1, 16), interleave=form, swizzle="32B", **deep)
+    launch = KernelLaunch("k", (tensor_map,), _ONES, _ONES)
+    spec = TensorSpec(dtype="uint8", shape=(_ROOM,), strides=(1,), offset=choose(draw, (0, 0, 0, 16, 32, 8)))
+    calls = [CallSpec(args=(spec, *row)) for row in _several(draw, _LAYOUTS)]
+    return Series(_program((tensor, *_numbers(*names)), launch), tuple(calls))
+
+
+_RANGES: Final = (
+    # elements before the first, bytes
+    *((0, nbytes) for nbytes in (0, 1, _ROOM - 1, _ROOM, _ROOM + 1, *_WRAPPING)),
+    *((_ROOM // 2, nbytes) for nbytes in (_ROOM // 2 - 1, _ROOM // 2, _ROOM // 2 + 1)),
+    *((start, nbytes) for start in (_ROOM - 1, _ROOM, _ROOM + 1, -1, *_WRAPPING) for nbytes in (0, 1)),
+    (1, 2**63 - 1),
+    (2**63 - 1, 2**63 - 1),
+)
+"""Ranges of a window."""
+
+
+@st.composite
+def window_ranges(draw: st.DrawFn) -> Series:
+    """Draw the range of a window: its first byte and its length around the ends of its memory."""
+    start, nbytes = _symbol("start"), _symbol("nbytes")
+    unit = choose(draw, ("uint8", "float64"))
+    size = dtype(unit).itemsize
+    tensor = TensorParam("a", dtype(unit), (Const(_ROOM // size),))
+    named = draw(st.integers(0, 3)) > 0
+    window = tensor.window(
+        element_offset=start,
+        nbytes=nbytes if named else None,
+        hit_ratio=choose(draw, (1.0, 0.0, 0.1, 2.0**-30)),
+        policy=choose(draw, ("launch", "stream")),
+    )
+    launch = KernelLaunch("k", (tensor,), _ONES, _ONES, window=window)
+    spec = TensorSpec(dtype=unit, shape=(_ROOM // size,), strides=(1,), offset=choose(draw, (0, 1)))
+    rows = [
+        (first // size if abs(first) <= _ROOM else first, count) for first, count in _several(draw, _RANGES)
+    ]
+    calls = [CallSpec(args=(spec, *row)) for row in rows]
+    return Series(_program((tensor, *_numbers(start, nbytes)), launch), tuple(calls))
+
+
+_SPANS: Final = (
+    # two extents and two strides
+    *((extent, 1, 0, 1) for extent in (0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**32 + 1)),
+    *((1, extent, 1, 0) for extent in (2**31 - 1, 2**31, 2**32 + 1)),
+    *((1, 2, stride, 1) for stride in (2**31, 2**32 + 1, 2**53 + 1, 2**62)),
+    *((3, 2, 2, 1), (3, 2, 4096, 1)),
+)
+"""Extents and strides of a view: an extent travels in 32 bits, a stride in 64."""
+
+
+@st.composite
+def view_layouts(draw: st.DrawFn) -> Series:
+    """Draw tensors whose extents or strides are around what a view can hold, of which few elements are apart."""
+    s, t = (Symbol(name, min=0) for name in "st")
+    m, n = (Symbol(name, min=0, max=choose(draw, (_INT64 - 1, 2**31, 2**31 - 1))) for name in "mn")
+    tensor = TensorParam("a", dtype("uint8"), (m, n), strides=(s, t))
+    launch = KernelLaunch("k", (tensor.view(),), _ONES, _ONES)
+    calls = []
+    for row in _several(draw, _SPANS):
+        rows, columns, step, inner = row
+        spec = TensorSpec(
+            dtype="uint8", shape=(rows, columns), strides=(step, inner), offset=choose(draw, (0, 1))
+        )
+        calls.append(CallSpec(args=(spec,)))
+    return Series(_program((tensor,), launch), tuple(calls))
+
+
+# Numbers ------------------------------------------------------------------------------------------------------------
+
+_KINDS: Final = tuple(SIZES)
+
+
+def _numbers_of_every_kind(draw: st.DrawFn) -> KernelProgram:
+    """Draw a program that takes a number of every type that travels by value, in any order."""
+    kinds = draw(st.permutations(_KINDS))
+    params = tuple(ScalarParam(f"s{index}", dtype(kind)) for index, kind in enumerate(kinds))
+    return _program(params, KernelLaunch("k", params, _ONES, _ONES))
+
+
+@st.composite
+def number_edges(draw: st.DrawFn) -> Series:
+    """Draw numbers that every type can hold: around its ends, next to where it rounds the other way, and others."""
+    program = _numbers_of_every_kind(draw)
+    kinds = [scalar.dtype.name for scalar in program.signature.scalars]
+    calls = [
+        CallSpec(args=tuple(draw(numbers(kind)) for kind in kinds), device=0)
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    return Series(program, tuple(calls))
+
+
+@st.composite
+def wrong_numbers(draw: st.DrawFn) -> Series:
+    """Draw calls in which one number is just beyond what its type holds, or of another kind."""
+    program = _numbers_of_every_kind(draw)
+    scalars = program.signature.scalars
+    good: tuple[object, ...] = tuple(scalar.dtype.name == "bool" or 1 for scalar in scalars)
+    calls = []
+    for _ in range(draw(st.integers(1, 4 * _MOST_CALLS))):
+        place = draw(st.integers(0, len(scalars) - 1))
+        _, wrong = choose(draw, tuple(wrong_values(scalars[place])))
+        calls.append(CallSpec(args=(*good[:place], wrong, *good[place + 1 :]), device=0))
+    return Series(program, tuple(calls))

@@ -1,0 +1,125 @@
+"""Laws of limits: what is just allowed is done, and what is just not is refused, whatever else is right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from trunnion.contract.spec import Capability
+from trunnion.errors import DeviceRequirementError
+from trunnion.image import SyntheticKernel, synthetic_cubin
+from trunnion.sim.abi import DeviceAttribute
+from trunnion.testing.comparison import check_expected, check_refused
+from trunnion.testing.expected import Refused
+from trunnion.testing.harness import synthetic_image
+from trunnion.testing.laws import law
+from trunnion.testing.reference import expect
+from trunnion.testing.strategies.limits import (
+    aligned_memory,
+    blocks,
+    grids,
+    map_layouts,
+    memory_sizes,
+    shared_memory,
+    view_layouts,
+    window_ranges,
+)
+from trunnion.testing.suite.test_launches import delivers_each
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+    from trunnion.testing.harness import Harness
+    from trunnion.testing.strategies.limits import Series
+
+__all__: list[str] = []
+
+_DYNAMIC = frozenset({Capability.DYNAMIC_SHAPES})
+
+
+@law("X1", given=lambda _: grids(), requires=_DYNAMIC)
+def greatest_grids(harness: Harness, series: Series) -> None:
+    """A grid has 0 to 2**31 - 1, 65535 and 65535 blocks along x, y and z; any other is refused, and never wraps."""
+    delivers_each(harness, series)
+
+
+@law("X2", given=lambda _: blocks(), requires=_DYNAMIC)
+def greatest_blocks(harness: Harness, series: Series) -> None:
+    """A block has 1 to 1024, 1024 and 64 threads along x, y and z, and 1024 in all; any other is refused."""
+    delivers_each(harness, series)
+
+
+def _kernels(harness: Harness) -> SearchStrategy[Any]:
+    return shared_memory(most_shared_memory(harness, 0))
+
+
+def most_shared_memory(harness: Harness, device: int) -> int:
+    """Return the shared memory that a device allows a block, static memory included, in bytes."""
+    return int(harness.simulator.device(device).attribute(DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))
+
+
+@law("X3", given=_kernels, requires=_DYNAMIC)
+def greatest_shared_memory(harness: Harness, example: tuple[Series, int]) -> None:
+    """A kernel is allowed all the shared memory of its device beside its static one; a byte more is refused.
+
+    Refused is it by `DeviceRequirementError`, and what no device could have by `ArgumentValueError`.
+    """
+    series, static = example
+    program = series.program
+    image = synthetic_image(program)
+    kernels = [
+        SyntheticKernel(name=one.symbol, parameters=one.parameters, static_smem_bytes=static)
+        for one in image.kernels
+    ]
+    image = replace(image, data=synthetic_cubin(kernels, image.target.arch))
+    with harness.loaded(program, image) as loaded:
+        for call in series.calls:
+            facts, observed = harness.call(loaded, call)
+            expected = expect(program, facts)
+            if isinstance(expected, Refused):
+                check_refused(harness, expected, observed)
+            elif expected.launches[0].dynamic_smem_bytes + static > most_shared_memory(
+                harness, expected.device
+            ):
+                error = observed.error
+                harness.require(isinstance(error, DeviceRequirementError), f"raised {error!r}")
+                harness.require(not observed.launches, "a refused call launched")
+            else:
+                check_expected(harness, program, facts, (expected, observed), first=False)
+
+
+@law("X4", given=lambda h: aligned_memory(workspace=Capability.WORKSPACE in h.capabilities))
+def alignments(harness: Harness, series: Series) -> None:
+    """Allocated memory lies at a multiple of its alignment, up to 64 KiB; passed memory that does not is refused."""
+    delivers_each(harness, series)
+
+
+@law("X5", given=lambda h: memory_sizes(workspace=Capability.WORKSPACE in h.capabilities), requires=_DYNAMIC)
+def greatest_sizes(harness: Harness, series: Series) -> None:
+    """An output or a workspace of a negative extent, or of 2**63 bytes or more, is refused, and never wraps."""
+    delivers_each(harness, series)
+
+
+@law(
+    "X6",
+    given=lambda h: map_layouts(im2col=Capability.TMA_IM2COL in h.capabilities),
+    requires=_DYNAMIC | {Capability.TMA_TILED},
+)
+def greatest_maps(harness: Harness, series: Series) -> None:
+    """A map is refused where a number of its layout is one beyond what a rule allows; every broken rule is named."""
+    delivers_each(harness, series)
+
+
+@law("X7", given=lambda _: window_ranges(), requires=_DYNAMIC | {Capability.ACCESS_POLICY_WINDOW})
+def greatest_windows(harness: Harness, series: Series) -> None:
+    """A window may end with its memory, and is refused where it would reach one byte beyond, or begin before it."""
+    delivers_each(harness, series)
+
+
+_VIEWS = _DYNAMIC | {Capability.STRIDED_TENSORS, Capability.TENSOR_VIEWS}
+
+
+@law("X8", given=lambda _: view_layouts(), requires=_VIEWS)
+def greatest_views(harness: Harness, series: Series) -> None:
+    """An extent of a view is refused beyond 2**31 - 1; its strides travel in 64 bits."""
+    delivers_each(harness, series)
