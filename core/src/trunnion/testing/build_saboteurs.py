@@ -41,7 +41,7 @@ class _Writes(Changed):
 
     def wrap(self, plan: LaunchPlan, *target: str) -> GeneratedSource:
         """Return a source."""
-        source = self._true.wrap(plan, *target)
+        source: GeneratedSource = self._true.wrap(plan, *target)
         return replace(source, text=f"{source.text}{self._line(source)}\n")
 
 

@@ -64,7 +64,7 @@ def _one_byte_more(launch: PlannedLaunch) -> PlannedLaunch:
 
 def _wrap_views(launch: PlannedLaunch) -> PlannedLaunch:
     args = tuple(
-        replace(one, extents=tuple(_wrapped(extent, 31) for extent in one.extents), unproven={})
+        replace(one, extents=tuple(_wrapped(extent, 31) for extent in one.extents))
         if isinstance(one, ViewArgument)
         else one
         for one in launch.args

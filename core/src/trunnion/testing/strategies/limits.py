@@ -47,7 +47,7 @@ __all__ = [
 _ONE: Final = Const(1)
 _ONES: Final = (_ONE, _ONE, _ONE)
 _INT64: Final = 2**63
-_MOST_CALLS: Final = 8
+_MOST_CALLS: Final = 32
 _WRAPPING: Final = (2**31, 2**32, 2**32 + 1, 2**53 + 1, 2**63 - 1, -(2**63), -1)
 """Numbers that some narrower type, or a double, takes for another one."""
 
@@ -432,7 +432,7 @@ def wrong_numbers(draw: st.DrawFn) -> Series:
     scalars = program.signature.scalars
     good: tuple[object, ...] = tuple(scalar.dtype.name == "bool" or 1 for scalar in scalars)
     calls = []
-    for _ in range(draw(st.integers(1, 4 * _MOST_CALLS))):
+    for _ in range(draw(st.integers(1, _MOST_CALLS))):
         place = draw(st.integers(0, len(scalars) - 1))
         _, wrong = choose(draw, tuple(wrong_values(scalars[place])))
         calls.append(CallSpec(args=(*good[:place], wrong, *good[place + 1 :]), device=0))

@@ -80,16 +80,21 @@ def windows_within_memory(harness: Harness, scenario: Scenario) -> None:
 
 
 @st.composite
-def _long(draw: st.DrawFn) -> Scenario:
-    """Draw a window over more than the device allows, with and without a length of its own."""
-    mebibytes = draw(st.sampled_from((100, 129, 200)))
-    space = Workspace("w", dtype("uint8"), (Const(mebibytes << 20),))
-    named = draw(st.sampled_from((None, None, mebibytes << 20, 1 << 20)))
+def _long(draw: st.DrawFn, most: int) -> Scenario:
+    """Draw a window over more than the device allows, which is ``most`` bytes, with and without a length of its own."""
+    nbytes = draw(st.sampled_from((most + 1, most + (1 << 20), most)))
+    space = Workspace("w", dtype("uint8"), (Const(nbytes),))
+    named = draw(st.sampled_from((None, most, min(nbytes, most + 1), nbytes, 1 << 20)))
     fields: dict[str, Any] = {} if named is None else {"nbytes": named}
     return Scenario(_windowed(space, space.window(**fields)), CallSpec(args=(), device=0))
 
 
-@law("P3", given=lambda _: _long(), requires=_WINDOW | {Capability.WORKSPACE}, cost="toolchain")
+@law(
+    "P3",
+    given=lambda harness: _long(harness.most_window_bytes),
+    requires=_WINDOW | {Capability.WORKSPACE},
+    cost="toolchain",
+)
 def longest_windows(harness: Harness, scenario: Scenario) -> None:
     """A window without a length is at most what the device allows; a longer one that is named is refused."""
     delivers(harness, scenario)
