@@ -88,14 +88,14 @@ def edges(kind: str) -> tuple[float, ...]:
     """
     form = FORMATS[kind]
     normal, one = 1 << form.fraction_bits, form.bias << form.fraction_bits
-    codes = {0, 1, 2, normal - 1, normal, one - 1, one, one + 1, form.greatest - 1, form.greatest}
     found: list[float] = []
-    for code in sorted(codes):
+    # Neighbours whose lower one is even, and odd: of a tie the even one is taken.
+    for code in sorted({0, 1, normal - 1, one, one + 1, form.greatest - 1, form.greatest}):
         here, above = _value(form, code), _value(form, code + 1)
-        for exact in (here, (here + above) / 2, above):
+        for exact in (here, (here + above) / 2):
             with contextlib.suppress(OverflowError):  # beyond every double
-                near = float(exact)
-                found += [near, math.nextafter(near, 0.0), math.nextafter(near, math.inf)]
+                found.append(float(exact))
+        found += [math.nextafter(found[-1], 0.0), math.nextafter(found[-1], math.inf)]
     both = [sign * number for number in found for sign in (1.0, -1.0)]
     # A double is what is rounded: an int becomes one first, once, though it may lie on a tie's other side.
     wholes = [2**24 + 1, 2**53 + 1, 2**53 + 2**29 + 1, -(2**53) - 3, 2**64 - 1]
@@ -130,7 +130,8 @@ def numbers(kind: str) -> st.SearchStrategy[complex]:
         if not FORMATS[kind].signed:
             wide = st.floats(2.0**-100, 2.0**100)
         special, near = (tuple(x for x in some if fits(kind, x)) for some in (_FLOATS, edges(kind)))
-        return st.one_of(st.sampled_from(special), st.sampled_from(near), st.sampled_from((1, 2, 3, 7)), wide)
+        few = st.sampled_from((*special, 1, 2, 3, 7))
+        return st.one_of(st.sampled_from(near), st.sampled_from(near), few, wide)
     low, high = integer_range(kind)
     # With a double's help the last one or two of 64 bits would be lost.
     inner = (low + 1, high - 1, *(number for number in (2**53 + 1, -(2**53) - 1) if low < number < high))
