@@ -13,11 +13,13 @@ import trunnion
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text("utf-8")
 _MODULE = re.compile(r"^\.\. automodule:: (\S+)\n   :members:(?: (.+))?$", re.MULTILINE)
 _MORE = {
+    "trunnion.codegen.driver_status.status_error",
     "trunnion.codegen.python.dialect.Dialect",
     "trunnion.codegen.python.emitter.emit_launcher",
     "trunnion.codegen.python.facade.DriverFacade",
     "trunnion.codegen.python.program.PythonProgram",
     "trunnion.image.match.match_parameters",
+    "trunnion.model.expr_text.format_expr",
     "trunnion.sim.bodies.KernelCall",
     "trunnion.sim.memory.BoundMemory",
     "trunnion.sim.simulator.Simulator",
@@ -25,6 +27,8 @@ _MORE = {
     "trunnion.sim.tiled_view.TiledView",
     "trunnion.sim.trace.Launched",
     "trunnion.sim.trace.CallRefused",
+    "trunnion.testing.laws.Law",
+    "trunnion.testing.runner.replay",
 }
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import shorten
+from trunnion.errors import LifecycleError, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+    from typing import Self
 
     from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.compiler import DeviceImage
@@ -79,6 +81,15 @@ class BoundLaunch:
 class LoadedProgram(ABC):
     """A program that is ready to launch in this process."""
 
+    _process: int
+    """The process that loaded it."""
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Return a program that knows its process; subclasses need not call ``__init__``."""
+        made = super().__new__(cls)
+        made._process = os.getpid()
+        return made
+
     @property
     @abstractmethod
     def entry(self) -> Callable[..., Any]:
@@ -129,13 +140,29 @@ class LoadedProgram(ABC):
     ) -> BoundLaunch:
         """Return a call that can be repeated; parameters and errors are those of `call`, but nothing is launched yet.
 
-        This implementation makes the whole call each time, so it takes the current stream and allocates anew each time;
-        a backend that can check, allocate and prepare once overrides it, with the stream that is current now.
+        This implementation makes the whole call at each launch. So the errors of `call` come with the first launch, each
+        launch takes the stream that is current then, unless one is named, and outputs are allocated by the first one. A
+        backend that can check, allocate and prepare once overrides it: its errors come at once, and the stream is that
+        which is current now. So does one whose programs launch after a fork.
+
+        Raises
+        ------
+        LifecycleError
+            If the process forked after the program was loaded.
         """
-        given = tuple(args)
+        if self._process != os.getpid():
+            raise LifecycleError(
+                "the process forked after the program was loaded, and a device's context does not survive a fork: "
+                "start processes by spawn, or load after the fork"
+            )
+        given, kept = tuple(args), out
 
         def entry() -> Any:
-            return self.call(given, out=out, stream=stream, device=device)
+            nonlocal kept
+            made = self.call(given, out=kept, stream=stream, device=device)
+            if kept is None and made is not None:
+                kept = made if isinstance(made, tuple) else (made,)
+            return made
 
         return BoundLaunch(entry, device=device, stream=stream)
 

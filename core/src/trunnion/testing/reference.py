@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from trunnion.errors import ArgumentError, ArgumentValueError, ExprError
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, ExprError
 from trunnion.model.expr import Cast, Expr
 from trunnion.model.memory import Memory
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
@@ -166,7 +166,7 @@ def _grid(reading: Reading, launch: KernelLaunch) -> tuple[int, int, int] | None
         return None
     for cluster in (launch.cluster, launch.preferred_cluster):
         if any(blocks % width for blocks, width in zip(grid, cluster or (), strict=False)):
-            reading.refuse((ArgumentError,), None, f"a grid of {grid} in clusters of {cluster}")
+            reading.refuse(_GEOMETRY, None, f"a grid of {grid} in clusters of {cluster}")
     return None if 0 in grid else grid
 
 
@@ -205,7 +205,7 @@ def _refuse_absent(reading: Reading, memory: Memory) -> bool:
     absent = is_absent(reading, memory)
     if absent:
         reading.refuse(
-            (ArgumentError,), (memory.name,), f"a map or a window over {memory.name!a}, which is None"
+            (ArgumentTypeError,), (memory.name,), f"a map or a window over {memory.name!a}, which is None"
         )
     return absent
 

@@ -135,7 +135,7 @@ class Reading:
         empty = given.is_empty
         alignment = param.alignment or bytes_per_element(param.dtype.name)
         if given.address == 0 and not empty:
-            self.refuse(_VALUE, (param.name,), "elements at the null address")
+            self.refuse(_TYPE, (param.name,), "elements at the null address")
         if given.address % alignment:
             self.refuse(_VALUE, (param.name,), f"address {given.address:#x}, not a multiple of {alignment}")
         if param.strides is None and not empty and not _is_row_major(given):

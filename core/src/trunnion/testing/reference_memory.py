@@ -293,7 +293,7 @@ def expect_window(reading: Reading, window: AccessPolicyWindow) -> ExpectedWindo
     if offset < 0 or nbytes < 0 or offset + nbytes > whole.nbytes:
         reading.refuse(
             _WINDOW,
-            None,
+            (window.memory.name,),
             f"a window of {nbytes} bytes from {offset} over {whole.nbytes} of {window.memory.name!a}",
         )
     if nbytes > most:

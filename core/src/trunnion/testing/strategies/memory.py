@@ -28,6 +28,15 @@ ELEMENT_TYPES = tuple(SIZES)
 
 _INT64_MAX = 2**63 - 1
 _MOST_STRIDE_SYMBOLS = 4
+_OF_INPUTS = frozenset(
+    {
+        Capability.DYNAMIC_SHAPES,
+        Capability.STRIDED_TENSORS,
+        Capability.TENSOR_VIEWS,
+        Capability.ACCESS_POLICY_WINDOW,
+    }
+)
+"""What takes an input tensor at least; the others can do without."""
 
 
 def draw_inputs(draft: Draft) -> None:
@@ -40,7 +49,8 @@ def draw_inputs(draft: Draft) -> None:
     """
     draw = draft.draw
     nullable = draft.wants(Capability.NULLABLE_TENSORS)
-    for count in range(draw(st.integers(0 if not draft.features else 1, 3))):
+    least = int(bool(draft.features & _OF_INPUTS))
+    for count in range(choose(draw, (least, least, 1, 2, 3))):
         rank = draw(st.integers(0, 3))
         shape = [draw(extents(draft.extent_symbols)) for _ in range(rank)]
         if count == 0:

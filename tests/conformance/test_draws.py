@@ -1,0 +1,37 @@
+"""Default draws bring every feature of programs together with every event: what is not drawn is not seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from trunnion.testing.coverage import EVENTS, count_cells, table
+from trunnion.testing.strategies import PROGRAM_CAPABILITIES
+
+_LEAST = 1
+_ALONE = "a feature beside which there is no tensor at all is rare: X1 to X3, V1, V8 and N1 draw calls without tensors"
+_UNREACHED = {
+    **{(str(feature), "no tensor"): _ALONE for feature in PROGRAM_CAPABILITIES},
+    (
+        "access_policy_window",
+        "captured",
+    ): "G1 and G2 draw no window, which may forbid a capture: P1 to P3 do",
+}
+"""What these draws need not reach, and why."""
+
+
+@pytest.fixture(scope="module")
+def counted(harnesses):
+    """Return the counts for the backend that declares the most."""
+    return count_cells(max(harnesses.values(), key=lambda one: len(one.capabilities)))
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_each_feature_meets_each_event(counted, event):
+    features = {feature for feature, _ in counted}
+    assert features == {"any program", *map(str, PROGRAM_CAPABILITIES)}
+    missing = [
+        feature
+        for feature in sorted(features)
+        if counted[feature, event] < _LEAST and (feature, event) not in _UNREACHED
+    ]
+    assert not missing, table(counted)
