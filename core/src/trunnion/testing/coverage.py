@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from trunnion.model.program import KernelProgram
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import catalogue
 from trunnion.testing.reference import expect
@@ -20,7 +21,6 @@ from trunnion.testing.strategies.limits import Series
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
 
 __all__ = ["EVENTS", "GENERAL_LAWS", "count_cells", "events_of", "table"]
@@ -117,10 +117,8 @@ def _calls_in(example: object) -> Iterator[tuple[KernelProgram, CallSpec]]:
             yield program, call
         case Series(program, calls):
             yield from ((program, call) for call in calls)
-        case (program, mistakes) if isinstance(mistakes, tuple) and all(
-            isinstance(m, Breakage) for m in mistakes
-        ):
-            yield from ((program, one.call) for one in mistakes)
+        case (KernelProgram() as program, tuple(mistakes)):
+            yield from ((program, one.call) for one in mistakes if isinstance(one, Breakage))
         case (Scenario() as scenario, *_):
             yield from _calls_in(scenario)
 

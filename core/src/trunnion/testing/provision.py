@@ -115,11 +115,8 @@ def compare_workspaces(
         f"{len(real)} allocations for {outputs} outputs and {len(wanted)} workspaces",
     )
     for one in expected.workspaces:
-        address = where.get(Address(one.name, 0, workspace=True), 0)
-        harness.require(
-            one.nbytes or not address,
-            f"workspace {one.name!a} of no bytes lies at {address:#x}, expected null",
-        )
+        start = where.get(Address(one.name, 0, workspace=True), 0)
+        harness.require(one.nbytes or not start, f"workspace {one.name!a} of no bytes lies at {start:#x}")
     taken = list(_taken(expected, facts, where))
     for one in wanted:
         address = where.get(Address(one.name, 0, workspace=True))
