@@ -175,7 +175,14 @@ def test_a_map_over_short_rows_is_refused():
     p.launch("k", (x.tiled((2, 8)),), grid=1, block=32)
     program = p.build()
     assert isinstance(expect(program, CallFacts(args=(tensor((4, 16), "float16"),))), Expected)
-    for wrong in (tensor((4, 12), "float16"), tensor((4, 16), "float16", address=0x10008)):
+    short, misplaced = tensor((4, 12), "float16"), tensor((4, 16), "float16", address=0x10008)
+    both = tensor((4, 12), "float16", address=0x10008)
+    for wrong, broken in (
+        (short, ("stride",)),
+        (misplaced, ("address",)),
+        (both, ("stride", "address")),
+    ):
         told = expect(program, CallFacts(args=(wrong,)))
         assert isinstance(told, Refused)
-        assert told.explains(TensorMapError(("a rule",)))
+        assert told.explains(TensorMapError([f"each {word} is good" for word in broken]))
+        assert not told.explains(TensorMapError([f"each {word} is good" for word in broken[1:]]))

@@ -140,8 +140,8 @@ class LoadedProgram(ABC):
     ) -> BoundLaunch:
         """Return a call that can be repeated; parameters and errors are those of `call`, but nothing is launched yet.
 
-        This implementation makes the whole call at each launch. So the errors of `call` come with the first launch, each
-        launch takes the stream that is current then, unless one is named, and outputs are allocated by the first one. A
+        This implementation makes the whole call at each launch. So the errors of `call` come with the first launch,
+        each launch takes the stream that is current then, unless one is named, and the first one allocates outputs. A
         backend that can check, allocate and prepare once overrides it: its errors come at once, and the stream is that
         which is current now. So does one whose programs launch after a fork.
 
