@@ -51,7 +51,7 @@ def test_numbers_of_every_type_are_good_at_their_edges():
 
 
 def test_a_wrong_number_is_the_only_one():
-    refused = judged(limits.wrong_numbers())
+    refused = judged(limits.wrong_numbers(addresses=True))
     assert {len(problem.arguments) for problem in refused if problem != "good"} == {1}
     assert refused["good"] < refused.total() / 2
 

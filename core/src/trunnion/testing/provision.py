@@ -117,6 +117,10 @@ def compare_workspaces(
     for one in expected.workspaces:
         start = where.get(Address(one.name, 0, workspace=True), 0)
         harness.require(one.nbytes or not start, f"workspace {one.name!a} of no bytes lies at {start:#x}")
+    for output in expected.outputs if observed.given_out is None else ():
+        start, nbytes = where[Address(output.name)], _output_bytes(output)
+        held = any(x.address <= start and start + nbytes <= x.address + x.nbytes for x in real)
+        harness.require(held or not nbytes, f"output {output.name!a} has no {nbytes} bytes of this call")
     taken = list(_taken(expected, facts, where))
     for one in wanted:
         address = where.get(Address(one.name, 0, workspace=True))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Symbol
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import Param, ScalarParam, Signature, TensorParam
+from trunnion.model.params import Param, PointerParam, ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
 from trunnion.testing.rounding import SIZES
@@ -427,14 +427,29 @@ def number_edges(draw: st.DrawFn) -> Series:
 
 
 @st.composite
-def wrong_numbers(draw: st.DrawFn) -> Series:
-    """Draw calls in which one number is just beyond what its type holds, or of another kind."""
-    program = _numbers_of_every_kind(draw)
-    scalars = program.signature.scalars
-    good: tuple[object, ...] = tuple(scalar.dtype.name == "bool" or 1 for scalar in scalars)
+def wrong_numbers(draw: st.DrawFn, *, addresses: bool) -> Series:
+    """Draw calls in which one number is just beyond what its type holds, or of another kind.
+
+    Parameters
+    ----------
+    draw
+        Hypothesis's.
+    addresses
+        Whether addresses are drawn too.
+    """
+    params: list[Param] = list(_numbers_of_every_kind(draw).signature.params)
+    if addresses:
+        alignment = choose(draw, (1, 2, 16, 256))
+        params += [PointerParam(name, nullable=name == "b", alignment=alignment) for name in "ab"]
+    good = tuple(1 << 20 if isinstance(one, PointerParam) else _good_number(one) for one in params)
     calls = []
     for _ in range(draw(st.integers(1, _MOST_CALLS))):
-        place = draw(st.integers(0, len(scalars) - 1))
-        _, wrong = choose(draw, tuple(wrong_values(scalars[place])))
+        place = draw(st.integers(0, len(params) - 1))
+        _, wrong = choose(draw, tuple(wrong_values(params[place])))
         calls.append(CallSpec(args=(*good[:place], wrong, *good[place + 1 :]), device=0))
-    return Series(program, tuple(calls))
+    given = tuple(one for one in params if isinstance(one, (ScalarParam, PointerParam)))
+    return Series(_program(params, KernelLaunch("k", given, _ONES, _ONES)), tuple(calls))
+
+
+def _good_number(param: Param) -> object:
+    return (isinstance(param, ScalarParam) and param.dtype.name == "bool") or 1

@@ -13,6 +13,7 @@ from trunnion.model.expr import Const, Symbol
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Check, ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
+from trunnion.testing.arithmetic import integer_range
 from trunnion.testing.comparison import check_call, check_expected, check_refused
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.harness import facts_of
@@ -28,6 +29,7 @@ from trunnion.testing.strategies import (
     programs,
     scenarios,
 )
+from trunnion.testing.strategies.expressions import INTEGERS
 from trunnion.testing.strategies.programs import CODE
 
 if TYPE_CHECKING:
@@ -67,6 +69,9 @@ def _arithmetic(draw: st.DrawFn) -> Scenario:
         for index, (kind, symbol) in enumerate(zip(kinds, symbols, strict=True))
     )
     args = tuple(draw(expressions(symbols, 3)) for _ in range(draw(st.integers(1, 4))))
+    narrow = draw(st.sampled_from((None, *INTEGERS)))
+    if narrow is not None:
+        args = (*args[:1], draw(st.sampled_from(symbols)).cast(narrow))
     checks = tuple(Check(draw(expressions(symbols, 2)), "c") for _ in range(draw(st.sampled_from((0, 0, 1)))))
     launch = KernelLaunch("k", args, (_ONE, _ONE, _ONE), (_ONE, _ONE, _ONE))
     program = KernelProgram("p", Signature(params, (), checks), (CODE,), (launch,))
@@ -78,7 +83,13 @@ def _arithmetic(draw: st.DrawFn) -> Scenario:
             continue
         high = 2 ** edges[kind] - 1
         low = 0 if kind.startswith("u") else -high - 1
-        values.append(draw(st.one_of(st.sampled_from((low, high, 0, 1)), st.integers(max(low, -9), 9))))
+        near = st.integers(max(low, -9), 9)
+        if narrow is not None:  # the ends of the type that one of them is cast to
+            ends = integer_range(narrow)
+            near = st.sampled_from(
+                [x for end in ends for x in (end - 1, end, end + 1) if low <= x <= high] or [low]
+            )
+        values.append(draw(st.one_of(st.sampled_from((low, high, 0, 1)), near, near)))
     return Scenario(program, CallSpec(args=tuple(values), device=0))
 
 

@@ -37,7 +37,7 @@ def every_type(harness: Harness, series: Series) -> None:
     delivers_each(harness, series)
 
 
-@law("V8", given=lambda _: wrong_numbers())
+@law("V8", given=lambda h: wrong_numbers(addresses=Capability.POINTER_PARAMS in h.capabilities))
 def wrong_type(harness: Harness, series: Series) -> None:
     """A number that its type does not hold is refused by its name, and so is a bool for a number, or one for a bool."""
     delivers_each(harness, series)
