@@ -78,9 +78,11 @@ def _numbers(*symbols: Symbol) -> tuple[ScalarParam, ...]:
     return tuple(ScalarParam(symbol.name, dtype("int64"), symbol) for symbol in symbols)
 
 
-def _several(draw: st.DrawFn, table: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+def _several(
+    draw: st.DrawFn, table: Sequence[tuple[int, ...]], most: int = _MOST_CALLS
+) -> list[tuple[int, ...]]:
     """Draw some rows of a table; of each row one is as likely as the next."""
-    return [choose(draw, table) for _ in range(draw(st.integers(1, _MOST_CALLS)))]
+    return [choose(draw, table) for _ in range(draw(st.integers(1, most)))]
 
 
 def _program(
@@ -275,6 +277,7 @@ _ROOM: Final = 8192
 
 _LAYOUTS: Final = (
     # rows, columns, bytes between rows, elements between columns, bytes before the first
+    (2**28 + 1, 64, 2**36, 1, 0),  # 2**64 bytes from the first row to the last, which wrap to none
     *((4, 64, 64, 1, 0), (1, 64, 64, 1, 0), (4, 64, 0, 1, 0)),
     *((4, 64, step, 1, 0) for step in (8, 16, 24, 32, 48, 63, 65)),
     *(
@@ -336,7 +339,7 @@ def map_layouts(draw: st.DrawFn, *, im2col: bool) -> Series:
         tensor_map = tensor.tiled((1, 1, 16), interleave=form, swizzle="32B", **deep)
     launch = KernelLaunch("k", (tensor_map,), _ONES, _ONES)
     spec = TensorSpec(dtype="uint8", shape=(_ROOM,), strides=(1,), offset=choose(draw, (0, 0, 0, 16, 32, 8)))
-    calls = [CallSpec(args=(spec, *row)) for row in _several(draw, _LAYOUTS)]
+    calls = [CallSpec(args=(spec, *row)) for row in _several(draw, _LAYOUTS, 4 * _MOST_CALLS)]
     return Series(_program((tensor, *_numbers(*names)), launch), tuple(calls))
 
 
