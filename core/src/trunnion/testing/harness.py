@@ -126,10 +126,10 @@ class Harness:
         """What the backend declares for CUDA devices."""
         return self.spec.targets.get("cuda", frozenset())
 
-    @property
-    def most_window_bytes(self) -> int:
-        """The longest access-policy window that the simulated devices allow."""
-        return int(self.simulator.device(0).attribute(DeviceAttribute.MAX_ACCESS_POLICY_WINDOW_SIZE))
+    def most_window_bytes(self, device: int = 0) -> int:
+        """Return the longest access-policy window that a simulated device allows."""
+        there = device if device < self.simulator.devices else 0
+        return int(self.simulator.device(there).attribute(DeviceAttribute.MAX_ACCESS_POLICY_WINDOW_SIZE))
 
     @property
     def wrapper(self) -> SourceWrapper:
@@ -202,10 +202,10 @@ class Harness:
             self.adapter.load(artifact, self.sabotage.runtime(self.simulator.runtime))
         )
 
-    def open(self, program: KernelProgram) -> LoadedProgram:
+    def open(self, program: KernelProgram, image: DeviceImage | None = None) -> LoadedProgram:
         """Build a program, and make it callable in the harness's way; whoever calls this closes it.
 
-        Its text may have been compiled before.
+        Its text may have been compiled before. Without an image it has one for the devices that are alike.
 
         Raises
         ------
@@ -214,7 +214,7 @@ class Harness:
         """
         try:
             with kept_launchers(self.kept):
-                artifact = self.build(program)
+                artifact = self.build(program, image)
             loaded = self.way.load(self, artifact, program)
         except TrunnionError as error:
             raise LawViolation(
@@ -249,8 +249,10 @@ class Harness:
 
         from trunnion.testing.strategies.calls import BASE_ALIGNMENT, USED  # noqa: PLC0415 - needs hypothesis
 
-        flat = torch.full((nbytes + BASE_ALIGNMENT,), USED, dtype=torch.uint8)
-        storage = flat if device is None else self.simulator.tensor(flat, device)
+        word = int.from_bytes(bytes([USED]) * 8, "little", signed=True)
+        # By eight bytes, since torch shares the work of many elements among threads that wait for each other.
+        words = torch.full((-(-nbytes // 8) + BASE_ALIGNMENT // 8,), word, dtype=torch.int64)
+        storage = (words if device is None else self.simulator.tensor(words, device)).view(torch.uint8)
         start = -storage.data_ptr() % BASE_ALIGNMENT
         return storage[start : start + nbytes]
 
@@ -270,9 +272,8 @@ class Harness:
         self, args: Sequence[Any], *, out: Sequence[Any] | None = None, device: int | None = None
     ) -> CallFacts:
         """Return a call on this harness's devices as the oracle reads it; see `call_facts`."""
-        return replace(
-            call_facts(facts_of, args, out=out, device=device), most_window_bytes=self.most_window_bytes
-        )
+        facts = call_facts(facts_of, args, out=out, device=device)
+        return replace(facts, most_window_bytes=self.most_window_bytes(_device_of(facts)))
 
     def call(
         self, loaded: LoadedProgram, call: CallSpec, *, stream: int | None = None
@@ -289,12 +290,24 @@ class Harness:
             The ``stream=`` of the call.
         """
         out = None if call.out is None else self.arguments(call.out)
-        args = self.arguments(call.args)
-        facts = self.facts(args, out=out, device=call.device)
-        given = Arguments(args=args, out=out, stream=stream, device=call.device, on=_device_of(facts))
+        given = Arguments(args=self.arguments(call.args), out=out, stream=stream, device=call.device)
+        return self.call_with(loaded, given)
+
+    def call_with(self, loaded: LoadedProgram, given: Arguments) -> tuple[CallFacts, Observed]:
+        """Make a call on tensors that are there, and return its facts and what came of it.
+
+        Parameters
+        ----------
+        loaded
+            The program.
+        given
+            What it is called with; which device that is for is found out here.
+        """
+        facts = self.facts(given.args, out=given.out, device=given.device)
+        given.on = _device_of(facts)
         observed = self.way.make(self, loaded, given)
         if observed is None:
-            observed = observe(self, lambda: given.launch(loaded), given_out=out)
+            observed = observe(self, lambda: given.launch(loaded), given_out=given.out)
         else:
             self.made[self.way.id] += not self.way.loads
         self.seen[:] = [observed.seen(facts)]

@@ -81,7 +81,7 @@ def compare_workspaces(
     observed: Observed,
     where: Mapping[Address, int],
 ) -> None:
-    """Require that each workspace lies in memory of this call that is nobody else's, and that no other was allocated.
+    """Require that workspaces and outputs lie in memory of this call, each apart, and that no other was allocated.
 
     Parameters
     ----------
@@ -110,6 +110,10 @@ def compare_workspaces(
         len(real) <= outputs + len(wanted) and (wanted or len(real) == outputs),
         f"{len(real)} allocations for {outputs} outputs and {len(wanted)} workspaces",
     )
+    for output in expected.outputs if observed.given_out is None else ():
+        first, nbytes = where[Address(output.name)], _output_bytes(output)
+        own = any(x.address <= first and first + nbytes <= x.address + x.nbytes for x in real)
+        harness.require(own or not nbytes, f"output {output.name!a} has no memory of this call at {first:#x}")
     taken = list(_taken(expected, facts, where))
     for one in wanted:
         address = where.get(Address(one.name, 0, workspace=True))

@@ -22,6 +22,7 @@ from trunnion.model.plan import (
 )
 from trunnion.sim.trace import Launched, TensorMapEncoded
 from trunnion.testing.feature_saboteurs import FEATURE_SABOTEURS
+from trunnion.testing.history_saboteurs import HISTORY_SABOTEURS
 from trunnion.testing.lifecycle_saboteurs import LIFECYCLE_SABOTEURS
 from trunnion.testing.saboteur import Changed, Saboteur, each_encode, each_launch, in_trace, saboteur
 
@@ -332,5 +333,7 @@ _ALL = (
     ),
 )
 
-SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *LIFECYCLE_SABOTEURS, *FEATURE_SABOTEURS)}
+SABOTEURS: Mapping[str, Saboteur] = {
+    one.id: one for one in (*_ALL, *LIFECYCLE_SABOTEURS, *FEATURE_SABOTEURS, *HISTORY_SABOTEURS)
+}
 """Every saboteur, by its id."""
