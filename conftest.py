@@ -22,6 +22,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 from trunnion import sim
 from trunnion.testing.draws import drawn_by_seed_alone
+from trunnion.testing.machine import start_simulator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -139,8 +140,8 @@ def explored(request: pytest.FixtureRequest) -> Path | None:
 
 @pytest.fixture(scope="session")
 def running_simulator() -> Simulator:
-    """Return the simulator of this process, with two devices, as whoever came before left it."""
-    return sim.active() or sim.start(devices=2)
+    """Return the simulator of this process, with the devices that laws need, as whoever came before left it."""
+    return start_simulator()
 
 
 @pytest.fixture

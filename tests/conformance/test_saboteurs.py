@@ -19,9 +19,13 @@ _PAIRS = [(saboteur, law_id) for saboteur in SABOTEURS for law_id in SABOTEURS[s
 _STAGES = {"plan", "emitter", "binding", "driver", "lifecycle"}
 
 
-def test_every_law_has_a_saboteur():
+_UNWATCHED = frozenset({"Z4"})
+"""Laws that no saboteur breaks: Z4 is checked in a process of its own, where none reaches."""
+
+
+def test_every_other_law_has_a_saboteur():
     watched = {law_id for _, law_id in _PAIRS}
-    assert set(catalogue().laws) == watched
+    assert set(catalogue().laws) - watched == _UNWATCHED
 
 
 def test_there_is_a_saboteur_in_every_stage():

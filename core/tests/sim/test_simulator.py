@@ -76,19 +76,19 @@ def test_a_shared_device_sets_no_cache_aside(library, simulator, mode):
 
 
 def test_another_architecture_has_other_rules(library, simulator):
-    kernel = library.kernel("empty")
     tensor_maps = DeviceAttribute.TENSOR_MAP_ACCESS_SUPPORTED
     with simulator.configured(arch="sm_80"):
         assert simulator.arch == "sm_80"
         assert attribute(library, DeviceAttribute.COMPUTE_CAPABILITY_MAJOR) == 8
         assert attribute(library, tensor_maps) == 0
-        assert library.launch(kernel, grid=(2, 1, 1), attributes=(cluster(2),)) is Status.INVALID_VALUE
         image = library.library()
         out = ctypes.c_void_p()
         refused = library("cuLibraryGetKernel", ctypes.byref(out), image, b"empty")
         assert refused is Status.NO_BINARY_FOR_GPU
         older = library.library(synthetic_cubin([SyntheticKernel(name="older")], "sm_80"))
         assert library.launch(library.kernel("older", older)) is Status.SUCCESS
+        two_blocks = library.launch(library.kernel("older", older), grid=(2, 1, 1), attributes=(cluster(2),))
+        assert two_blocks is Status.INVALID_VALUE
         assert library.launch(library.kernel("older", older), attributes=(cluster(1),)) is Status.SUCCESS
     assert attribute(library, tensor_maps) == 1
 
@@ -142,11 +142,47 @@ def fresh(source):
         ("compute_capability=(9, 0)", "sm_90a"),
         ("compute_capability=(8, 6)", "sm_86"),
         ("arch='sm_100a', mode='mig'", "sm_100a"),
+        ("arch=('sm_80', 'sm_90a')", "sm_80"),
     ],
 )
 def test_a_process_starts_what_it_asks_for(arguments, arch):
     done = fresh(f"from trunnion import sim\nprint(sim.start(devices=2, {arguments}).arch)")
     assert (done.stdout.strip(), done.stderr) == (arch, "")
+
+
+UNLIKE = """
+import ctypes, json, sys
+from trunnion import sim
+from trunnion.image import SyntheticKernel, synthetic_cubin
+from trunnion.sim.abi import DeviceAttribute
+from trunnion.sim.status import Status
+
+simulator = sim.start(arch=("sm_90a", "sm_80", "sm_80"), attributes=(None, None, {16: 20}))
+driver = ctypes.CDLL(simulator.library_path)
+assert (simulator.devices, simulator.archs) == (3, ("sm_90a", "sm_80", "sm_80"))
+assert [simulator.device(each).attribute(DeviceAttribute.MULTIPROCESSOR_COUNT) for each in range(3)] == [132, 132, 20]
+library, kernel, function, number = (ctypes.c_void_p() for _ in range(4))
+for arch, runs in (("sm_80", (1, 2)), ("sm_90a", (0,)), ("sm_100a", ())):
+    image = synthetic_cubin([SyntheticKernel(name="k")], arch)
+    assert driver.cuLibraryLoadData(ctypes.byref(library), image, None, None, 0, None, None, 0) == 0
+    status = driver.cuLibraryGetKernel(ctypes.byref(kernel), library, b"k")
+    assert status == (0 if runs else Status.NO_BINARY_FOR_GPU), (arch, status)
+    for device in range(3) if runs else ():
+        wanted = 0 if device in runs else Status.NO_BINARY_FOR_GPU
+        with simulator.current(device):
+            grid = (1,) * 6
+            assert driver.cuKernelSetAttribute(8, 16, kernel, device) == wanted
+            assert driver.cuKernelGetAttribute(ctypes.byref(number), 8, kernel, device) == wanted
+            assert driver.cuFuncGetAttribute(ctypes.byref(number), 8, kernel) == wanted
+            assert driver.cuKernelGetFunction(ctypes.byref(function), kernel) == wanted
+            assert driver.cuLaunchKernel(kernel, *grid, 0, None, None, None) == wanted
+print("done")
+"""
+
+
+def test_devices_of_one_machine_can_differ():
+    done = fresh(UNLIKE)
+    assert (done.stdout.strip(), done.stderr) == ("done", "")
 
 
 @pytest.mark.parametrize(
@@ -191,6 +227,12 @@ def test_nonsense_is_refused_at_once(simulator, arguments):
         {"compute_capability": (9, "0")},
         {"driver_version": 1},
         {"arch": ""},
+        {"arch": ()},
+        {"arch": ("sm_90a", 80)},
+        {"arch": ("sm_90a", "sm_80"), "devices": 1},
+        {"arch": ("sm_90a", "sm_80"), "devices": 3},
+        {"attributes": ({16: 1},), "devices": 2},
+        {"attributes": ({16: 1}, 3), "devices": 2},
     ],
 )
 def test_a_start_with_nonsense_starts_nothing(monkeypatch, arguments):

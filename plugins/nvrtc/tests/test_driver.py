@@ -229,6 +229,26 @@ except BackendUnavailableError as error:
     assert "trunnion.sim.start()" in done.stdout
 
 
+def test_a_driver_that_lacks_libraries_is_too_old():
+    source = """
+from trunnion import sim
+sim.start(driver_version=11080)
+from trunnion.errors import DeviceRequirementError
+from trunnion_nvrtc.driver import CudaDriver
+try:
+    CudaDriver()
+except DeviceRequirementError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert (
+        done.stdout.strip()
+        == "needs a driver for CUDA 12.0 or later, got one for CUDA 11.8; update the driver"
+    )
+
+
 @pytest.mark.parametrize("current_device", [0, 1])
 def test_a_stream_is_known_while_it_captures_and_its_capture_stays_valid(simulator, facade, current_device):
     ok(cu.cuCtxPushCurrent(context(current_device)))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from trunnion.errors import LifecycleError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from trunnion.sim.bodies import KernelBody, KernelCall
     from trunnion.sim.simulator import Simulator
@@ -32,22 +32,23 @@ class _Process:
 
 
 def start(
-    devices: int = 1,
-    arch: str | None = None,
+    devices: int | None = None,
+    arch: str | Sequence[str] | None = None,
     driver_version: int = 13000,
     *,
     compute_capability: tuple[int, int] | None = None,
     mode: str = "whole",
-    attributes: Mapping[int, int] | None = None,
+    attributes: Mapping[int, int] | Sequence[Mapping[int, int] | None] | None = None,
 ) -> Simulator:
     """Load the simulated driver into this process.
 
     Parameters
     ----------
     devices
-        How many devices there are; at least 1.
+        How many devices there are; at least 1. None: as many as ``arch`` names, which may be one.
     arch
-        The architecture of every device, with its suffix; None: ``"sm_90a"``, or what ``compute_capability`` says.
+        The architecture of every device, with its suffix, or of each: ``("sm_90a", "sm_80")`` are two devices that
+        differ. None: ``"sm_90a"``, or what ``compute_capability`` says.
     driver_version
         What ``cuDriverGetVersion`` returns: 1000 x major + 10 x minor.
     compute_capability
@@ -55,7 +56,8 @@ def start(
     mode
         ``"whole"``; ``"mig"`` for a slice of a device or ``"mps"`` for a shared one, where no L2 cache is set aside.
     attributes
-        What ``cuDeviceGetAttribute`` answers in place of the architecture's own values, by number.
+        What ``cuDeviceGetAttribute`` answers in place of the architecture's own values, by number; or that for each
+        device, with None for one that has its architecture's own.
 
     Returns
     -------
@@ -79,10 +81,9 @@ def start(
 
     if _Process.simulator is not None:
         raise LifecycleError("a simulator runs in this process already: trunnion.sim.active() returns it")
-    known.check_integer("devices", devices, 1)
     known.check_version(driver_version)
-    row = known.variant(known.chosen(arch, compute_capability), mode, attributes)
-    _Process.simulator = Simulator(load_shim(), row, devices, driver_version)
+    rows = known.machine(devices, known.chosen(arch, compute_capability), mode, attributes)
+    _Process.simulator = Simulator(load_shim(), rows, driver_version)
     tensors = sys.modules.get("trunnion.sim.tensor")
     if tensors is not None:  # else it finds the simulator when it is imported
         tensors.SimTensor._exchange.connect(_Process.simulator)  # noqa: SLF001 - this package's own class

@@ -12,7 +12,7 @@ from trunnion.sim.interception import ALLOCATE, Fault
 from trunnion.sim.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from trunnion.sim.devices import Architecture
@@ -148,7 +148,7 @@ class Controls:
         Parameters
         ----------
         arch
-            As for `trunnion.sim.start`; None: as they were.
+            That of all devices; None: each as it was.
         driver_version
             As for `trunnion.sim.start`; None: as it was.
         mode
@@ -166,15 +166,16 @@ class Controls:
             If ``arch`` cannot be simulated.
         """
         state = self._state
-        before = state.devices[0].arch, state.driver_version
-        changed = variant(before[0] if arch is None else architecture(arch), mode, attributes)
+        before = [device.arch for device in state.devices], state.driver_version
+        bases = before[0] if arch is None else [architecture(arch)] * len(before[0])
+        changed = [variant(base, mode, attributes) for base in bases]
         self._become(changed, before[1] if driver_version is None else check_version(driver_version))
         try:
             yield
         finally:
             self._become(*before)
 
-    def _become(self, arch: Architecture, driver_version: int) -> None:
-        for device in self._state.devices:
+    def _become(self, archs: Sequence[Architecture], driver_version: int) -> None:
+        for device, arch in zip(self._state.devices, archs, strict=True):
             device.arch = arch
         self._state.driver_version = driver_version

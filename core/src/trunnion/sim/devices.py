@@ -7,10 +7,10 @@ other architectures have the same, but for what the CUDA C++ Programming Guide s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError, shorten
 from trunnion.sim.abi import DeviceAttribute
@@ -29,6 +29,7 @@ __all__ = [
     "check_integer",
     "check_version",
     "least_version",
+    "machine",
     "variant",
 ]
 
@@ -196,6 +197,54 @@ def variant(
     return replace(arch, attributes=MappingProxyType({**arch.attributes, **MODES[mode], **changes}))
 
 
+def machine(
+    devices: int | None,
+    archs: Sequence[Architecture],
+    mode: str = "whole",
+    attributes: Mapping[int, int] | Sequence[Mapping[int, int] | None] | None = None,
+) -> tuple[Architecture, ...]:
+    """Return the architecture of each device of a machine.
+
+    Parameters
+    ----------
+    devices
+        How many there are; None: as many as there are architectures.
+    archs
+        One for each device, or one for all.
+    mode, attributes
+        As for `variant`; attributes may be given for each device.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        As for `variant`, or if there are not as many of each as there are devices.
+    """
+    given = None if devices is None else check_integer("devices", devices, 1)
+    count = max(len(archs), given or 1)
+    _check_count("arch", len(archs), (1, count), given)
+    each: Sequence[Mapping[int, int] | None]
+    if isinstance(attributes, Mapping | None):
+        each = (attributes,) * count
+    else:
+        each = _sequence("attributes", attributes)
+        _check_count("attributes", len(each), (count,), count)
+    rows = tuple(archs) if len(archs) == count else tuple(archs) * count
+    return tuple(variant(row, mode, changes) for row, changes in zip(rows, each, strict=True))
+
+
+def _sequence(argument: str, value: object) -> Sequence[Any]:
+    if not isinstance(value, (tuple, list)):
+        raise ArgumentTypeError(
+            argument, describe(value), "a mapping of numbers to values, or one for each device"
+        )
+    return value
+
+
+def _check_count(argument: str, got: int, allowed: tuple[int, ...], devices: int | None) -> None:
+    if got not in allowed or (devices is not None and got > devices):
+        raise ArgumentValueError(argument, f"{got} values for {devices} devices", "one for each device")
+
+
 def check_integer(argument: str, value: object, least: int | None = None) -> int:
     """Return an argument that is an integer.
 
@@ -269,23 +318,27 @@ def architecture_of(capability: tuple[int, int]) -> Architecture:
     return architecture(names[0] if names[0] in ARCHITECTURES else names[1])
 
 
-def chosen(arch: str | None, capability: tuple[int, int] | None) -> Architecture:
-    """Return the architecture that was asked for by name or by compute capability; Hopper's if neither was.
+def chosen(arch: str | Sequence[str] | None, capability: tuple[int, int] | None) -> tuple[Architecture, ...]:
+    """Return the architectures that were asked for by name, one or several, or by compute capability; else Hopper's.
 
     Raises
     ------
     ArgumentTypeError, DeviceRequirementError
         As for `architecture` and `architecture_of`.
     ArgumentValueError
-        If both are given.
+        If both are given, or none of several.
     """
     if capability is None:
-        return architecture("sm_90a" if arch is None else arch)
+        if not isinstance(arch, (tuple, list)):
+            return (architecture("sm_90a" if arch is None else arch),)  # type: ignore[arg-type]  # which it refuses
+        if not arch:
+            raise ArgumentValueError("arch", "no architecture", "one for each device")
+        return tuple(map(architecture, arch))
     if arch is not None:
         raise ArgumentValueError(
-            "compute_capability", f"{capability} beside {shorten(arch)}", "one of the two"
+            "compute_capability", f"{capability} beside {shorten(str(arch))}", "one of the two"
         )
-    return architecture_of(capability)
+    return (architecture_of(capability),)
 
 
 def can_run(image: str, device: Device) -> bool:

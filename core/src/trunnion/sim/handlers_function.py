@@ -38,12 +38,15 @@ def _function(call: Call, handle: int | None) -> tuple[Kernel, Device, Function 
     found = call.state.handled.get(handle or 0)
     if isinstance(found, Function):
         return found.kernel, found.device, found
-    return call.state.get(Kernel, handle), call.state.current().device, None
+    kernel, device = call.state.get(Kernel, handle), call.state.current().device
+    kernel.library.check_runs_on(device)
+    return kernel, device, None
 
 
 def _get_function(call: Call, result: int | None, handle: int | None) -> None:
     kernel = call.state.get(Kernel, handle)
     device = call.state.current().device
+    kernel.library.check_runs_on(device)
     with call.state.lock:
         function = kernel.functions.get(device.ordinal)
         if function is None:
@@ -97,6 +100,7 @@ def _checked(call: Call, kernel: Kernel, device: Device, attribute: int, value: 
 def _set_attribute(call: Call, attribute: int, value: int, handle: int | None, ordinal: int) -> None:
     kernel = call.state.get(Kernel, handle)
     device = call.state.device(ordinal)
+    kernel.library.check_runs_on(device)
     kernel.attributes[device.ordinal, _checked(call, kernel, device, attribute, value)] = value
 
 
@@ -132,6 +136,7 @@ def _fixed(kernel: Kernel, device: Device) -> Mapping[FunctionAttribute, int]:
 def _get_attribute(call: Call, result: int | None, attribute: int, handle: int | None, ordinal: int) -> None:
     kernel = call.state.get(Kernel, handle)
     device = call.state.device(ordinal)
+    kernel.library.check_runs_on(device)
     key = _attribute(call, attribute)
     # the documentation: what cuKernelSetAttribute set, whatever cuFuncSetAttribute set
     held = kernel.attributes.get((device.ordinal, key))

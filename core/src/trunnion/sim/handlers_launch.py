@@ -137,13 +137,14 @@ def resolve(call: Call, function: int | None, stream: int) -> tuple[Kernel, Stre
     Raises
     ------
     Refusal
-        If a handle is none, or the function belongs to another device than the stream.
+        If a handle is none, the function belongs to another device than the stream, or that cannot run the kernel.
     """
     found = call.state.handled.get(function or 0)
     if not isinstance(found, (Kernel, Function)):
         raise Refusal(Status.INVALID_HANDLE, f"{function or 0:#x} is no live kernel or function")
     target = call.state.stream(stream)
     if isinstance(found, Kernel):
+        found.library.check_runs_on(target.device)
         return found, target
     if found.device is not target.device:
         raise Refusal(

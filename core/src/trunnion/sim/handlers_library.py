@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import CorruptArtifactError
 from trunnion.image import CubinInfo, read_cubin, read_ptx
-from trunnion.sim.devices import can_assemble, can_run
 from trunnion.sim.host import HostReader, put, text
 from trunnion.sim.objects import Kernel, Library
 from trunnion.sim.status import Refusal, Status
@@ -163,13 +162,7 @@ def _unload(call: Call, handle: int | None) -> None:
 
 def _get_kernel(call: Call, result: int | None, handle: int | None, name: int | None) -> None:
     library = call.state.get(Library, handle)
-    device = call.state.devices[0]  # all devices have one architecture
-    target = library.target
-    if not (can_run(library.info.arch, device) if target is None else can_assemble(target, device)):
-        raise Refusal(
-            Status.NO_BINARY_FOR_GPU,
-            f"the image is for {target or library.info.arch}, the device is {device.arch.name}",
-        )
+    library.check_runs_on(*call.state.devices)  # which of them is for whoever uses the kernel to say
     symbol = text(name, "name")
     kernel = library.kernels.get(symbol)
     if kernel is None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from trunnion.sim.abi import DeviceAttribute, FunctionAttribute
+from trunnion.sim.devices import can_assemble, can_run
+from trunnion.sim.status import Refusal, Status
 
 if TYPE_CHECKING:
     from trunnion.image import CubinInfo, KernelInfo
@@ -133,6 +135,23 @@ class Library:
 
     kernels: dict[str, Kernel] = field(default_factory=dict, repr=False)
     """Its kernels by exact symbol name."""
+
+    def check_runs_on(self, *devices: Device) -> None:
+        """Require that some of the devices can run it.
+
+        Raises
+        ------
+        Refusal
+            ``CUDA_ERROR_NO_BINARY_FOR_GPU``, if none can.
+        """
+        target = self.target
+        for device in devices:
+            if can_run(self.info.arch, device) if target is None else can_assemble(target, device):
+                return
+        have = " and ".join(dict.fromkeys(device.arch.name for device in devices))
+        raise Refusal(
+            Status.NO_BINARY_FOR_GPU, f"the image is for {target or self.info.arch}, the device is {have}"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

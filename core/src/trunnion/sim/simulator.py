@@ -15,7 +15,7 @@ from trunnion.turns import kept_property
 from trunnion.wording import describe, first_line, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from types import TracebackType
 
@@ -43,18 +43,16 @@ class Simulator(Controls):
     ----------
     shim
         The loaded shim.
-    arch
-        The architecture of every device.
-    devices
-        How many devices there are.
+    archs
+        The architecture of each device.
     driver_version
         The driver's CUDA version: 1000 x major + 10 x minor.
     """
 
-    def __init__(self, shim: Shim, arch: Architecture, devices: int, driver_version: int) -> None:
+    def __init__(self, shim: Shim, archs: Sequence[Architecture], driver_version: int) -> None:
         self._shim = shim
         calls = {entry.base for entry in shim.entries}
-        super().__init__(DriverState(arch, devices, driver_version, shim.thread, calls))
+        super().__init__(DriverState(archs, driver_version, shim.thread, calls))
         self._driver = Driver(shim, self._state)
         self._driver.connect()
 
@@ -65,8 +63,13 @@ class Simulator(Controls):
 
     @property
     def arch(self) -> str:
-        """The architecture of every device, for example ``"sm_90a"``."""
-        return self._state.devices[0].arch.name
+        """The architecture of the first device, for example ``"sm_90a"``; most often that of every device."""
+        return self.archs[0]
+
+    @property
+    def archs(self) -> tuple[str, ...]:
+        """The architecture of each device."""
+        return tuple(device.arch.name for device in self._state.devices)
 
     @property
     def devices(self) -> int:

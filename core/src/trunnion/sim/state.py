@@ -26,7 +26,7 @@ from trunnion.sim.trace import Trace
 from trunnion.turns import Turn, Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from trunnion.sim.bodies import KernelBody
     from trunnion.sim.devices import Architecture
@@ -47,10 +47,8 @@ class DriverState:
 
     Parameters
     ----------
-    arch
-        The architecture of every device.
-    devices
-        How many devices there are.
+    archs
+        The architecture of each device.
     driver_version
         What ``cuDriverGetVersion`` returns: 1000 x major + 10 x minor.
     thread
@@ -61,14 +59,13 @@ class DriverState:
 
     def __init__(
         self,
-        arch: Architecture,
-        devices: int,
+        archs: Sequence[Architecture],
         driver_version: int,
         thread: Callable[[], int],
         calls: Collection[str] = (),
     ) -> None:
         self._handles = itertools.count(_FIRST_HANDLE, _HANDLE_STEP)
-        self.devices = tuple(Device(ordinal, arch) for ordinal in range(devices))
+        self.devices = tuple(Device(ordinal, arch) for ordinal, arch in enumerate(archs))
         self.driver_version = driver_version
         self._initialized_in = 0
         self.thread = thread

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import torch
@@ -205,13 +206,12 @@ def place(simulator: Simulator, tensor: torch.Tensor, ordinal: int) -> SimTensor
     if tensor.requires_grad:
         raise UnsupportedFeatureError("the simulated device", ("autograd",), "detach the tensor first")
     source = _plain(tensor).resolve_conj().resolve_neg()
-    # An expanded dimension (stride 0) has no place of its own to copy to.
-    strides = source.stride() if 0 not in source.stride() else None
-    if strides is None:
+    if 0 in source.stride():  # an expanded dimension has no place of its own to copy to
         source = source.contiguous()
     placed = empty(simulator, source.shape, source.dtype, ordinal, source.stride())
     if source.numel():
-        _bytes(_plain(placed)).copy_(_bytes(source))
+        data = _bytes(source)  # which torch would share among threads that wait for each other, far longer
+        ctypes.memmove(_plain(placed).data_ptr(), data.data_ptr(), data.numel())
     return placed
 
 

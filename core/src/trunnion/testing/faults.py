@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from trunnion.sim.trace import Event
     from trunnion.testing.harness import Harness
 
-__all__ = ["CALL_STATUSES", "STICKY_STATUSES", "PlantedFault", "asked", "effects_after", "planted", "reports"]
+__all__ = [
+    "CALL_STATUSES", "PROBES", "STICKY_STATUSES", "UNDO", "PlantedFault", "asked", "effects_after", "planted",
+    "reports",
+]  # fmt: skip
 
 CALL_STATUSES: Final[Mapping[Status, type[Exception]]] = {
     Status.INVALID_VALUE: DriverError,
@@ -33,6 +36,12 @@ CALL_STATUSES: Final[Mapping[Status, type[Exception]]] = {
 
 STICKY_STATUSES: Final = (Status.ILLEGAL_ADDRESS, Status.LAUNCH_FAILED, Status.ECC_UNCORRECTABLE)
 """Statuses that every later call of the process returns too."""
+
+UNDO: Final = frozenset({"cuCtxPopCurrent", "cuThreadExchangeStreamCaptureMode"})
+"""Calls that take back what another one did: where such a call fails, that stays, and need not be told."""
+
+PROBES: Final = frozenset({"cuCtxGetDevice"}) | UNDO
+"""Calls whose failure is an answer, since they ask whether something is there, or comes when all is done."""
 
 _TOO_MUCH_SHARED_MEMORY: Final = ("cuKernelSetAttribute", Status.INVALID_VALUE)
 """How the driver says that a kernel cannot have so much: a launcher may say so in its stead."""

@@ -133,10 +133,10 @@ class Harness:
         """What the backend declares for CUDA devices."""
         return self.spec.targets.get("cuda", frozenset())
 
-    @property
-    def most_window_bytes(self) -> int:
-        """The longest access-policy window that the simulated devices allow."""
-        return int(self.simulator.device(0).attribute(DeviceAttribute.MAX_ACCESS_POLICY_WINDOW_SIZE))
+    def most_window_bytes(self, device: int = 0) -> int:
+        """Return the longest access-policy window that a simulated device allows."""
+        there = device if device < self.simulator.devices else 0
+        return int(self.simulator.device(there).attribute(DeviceAttribute.MAX_ACCESS_POLICY_WINDOW_SIZE))
 
     @property
     def wrapper(self) -> SourceWrapper:
@@ -214,7 +214,7 @@ class Harness:
     def open(self, program: KernelProgram, image: DeviceImage | None = None) -> LoadedProgram:
         """Build a program, and make it callable in the harness's way; whoever calls this closes it.
 
-        Its text may have been compiled before. The image is that of `build`.
+        Its text may have been compiled before. Without an image it has one for the devices that are alike.
 
         Raises
         ------
@@ -285,9 +285,8 @@ class Harness:
         self, args: Sequence[Any], *, out: Sequence[Any] | None = None, device: int | None = None
     ) -> CallFacts:
         """Return a call on this harness's devices as the oracle reads it; see `call_facts`."""
-        return replace(
-            call_facts(facts_of, args, out=out, device=device), most_window_bytes=self.most_window_bytes
-        )
+        facts = call_facts(facts_of, args, out=out, device=device)
+        return replace(facts, most_window_bytes=self.most_window_bytes(_device_of(facts)))
 
     def call(
         self, loaded: LoadedProgram, call: CallSpec, *, stream: int | None = None
@@ -304,12 +303,24 @@ class Harness:
             The ``stream=`` of the call.
         """
         out = None if call.out is None else self.arguments(call.out)
-        args = self.arguments(call.args)
-        facts = self.facts(args, out=out, device=call.device)
-        given = Arguments(args=args, out=out, stream=stream, device=call.device, on=_device_of(facts))
+        given = Arguments(args=self.arguments(call.args), out=out, stream=stream, device=call.device)
+        return self.call_with(loaded, given)
+
+    def call_with(self, loaded: LoadedProgram, given: Arguments) -> tuple[CallFacts, Observed]:
+        """Make a call on tensors that are there, and return its facts and what came of it.
+
+        Parameters
+        ----------
+        loaded
+            The program.
+        given
+            What it is called with; which device that is for is found out here.
+        """
+        facts = self.facts(given.args, out=given.out, device=given.device)
+        given.on = _device_of(facts)
         observed = self.way.make(self, loaded, given)
         if observed is None:
-            observed = observe(self, lambda: given.launch(loaded), given_out=out)
+            observed = observe(self, lambda: given.launch(loaded), given_out=given.out)
         else:
             self.made[self.way.id] += not self.way.loads
         self.seen[:] = [observed.seen(facts)]

@@ -32,7 +32,7 @@ __all__ = [
     "EVERY_WAY", "EXAMPLES", "ONE_WAY", "Catalogue", "Law", "LawViolation", "Verdict", "catalogue", "law",
 ]  # fmt: skip
 
-EXAMPLES: Mapping[str, int] = MappingProxyType({"pure": 100, "launcher": 15, "toolchain": 3})
+EXAMPLES: Mapping[str, int] = MappingProxyType({"pure": 100, "launcher": 15, "toolchain": 3, "process": 1})
 """How many examples a law of each cost class is checked on."""
 
 EVERY_WAY: tuple[str, ...] = tuple(WAYS)

@@ -107,6 +107,6 @@ def observe(harness: Harness, launch: Callable[[], Any], *, given_out: list[Any]
     try:
         result = simulator.call(launch)
     except TrunnionError as error:
-        caught = error
+        caught = error.with_traceback(None)  # whose frames hold the call's tensors, and this one
     events = harness.sabotage.trace(simulator.trace)
     return Observed(result=result, error=caught, given_out=given_out, events=events)

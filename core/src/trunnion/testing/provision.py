@@ -85,7 +85,7 @@ def compare_workspaces(
     observed: Observed,
     where: Mapping[Address, int],
 ) -> None:
-    """Require that each workspace lies in memory of this call that is nobody else's, and that no other was allocated.
+    """Require that workspaces and outputs lie in memory of this call, each apart, and that no other was allocated.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "examples": {
         "type": int,
         "metavar": "N",
-        "help": "check each law on so many examples (default: 100, 15 or 3, by what one costs)",
+        "help": "check each law on so many examples (default: 100, 15, 3 or 1, by what one costs)",
     },
     "seed": {
         "type": int,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trunnion.errors import DeviceRequirementError
 from trunnion.registry import default_registry
 from trunnion.testing.laws import EXAMPLES, LawViolation, catalogue
+from trunnion.testing.machine import start_simulator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,10 +16,7 @@ if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
     from trunnion.testing.laws import Law, Verdict
 
-__all__ = ["DEVICES", "Options", "check", "harness_of", "laws_of", "replay"]
-
-DEVICES = 2
-"""The simulated devices that laws need."""
+__all__ = ["Options", "check", "harness_of", "laws_of", "replay"]
 
 _SEEDS = 1 << 32
 
@@ -96,17 +94,13 @@ def harness_of(backend: str, *, fresh: bool = False) -> Harness:
     RegistryError
         If there is no such backend, or it cannot be loaded.
     DeviceRequirementError
-        If the simulated driver cannot be started, or runs with too few devices.
+        If the simulated driver cannot be started, or runs with other devices.
     """
-    from trunnion import sim  # noqa: PLC0415 - starts a driver, so only where laws are checked
-    from trunnion.testing.harness import Harness  # noqa: PLC0415 - likewise
+    from trunnion.testing.harness import Harness  # noqa: PLC0415 - imports torch, so only where laws are checked
     from trunnion.testing.kept_launchers import launcher_folder  # noqa: PLC0415 - likewise
 
     spec = default_registry().backend(backend)
-    simulator = sim.active() or sim.start(devices=DEVICES)
-    if simulator.devices < DEVICES:
-        raise DeviceRequirementError(f"{DEVICES} simulated devices", f"{simulator.devices} in this process")
-    return Harness(spec=spec, simulator=simulator, kept=None if fresh else launcher_folder())
+    return Harness(spec=spec, simulator=start_simulator(), kept=None if fresh else launcher_folder())
 
 
 def check(law: Law, harness: Harness, options: Options, told: Callable[[], None] = lambda: None) -> Verdict:

@@ -23,6 +23,7 @@ from trunnion.model.plan import (
 from trunnion.sim.trace import Launched, TensorMapEncoded
 from trunnion.testing.build_saboteurs import BUILD_SABOTEURS
 from trunnion.testing.feature_saboteurs import FEATURE_SABOTEURS
+from trunnion.testing.history_saboteurs import HISTORY_SABOTEURS
 from trunnion.testing.lifecycle_saboteurs import LIFECYCLE_SABOTEURS
 from trunnion.testing.limit_saboteurs import LIMIT_SABOTEURS
 from trunnion.testing.saboteur import Changed, Saboteur, each_encode, each_launch, in_trace, saboteur
@@ -334,7 +335,9 @@ _ALL = (
     ),
 )
 
-_OTHERS = (*BUILD_SABOTEURS, *LIFECYCLE_SABOTEURS, *LIMIT_SABOTEURS, *FEATURE_SABOTEURS)
+_OTHERS = (
+    *BUILD_SABOTEURS, *LIFECYCLE_SABOTEURS, *LIMIT_SABOTEURS, *FEATURE_SABOTEURS, *HISTORY_SABOTEURS,
+)  # fmt: skip
 
 SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *_OTHERS)}
 """Every saboteur, by its id."""

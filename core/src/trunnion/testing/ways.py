@@ -22,6 +22,7 @@ from trunnion.compiled import CompiledProgram
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.errors import CaptureError
 from trunnion.sim.trace import Captured, Launched, MemorySet
+from trunnion.testing.machine import ALIKE
 from trunnion.testing.observed import Observed, observe
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
 
-__all__ = ["CALLS", "LOADS", "WAYS", "Arguments", "Way"]
+__all__ = ["CALLS", "LOADS", "WAYS", "Arguments", "Way", "capture"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,7 +80,7 @@ def _at_first_call(harness: Harness, artifact: Artifact, program: KernelProgram)
 def _preloaded(harness: Harness, artifact: Artifact, program: KernelProgram) -> LoadedProgram:
     del program
     loaded = harness.load(artifact)
-    for device in range(harness.simulator.devices):
+    for device in ALIKE:
         loaded.preload(device)
     return loaded
 
@@ -204,24 +205,37 @@ def _captured(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Obse
     """Make the call while its stream is captured, then launch the graph that it became."""
     if given.stream is not None:
         return None
-    graph, captured = _capture(harness, loaded, given)
+    graph, captured = capture(harness, loaded, given)
     if isinstance(captured.error, CaptureError):  # a first call may ask for what a capture forbids
         loaded.preload(given.on)
-        graph, captured = _capture(harness, loaded, given)
+        graph, captured = capture(harness, loaded, given)
         if isinstance(captured.error, CaptureError):
             return None
-    events = tuple(event.event if isinstance(event, Captured) else event for event in captured.events)
     if captured.error is not None:
-        return replace(captured, events=events)
-    harness.require(not any(isinstance(e, _WORK) for e in captured.events), "work ran during the capture")
+        return captured
     harness.simulator.clear_trace()
     graph.launch()
-    kept = [event for event in events if not isinstance(event, _WORK)]
+    kept = [event for event in captured.events if not isinstance(event, _WORK)]
     return replace(captured, events=(*kept, *harness.sabotage.trace(harness.simulator.trace)))
 
 
-def _capture(harness: Harness, loaded: LoadedProgram, given: Arguments) -> tuple[Any, Observed]:
-    """Return the graph that a call becomes, and what came of the call."""
+def capture(harness: Harness, loaded: LoadedProgram, given: Arguments) -> tuple[Any, Observed]:
+    """Capture a call, and return the graph that it becomes, and what came of the call.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    loaded
+        The program.
+    given
+        What it is called with: no stream, since that is the capture's.
+
+    Raises
+    ------
+    LawViolation
+        If anything ran during the capture.
+    """
     simulator = harness.simulator
     handle = simulator.new_stream(given.on)
     with (
@@ -231,7 +245,10 @@ def _capture(harness: Harness, loaded: LoadedProgram, given: Arguments) -> tuple
     ):
         warnings.simplefilter("ignore", SetAsideWarning)  # a capture may forbid to set cache aside
         captured = observe(harness, lambda: given.launch(loaded), given_out=given.out)
-    return graph, captured
+    ran = captured.error is None and any(isinstance(event, _WORK) for event in captured.events)
+    harness.require(not ran, "work ran during the capture")
+    events = tuple(event.event if isinstance(event, Captured) else event for event in captured.events)
+    return graph, replace(captured, events=events)
 
 
 _WORK: Final = (Launched, MemorySet)

@@ -69,5 +69,6 @@ def test_a_negative_extent_is_refused(said, simulator):
 
 
 @pytest.mark.parametrize("device", [-1, 7])
-def test_a_device_that_is_not_there_is_refused(said, device):
-    assert said(4, device) == f"argument 'device': got {device}, expected an integer, 0 to 1"
+def test_a_device_that_is_not_there_is_refused(said, simulator, device):
+    last = simulator.devices - 1
+    assert said(4, device) == f"argument 'device': got {device}, expected an integer, 0 to {last}"

@@ -149,8 +149,8 @@ def test_the_limit_is_that_of_the_device_that_is_named(simulator: Any, module: A
     for wrong in ((0,), (0, "1"), ("0", 1)):
         with pytest.raises(TypeError):
             write(*wrong)
-    with pytest.raises(ValueError, match="argument 'device': got 2, expected an integer, 0 to 1"):
-        read(2)
+    with pytest.raises(ValueError, match="argument 'device': got 9, expected an integer, 0 to "):
+        read(9)
 
 
 def test_a_launcher_lets_its_hook_go_when_it_is_closed(simulator: Any, built: Any) -> None:

@@ -14,7 +14,7 @@ import cuda.bindings.driver as cu
 from trunnion.codegen.driver_status import PRIORITY_ATTRIBUTE, RefusedLaunch
 from trunnion.codegen.python.facade import EncodedMap, StreamState
 from trunnion.codegen.set_aside import process_set_aside
-from trunnion.errors import BackendUnavailableError
+from trunnion.errors import BackendUnavailableError, DeviceRequirementError
 from trunnion_nvrtc.status import calls, check, driver_error
 from trunnion_nvrtc.structures import (
     Attempt,
@@ -37,6 +37,7 @@ _WINDOW_ATTRIBUTE = 1  # CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
 _PER_THREAD = 2  # CU_STREAM_PER_THREAD
 _RELAXED = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
 _LAUNCH_EX = 11080  # CUDA 11.8, which brought cuLaunchKernelEx
+_LEAST_VERSION = 12000  # which brought cuLibraryLoadData and its like
 
 
 class CudaDriver:
@@ -46,6 +47,8 @@ class CudaDriver:
     ------
     BackendUnavailableError
         If there is no driver.
+    DeviceRequirementError
+        If it is older than CUDA 12.0.
     DriverError
         If it cannot be initialised.
     """
@@ -63,6 +66,15 @@ class CudaDriver:
                 str(error),
             ) from error
         check("cuInit", status)
+        version = self.driver_version()
+        if (
+            version < _LEAST_VERSION
+        ):  # cuda.bindings raises a RuntimeError for each function that is not there
+            raise DeviceRequirementError(
+                "a driver for CUDA 12.0 or later",
+                f"one for CUDA {version // 1000}.{version % 1000 // 10}",
+                "update the driver",
+            )
         status, count = calls.cuDeviceGetCount()
         check("cuDeviceGetCount", status)
         self._contexts: list[Any] = [None] * count

@@ -14,7 +14,16 @@ from trunnion.model.capability import Capability
 from trunnion.sim.trace import LibraryUnloaded
 from trunnion.testing.comparison import check_call, check_expected
 from trunnion.testing.expected import Refused
-from trunnion.testing.faults import CALL_STATUSES, STICKY_STATUSES, asked, effects_after, planted, reports
+from trunnion.testing.faults import (
+    CALL_STATUSES,
+    PROBES,
+    STICKY_STATUSES,
+    UNDO,
+    asked,
+    effects_after,
+    planted,
+    reports,
+)
 from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
@@ -35,12 +44,6 @@ __all__: list[str] = []
 
 _Fault = tuple[Scenario, int, "Status"]
 _PLACES: Final = st.integers(0, 255)
-_UNDO: Final = frozenset({"cuCtxPopCurrent", "cuThreadExchangeStreamCaptureMode"})
-"""Calls that take back what another one did: where such a call fails, that stays, and need not be told."""
-
-_PROBES: Final = frozenset({"cuCtxGetDevice"}) | _UNDO
-"""Calls whose failure is an answer, since they ask whether something is there, or comes when all is done."""
-
 _UNCAPTURED: Final = tuple(way for way in EVERY_WAY if way != "capture")
 """A capture has statuses of its own."""
 
@@ -69,7 +72,7 @@ def _leaving_nothing(harness: Harness) -> Iterator[list[PlantedFault]]:
         after = tuple(harness.simulator.state.stack())
     name = faults[0].name
     harness.require(
-        after == contexts or name in _UNDO,
+        after == contexts or name in UNDO,
         f"{name} failed, and {len(after)} contexts are current, not {len(contexts)}",
     )
     gc.collect()
@@ -127,7 +130,7 @@ def _struck_call(
             facts, observed = harness.call(loaded, scenario.call)
         except RuntimeError as error:  # torch's, of memory that has run out
             return fault, error, None
-    if fault.name in _PROBES and observed.error is None:
+    if fault.name in PROBES and observed.error is None:
         told = expect(scenario.program, facts)
         if not isinstance(told, Refused):
             check_expected(harness, scenario.program, facts, (told, observed), first=False)
@@ -192,7 +195,7 @@ def failing_preparations(harness: Harness, example: _Fault) -> None:
             with planted(harness, names, place, status) as fault:
                 preloading = observe(harness, lambda: loaded.preload(1))
             faults.append(fault)
-            assume(fault.struck and not (fault.name in _PROBES and preloading.error is None))
+            assume(fault.struck and not (fault.name in PROBES and preloading.error is None))
             _check_struck(harness, fault, preloading.error)
         loaded.preload(1)
         check_call(harness, scenario, loaded)
@@ -210,7 +213,7 @@ def failing_closes(harness: Harness, example: _Fault) -> None:
         with _thread_restored(harness), planted(harness, names, place, status) as fault:
             closing = observe(harness, loaded.close)
         assume(fault.struck)
-        if not (fault.name in _PROBES and closing.error is None):
+        if not (fault.name in PROBES and closing.error is None):
             _check_struck(harness, fault, closing.error)
         again = observe(harness, loaded.close)
         harness.require(again.error is None, f"closing again raised {again.error!r}")

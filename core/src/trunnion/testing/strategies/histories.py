@@ -1,0 +1,136 @@
+"""Random small programs whose calls are made in many ways after one another, and the steps of such histories."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis import strategies as st
+
+from trunnion.model.capability import Capability
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const, Expr, Symbol, as_expr, ceildiv, gt
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
+from trunnion.model.program import KernelProgram
+from trunnion.model.tensormap import TiledTensorMap
+from trunnion.model.window import AccessPolicyWindow
+from trunnion.model.workspace import Workspace
+from trunnion.testing.rounding import COMPLEX, FORMATS
+from trunnion.testing.strategies.choices import choose
+from trunnion.testing.strategies.expressions import INTEGERS
+from trunnion.testing.strategies.programs import CODE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from trunnion.model.launch import Argument
+    from trunnion.model.memory import Memory
+
+__all__ = ["COLUMNS", "history_programs"]
+
+COLUMNS: Final = 16
+"""The elements of a row of the first tensor."""
+
+_ROWS: Final = 8
+_ONES: Final = (Const(1), Const(1))
+_MOSTLY: Final = (False, *(True,) * 7)  # the first is the simplest
+_REALS: Final = tuple(kind for kind in FORMATS if FORMATS[kind].signed)
+_OF_TENSORS: Final = ("float32", "int32", "float16", "int8", "bfloat16", "int64")
+_OF_COMPLEX: Final = tuple(COMPLEX)
+
+
+@st.composite
+def history_programs(draw: st.DrawFn, capabilities: Iterable[Capability]) -> KernelProgram:
+    """Draw a program with a tensor, perhaps a second one, and numbers; all of its parameters reach a kernel.
+
+    With dynamic shapes, the symbol ``n`` is the number of rows, ``s`` the elements between two of them, and ``k`` the
+    KiB of dynamic shared memory, which is an argument. The parameters of the signature are in any order.
+
+    Parameters
+    ----------
+    draw
+        Hypothesis's.
+    capabilities
+        What the program may require.
+    """
+    declared = frozenset(capabilities)
+    wanted = {one for one in _OPTIONAL if one in declared and choose(draw, _MOSTLY)}
+    params = _params(draw, declared, wanted)
+    rows = params[0].shape[0] if isinstance(params[0], TensorParam) else Const(_ROWS)
+    outputs = _outputs(draw, rows, wanted)
+    memories: list[Memory] = [*outputs]
+    if Capability.WORKSPACE in wanted:
+        memories.append(Workspace("w", dtype("uint8"), (rows * 4,), zeroed=draw(st.booleans())))
+    launches = _launches(draw, wanted, params, memories)
+    return KernelProgram(
+        "history", Signature(tuple(draw(st.permutations(params))), outputs), (CODE,), launches
+    )
+
+
+_OPTIONAL: Final = tuple(
+    Capability(name)
+    for name in (
+        "strided_tensors", "nullable_tensors", "pointer_params", "struct_params", "tensor_views", "output_fill",
+        "workspace", "multi_launch", "conditional_launch", "tma_tiled", "access_policy_window",
+    )
+)  # fmt: skip
+
+
+def _params(draw: st.DrawFn, declared: frozenset[Capability], wanted: set[Capability]) -> list[Param]:
+    dynamic = Capability.DYNAMIC_SHAPES in declared
+    n: Expr = Symbol("n", max=1 << 20) if dynamic else Const(_ROWS)
+    strides = None
+    if Capability.STRIDED_TENSORS in wanted:
+        step: Expr = Symbol("s", max=1 << 20, multiple_of=4) if dynamic else Const(COLUMNS + 4)
+        strides = (step, Const(1))
+    params: list[Param] = [
+        TensorParam("x", dtype("float32"), (n, Const(COLUMNS)), strides=strides, alignment=16)
+    ]
+    if draw(st.booleans()) or Capability.NULLABLE_TENSORS in wanted:
+        nullable = Capability.NULLABLE_TENSORS in wanted
+        params.append(TensorParam("y", dtype(choose(draw, _OF_TENSORS)), (n,), nullable=nullable))
+    if dynamic:
+        params.append(ScalarParam("k", dtype("int32"), Symbol("k", max=256)))
+    for name, kinds in (("f", _REALS), ("i", INTEGERS), ("b", ("bool",)), ("z", _OF_COMPLEX)):
+        if choose(draw, _MOSTLY):
+            params.append(ScalarParam(name, dtype(choose(draw, kinds))))
+    if Capability.POINTER_PARAMS in wanted:
+        params.append(PointerParam("p", nullable=True, alignment=16))
+    if Capability.STRUCT_PARAMS in wanted:
+        params.append(StructParam("v", 24, 8))
+    return params
+
+
+def _outputs(draw: st.DrawFn, rows: Expr, wanted: set[Capability]) -> tuple[TensorParam, ...]:
+    fill = choose(draw, (0.0, -0.0, 1.5)) if Capability.OUTPUT_FILL in wanted else None
+    if fill is None and draw(st.booleans()):
+        return ()
+    return (TensorParam("o", dtype("float32"), (rows, Const(2)), fill=fill),)
+
+
+def _launches(
+    draw: st.DrawFn, wanted: set[Capability], params: list[Param], memories: list[Memory]
+) -> tuple[KernelLaunch, ...]:
+    x: Any = params[0]
+    k = next((one.symbol for one in params if isinstance(one, ScalarParam) and one.symbol is not None), None)
+    rows = x.shape[0]
+    args: list[Argument] = [*params, *memories, (rows * 3).cast("int64")]
+    if Capability.TENSOR_VIEWS in wanted:
+        args.append(x.view())
+    if Capability.TMA_TILED in wanted:
+        args.append(TiledTensorMap(x, (4, 8)))
+    window = AccessPolicyWindow(x, hit_ratio=0.5) if Capability.ACCESS_POLICY_WINDOW in wanted else None
+    smem = as_expr(0) if k is None else k * 1024
+    first = KernelLaunch(
+        "first",
+        tuple(args),
+        (ceildiv(rows, 4), *_ONES),
+        (Const(32), *_ONES),
+        dynamic_smem_bytes=smem,
+        window=window,
+    )
+    if Capability.MULTI_LAUNCH not in wanted:
+        return (first,)
+    when = gt(k, 1) if k is not None and Capability.CONDITIONAL_LAUNCH in wanted else None
+    others = tuple(draw(st.permutations([*params, rows.cast("int32")])))
+    return (first, KernelLaunch("second", others, (rows, *_ONES), (Const(64), *_ONES), when=when))

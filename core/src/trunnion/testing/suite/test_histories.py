@@ -1,0 +1,165 @@
+"""Laws of calls after other calls: what a launcher keeps of one must not reach another."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis import strategies as st
+
+from trunnion.errors import LifecycleError
+from trunnion.sim.trace import LibraryUnloaded, Synchronized
+from trunnion.testing.acts import ACTS, Life
+from trunnion.testing.changes import CHANGES, changes_of
+from trunnion.testing.history import Bench, History, Step
+from trunnion.testing.laws import law
+from trunnion.testing.observed import observe
+from trunnion.testing.strategies.choices import choose
+from trunnion.testing.strategies.histories import history_programs
+from trunnion.testing.ways import LOADS
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from trunnion.contract.adapter import LoadedProgram
+    from trunnion.model.program import KernelProgram
+    from trunnion.testing.harness import Harness
+
+__all__: list[str] = []
+
+_DOORS: Final = ("call", "call", "entry", "entry", "bind", "capture")
+_PICKS: Final = st.integers(0, 29)
+_ALIKE: Final = (1, 0, 0, 2)
+_OFTEN: Final = (False, True, True, True)  # the first is the simplest
+_HALF: Final = _OFTEN[:2]
+
+
+def _some(draw: st.DrawFn, names: tuple[str, ...], taken: tuple[bool, ...] = _OFTEN) -> list[str]:
+    """Draw most of the names, in an order that begins anywhere: so none is rare."""
+    start = draw(st.integers(0, len(names) - 1))
+    return [name for name in (*names[start:], *names[:start]) if choose(draw, taken)]
+
+
+@st.composite
+def _differences(draw: st.DrawFn, harness: Harness) -> History:
+    """Draw things that differ, each of another kind."""
+    program = draw(history_programs(harness.capabilities))
+    names = _some(draw, changes_of(program))
+    steps = (Step(name, draw(_PICKS), choose(draw, _ALIKE), choose(draw, _DOORS[:-1])) for name in names)
+    return History(program, tuple(steps))
+
+
+@law("Y1", given=_differences, ways=LOADS)
+def one_difference(harness: Harness, history: History) -> None:
+    """A call that differs in one thing from the calls before receives that thing, and the call after it the old one."""
+    with harness.loaded(history.program) as loaded:
+        bench = Bench(harness, history.program, loaded)
+        for step in history.steps:
+            for _ in range(step.alike):
+                bench.call(step.door)
+            bench.change(CHANGES[step.what], step.pick)
+            bench.call(step.door)
+            bench.change_back()
+            bench.call(step.door)
+
+
+@st.composite
+def _histories(draw: st.DrawFn, harness: Harness) -> History:
+    """Draw acts and changes, in turns."""
+    program = draw(history_programs(harness.capabilities))
+    acts, changes = _some(draw, tuple(ACTS)), _some(draw, changes_of(program), _HALF)
+    names = [name for pair in itertools.zip_longest(acts, changes) for name in pair if name is not None]
+    steps = (Step(name, draw(_PICKS), 0, choose(draw, _DOORS)) for name in names[: 2 * len(acts)])
+    return History(program, tuple(steps))
+
+
+@law("Y2", given=_histories, ways=LOADS)
+def histories(harness: Harness, history: History) -> None:
+    """Whatever happens to a program between calls, each call, bound call and graph delivers what it was made of."""
+    with closing(Life(harness, history.program)) as life:
+        life.call()
+        for step in history.steps:
+            life.take(step)
+
+
+_QUIET: Final = ("again", "bind", "launch bound", "capture", "launch graph")
+_PLACES: Final = ("device", "named stream", "current stream", "thread")
+
+
+@st.composite
+def _launches_elsewhere(draw: st.DrawFn, harness: Harness) -> History:
+    """Draw launches on devices and streams, by calls, bound calls and graphs."""
+    program = draw(history_programs(harness.capabilities))
+    names = [name for pair in zip(_some(draw, _PLACES), _some(draw, _QUIET), strict=False) for name in pair]
+    return History(program, tuple(Step(name, draw(_PICKS), 0, choose(draw, _DOORS)) for name in names))
+
+
+@law("Y3", given=_launches_elsewhere, ways=LOADS, cost="toolchain")
+def waiting_closes(harness: Harness, history: History) -> None:
+    """Closing waits for every stream on which the program launched, on each device, before it unloads."""
+    with closing(Life(harness, history.program)) as life:
+        used: set[tuple[int, int]] = set()
+        for step in (Step("again"), *history.steps):
+            life.take(step)
+            used |= {(event.device, event.stream) for event in harness.observed_launches()}
+        events = observe(harness, life.loaded.close).events
+        before = tuple(itertools.takewhile(lambda event: not isinstance(event, LibraryUnloaded), events))
+        harness.require(len(before) < len(events), "closing unloaded nothing")
+        waits = {(event.device, event.stream) for event in before if isinstance(event, Synchronized)}
+        missed = sorted(one for one in used if not {one, (one[0], None)} & waits)
+        harness.require(not missed, f"unloaded, and did not wait for {missed} (device, stream)")
+
+
+_MOMENT: Final = (
+    0.05  # seconds: a program that closes too early has them to do so; one that waits is never blamed
+)
+
+
+class _Closing:
+    """A close that another thread begins in the middle of a launch."""
+
+    def __init__(self, loaded: LoadedProgram) -> None:
+        self._loaded = loaded
+        self._unloaded = threading.Event()
+        self._thread = ThreadPoolExecutor(1)
+        self._closed: Future[None] | None = None
+        self.early = False
+
+    def __call__(self, _: Any) -> None:
+        """Begin, once, and leave the other thread a moment."""
+        if self._closed is None:
+            self._closed = self._thread.submit(self._loaded.close)
+            self._closed.add_done_callback(lambda _: self._unloaded.set())
+            self.early = self._unloaded.wait(_MOMENT)
+
+    def unloads(self, proceed: Any, *arguments: Any) -> None:
+        """Stand between the program and the driver where it unloads."""
+        self._unloaded.set()
+        proceed(*arguments)
+
+    def end(self) -> BaseException | None:
+        """Wait for the other thread, and return what closing raised."""
+        self._thread.shutdown()
+        return None if self._closed is None else self._closed.exception()
+
+
+@law("Y4", given=lambda harness: history_programs(harness.capabilities), ways=LOADS, cost="toolchain")
+def closes_during_calls(harness: Harness, program: KernelProgram) -> None:
+    """A program that is closed while another thread is in a call of it ends that call first, and is closed then."""
+    simulator = harness.simulator
+    with harness.loaded(program) as loaded:
+        bench, other = Bench(harness, program, loaded), _Closing(loaded)
+        simulator.register_body("kernel_0", other)
+        try:
+            with simulator.intercept("cuLibraryUnload", other.unloads):
+                bench.call("call")
+                error = other.end()
+        finally:
+            simulator.unregister_body("kernel_0")
+        harness.require(not other.early, "the program was closed in the middle of a call")
+        harness.require(error is None, f"closing raised {error!r}")
+        _, later = harness.call_with(loaded, bench.given())
+        harness.require(isinstance(later.error, LifecycleError), f"a closed program raised {later.error!r}")

@@ -1,0 +1,219 @@
+"""Laws of devices that differ, in one process, and of drivers that do."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis import strategies as st
+
+from trunnion.contract.spec import Target
+from trunnion.errors import DeviceRequirementError, DriverError, TensorMapError
+from trunnion.model.capability import Capability
+from trunnion.model.tensormap import TensorMap
+from trunnion.sim.abi import DeviceAttribute
+from trunnion.testing.harness import synthetic_image
+from trunnion.testing.history import Bench
+from trunnion.testing.laws import ONE_WAY, law
+from trunnion.testing.machine import ALIKE, ARCHITECTURES, UNLIKE
+from trunnion.testing.observed import observe
+from trunnion.testing.older_driver import told_by_an_older_driver
+from trunnion.testing.portable_image import portable_image
+from trunnion.testing.strategies.choices import choose
+from trunnion.testing.strategies.histories import history_programs
+from trunnion.testing.ways import LOADS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hypothesis.strategies import SearchStrategy
+
+    from trunnion.model.program import KernelProgram
+    from trunnion.testing.harness import Harness
+
+__all__: list[str] = []
+
+_UNLOADED: Final = tuple(way for way in LOADS if way != "preload")
+"""A program that is preloaded is so for the devices that are alike, which its image may not be for."""
+
+_MAPS: Final = {Capability.TMA_TILED}
+_KIB: Final = (
+    1,
+    98,
+    99,
+    100,
+    163,
+    164,
+    227,
+    228,
+)  # the limits of the devices are among them, and one beyond each
+_ROWS: Final = (8, 9, 64, 80)
+_VISITS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A call on one of several devices."""
+
+    device: int
+    """Its ordinal."""
+
+    kib: int = 1
+    """The dynamic shared memory of a block, in KiB, if the program leaves that to the call."""
+
+    rows: int = 8
+    """The extent of its tensors that is left to the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tour:
+    """Calls of a program on devices in turns."""
+
+    program: KernelProgram
+    """The program."""
+
+    visits: tuple[Visit, ...]
+    """The calls."""
+
+    portable: bool = False
+    """Whether all devices have one image; else each architecture has its own, loaded from an artifact of its own."""
+
+
+@st.composite
+def _tours(draw: st.DrawFn, harness: Harness) -> Tour:
+    """Draw calls on devices that differ, with what they allow and a little more."""
+    without = choose(draw, (_MAPS, _MAPS, set()))
+    program = draw(history_programs(harness.capabilities - without))
+    visits = tuple(
+        Visit(choose(draw, UNLIKE), choose(draw, _KIB), choose(draw, _ROWS))
+        for _ in range(choose(draw, (1, *(_VISITS,) * 15)))
+    )
+    return Tour(program, visits, "ptx" in harness.spec.accepts and draw(st.booleans()))
+
+
+class _Machine:
+    """A program on each of several devices."""
+
+    def __init__(self, harness: Harness, tour: Tour, opened: ExitStack) -> None:
+        self._harness, self._program, self._opened = harness, tour.program, opened
+        self._whole = self._open(portable_image(tour.program)) if tour.portable else None
+        self._benches: dict[int, Bench] = {}
+
+    def _open(self, image: Any) -> Any:
+        loaded = self._harness.open(self._program, image)
+        self._opened.callback(loaded.close)
+        return loaded
+
+    def bench(self, device: int) -> Bench:
+        """Return the calls of the program on a device."""
+        found = self._benches.get(device)
+        if found is None:
+            target = Target("cuda", ARCHITECTURES[device])
+            loaded = self._whole or self._open(synthetic_image(self._program, target))
+            found = self._benches[device] = Bench(self._harness, self._program, loaded)
+            found.now.on = device
+            found.place()
+        return found
+
+    def visit(self, visit: Visit) -> None:
+        """Make a call; the device may have to refuse it."""
+        bench, harness = self.bench(visit.device), self._harness
+        bench.now.values["n"] = visit.rows
+        if "k" in bench.now.numbers:
+            bench.now.numbers["k"] = visit.kib
+        bench.reshape()
+        lacking = tuple(self._lacking(visit))
+        if not lacking:
+            bench.call("call")
+            return
+        _, observed = harness.call_with(bench.loaded, bench.given())
+        told = f"device {visit.device} ({ARCHITECTURES[visit.device]}): {observed.error!r}"
+        harness.require(isinstance(observed.error, lacking), told)
+        harness.require(not observed.launches, "a refused call launched")
+
+    def _lacking(self, visit: Visit) -> Iterator[type[Exception]]:
+        """Yield the errors of what the device lacks."""
+        most = self._harness.simulator.device(visit.device).attribute(
+            DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+        )
+        if visit.kib << 10 > most and "k" in self.bench(visit.device).now.numbers:
+            yield DeviceRequirementError
+        maps = (arg for one in self._program.launches for arg in one.args if isinstance(arg, TensorMap))
+        if any(maps) and not self._has(visit.device, DeviceAttribute.TENSOR_MAP_ACCESS_SUPPORTED):
+            yield from (TensorMapError, DeviceRequirementError)
+
+    def _has(self, device: int, attribute: int) -> bool:
+        return bool(self._harness.simulator.device(device).attribute(attribute))
+
+
+@law("Z1", given=_tours, ways=_UNLOADED)
+def unlike_devices(harness: Harness, tour: Tour) -> None:
+    """Each device has its own limits, whatever was learnt on another: it launches, or an error says what it lacks."""
+    with ExitStack() as opened:
+        machine = _Machine(harness, tour, opened)
+        for visit in tour.visits:
+            machine.visit(visit)
+
+
+def _strangers(harness: Harness) -> SearchStrategy[Any]:
+    orders = st.permutations((*UNLIKE, *ALIKE)).map(tuple)
+    return st.tuples(history_programs(harness.capabilities - _MAPS), orders)
+
+
+@law("Z2", given=_strangers, ways=_UNLOADED, cost="toolchain")
+def foreign_images(harness: Harness, example: tuple[KernelProgram, tuple[int, ...]]) -> None:
+    """An image that a device cannot run is a typed error there, launches nothing, and goes on to run where it can."""
+    program, devices = example
+    with harness.loaded(program) as loaded:
+        for device in devices:
+            bench = Bench(harness, program, loaded)
+            bench.now.on = device
+            bench.place()
+            if device in ALIKE:
+                bench.call("call")
+                continue
+            _, observed = harness.call_with(loaded, bench.given())
+            error: Any = observed.error
+            good = isinstance(error, DeviceRequirementError) or (
+                isinstance(error, DriverError) and error.code_name == "CUDA_ERROR_NO_BINARY_FOR_GPU"
+            )
+            harness.require(good, f"an image for {ARCHITECTURES[0]} on {ARCHITECTURES[device]}: {error!r}")
+            harness.require(not observed.launches, "a refused call launched")
+
+
+@st.composite
+def _clustered(draw: st.DrawFn, harness: Harness) -> Tour:
+    """Draw a program whose first launch has a cluster, and devices."""
+    program = draw(history_programs(harness.capabilities - _MAPS))
+    first, *others = program.launches
+    launches = (replace(first, cluster=choose(draw, ((2, 1, 1), (1, 1, 1)))), *others)
+    visits = tuple(Visit(device) for device in draw(st.permutations((*UNLIKE, *UNLIKE))))
+    portable = "ptx" in harness.spec.accepts and draw(st.booleans())
+    return Tour(replace(program, launches=launches), visits, portable)
+
+
+@law("Z3", given=_clustered, requires=frozenset({Capability.CLUSTER}), ways=_UNLOADED, cost="toolchain")
+def clusters_of_some_devices(harness: Harness, tour: Tour) -> None:
+    """A cluster of blocks is a DeviceRequirementError where the device has none, when it is preloaded and called."""
+    with ExitStack() as opened:
+        machine = _Machine(harness, tour, opened)
+        for visit in tour.visits:
+            without = ARCHITECTURES[visit.device] == "sm_80" and tour.program.launches[0].cluster != (1, 1, 1)
+            if not without:
+                machine.visit(visit)
+                continue
+            bench = machine.bench(visit.device)
+            preloading = observe(harness, lambda bench=bench, on=visit.device: bench.loaded.preload(on))  # type: ignore[misc]  # mypy has no type for a default of lambda
+            _, called = harness.call_with(bench.loaded, bench.given())
+            for what, seen in (("preloading", preloading), ("calling", called)):
+                error = seen.error
+                harness.require(isinstance(error, DeviceRequirementError), f"{what} raised {error!r}")
+                harness.require(not seen.launches, f"{what} launched")
+
+
+@law("Z4", given=lambda _: st.sampled_from((12000, 12040, 12080)), cost="process", ways=ONE_WAY)
+def older_drivers(harness: Harness, version: int) -> None:
+    """An older driver launches all that it knows; a launch attribute that is newer is a DeviceRequirementError."""
+    told = told_by_an_older_driver(harness.name, version)
+    harness.require(not told, f"on a driver of CUDA {version}: {told}")
