@@ -91,7 +91,7 @@ def _long(draw: st.DrawFn, most: int) -> Scenario:
 
 @law(
     "P3",
-    given=lambda harness: _long(harness.most_window_bytes),
+    given=lambda harness: _long(harness.most_window_bytes()),
     requires=_WINDOW | {Capability.WORKSPACE},
     cost="toolchain",
 )
