@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trunnion.model.dtypes import dtype
-from trunnion.model.expr import Cast
+from trunnion.model.expr import Binary, Cast, Op, binary, select
 from trunnion.model.plan import (
     Encode,
     ExprArgument,
@@ -118,6 +118,22 @@ def _narrow_pack(launch: PlannedLaunch) -> PlannedLaunch:
         return argument
 
     return replace(launch, args=tuple(packed(argument) for argument in launch.args))
+
+
+def _truncating(launch: PlannedLaunch) -> PlannedLaunch:
+    """Take the remainder of a division that rounds towards zero, as C's ``%`` does."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, Cast):
+            return replace(value, operand=changed(value.operand))
+        if not isinstance(value, Binary) or value.op is not Op.MOD:
+            return value
+        signs = (binary(Op.LT, one, 0) for one in (value.left, value.right))
+        other = select(binary(Op.EQ, value, 0), 0, value - value.right)
+        return select(binary(Op.NE, *signs), other, value)
+
+    args = (replace(x, value=changed(x.value)) if isinstance(x, ExprArgument) else x for x in launch.args)
+    return replace(launch, args=tuple(args))
 
 
 def _swap_box(encode: Encode) -> Encode:
@@ -256,6 +272,7 @@ _ALL = (
         stage="emitter",
         emitted=each_launch(_narrow_pack),
     ),
+    saboteur("truncating", "Divides as C does.", "A5", stage="emitter", emitted=each_launch(_truncating)),
     saboteur(
         "swap-dims",
         "Reverses the outer dimensions of tensor maps.",

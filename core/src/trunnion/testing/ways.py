@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from trunnion.contract.adapter import KernelAdapter
     from trunnion.contract.runtime import Runtime
+    from trunnion.contract.spec import BackendSpec
     from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
 
@@ -86,12 +87,13 @@ def _preloaded(harness: Harness, artifact: Artifact, program: KernelProgram) -> 
 
 
 def _opened(harness: Harness, artifact: Artifact, program: KernelProgram) -> LoadedProgram:
-    """Save the artifact, and load what was read back once the folder is gone."""
-    del program
+    """Save the artifact, and return what `trunnion.load` makes of it, once the folder is gone."""
     with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
-        artifact.save(Path(folder) / "saved")
+        artifact.including(PROGRAM_FILE, program.to_json().encode()).save(Path(folder) / "saved")
         read = Artifact.open(Path(folder) / "saved")
-    return harness.load(read)
+    built = _AsBuilt(read, _loading_as(harness))
+    harness.require(built.program == program, "what was saved is another program than what was opened")
+    return _ordinary(harness, built)
 
 
 def _compiled(
@@ -101,8 +103,15 @@ def _compiled(
     known = KnownProgram(program, program.to_json(), harness.source(program))
     whole = artifact.including(PROGRAM_FILE, known.text.encode())
     pending = PendingArtifact("cuda", lambda: whole, known) if lazy else whole
-    spec = replace(harness.spec, load_adapter=functools.partial(_adapter_of, harness))
-    built = _AsBuilt(pending, spec, known)
+    return _ordinary(harness, _AsBuilt(pending, _loading_as(harness), known))
+
+
+def _loading_as(harness: Harness) -> BackendSpec:
+    """Return the backend, but loading as the harness does."""
+    return replace(harness.spec, load_adapter=functools.partial(_adapter_of, harness))
+
+
+def _ordinary(harness: Harness, built: BuiltProgram) -> LoadedProgram:
     return _Ordinary(CompiledProgram(built, harness.sabotage.runtime(harness.simulator.runtime)))
 
 
@@ -293,7 +302,11 @@ WAYS: Final[Mapping[str, Way]] = {
             make=functools.partial(_bound, dropped=True),
         ),
         Way(id="preload", sentence="A call after every device was preloaded.", load=_preloaded),
-        Way(id="open", sentence="A call of an artifact that was saved and opened.", load=_opened),
+        Way(
+            id="open",
+            sentence="An ordinary call of what was saved, and taken up by `trunnion.load`.",
+            load=_opened,
+        ),
         Way(id="compiled", sentence="An ordinary call of what `trunnion.compile` returns.", load=_compiled),
         Way(
             id="lazy",

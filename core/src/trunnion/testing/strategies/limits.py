@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import strategies as st
 
 from trunnion.model.dtypes import dtype
-from trunnion.model.expr import Const, Symbol
+from trunnion.model.expr import Const, Expr, Op, Symbol, binary
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Param, PointerParam, ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
@@ -38,6 +38,7 @@ __all__ = [
     "map_layouts",
     "memory_sizes",
     "number_edges",
+    "operations",
     "shared_memory",
     "view_layouts",
     "window_ranges",
@@ -402,6 +403,30 @@ def view_layouts(draw: st.DrawFn) -> Series:
         )
         calls.append(CallSpec(args=(spec,)))
     return Series(_program((tensor,), launch), tuple(calls))
+
+
+# Arithmetic ---------------------------------------------------------------------------------------------------------
+
+_OPERANDS: Final = (0, 1, -1, 2, -3, 3, 7, -7, 2**31, -(2**31), 2**53 + 1, 2**63 - 1, -(2**63))
+
+
+@st.composite
+def operations(draw: st.DrawFn) -> Series:
+    """Draw calls of a program whose kernel takes what each operation makes of two numbers; one may be constant.
+
+    Of the calls half have numbers of which each operation has a value, of every pair of signs.
+    """
+    a, b = (Symbol(name, min=-_INT64) for name in "ab")
+    constant = choose(draw, (2, 3, -3, 7, -7))
+    pairs: tuple[tuple[Expr, Expr], ...] = ((a, b), (a, Const(constant)), (Const(constant), b))
+    left, right = choose(draw, (*pairs[:1], *pairs))
+    made = tuple(binary(op, left, right).cast("int64") for op in Op)
+    params = tuple(ScalarParam(f"s{symbol.name}", dtype("int64"), symbol) for symbol in (a, b))
+    signs = [(x, y) for x in (7, -7, 6, -6, 0) for y in (3, -3, 2, -2)]
+    edges = [(x, y) for x in _OPERANDS for y in _OPERANDS]
+    rows = [row for table in (signs, edges) for row in _several(draw, table, 8)]
+    calls = tuple(CallSpec(args=row, device=0) for row in rows)
+    return Series(_program(params, KernelLaunch("k", made, _ONES, _ONES)), calls)
 
 
 # Numbers ------------------------------------------------------------------------------------------------------------

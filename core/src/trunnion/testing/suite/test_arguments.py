@@ -30,10 +30,13 @@ from trunnion.testing.strategies import (
     scenarios,
 )
 from trunnion.testing.strategies.expressions import INTEGERS
+from trunnion.testing.strategies.limits import operations
 from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.suite.test_launches import delivers_each
 
 if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
+    from trunnion.testing.strategies.limits import Series
 
 __all__: list[str] = []
 
@@ -98,6 +101,12 @@ def exact_arithmetic(harness: Harness, scenario: Scenario) -> None:
     """Integer expressions are exact in 64 bits: an overflow, a division by zero or a cast that loses raises."""
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
+
+
+@law("A5", given=lambda _: operations(), requires=_DYNAMIC)
+def each_operation(harness: Harness, series: Series) -> None:
+    """Each operation gives Python's number for every pair of signs, or is an ExprError where Python's is an error."""
+    delivers_each(harness, series)
 
 
 @st.composite
