@@ -19,30 +19,8 @@ _BACKENDS = tuple(spec.name for spec in _USABLE)
 
 
 _UNSAID = {
-    **{
-        key: {"entry"}
-        for key in (
-            "A2",
-            "A4",
-            "A5",
-            "E3",
-            "L14",
-            "L15",
-            "O4",
-            "P3",
-            "T7",
-            "V1",
-            "V6",
-            "V8",
-            "W2",
-            "W3",
-            "X1",
-            "X2",
-            "X3",
-            "X5",
-        )  # fmt: skip
-    },
-    **{key: {"entry", "capture"} for key in ("N2", "N3", "N4")},
+    **dict.fromkeys("A2 A4 A5 E3 L14 L15 O4 P3 T7 V1 V6 V8 W2 W3 X1 X2 X3 X5".split(), {"entry"}),
+    **dict.fromkeys(("N2", "N3", "N4"), {"entry", "capture"}),
     "C3": {"call"},
     "P4": {"capture"},
 }
