@@ -18,9 +18,10 @@ _USABLE = sorted(
 _BACKENDS = tuple(spec.name for spec in _USABLE)
 
 
+_NO_ENTRY = "A2 A4 A5 E3 L14 L15 O4 P3 T7 V1 V6 V8 W2 W3 X1 X2 X3 X5"
 _UNSAID = {
-    **dict.fromkeys("A2 A4 A5 E3 L14 L15 O4 P3 T7 V1 V6 V8 W2 W3 X1 X2 X3 X5".split(), {"entry"}),
-    **dict.fromkeys(("N2", "N3", "N4"), {"entry", "capture"}),
+    **{key: {"entry"} for key in _NO_ENTRY.split()},
+    **{key: {"entry", "capture"} for key in ("N2", "N3", "N4")},
     "C3": {"call"},
     "P4": {"capture"},
 }
