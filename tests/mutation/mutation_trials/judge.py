@@ -224,7 +224,7 @@ class Judge:
                 os.killpg(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
             os.close(reading)
-        if outcome.status == "crashed":
+        if outcome.status in ("crashed", "ended"):
             said = words.read_text("utf-8", "replace")[-_WORDS:] if words.exists() else ""
             code = os.waitstatus_to_exitcode(status)
             outcome.text = f"exit status {code}: {said}"
