@@ -39,7 +39,7 @@ def main() -> int:
     if options.draw:
         return 0
     start = time.monotonic()
-    now = revision()
+    now = "-".join([revision(), *options.laws])  # what few laws say is no verdict of all
     records = Records(options.folder / f"verdicts-{now}.jsonl")
     if options.keep_killed:
         _keep_killed(options.folder, records)
@@ -72,6 +72,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--shards", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--folder", type=Path, default=ROOT / ".mutants", help="what is kept between runs")
     parser.add_argument("--results", type=Path, help="where mutants.json and mutants.md are written")
+    parser.add_argument(
+        "--laws", nargs="+", metavar="ID", default=[], help="only these: a look, and no score"
+    )
     parser.add_argument("--draw", action="store_true", help="only draw the sample")
     parser.add_argument(
         "--keep-killed",
@@ -118,7 +121,7 @@ def _baseline(
     options: argparse.Namespace, language: str, now: str, server: Server
 ) -> tuple[Baseline, Sequence[str]]:
     """Return what the unmutated sources did, and the laws."""
-    laws = _laws()
+    laws = options.laws or _laws()
     file = options.folder / f"baseline-{language}-{now}.json"
     if file.exists():
         kept = json.loads(file.read_text("utf-8"))
