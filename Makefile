@@ -6,6 +6,8 @@
 #   make explore draw new examples for every law and property, and keep what breaks one in .hypothesis-explore, where the
 #                next such run tries it first; ROUNDS=10 for ten times, SEED=7 for the examples of a run that printed it
 #   make stress  the long proofs of tests/stress, which `make test` leaves out: very many documents, calls, loads, rounds
+#   make mutants  plant small mistakes into a copy of the launchers' own code, and see which the laws notice: COUNT=400 for
+#                each language, SEED=1, SHARDS=2; resumed where it was ended, results in docs/results
 #   make lint    ruff, ruff format --check, mypy --strict, clang-format
 #   make format  apply the formatters and the safe fixes
 #   make docs    build the documentation, warnings are errors
@@ -26,6 +28,7 @@ VENV ?= .venv
 WORKERS ?= 2
 ARGS ?=
 ROUNDS ?= 1
+MUTANTS_SEED := $(or $(SEED),1)
 SEED := $(or $(SEED),$(shell date +%s))
 
 BIN := $(VENV)/bin
@@ -53,7 +56,13 @@ TILELANG_TVM_FFI := 0.1.12
 TILELANG_NEEDS := tilelang cloudpickle ml-dtypes psutil tqdm z3-solver
 TILELANG := $(VENV)/tilelang
 
-.PHONY: venv demo test test-oldest test-tilelang explore stress lint format docs bench clean
+# The operators of cosmic-ray in a folder of their own, without all that its command line needs.
+MUTANTS := $(VENV)/mutants
+MUTANTS_NEEDS := cosmic-ray parso attrs stevedore
+COUNT ?= 400
+SHARDS ?= $(WORKERS)
+
+.PHONY: venv demo test test-oldest test-tilelang test-mutants explore stress mutants lint format docs bench clean
 
 venv: $(STAMP)
 
@@ -81,7 +90,7 @@ demo: $(STAMP)
 	$(BIN)/trunnion demo $(ARGS)
 
 # Files mostly stay together, and the laws, which take the most time and are one file, are shared.
-test: $(STAMP) $(if $(ARGS),,test-oldest test-tilelang)
+test: $(STAMP) $(if $(ARGS),,test-oldest test-tilelang test-mutants)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not gpu' $(ARGS)
 
 # Only the places that have such tests: collecting all of them takes longer than running these.
@@ -111,6 +120,17 @@ $(TILELANG)/.ready: $(STAMP)
 	    $(foreach name,$(TILELANG_NEEDS),$(shell grep '^$(name)==' constraints.txt))
 	touch $@
 
+# The one part of the tests of `make mutants` that needs cosmic-ray.
+test-mutants: $(MUTANTS)/.ready
+	PYTHONPATH=$(abspath $(MUTANTS))$${PYTHONPATH:+:$$PYTHONPATH} \
+	    $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'not gpu' tests/mutation/drawing
+
+$(MUTANTS)/.ready: $(STAMP)
+	rm -rf $(MUTANTS)
+	$(PIP) install --no-deps --target $(MUTANTS) \
+	    $(foreach name,$(MUTANTS_NEEDS),$(shell grep '^$(name)==' constraints.txt))
+	touch $@
+
 # Each round with the next seed. By test, not by file: the laws, which take the most time, are one file.
 explore: $(STAMP)
 	broken=0; \
@@ -124,6 +144,11 @@ explore: $(STAMP)
 # Test by test, not file by file: a file's shards are as many as the workers can share.
 stress: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist load tests/stress $(ARGS)
+
+# The seed of a sample, unlike that of `make explore`, is the same unless another is asked for.
+mutants: $(MUTANTS)/.ready
+	PYTHONPATH=$(abspath $(MUTANTS))$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python tests/mutation/mutants.py \
+	    --count $(COUNT) --seed $(MUTANTS_SEED) --shards $(SHARDS) --results docs/results $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -143,5 +168,5 @@ bench: $(STAMP)
 	for script in benchmarks/*.py; do $(BIN)/python "$$script" || test $$? -eq 77; done
 
 clean:
-	rm -rf .venv dist build plugins/*/build plugins/*/src/*/*.so docs/_build .coverage .coverage.* .hypothesis .hypothesis-explore .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .mutants dist build plugins/*/build plugins/*/src/*/*.so docs/_build .coverage .coverage.* .hypothesis .hypothesis-explore .mypy_cache .pytest_cache .ruff_cache
 	find . -path ./.git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +

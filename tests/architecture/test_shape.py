@@ -31,6 +31,9 @@ BROAD = frozenset(
         "core/src/trunnion/testing/suite/test_concurrency.py BaseException",  # raised again in the waiting thread
         "core/src/trunnion/testing/suite/test_devices.py BaseException",  # the same
         "tests/faults/fault_injection/sweep.py BaseException",  # whatever comes of a fault is what is looked for
+        "tests/mutation/mutation_trials/campaign.py BaseException",  # raised again in the thread that waits
+        "tests/mutation/mutation_trials/judge.py BaseException",  # a forked child must not go on as its parent
+        "tests/mutation/mutation_trials/trial.py Exception",  # a mutant may raise anything
     }
 )
 """Where everything is caught."""

@@ -1,0 +1,163 @@
+"""Mutation testing: how many small mistakes in the launchers' own code the laws notice (``make mutants``).
+
+It draws a sample, or takes the one that lies in its folder, tries it, and writes the results. What has a verdict is not
+tried again unless the sources changed. ``--draw`` only draws, and the rest needs no cosmic-ray: a sample can be drawn
+here, carried with its folder, and tried elsewhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mutation_trials.campaign import Baseline, Campaign, Records, Server, measured, revision
+from mutation_trials.draw import drawn, rules
+from mutation_trials.mutant import Mutant
+from mutation_trials.results import Results, reasons
+from mutation_trials.scope import BACKENDS, ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HERE = Path(__file__).parent
+SPARE = 3  # so many times more are drawn than shall count
+
+
+def main() -> int:
+    options = _options()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    samples = {language: _sample(language, options) for language in options.language}
+    if options.draw:
+        return 0
+    start = time.monotonic()
+    now = "-".join([revision(), *options.laws])  # what few laws say is no verdict of all
+    records = Records(options.folder / f"verdicts-{now}.jsonl")
+    if options.keep_killed:
+        _keep_killed(options.folder, records)
+    tried = []
+    with contextlib.ExitStack() as stack:
+        shards = [
+            stack.enter_context(Server(options.folder / f"shard{index}")) for index in range(options.shards)
+        ]
+        for language, mutants in samples.items():
+            baseline, laws = _baseline(options, language, now, shards[0])
+            campaign = Campaign(language, mutants, options.count, records, _say)
+            tried += campaign.run(shards, baseline, laws)
+    about = {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "seed": options.seed,
+        "sources": now,
+        "python": platform.python_version(),
+        "torch": metadata.version("torch").partition("+")[0],
+        "hypothesis": metadata.version("hypothesis"),
+    }
+    _say(f"{time.monotonic() - start:.0f} s")
+    return _write(options, Results(tried, reasons((HERE / "reasons.json").read_text("utf-8"))), about)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--language", nargs="+", choices=tuple(BACKENDS), default=tuple(BACKENDS))
+    parser.add_argument("--count", type=int, default=400, help="so many mutants of each language shall count")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--shards", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--folder", type=Path, default=ROOT / ".mutants", help="what is kept between runs")
+    parser.add_argument("--results", type=Path, help="where mutants.json and mutants.md are written")
+    parser.add_argument(
+        "--laws", nargs="+", metavar="ID", default=[], help="only these: a look, and no score"
+    )
+    parser.add_argument("--draw", action="store_true", help="only draw the sample")
+    parser.add_argument(
+        "--keep-killed",
+        action="store_true",
+        help="take what other sources' laws killed for killed, if the mutated file is the same",
+    )
+    return parser.parse_args()
+
+
+def _sample(language: str, options: argparse.Namespace) -> list[Mutant]:
+    """Return the sample, drawn now or before."""
+    file = options.folder / f"sample-{language}-{options.seed}.json"
+    wanted = SPARE * options.count
+    if file.exists():
+        document = json.loads(file.read_text("utf-8"))
+        mutants = [Mutant(**one) for one in document["mutants"]]
+        drawn_so = document["drawn"] >= wanted and document.get("rules") == rules()
+        if drawn_so and all(_fits(mutant) for mutant in mutants):
+            return mutants
+    _say(f"drawing mutants of {language}")
+    mutants = drawn(language, options.seed, wanted)
+    document = {"drawn": wanted, "rules": rules(), "mutants": [mutant.document() for mutant in mutants]}
+    file.write_text(json.dumps(document, indent=1), "utf-8")
+    return mutants
+
+
+def _fits(mutant: Mutant) -> bool:
+    """Whether a mutant's file is what it was when it was drawn."""
+    try:
+        mutant.applied((ROOT / mutant.path).read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _keep_killed(folder: Path, records: Records) -> None:
+    for file in sorted(folder.glob("verdicts-*.jsonl"), key=lambda file: file.stat().st_mtime_ns):
+        for verdict in Records(file).verdicts.values():
+            if verdict.status != "survived" and verdict.id not in records.verdicts:
+                records.add(verdict)
+
+
+def _baseline(
+    options: argparse.Namespace, language: str, now: str, server: Server
+) -> tuple[Baseline, Sequence[str]]:
+    """Return what the unmutated sources did, and the laws."""
+    laws = options.laws or _laws()
+    file = options.folder / f"baseline-{language}-{now}.json"
+    if file.exists():
+        kept = json.loads(file.read_text("utf-8"))
+        return Baseline(kept["seconds"], tuple(kept["useless"]), kept["silence"]), laws
+    _say(f"checking {len(laws)} laws on the unmutated sources")
+    found = measured(server, BACKENDS[language], laws)
+    kept = {"seconds": found.seconds, "useless": found.useless, "silence": found.silence}
+    file.write_text(json.dumps(kept), "utf-8")
+    return found, laws
+
+
+def _laws() -> Sequence[str]:
+    """Ask a process of its own for the laws: this one imports nothing that is mutated."""
+    text = "from mutation_trials.trial import law_ids; print(*law_ids())"
+    folders = [os.fspath(HERE), os.fspath(ROOT / "core/src")]
+    path = os.pathsep.join([*folders, *filter(None, [os.environ.get("PYTHONPATH", "")])])
+    words = [sys.executable, "-P", "-c", text]
+    done = subprocess.run(
+        words, env={**os.environ, "PYTHONPATH": path}, check=True, stdout=subprocess.PIPE, text=True
+    )
+    return done.stdout.split()
+
+
+def _write(options: argparse.Namespace, results: Results, about: dict[str, Any]) -> int:
+    folder = options.results or options.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "mutants.json").write_text(json.dumps(results.document(about), indent=1) + "\n", "utf-8")
+    (folder / "mutants.md").write_text(results.page(about), "utf-8")
+    score = results.score()
+    _say(f"killed {score.killed} of {score.counted}; see {folder / 'mutants.md'}")
+    return 0
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 - it says how far it is
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+"""What is mutated, by which backend's laws a mutant is tried, and what is left out: rules, and no taste."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import TypeAlias
+
+    _Node: TypeAlias = ast.expr | ast.stmt | ast.keyword
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+"""The repository."""
+
+_MODEL = "core/src/trunnion/model"
+_NVRTC = "plugins/nvrtc/src/trunnion_nvrtc"
+_RUNTIME = "core/src/trunnion/codegen/cpp/include/trunnion"
+
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "planning": (
+        *(f"{_MODEL}/{name}.py" for name in ("plan", "slots", "requirements", "interval", "scalars")),
+        f"{_MODEL}/planning*.py",
+        f"{_MODEL}/tensormap_*rule*.py",
+    ),
+    "emitter": ("core/src/trunnion/codegen/*.py", "core/src/trunnion/codegen/python/*.py"),
+    "runtime": ("core/src/trunnion/arguments.py", "core/src/trunnion/turns.py"),
+    "adapters": (
+        *(f"core/src/trunnion/contract/{name}.py" for name in ("adapter", "source")),
+        *(
+            f"{_NVRTC}/{name}.py"
+            for name in ("adapter", "dialect", "driver", "status", "structures", "wrapper")
+        ),
+    ),
+    "loading": (
+        *(f"core/src/trunnion/{name}.py" for name in ("compiled", "built_program")),
+        *(f"core/src/trunnion/artifacts/{name}.py" for name in ("artifact", "manifest")),
+        *(f"core/src/trunnion/image/{name}.py" for name in ("layout", "lookup", "match")),
+    ),
+    "cpp": (f"{_RUNTIME}/*.hpp", f"{_RUNTIME}/*.cc"),
+}
+"""Which files are mutated: patterns below the repository. Of the runtimes over a tensor library none, because laws on
+the simulated driver use the simulator's own."""
+
+MESSAGES_ONLY: Final = re.compile(r".*/(?:text|errors|decimal)\.(?:hpp|cc)")
+"""Files of the C++ runtime that make nothing but the texts of errors."""
+
+CHECKS_ONLY: Final = re.compile(r".*/(?:driver_)?layouts\.cc")
+"""Files of the C++ runtime in which nothing runs: they end a compilation where a structure is laid out otherwise."""
+
+CPU_ONLY: Final = re.compile(r".*/host_\w+\.(?:hpp|cc)")
+"""Files of the C++ runtime that no launcher for CUDA devices has."""
+
+BACKENDS: Final[Mapping[str, str]] = {"python": "nvrtc", "cpp": "tvm_ffi"}
+"""By the laws of which backend mutants of a language are tried."""
+
+
+def group_of(path: str) -> str:
+    """Return the group that a file belongs to.
+
+    Raises
+    ------
+    ValueError
+        If it belongs to none.
+    """
+    for group, patterns in GROUPS.items():
+        if any(Path(path).match(pattern) for pattern in patterns):
+            return group
+    raise ValueError(f"{path} is not mutated")
+
+
+def mutated_files(language: str, root: Path = ROOT) -> Iterator[str]:
+    """Yield the files of a language that are mutated, in a stable order."""
+    wanted = {
+        path.relative_to(root).as_posix()
+        for group, patterns in GROUPS.items()
+        if (group == "cpp") == (language == "cpp")
+        for pattern in patterns
+        for path in root.glob(pattern)
+    }
+    rules = MESSAGES_ONLY, CHECKS_ONLY, CPU_ONLY
+    yield from sorted(path for path in wanted if not any(rule.fullmatch(path) for rule in rules))
+
+
+# What is left out of a Python file -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A part of a file of which no mutant is drawn."""
+
+    start: tuple[int, int]
+    """Line from 1, column from 0."""
+
+    end: tuple[int, int]
+    """Behind its last character."""
+
+    reason: str
+    """Why: ``"message"``, ``"cache"``, ``"annotation"`` or ``"declaration"``."""
+
+    def __contains__(self, position: tuple[int, int]) -> bool:
+        return self.start <= position < self.end
+
+
+_CACHES = frozenset({"cache", "lru_cache", "cached_property", "kept_property"})
+_CACHE_SIZES = re.compile(r"_MOST_(?:KEPT|READ|REMEMBERED|KNOWN)|_KEPT")
+_SHOWN = re.compile(r"_(?:MAX|MOST)_SHOWN")
+_YIELDS_MESSAGES = re.compile(r".*/tensormap_\w*rules?\.py")
+_MAKES_MESSAGES = re.compile(r"\w*(?:Error|Warning)|add_note|warn|shorten|describe")
+
+
+def left_out(path: str, text: str) -> tuple[Region, ...]:
+    """Return the parts of a Python file of which no mutant is drawn.
+
+    - ``message``: the text of an error or a warning, that is an f-string in a ``raise``, or in a call of something
+      whose name ends in Error or Warning, of ``add_note``, ``warn``, ``shorten`` or ``describe``; in the rules of
+      tensor maps what is yielded; and how much of a value is shown.
+    - ``cache``: a decorator that keeps results, and how many are kept.
+    - ``annotation``: what is for type checkers alone.
+    - ``declaration``: ``@dataclass(…)``, ``__slots__``, and ``strict=`` of ``zip``.
+
+    Parameters
+    ----------
+    path
+        The file's, relative to the repository.
+    text
+        Its text.
+    """
+    lines = text.splitlines()
+    found = []
+    yields = _YIELDS_MESSAGES.fullmatch(path) is not None
+    for node, reason in _regions(ast.parse(text), yields=yields):
+        column = _column(lines, node.lineno, node.col_offset)
+        start = node.lineno, column - (lines[node.lineno - 1][column - 1 : column] == "@")
+        last = node.end_lineno or node.lineno
+        found.append(Region(start, (last, _column(lines, last, node.end_col_offset or 0)), reason))
+    return tuple(found)
+
+
+def _column(lines: list[str], line: int, offset: int) -> int:
+    """Return a column in characters; Python counts bytes of UTF-8."""
+    return len(lines[line - 1].encode()[:offset].decode("utf-8", "ignore"))
+
+
+def _regions(tree: ast.AST, *, yields: bool) -> Iterator[tuple[_Node, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) or (yields and isinstance(node, ast.Yield)):
+            yield from _texts(node)
+        elif isinstance(node, ast.Call):
+            yield from _of_call(node)
+        elif isinstance(node, ast.Assign):
+            yield from _of_assignment(node)
+        elif isinstance(node, ast.If) and _last_name(node.test) == "TYPE_CHECKING":
+            yield node, "annotation"
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield from _of_decorators(node)
+        annotation = getattr(node, "returns", None) or getattr(node, "annotation", None)
+        if isinstance(annotation, ast.expr):
+            yield annotation, "annotation"
+
+
+def _texts(node: ast.AST) -> Iterator[tuple[_Node, str]]:
+    yield from ((text, "message") for text in ast.walk(node) if isinstance(text, ast.JoinedStr))
+
+
+def _of_assignment(node: ast.Assign) -> Iterator[tuple[_Node, str]]:
+    name = _last_name(node.targets[0])
+    if name == "__slots__":
+        yield node, "declaration"
+    elif _SHOWN.fullmatch(name):
+        yield node, "message"
+    elif _CACHE_SIZES.fullmatch(name):
+        yield node, "cache"
+
+
+def _of_call(node: ast.Call) -> Iterator[tuple[_Node, str]]:
+    name = _last_name(node.func)
+    if _MAKES_MESSAGES.fullmatch(name):
+        yield from _texts(node)
+    if name == "shorten":
+        yield from ((argument, "message") for argument in node.args[1:])
+    if name == "zip":
+        yield from ((keyword, "declaration") for keyword in node.keywords)
+
+
+def _of_decorators(node: ast.FunctionDef | ast.ClassDef) -> Iterator[tuple[_Node, str]]:
+    for decorator in node.decorator_list:
+        name = _last_name(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        if name in _CACHES:
+            yield decorator, "cache"
+        elif name == "dataclass":
+            yield decorator, "declaration"
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else ""
