@@ -143,7 +143,7 @@ explore: $(STAMP)
 
 # Test by test, not file by file: a file's shards are as many as the workers can share.
 stress: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist load tests/stress $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist load tests/stress tests/mutation/trials $(ARGS)
 
 # The seed of a sample, unlike that of `make explore`, is the same unless another is asked for.
 mutants: $(MUTANTS)/.ready

@@ -36,7 +36,7 @@ def test_allocations_are_traced_with_their_stream(runtime, simulator):
     assert simulator.trace == (Allocated(tensor.data_ptr(), 20, 1, stream),)
     assert tensor.tolist() == [-1] * 5
     with pytest.raises(ArgumentValueError):
-        runtime.allocate((5,), torch.int32, 2, 0)
+        runtime.allocate((5,), torch.int32, simulator.devices, 0)
 
 
 def test_current_streams_are_of_a_thread_and_a_device(runtime, simulator):

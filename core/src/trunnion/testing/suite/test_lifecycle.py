@@ -14,7 +14,7 @@ from trunnion.model.capability import Capability
 from trunnion.model.expr import Const
 from trunnion.sim.trace import AttributeSet, LibraryLoaded, LibraryUnloaded
 from trunnion.testing.comparison import check_call, check_expected, check_refused
-from trunnion.testing.expected import Refused
+from trunnion.testing.expected import Refused, TensorFacts
 from trunnion.testing.forked import CAN_FORK, told_by_a_child
 from trunnion.testing.laws import law
 from trunnion.testing.observed import observe
@@ -154,9 +154,10 @@ def forked_children(harness: Harness, example: tuple[Scenario, bool]) -> None:
         ways: Mapping[str, Callable[[], Any]] = {
             "call": lambda: loaded.call(args, out=out, device=given.device),
             "bind": lambda: loaded.bind(args, out=out, device=given.device),
-            "entry": lambda: loaded.entry(*args),
             "a bound call": bound,
         }
+        if any(isinstance(one, TensorFacts) for one in facts.args):  # it takes no device=
+            ways = {**ways, "entry": lambda: loaded.entry(*args)}
         harness.simulator.clear_trace()
         told = told_by_a_child(lambda: "; ".join(_went_on(harness, ways)))
         harness.require(not told, f"in a forked child: {told}")

@@ -32,13 +32,12 @@ bool find_driver(Driver& driver) {
     const CUresult status = find(entry.name, &found[index], 12000, CU_GET_PROC_ADDRESS_DEFAULT, &state);
     const bool missing = status == CUDA_SUCCESS || status == CUDA_ERROR_NOT_FOUND;
     if (missing && found[index] == nullptr) return raise_old_driver(entry, version);
-    if (status != CUDA_SUCCESS) {
-      std::memcpy(&driver, found, sizeof driver);
-      return raise_driver(driver, "cuGetProcAddress", status);
-    }
-    if (index == 1) reinterpret_cast<decltype(&::cuDriverGetVersion)>(found[1])(&version);
+    std::memcpy(&driver, found, sizeof driver);
+    if (status != CUDA_SUCCESS) return raise_driver(driver, "cuGetProcAddress", status);
+    if (index != kVersionEntryPoint) continue;
+    const CUresult asked = driver.driver_get_version(&version);
+    if (asked != CUDA_SUCCESS) return raise_driver(driver, "cuDriverGetVersion", asked);
   }
-  std::memcpy(&driver, found, sizeof driver);
   return true;
 }
 

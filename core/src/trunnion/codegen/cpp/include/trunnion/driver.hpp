@@ -87,6 +87,7 @@ inline constexpr EntryPoint kEntryPoints[] = {
     {"cuTensorMapEncodeIm2col", 12000},
 };
 
+inline constexpr size_t kVersionEntryPoint = 1;
 inline constexpr size_t kEntryPointCount = sizeof kEntryPoints / sizeof *kEntryPoints;
 static_assert(sizeof(Driver) == kEntryPointCount * sizeof(void*), "a row for each member");
 

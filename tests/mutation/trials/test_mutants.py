@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-SCRIPT = Path(__file__).with_name("mutants.py")
+SCRIPT = Path(__file__).parents[1] / "mutants.py"
 
 
 def started(folder):
