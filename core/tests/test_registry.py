@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from trunnion.contract.spec import Availability, BackendSpec, Capability, CompilerSpec
-from trunnion.errors import BackendUnavailableError, DuplicatePluginError, TrunnionError, UnknownBackendError
+from trunnion.errors import (
+    ArgumentTypeError,
+    BackendUnavailableError,
+    DuplicatePluginError,
+    TrunnionError,
+    UnknownBackendError,
+)
 from trunnion.registry import Registry, default_registry
 
 if TYPE_CHECKING:
@@ -391,3 +397,14 @@ def test_the_default_registry_is_one_and_imports_nothing_heavy() -> None:
     subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], check=True, env={"PYTHONPATH": ":".join(sys.path)}
     )
+
+
+@pytest.mark.parametrize("ask", ["plugin", "backend", "compiler"])
+def test_a_name_that_nobody_has_is_a_typed_error_whatever_it_is(ask):
+    wanted = getattr(default_registry(), ask)
+    for name in ("nowhere", "\ud800", ""):
+        with pytest.raises(UnknownBackendError):
+            wanted(name)
+    for other in (3, None, b"nvrtc", ["nvrtc"]):
+        with pytest.raises(ArgumentTypeError, match="'name'"):
+            wanted(other)

@@ -11,6 +11,7 @@ import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from trunnion.arguments import expect
 from trunnion.attempts import Failure, PluginRuleError, attempt, probe
 from trunnion.contract.spec import CONTRACT_VERSION, Availability, BackendSpec, CompilerSpec
 from trunnion.distributions import installation_hint
@@ -274,7 +275,15 @@ class Registry:
         ----------
         name
             One of `names`.
+
+        Raises
+        ------
+        UnknownBackendError
+            If there is no such plugin.
         """
+        known = self.names()
+        if expect(name, str, "name", "a plugin's name") not in known:
+            raise UnknownBackendError(name, known, "plugin", "")
         return self._describe(self._load(name))
 
     def plugins(self) -> tuple[PluginInfo, ...]:
@@ -326,7 +335,7 @@ class Registry:
         return self._listed
 
     def _plugin(self, name: str, role: str) -> _Plugin:
-        points = self._entries().get(name, ())
+        points = self._entries().get(expect(name, str, "name", f"the name of a {role}"), ())
         if len(points) > 1:
             raise DuplicatePluginError(name, [_owner(point)[0] for point in points])
         if not points and name not in self._loaded:

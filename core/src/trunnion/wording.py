@@ -24,6 +24,7 @@ __all__ = [
     "option_text",
     "quoted",
     "shorten",
+    "signal_name",
     "spelled",
     "type_name",
     "visible",
@@ -167,6 +168,14 @@ def listed(names: Iterable[str], most: int = _MOST_LISTED) -> str:
     hidden = len(every) - most
     shown = ", ".join(shorten(name) for name in every[:most])
     return f"{shown} and {hidden} more" if hidden > 0 else shown
+
+
+def signal_name(number: int) -> str:
+    """Return what a signal is called; those for real time have numbers alone."""
+    import signal  # noqa: PLC0415 - for a message: importing trunnion must not pay for it
+
+    known = {one.value: one.name for one in signal.Signals}
+    return known.get(number, f"signal {number}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

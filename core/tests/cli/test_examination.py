@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import sys
 import threading
 import time
@@ -63,6 +64,10 @@ def _exit() -> None:
     os._exit(0)
 
 
+def _raise_40() -> None:
+    signal.raise_signal(40)
+
+
 def _crash() -> None:
     ctypes.string_at(1)
 
@@ -70,7 +75,8 @@ def _crash() -> None:
 def _endings() -> dict[str, tuple[Callable[[], Any], str]]:
     return {
         "exit": (_exit, "it ended its process, with status 0"),
-        "crash": (_crash, "it ended its process, by signal SIGSEGV"),
+        "crash": (_crash, "it ended its process, by SIGSEGV"),
+        "signal for real time": (_raise_40, "it ended its process, by signal 40"),
         "SystemExit": (sys.exit, "SystemExit"),
         "no JSON": (object, "Object of type object is not JSON serializable"),
     }

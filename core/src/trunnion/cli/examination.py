@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.attempts import Failure, attempt
+from trunnion.wording import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -124,7 +125,7 @@ class _Child:
         _, status = os.waitpid(self._pid, 0)
         self._pid = 0
         code = os.waitstatus_to_exitcode(status)
-        return f"with status {code}" if code >= 0 else f"by signal {signal.Signals(-code).name}"
+        return f"with status {code}" if code >= 0 else f"by {signal_name(-code)}"
 
     def end(self) -> None:
         """End the child, and whatever it started."""

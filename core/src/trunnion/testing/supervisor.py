@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from trunnion.errors import BackendUnavailableError
 from trunnion.testing.report import LawReport
+from trunnion.wording import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -155,8 +156,4 @@ class _Worker:
 
 
 def _status(status: int) -> str:
-    if status >= 0:
-        return f"exit status {status}"
-    with contextlib.suppress(ValueError):
-        return signal.Signals(-status).name
-    return f"signal {-status}"
+    return f"exit status {status}" if status >= 0 else signal_name(-status)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from trunnion.errors import BackendUnavailableError, CompileError, DeviceRequirementError
 from trunnion.storage.interrupts import Uninterrupted
 from trunnion.toolchain.host_compiler import INSTALL_COMPILER, compiler_environment
+from trunnion.wording import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -184,8 +185,7 @@ def _ending(status: int | None) -> str:
         return "\nit reported success, and made nothing"
     if status > 0:
         return ""
-    name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
-    return f"\nit was ended by {name}; if that was SIGKILL, memory may have run out"
+    return f"\nit was ended by {signal_name(-status)}; if that was SIGKILL, memory may have run out"
 
 
 def _first_complaint(log: str, source: str) -> int:
