@@ -88,7 +88,7 @@ def test_a_process_that_a_test_starts_has_it_too_and_loads_its_library() -> None
 
 
 def test_both_ends_are_covered_by_make_test() -> None:
-    first, _, last = _steps()
+    first, *_, last = _steps()
     assert f"TRUNNION_TVM_FFI={oldest()} " in first
     assert f"PYTHONPATH={sys.prefix}/oldest-tvm-ffi" in first
     assert "-m 'tvm_ffi_abi and not gpu'" in first
