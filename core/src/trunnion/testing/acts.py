@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.model.capability import Capability
 from trunnion.sim.trace import LibraryUnloaded
 from trunnion.testing.changes import CHANGES
@@ -12,7 +11,7 @@ from trunnion.testing.expected import Refused
 from trunnion.testing.faults import CALL_STATUSES, PROBES, asked, effects_after, planted, reports
 from trunnion.testing.forked import CAN_FORK, told_by_a_child
 from trunnion.testing.history import Bench
-from trunnion.testing.observed import observe
+from trunnion.testing.observed import going_on, observe
 from trunnion.testing.reference import expect
 
 if TYPE_CHECKING:
@@ -93,15 +92,7 @@ class Life(Bench):
             "bind": lambda: given.bind(self.loaded),
         }
         ways |= {f"bound call {place}": bound.launch for place, bound in enumerate(self.bound)}
-        for way, call in ways.items():
-            try:
-                call()
-            except LifecycleError:
-                continue
-            except TrunnionError as error:
-                yield f"{way} raised {type(error).__name__}: {error}"
-            else:
-                yield f"{way} went through"
+        yield from going_on(ways)
 
 
 def _again(_: Life, __: int) -> None:

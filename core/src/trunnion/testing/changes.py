@@ -225,7 +225,7 @@ def _elsewhere(bench: Bench, param: Any, form: int) -> None:
 
 def _symbols(bench: Bench, form: int) -> None:
     if form % 2 and "s" in {one.name for one in bench.program.signature.symbols()}:
-        bench.now.values["s"] = 24 if bench.now.values["s"] != 24 else 20  # noqa: PLR2004 - the other of the two
+        bench.now.values["s"] = {24: 20}.get(bench.now.values["s"], 24)
     else:
         bench.now.values["n"] = (4, 12, 1, 0, 16)[form // 2 % 5]
     if bench.now.out is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +10,7 @@ from trunnion.contract.adapter import BoundLaunch
 from trunnion.errors import CorruptArtifactError, DeviceRequirementError, DriverError, LifecycleError
 from trunnion.sim.tensormap import decode
 from trunnion.sim.trace import Launched, Synchronized
-from trunnion.testing.saboteur import Changed, Saboteur, in_trace, saboteur
+from trunnion.testing.saboteur import Changed, Saboteur, Swallowing, in_trace, saboteur
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -202,18 +201,10 @@ class _RefusedForAll(Changed):
             raise
 
 
-class _SilentDevices(Changed):
+class _SilentDevices(Swallowing):
     """A loaded program that does nothing on a device that lacks something."""
 
-    def call(self, *args: Any, **how: Any) -> Any:
-        """Launch."""
-        with suppress(DeviceRequirementError):
-            return self._true.call(*args, **how)
-
-    def preload(self, device: int) -> None:
-        """Prepare."""
-        with suppress(DeviceRequirementError):
-            self._true.preload(device)
+    swallowed = DeviceRequirementError
 
 
 class _SilentStrangers(Changed):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import DriverError
-from trunnion.testing.saboteur import Changed, Saboteur, saboteur
+from trunnion.testing.saboteur import Changed, Saboteur, Swallowing, saboteur
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,23 +80,10 @@ class _BoundOnce(Changed):
         return lambda: bound() if left and left.pop() else None
 
 
-class _SwallowsErrors(Changed):
+class _SwallowsErrors(Swallowing):
     """A loaded program that takes a failing driver call for a good one."""
 
-    def call(self, *args: Any, **how: Any) -> Any:
-        """Launch."""
-        with suppress(DriverError):
-            return self._true.call(*args, **how)
-
-    def preload(self, device: int) -> None:
-        """Prepare."""
-        with suppress(DriverError):
-            self._true.preload(device)
-
-    def close(self) -> None:
-        """Unload."""
-        with suppress(DriverError):
-            self._true.close()
+    swallowed = DriverError
 
 
 class _OtherStatus(Changed):

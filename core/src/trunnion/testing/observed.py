@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import TrunnionError
+from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.sim.trace import Allocated, CallRefused, Event, Launched, TensorMapEncoded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from trunnion.sim.tensormap import Im2colRequest, TiledRequest
     from trunnion.testing.expected import CallFacts
     from trunnion.testing.harness import Harness
 
-__all__ = ["Observed", "Seen", "observe"]
+__all__ = ["Observed", "Seen", "going_on", "observe"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,3 +110,22 @@ def observe(harness: Harness, launch: Callable[[], Any], *, given_out: list[Any]
         caught = error.with_traceback(None)  # whose frames hold the call's tensors, and this one
     events = harness.sabotage.trace(simulator.trace)
     return Observed(result=result, error=caught, given_out=given_out, events=events)
+
+
+def going_on(ways: Mapping[str, Callable[[], Any]]) -> Iterator[str]:
+    """Yield which of some ways to call a program that is gone did not raise a LifecycleError, and what came of them.
+
+    Parameters
+    ----------
+    ways
+        What makes the call, by the words for it.
+    """
+    for way, call in ways.items():
+        try:
+            call()
+        except LifecycleError:
+            continue
+        except TrunnionError as error:
+            yield f"{way} raised {type(error).__name__}: {error}"
+        else:
+            yield f"{way} went through"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from trunnion.model.plan import Encode, LaunchPlan, PlannedLaunch
     from trunnion.sim.trace import Event
 
-__all__ = ["Changed", "Saboteur", "each_encode", "each_launch", "in_trace", "saboteur"]
+__all__ = ["Changed", "Saboteur", "Swallowing", "each_encode", "each_launch", "in_trace", "saboteur"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,28 @@ class Changed:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._true, name)
+
+
+class Swallowing(Changed):
+    """A loaded program that takes an error for success."""
+
+    swallowed: type[Exception]
+    """The error."""
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch."""
+        with suppress(self.swallowed):
+            return self._true.call(*args, **how)
+
+    def preload(self, device: int) -> None:
+        """Prepare."""
+        with suppress(self.swallowed):
+            self._true.preload(device)
+
+    def close(self) -> None:
+        """Unload."""
+        with suppress(self.swallowed):
+            self._true.close()
 
 
 def each_launch(change: Callable[[PlannedLaunch], PlannedLaunch]) -> Callable[[LaunchPlan], LaunchPlan]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from trunnion.errors import LifecycleError, TrunnionError
+from trunnion.errors import LifecycleError
 from trunnion.model.capability import Capability
 from trunnion.model.expr import Const
 from trunnion.sim.trace import AttributeSet, LibraryLoaded, LibraryUnloaded
@@ -17,7 +17,7 @@ from trunnion.testing.comparison import check_call, check_expected, check_refuse
 from trunnion.testing.expected import Refused, TensorFacts
 from trunnion.testing.forked import CAN_FORK, told_by_a_child
 from trunnion.testing.laws import law
-from trunnion.testing.observed import observe
+from trunnion.testing.observed import going_on, observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import Scenario, scenarios
 from trunnion.testing.ways import CALLS, LOADS
@@ -166,14 +166,6 @@ def forked_children(harness: Harness, example: tuple[Scenario, bool]) -> None:
 
 def _went_on(harness: Harness, ways: Mapping[str, Callable[[], Any]]) -> Iterator[str]:
     """Yield which ways to call did not raise a LifecycleError, and what the driver was asked."""
-    for way, call in ways.items():
-        try:
-            call()
-        except LifecycleError:
-            continue
-        except TrunnionError as error:
-            yield f"{way} raised {type(error).__name__}: {error}"
-        else:
-            yield f"{way} went through"
+    yield from going_on(ways)
     if harness.simulator.trace:
         yield f"the driver saw {harness.simulator.trace}"

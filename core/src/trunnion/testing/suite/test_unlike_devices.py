@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -204,7 +205,7 @@ def clusters_of_some_devices(harness: Harness, tour: Tour) -> None:
                 machine.visit(visit)
                 continue
             bench = machine.bench(visit.device)
-            preloading = observe(harness, lambda bench=bench, on=visit.device: bench.loaded.preload(on))  # type: ignore[misc]  # mypy has no type for a default of lambda
+            preloading = observe(harness, functools.partial(bench.loaded.preload, visit.device))
             _, called = harness.call_with(bench.loaded, bench.given())
             for what, seen in (("preloading", preloading), ("calling", called)):
                 error = seen.error
