@@ -31,6 +31,7 @@ from trunnion.errors import (
     TrunnionError,
     UnboundSymbolError,
     UnknownBackendError,
+    UnknownKernelError,
     UnsupportedFeatureError,
     UntrustedArtifactError,
 )
@@ -61,6 +62,7 @@ SAMPLES = (
     UntrustedArtifactError("is not on the list"),
     KernelBodyError("scale", 9, "int32", "the kernel has 4 parameters"),
     ArgumentValueError("y", "5", "6", "out[0]"),
+    UnknownKernelError("gem", ["gemm", "split_k"]),
 )
 
 

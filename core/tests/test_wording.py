@@ -23,9 +23,11 @@ from trunnion.wording import (
     first_line,
     nearest,
     numbered,
+    one_of,
     quoted,
     shorten,
     spelled,
+    suggestion,
     type_name,
     visible,
 )
@@ -65,6 +67,17 @@ def test_shorten_keeps_both_ends_of_a_long_name(name: str) -> None:
 def test_the_nearest_name_is_the_one_that_was_meant(name: str, meant: str) -> None:
     assert nearest(name, ("acme_backend", "zeta")) == meant
     assert nearest(name, ()) == ""
+
+
+def test_a_suggestion_is_made_in_one_way() -> None:
+    known, aliases = ("float16", "float32", "int32"), {"half": "float16", "Float": "float32", "i": "int32"}
+    assert suggestion("HALF", known, aliases) == "; did you mean 'float16'?"
+    assert suggestion("float", known, aliases) == "; did you mean 'float32'?"
+    assert suggestion("flaot32", known, aliases) == "; did you mean 'float32'?"
+    assert suggestion("ii", known, aliases) == ""  # an alias is exact: short ones are near to everything
+    assert suggestion("float32", known, aliases) == ""
+    assert one_of("itn32", known) == "expected one of float16, float32, int32; did you mean 'int32'?"
+    assert one_of(HostileText("zzz"), known) == "expected one of float16, float32, int32"
 
 
 class Hostile:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
-from os import PathLike, fsencode, fspath
+from os import PathLike, fsencode
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, ArtifactError, shorten
+from trunnion.plain import ForeignError, asked, is_a, is_exactly, path_text, sequence, text
 from trunnion.wording import describe, spelled, type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 __all__ = [
     "device_ordinal",
     "expect",
     "expect_ordinal",
+    "expect_text",
     "file_path",
+    "named_error",
+    "output_list",
     "spanned_bytes",
     "stream_handle",
     "unallocatable",
@@ -45,9 +52,39 @@ def expect(value: _T, kinds: type | tuple[type, ...], name: str, words: str) -> 
     ArgumentTypeError
         If it is of another type.
     """
-    if issubclass(type(value), kinds):  # what it says of its class proves nothing
+    try:
+        # An abstract class, such as PathLike, may know it too.
+        known = asked(lambda: issubclass(type(value), kinds))
+    except ForeignError:  # a metaclass, of which an abstract class asks its hash
+        known = False
+    if known:
         return value
     raise ArgumentTypeError(name, type_name(value), words)
+
+
+def expect_text(value: str, name: str, words: str) -> str:
+    """Return a text as a plain ``str``, of which nothing that it says of itself is asked.
+
+    Parameters and errors are those of `expect`.
+    """
+    plain = text(value)
+    if plain is None:
+        raise ArgumentTypeError(name, type_name(value), words)
+    return plain
+
+
+def output_list(out: Any) -> Sequence[Any] | None:
+    """Return what a caller passes for ``out=`` as a list or tuple of Python's own; None if it is none."""
+    plain: Sequence[Any] = out
+    if is_exactly(out, tuple, list):
+        return plain
+    return sequence(out, 0) if is_a(out, (tuple, list)) else None
+
+
+def named_error(named: Iterable[str]) -> ArgumentTypeError:
+    """Return the error of a call that names arguments."""
+    expected = "arguments by position, and by name none but out, stream and device"
+    return ArgumentTypeError(next(iter(named)), "it by name", expected)
 
 
 def file_path(given: str | PathLike[str]) -> Path:
@@ -58,14 +95,11 @@ def file_path(given: str | PathLike[str]) -> Path:
     ArtifactError
         If it is empty, or holds what no path can.
     """
-    plain = spelled(given)
-    known = plain is not None or issubclass(type(given), PathLike)
-    text: object = fspath(given) if plain is None and known else plain
-    if not isinstance(text, str) or not text or "\0" in text or not _encodable(text):
-        raise ArtifactError(
-            f"got {describe(text if known else given)}, expected the path of a file or folder"
-        )
-    return Path(text)
+    plain = path_text(given)
+    if not plain or "\0" in plain or not _encodable(plain):
+        got = describe(given if plain is None else plain)
+        raise ArtifactError(f"got {got}, expected the path of a file or folder")
+    return Path(plain)
 
 
 def _encodable(path: str) -> bool:
@@ -109,19 +143,27 @@ def stream_handle(stream: Any) -> int | None:
     """
     if stream is None:
         return None
-    handle: Any = stream
-    if hasattr(stream, "__cuda_stream__"):
-        answer = None if isinstance(stream, type) else stream.__cuda_stream__
-        answer = answer() if callable(answer) else None
-        handle = answer[1] if isinstance(answer, tuple) and len(answer) == _STREAM_ANSWER else None
-    elif hasattr(stream, "cuda_stream"):
-        handle = stream.cuda_stream
+    expected = "None, an int, or an object whose __cuda_stream__() gives (version, handle)"
+    try:
+        handle = stream if type(stream) is int else asked(lambda: _handle_of(stream))
+    except ForeignError as error:
+        raise ArgumentTypeError("stream", type_name(stream), expected) from error.__cause__
     if type(handle) is not int:
-        expected = "None, an int, or an object whose __cuda_stream__() gives (version, handle)"
         raise ArgumentTypeError("stream", type_name(stream), expected)
     if not 0 <= handle < _ADDRESSES:
         raise ArgumentValueError("stream", shorten(hex(handle)), "a handle of the driver: 0 to 2**64 - 1")
     return handle
+
+
+def _handle_of(stream: Any) -> Any:
+    """Return what an object says of the stream that it is; None if it is none."""
+    if is_a(stream, type):
+        return None
+    if hasattr(stream, "__cuda_stream__"):
+        answer = stream.__cuda_stream__
+        answer = answer() if callable(answer) else None
+        return answer[1] if type(answer) is tuple and len(answer) == _STREAM_ANSWER else None
+    return getattr(stream, "cuda_stream", None)
 
 
 def device_ordinal(device: Any, kind: str = "cuda") -> int | None:

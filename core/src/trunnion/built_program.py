@@ -75,6 +75,8 @@ class BuiltProgram:
         The backend that builds it.
     known
         What is known of its program already; None: it is read from the artifact.
+    again
+        Builds it once more in the place of one that was kept and cannot be loaded; None: nothing is kept.
 
     Raises
     ------
@@ -85,11 +87,16 @@ class BuiltProgram:
     """
 
     def __init__(
-        self, artifact: Artifact | PendingArtifact, spec: BackendSpec, known: KnownProgram | None = None
+        self,
+        artifact: Artifact | PendingArtifact,
+        spec: BackendSpec,
+        known: KnownProgram | None = None,
+        again: Callable[[Artifact], Artifact] | None = None,
     ) -> None:
         self.spec = spec
         self._building = Turns("the program is being built")
         self._held = artifact
+        self._again = again
         if isinstance(artifact, PendingArtifact):
             known, self.kind = artifact.known, artifact.kind
         else:
@@ -122,6 +129,17 @@ class BuiltProgram:
             self._check(held)
             self._held = held
         return held
+
+    def rebuilt(self, broken: Artifact) -> Artifact | None:
+        """Return what is built in the place of an artifact that cannot be loaded; None if it was not kept."""
+        if self._again is None or not broken.manifest.key:
+            return None
+        with self._building.turn():
+            if self._held is broken:
+                made = self._again(broken)
+                self._check(made)
+                self._held = made
+            return self._made()
 
     @property
     def target(self) -> Target:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from trunnion.arguments import device_ordinal, expect, expect_ordinal, file_path, stream_handle
+from trunnion.arguments import (
+    device_ordinal,
+    expect,
+    expect_ordinal,
+    expect_text,
+    named_error,
+    output_list,
+    stream_handle,
+)
 from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.store import CorruptArtifactWarning
 from trunnion.built_program import LOG_FILE, BuiltProgram
+from trunnion.compiled_kernel import CompiledKernels, compiled_kernels
 from trunnion.contract.adapter import BoundLaunch
-from trunnion.errors import ArgumentTypeError, ArgumentValueError, LifecycleError, shorten
+from trunnion.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    CorruptArtifactError,
+    LifecycleError,
+    shorten,
+)
+from trunnion.plain import is_a
 from trunnion.registry import Registry, default_registry
 from trunnion.selection import load_part
 from trunnion.torch_runtime import default_runtime
@@ -18,7 +36,7 @@ from trunnion.turns import Turns
 from trunnion.wording import type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -83,7 +101,7 @@ class CompiledProgram:
         expect(artifact, (Artifact, str, PathLike), "artifact", "an Artifact, or the folder of one")
         plugins = default_registry() if registry is None else registry
         expect(plugins, Registry, "registry", "a Registry")
-        whole = artifact if isinstance(artifact, Artifact) else Artifact.open(file_path(artifact))
+        whole = artifact if is_a(artifact, Artifact) else Artifact.open(artifact)
         return cls(BuiltProgram(whole, plugins.backend(whole.manifest.backend)), runtime)
 
     # What it is ------------------------------------------------------------------------------------------------
@@ -155,14 +173,26 @@ class CompiledProgram:
         ArgumentValueError
             If the artifact holds no image of that kind.
         """
-        expect(kind, str, "kind", "the kind of an image, as text, such as 'cubin'")
-        name = f"image.{kind}"
-        if name not in self.artifact.files:
-            kept = (
-                ", ".join(sorted(file for file in self.artifact.files if file.startswith("image."))) or "none"
-            )
+        kind = expect_text(kind, "kind", "the kind of an image, as text, such as 'cubin'")
+        images = self.artifact.images
+        if kind not in images:
+            kept = ", ".join(images) or "none"
             raise ArgumentValueError("kind", shorten(kind), f"the kind of an image that is kept ({kept})")
-        return self.artifact.files[name]
+        return images[kind]
+
+    @property
+    def kernels(self) -> CompiledKernels:
+        """What each kernel takes of a device, by the name that the program calls it: read from the image.
+
+        Registers, shared and local memory, bounds of blocks and clusters, the parameters' table; no driver and no
+        device are asked. If it was not compiled yet, it is now.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If the image cannot be read, or lacks a kernel.
+        """
+        return compiled_kernels(self.artifact)
 
     def __repr__(self) -> str:
         target = str(self.target) if self._built.is_built else f"{self._built.kind}, at its first call,"
@@ -209,7 +239,7 @@ class CompiledProgram:
             If the program was closed, or the process forked after its first call.
         """
         if named:
-            raise _named_error(named)
+            raise named_error(named)
         if out is None and stream is None and device is None:  # as most calls
             return self._load().call(args)
         ordinal = device_ordinal(device, self._built.kind)
@@ -230,7 +260,7 @@ class CompiledProgram:
             Calling it launches. It keeps the tensors alive.
         """
         if named:
-            raise _named_error(named)
+            raise named_error(named)
         loaded = self._load()
         bound = loaded.bind(
             args,
@@ -251,8 +281,11 @@ class CompiledProgram:
         return self._load().entry
 
     def _outputs(self, out: Any) -> Sequence[Any] | None:
-        if out is None or isinstance(out, (tuple, list)):
-            return out
+        if out is None:
+            return None
+        several = output_list(out)
+        if several is not None:
+            return several
         if len(self.plan.results) == 1:
             return (out,)
         raise ArgumentTypeError(
@@ -267,13 +300,14 @@ class CompiledProgram:
             return loaded
         with self._loading.turn():
             self._check_open()
-            if self._loaded is None:
-                made = self._made()
+            loaded = self._loaded
+            if loaded is None:
+                loaded = self._made()
                 if self._closed:  # by a handler that came between, which could not wait
-                    made.program.close()
+                    loaded.program.close()
                 self._check_open()
-                self._loaded = made
-            return self._loaded
+                self._loaded = loaded
+            return loaded
 
     def _check_open(self) -> None:
         if self._closed:
@@ -283,7 +317,15 @@ class CompiledProgram:
         artifact = self.artifact
         runtime = self._runtime or default_runtime(self._built.kind)
         adapter = load_part(self._spec, self._spec.load_adapter)(self._spec)
-        program = adapter.load(artifact, runtime)
+        try:
+            program = adapter.load(artifact, runtime)
+        except CorruptArtifactError as error:
+            rebuilt = self._built.rebuilt(artifact)
+            if rebuilt is None:
+                raise
+            program = adapter.load(rebuilt, runtime)
+            text = f"artifact {artifact.manifest.key[:12]} was kept and cannot be loaded; it was built again: {error}"
+            warnings.warn(text, CorruptArtifactWarning, stacklevel=2)
         return _Loaded(
             program,
             runtime,
@@ -334,8 +376,11 @@ class CompiledProgram:
             with self._loading.turn():
                 pass
         # In nobody's turn: a launch under way, which this waits for, may ask for one.
-        if self._loaded is not None:
-            self._loaded.program.close()
+        loaded = self._loaded
+        if loaded is None:
+            return
+        loaded.program.close()  # where it fails there is something left, which another close may end
+        self._loaded = None  # what it holds goes with it, however long this object is kept
 
     def __enter__(self) -> Self:
         return self
@@ -344,12 +389,6 @@ class CompiledProgram:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _named_error(named: Iterable[str]) -> ArgumentTypeError:
-    """Return the error of a call that names arguments."""
-    expected = "arguments by position, and by name none but out, stream and device"
-    return ArgumentTypeError(next(iter(named)), "it by name", expected)
 
 
 @dataclass(frozen=True, slots=True)

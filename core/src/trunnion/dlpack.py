@@ -1,6 +1,6 @@
 """DLPack's structures as ctypes sees them, and the capsules that they travel in.
 
-Source: dlpack.h, versions 0.8 (``DLManagedTensor``) and 1.1 (``DLManagedTensorVersioned``).
+Source: dlpack.h, versions 0.8 (``DLManagedTensor``) and 1.1 (``DLManagedTensorVersioned``); ``DLPackExchangeAPI``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Final
 
-__all__ = ["CPU", "CUDA", "DataType", "Device", "Tensor", "Versioned", "address_in"]
+__all__ = ["CPU", "CUDA", "DataType", "Device", "ExchangeApi", "Tensor", "Versioned", "address_in"]
 
 CPU: Final = 1
 """``kDLCPU``."""
@@ -53,6 +53,21 @@ class Versioned(ctypes.Structure):
         ("deleter", ctypes.c_void_p),
         ("flags", ctypes.c_uint64),
         ("tensor", Tensor),
+    )
+
+
+class ExchangeApi(ctypes.Structure):
+    """``DLPackExchangeAPI``: a ``DLPackExchangeAPIHeader``, then the functions."""
+
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("previous", ctypes.c_void_p),
+        ("allocate", ctypes.c_void_p),
+        ("from_object", ctypes.c_void_p),
+        ("to_object", ctypes.c_void_p),
+        ("view_object", ctypes.c_void_p),
+        ("current_stream", ctypes.c_void_p),
     )
 
 

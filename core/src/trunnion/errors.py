@@ -9,7 +9,7 @@ from __future__ import annotations
 import copyreg
 from typing import TYPE_CHECKING
 
-from trunnion.wording import nearest, numbered, shorten, visible
+from trunnion.wording import listed, numbered, shorten, suggestion, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ __all__ = [
     "CaptureError", "CompileError", "CorruptArtifactError", "DeviceRequirementError", "DriverError",
     "DuplicatePluginError", "ExprError", "KernelBodyError", "LifecycleError", "ParameterMismatchError",
     "ProgramError", "RegistryError", "TensorMapError", "TrunnionError", "UnboundSymbolError", "UnknownBackendError",
-    "UnsupportedFeatureError", "UntrustedArtifactError", "shorten",
+    "UnknownKernelError", "UnsupportedFeatureError", "UntrustedArtifactError", "shorten",
 ]  # fmt: skip
 
 _MOST_PLACES, _EXCERPT_RADIUS = 12, 3
@@ -136,6 +136,24 @@ class ArgumentValueError(ArgumentError, ValueError):
     """An argument has the right type and a value, shape, stride or device that is not allowed."""
 
 
+class UnknownKernelError(ArgumentValueError, KeyError):
+    """A program has no kernel of a name; a `KeyError` too, as of any mapping.
+
+    Parameters
+    ----------
+    name
+        What was asked for.
+    kernels
+        The names that there are.
+    """
+
+    def __init__(self, name: str, kernels: Iterable[str]) -> None:
+        self.name, self.kernels = name, tuple(kernels)
+        known = listed(self.kernels) or "none"
+        expected = f"a kernel of the program ({known}){suggestion(name, self.kernels)}"
+        super().__init__("kernel", shorten(name), expected)
+
+
 class RegistryError(TrunnionError):
     """A plugin could not be found, loaded or registered."""
 
@@ -160,11 +178,10 @@ class UnknownBackendError(RegistryError, LookupError):
         super().__init__(name, self.available, role, hint)
 
     def _text(self) -> str:
-        near = nearest(self.name, self.available)
-        meant = f"did you mean {shorten(near)}? " if near else ""
+        meant = suggestion(self.name, self.available)
         known = f"installed: {', '.join(self.available)}" if self.available else "none is installed"
         hint = f"; {self.hint}" if self.hint else ""
-        return f"unknown {self.role} {shorten(self.name)}; {meant}{known}{hint}"
+        return f"unknown {self.role} {shorten(self.name)}{meant or ';'} {known}{hint}"
 
 
 class DuplicatePluginError(RegistryError):

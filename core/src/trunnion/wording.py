@@ -9,23 +9,29 @@ from __future__ import annotations
 
 import re
 import sys
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from trunnion.plain import ForeignError, asked, is_exactly, text
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 __all__ = [
     "MOST_BITS",
+    "cut",
     "describe",
     "first_line",
     "listed",
     "nearest",
     "numbered",
+    "one_of",
     "option_text",
     "quoted",
     "shorten",
     "signal_name",
     "spelled",
+    "suggestion",
     "type_name",
     "visible",
 ]
@@ -37,6 +43,7 @@ _NAME_LIMIT = 80
 _MOST_LISTED = 12
 _MOST_SHAPE = 120
 _BREAKS = frozenset("\n\t")
+_NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 _LINE_END = re.compile(r"\r?\n")
 _NAME_OF_TYPE = type.__dict__["__name__"]  # a metaclass may have another one
 
@@ -53,7 +60,7 @@ def describe(value: object, *, facts: bool = True) -> str:
     name = type_name(value)
     if kind is str:
         return f"{name} {shorten(value)}"  # type: ignore[arg-type]  # as above
-    if kind in (bool, float, complex):
+    if is_exactly(value, bool, float, complex):
         return f"{name} {shorten(str(value))}"
     return f"{name}{_tensor_facts(value)}" if facts else name
 
@@ -94,8 +101,9 @@ def spelled(value: object, *kinds: str) -> str | None:
     str | None
         The text; None if the value is anything else, of which no code is run.
     """
-    if issubclass(type(value), str):
-        return str.__str__(value)
+    plain = text(value)
+    if plain is not None:
+        return plain
     for kind in kinds:
         library, _, name = kind.rpartition(".")
         known = getattr(sys.modules.get(library), name, None)
@@ -112,7 +120,7 @@ def option_text(value: object) -> str | None:
     kind = type(value)
     if kind is int:
         return str(value) if value.bit_length() <= MOST_BITS else None  # type: ignore[attr-defined]  # just asked
-    return str(value) if kind in (bool, float) else spelled(value)
+    return str(value) if is_exactly(value, bool, float) else spelled(value)
 
 
 def shorten(name: str) -> str:
@@ -130,6 +138,12 @@ def quoted(name: str) -> str:
     """Quote a name that a user will want whole, however long it is: that of a kernel in an image."""
     plain = spelled(name)
     return describe(name) if plain is None else ascii(plain)
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text without its middle, if it is longer than so many characters."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]}... ({len(text)} characters) ...{text[-half:]}"
 
 
 def visible(text: str, *, lines: bool = False) -> str:
@@ -156,8 +170,8 @@ def visible(text: str, *, lines: bool = False) -> str:
 def first_line(error: BaseException) -> str:
     """Return the first line of what an error of other code says; its type's name if it cannot say anything."""
     try:
-        said = str(error)
-    except Exception:  # noqa: BLE001 - foreign code may raise anything, while it is asked what went wrong
+        said = asked(lambda: text(str(error)) or "")
+    except ForeignError:
         return type_name(error)
     return visible((said.splitlines() or [""])[0])
 
@@ -178,7 +192,7 @@ def signal_name(number: int) -> str:
     return known.get(number, f"signal {number}")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: object, known: Iterable[str], aliases: Mapping[str, str] = _NO_ALIASES) -> str:
     """Return the known name that ``name`` was probably meant to be; empty if none is near.
 
     White space around a name, its case, and hyphens for underscores, make no difference.
@@ -189,12 +203,36 @@ def nearest(name: str, known: Iterable[str]) -> str:
         What a user wrote.
     known
         What would have been allowed.
+    aliases
+        What others call some of the known names: ``{"half": "float16"}``.
     """
     import difflib  # noqa: PLC0415 - for a message: importing trunnion must not pay for it
 
-    spelled = {_folded(one): one for one in known}
-    found = difflib.get_close_matches(_folded(name[:_NAME_LIMIT]), spelled, 1)
-    return spelled[found[0]] if found else ""
+    wanted = _folded((text(name) or "")[:_NAME_LIMIT])
+    called = {_folded(alias): one for alias, one in aliases.items()}
+    if wanted in called:  # which is exact: short names of another tongue are near to everything
+        return called[wanted]
+    meant = {_folded(one): one for one in known}
+    found = difflib.get_close_matches(wanted, meant, 1)
+    return meant[found[0]] if found else ""
+
+
+def suggestion(name: object, known: Iterable[str], aliases: Mapping[str, str] = _NO_ALIASES) -> str:
+    """Return the end of a message that refuses a name: ``"; did you mean 'float32'?"``; empty if none is near.
+
+    Parameters are those of `nearest`.
+    """
+    near = nearest(name, known, aliases)
+    return f"; did you mean {shorten(near)}?" if near and near != name else ""
+
+
+def one_of(name: object, known: Iterable[str], aliases: Mapping[str, str] = _NO_ALIASES) -> str:
+    """Return what a message expects in place of a name: all that is known, and what was probably meant.
+
+    Parameters are those of `nearest`.
+    """
+    every = [*known]
+    return f"expected one of {', '.join(every)}{suggestion(name, every, aliases)}"
 
 
 def numbered(source: str, line: int, radius: int | None = None) -> str:

@@ -18,6 +18,7 @@ from trunnion.image import (
     read_cubin,
     synthetic_cubin,
 )
+from trunnion.image.cubin import symbol_index
 from trunnion.image.elf import EHDR, SHDR, SYM, read_elf
 from trunnion.image.nvinfo import Key
 
@@ -31,6 +32,7 @@ IMAGE = synthetic_cubin(
             cluster=(2, 1, 1),
             max_cluster_blocks=4,
             registers=168,
+            local_bytes=400,
         ),
         SyntheticKernel(
             name="wide", parameters=pack_parameters([(4, 4), (5000, 1)]), required_threads=(64, 2, 1)
@@ -61,6 +63,7 @@ def patched(position: int, layout: str, value: int) -> bytes:
 LAST_PARAMETER = record(Key.KPARAM_INFO, struct.pack("<IHHI", 0, 2, 0xB8, 0x21F000))
 MAX_THREADS = record(Key.MAX_THREADS, struct.pack("<III", 256, 1, 1))
 NONE_NAME = struct.unpack_from("<I", IMAGE, section(".nv.info.none")[1])[0]
+STACK_SIZE = IMAGE.index(struct.pack("<BBHII", 4, Key.MIN_STACK_SIZE, 8, 2, 400), section(".nv.info")[0])
 MAX_CLUSTER = record(Key.MAX_CLUSTER_RANK, struct.pack("<I", 4))
 
 
@@ -147,6 +150,7 @@ def test_spliced_bytes_are_read_or_refused(start: int, stop: int, data: bytes) -
             "a parameter bank record of 20 bytes",
         ),
         (patched(section(".nv.info")[0] + 2, "<H", 20), "a register count of 20 bytes"),
+        (patched(STACK_SIZE + 4, "<I", 9), "a stack size of symbol 9, of 4"),
         (
             patched(MAX_THREADS - 3, "<B", Key.CTA_PER_CLUSTER),
             "two records",
@@ -187,6 +191,24 @@ def test_a_declared_kernel_and_a_device_function_are_no_kernels() -> None:
     symbol = section(".symtab")[0] + 2 * SYM.size
     for data in (patched(symbol + 6, "<H", 0), patched(symbol + 5, "<B", 0), patched(symbol + 4, "<B", 0x11)):
         assert [kernel.name for kernel in read_cubin(data).kernels] == ["none", "wide"]
+
+
+def test_local_memory_is_that_of_the_record_and_nothing_is_made_up() -> None:
+    assert [kernel.local_bytes for kernel in read_cubin(IMAGE).kernels] == [None, 400, None]
+    assert read_cubin(patched(STACK_SIZE + 8, "<I", 0)).kernels[1].local_bytes == 0
+    assert read_cubin(IMAGE).constant_bytes == 0
+
+
+def test_a_kernels_symbol_is_found_by_its_exact_name() -> None:
+    assert [symbol_index(IMAGE, name) for name in ("none", "full", "wide", "ful", "")] == [
+        1,
+        2,
+        3,
+        None,
+        None,
+    ]
+    with pytest.raises(CorruptArtifactError):
+        symbol_index(IMAGE[:100], "none")
 
 
 def test_a_relocatable_file_says_so() -> None:

@@ -46,6 +46,8 @@ KERNELS = st.builds(
     cluster=DIMS,
     max_cluster_blocks=st.none() | COUNTS,
     registers=st.none() | COUNTS,
+    static_smem_bytes=st.integers(0, 2**20),
+    local_bytes=st.none() | st.integers(0, 2**32 - 1),
     wide=st.sampled_from((None, True, False)),
 )
 

@@ -125,8 +125,10 @@ def test_a_symbol_of_a_workspace_must_be_bound() -> None:
     p = builder()
     p.output("y", "int8", (N,))
     p.launch("k", (), 1, 1)
-    with pytest.raises(UnboundSymbolError):
-        p.build().plan()
+    with pytest.raises(
+        UnboundSymbolError, match=r"'n' has no value: no input has it.*add a parameter that does"
+    ):
+        p.build()
 
 
 def test_equal_workspaces_are_one_and_unequal_ones_differ_in_name() -> None:
@@ -155,3 +157,37 @@ def test_a_workspace_is_whole(fields: dict[str, Any], where: str) -> None:
     with pytest.raises(ProgramError) as caught:
         Workspace("w", **{"dtype": "int8", "shape": (4,), **fields})
     assert caught.value.field == f"workspace 'w'.{where}"
+
+
+@pytest.mark.parametrize(
+    ("spelling", "meant"),
+    [
+        ("float", "float32"),
+        ("fp32", "float32"),
+        ("f16", "float16"),
+        ("half", "float16"),
+        ("bf16", "bfloat16"),
+        ("double", "float64"),
+        ("int", "int32"),
+        ("i64", "int64"),
+        ("u8", "uint8"),
+        ("uint32_t", "uint32"),
+        ("np.float32", "float32"),
+    ],
+)
+def test_another_tongue_s_name_of_a_type_is_answered_with_ours(spelling: str, meant: str) -> None:
+    with pytest.raises(ProgramError) as caught:
+        builder().input("x", spelling, (N,))
+    assert str(caught.value).endswith(f"; did you mean {meant!r}?")
+
+
+def test_an_unknown_field_is_answered_with_the_nearest() -> None:
+    for make, meant in (
+        (lambda p: p.input("x", "float32", (N,), algnment=16), "alignment"),
+        (lambda p: p.launch("k", (), 1, 1, dynamic_smem=8), "dynamic_smem_bytes"),
+        (lambda p: p.input("x", "float32", (N, 64)).tiled((8, 8), swizle="128B"), "swizzle"),
+        (lambda p: p.input("y", "float32", (N,), access="writes"), "write"),
+    ):
+        with pytest.raises(ProgramError) as caught:
+            make(builder())
+        assert str(caught.value).endswith(f"; did you mean {meant!r}?")

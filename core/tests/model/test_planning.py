@@ -87,7 +87,7 @@ def unbound(
         p.check(condition, "m")
     p.launch("k", (), 1, 1)
     with pytest.raises(UnboundSymbolError) as caught:
-        p.build().plan()
+        p.build()
     return caught.value
 
 

@@ -38,7 +38,7 @@ def required(*launches: dict[str, Any], shape: tuple[Any, ...] = (64, 64), **ten
         ({"nullable_tensors"}, [], {"nullable": True}),
         ({"conditional_launch"}, [{"when": 1}], {}),
         ({"priority"}, [{"priority": 0}], {}),
-        ({"carveout"}, [{"carveout": -1}], {}),
+        ({"carveout"}, [{"carveout": 0}], {}),
         ({"cluster", "preferred_cluster"}, [{"grid": 4, "cluster": 2, "preferred_cluster": 4}], {}),
         ({"cluster_scheduling"}, [{"scheduling_policy": "spread"}], {}),
         ({"mem_sync_domain"}, [{"mem_sync_domain": "remote"}], {}),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import CorruptArtifactError, shorten
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from trunnion.contract.compiler import ImageParameter
 
-__all__ = ["CubinInfo", "KernelInfo", "read_cubin"]
+__all__ = ["CubinInfo", "KernelInfo", "read_cubin", "symbol_index"]
 
 SHT_CUDA_INFO: Final = 0x70000000
 """``sh_type`` of ``.nv.info`` and ``.nv.info.<kernel>``."""
@@ -45,11 +46,15 @@ RESERVED_SHARED: Final = 1024
 """Bytes at the start of a block's shared memory that sections count and kernels do not own, from sm_90 on."""
 RESERVES_SHARED: Final = 90
 """The first architecture whose sections count them (tried: sm_80 to sm_100a, CUDA 13.0)."""
+USER_CONSTANTS: Final = ".nv.constant3"
+"""The section of what the source declares ``__constant__``, which all kernels share: ``CONSTANT[3]`` under "Common" of
+``cuobjdump --dump-resource-usage`` ("CUDA Binary Utilities"; tried: sm_80 to sm_120, CUDA 13.0)."""
 
 _LEGACY_ABI: Final = 7  # what CUDA 12 writes up to sm_90: the architecture is in the low byte of e_flags
 _LEGACY_ACCELERATED: Final = 0x800
 _ACCELERATED: Final = 0x8
-_REGISTERS: Final = struct.Struct("<II")
+_FUNCTION_FIGURE: Final = struct.Struct("<II")
+_FIGURES: Final = MappingProxyType({Key.REGCOUNT: "a register count", Key.MIN_STACK_SIZE: "a stack size"})
 _BANK: Final = struct.Struct("<IHH")
 
 
@@ -91,6 +96,10 @@ class KernelInfo:
     static_smem_bytes: int = 0
     """Static shared memory of one block, in bytes, without what the architecture reserves."""
 
+    local_bytes: int | None = None
+    """Local memory of one thread, in bytes: the stack of the kernel and of what it calls, where registers that are
+    spilled lie too. What a recursive function takes does not count."""
+
     def __post_init__(self) -> None:
         end = 0
         for expected, parameter in enumerate(self.parameters):
@@ -128,6 +137,9 @@ class CubinInfo:
     """What a relocatable file defines and no other file of its link may: functions and variables, in the order of
     the symbol table. Empty if the file is not relocatable."""
 
+    constant_bytes: int = 0
+    """What the source declares ``__constant__``, in bytes: of the whole file, not of one kernel."""
+
     references: tuple[str, ...] = ()
     """What the file uses and does not define, but for weak names: in a linked file the driver's own functions, such as
     ``vprintf``."""
@@ -158,7 +170,7 @@ def read_cubin(data: bytes) -> CubinInfo:
     """
     elf = read_elf(data)
     symbols = elf.symbols()
-    registers = _read_registers(elf, len(symbols))
+    figures = _read_figures(elf, len(symbols))
     infos = _info_sections(elf)
     shared = _read_shared(elf)
     entries = [symbol for symbol in symbols if _is_kernel(symbol)]
@@ -175,18 +187,41 @@ def read_cubin(data: bytes) -> CubinInfo:
                 _kernel_section(elf, infos, symbol, name),
                 KernelInfo(
                     name=name,
-                    registers=registers.get(symbol.index),
+                    registers=figures[Key.REGCOUNT].get(symbol.index),
                     static_smem_bytes=shared.get(symbol.section, 0),
+                    local_bytes=figures[Key.MIN_STACK_SIZE].get(symbol.index),
                 ),
             )
             for symbol, name in zip(entries, names, strict=True)
         ),
         relocatable=relocatable,
+        constant_bytes=sum(section.size for section in elf.sections if section.name == USER_CONSTANTS),
         definitions=elf.symbol_names(
             [symbol for symbol in symbols if relocatable and _is_definition(symbol)]
         ),
         references=tuple(name for name in elf.symbol_names(unknown) if not name.startswith(".")),
     )
+
+
+def symbol_index(data: bytes, kernel: str) -> int | None:
+    """Return where a cubin's symbol table has a kernel, counted from 0; None if it has none of that exact name.
+
+    Parameters
+    ----------
+    data
+        The whole file.
+    kernel
+        The exact symbol name.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If the bytes are no cubin, or its symbol table cannot be read.
+    """
+    elf = read_elf(data)
+    entries = [symbol for symbol in elf.symbols() if _is_kernel(symbol)]
+    found = zip(entries, elf.symbol_names(entries), strict=True)
+    return next((symbol.index for symbol, name in found if name == kernel), None)
 
 
 def _is_kernel(symbol: Symbol) -> bool:
@@ -225,26 +260,27 @@ def _kernel_section(elf: Elf, infos: Mapping[int, Section], symbol: Symbol, name
     return info
 
 
-def _read_registers(elf: Elf, symbol_count: int) -> Mapping[int, int]:
-    """Return the register count of each function by its symbol's index, from the file-wide section."""
-    registers: dict[int, int] = {}
+def _read_figures(elf: Elf, symbol_count: int) -> Mapping[int, Mapping[int, int]]:
+    """Return what the file-wide section counts of each function: by key, then by its symbol's index."""
+    figures: dict[int, dict[int, int]] = {key: {} for key in _FIGURES}
     for section in elf.sections:
         if section.kind != SHT_CUDA_INFO or section.name != ".nv.info":
             continue
         for attribute in read_attributes(elf.contents(section), section.name):
-            if attribute.key != Key.REGCOUNT:
+            if attribute.key not in figures:
                 continue
-            if len(attribute.payload) != _REGISTERS.size:
+            what = _FIGURES[Key(attribute.key)]
+            if len(attribute.payload) != _FUNCTION_FIGURE.size:
                 raise CorruptArtifactError(
-                    "cubin section .nv.info", f"a register count of {len(attribute.payload)} bytes"
+                    "cubin section .nv.info", f"{what} of {len(attribute.payload)} bytes"
                 )
-            symbol, count = _REGISTERS.unpack(attribute.payload)
+            symbol, count = _FUNCTION_FIGURE.unpack(attribute.payload)
             if symbol >= symbol_count:
                 raise CorruptArtifactError(
-                    "cubin section .nv.info", f"a register count of symbol {symbol}, of {symbol_count}"
+                    "cubin section .nv.info", f"{what} of symbol {symbol}, of {symbol_count}"
                 )
-            registers[symbol] = count
-    return registers
+            figures[attribute.key][symbol] = count
+    return figures
 
 
 def _read_shared(elf: Elf) -> Mapping[int, int]:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.plain import text
 from trunnion.wording import quoted, type_name
 
 if TYPE_CHECKING:
@@ -68,8 +69,10 @@ def find_kernel(pattern: str, kernels: Iterable[str]) -> str:
         If no kernel matches, or several do that are equally near; all of them are named.
     """
     known = tuple(kernels)
-    if not isinstance(pattern, str):
+    wanted = text(pattern)
+    if wanted is None:
         raise ProgramError(f"got {type_name(pattern)}, expected a part of a kernel's name", field="pattern")
+    pattern = wanted
     if pattern in known:
         return pattern
     nearest: dict[bool, list[str]] = {False: [], True: []}

@@ -64,6 +64,10 @@ class Key(IntEnum):
     REQNTID = 0x10
     """Payload: the only block allowed, three counts of threads, from ``__block_size__`` or ``.reqntid``."""
 
+    MIN_STACK_SIZE = 0x12
+    """Payload, in the file-wide section: symbol index (4 bytes), bytes of stack of one thread (4), with what the
+    functions take that it calls: ptxas's "cumulative stack size". What a recursive function takes does not count."""
+
     KPARAM_INFO = 0x17
     """Payload: index (4 bytes), ordinal (2), offset (2), flags (4) whose bits 18 to 31 are the size."""
 

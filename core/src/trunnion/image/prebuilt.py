@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -17,10 +16,12 @@ from trunnion.errors import CorruptArtifactError, ProgramError, shorten
 from trunnion.image.cubin import CubinInfo, KernelInfo, read_cubin
 from trunnion.image.lookup import find_kernel
 from trunnion.model.code import DeviceCode
-from trunnion.model.fields import instance
+from trunnion.model.fields import instance, text
+from trunnion.plain import ForeignError, pairs
 from trunnion.wording import type_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from os import PathLike
 
     from trunnion.contract.compiler import CompileRequest
@@ -61,16 +62,15 @@ class PrebuiltImage:
     """What the cubin says of itself."""
 
     def __post_init__(self) -> None:
-        instance(self.data, bytes, "data")
-        instance(self.file, str, "file")
-        for one in (*_mapping(self.names), *self.names.values()):
-            instance(one, str, "names")
+        object.__setattr__(self, "data", bytes.__bytes__(instance(self.data, bytes, "data")))
+        object.__setattr__(self, "file", text(self.file, "file"))
+        names = {text(name, "names"): text(one, "names", least=0) for name, one in _mapping(self.names)}
         info = read_cubin(self.data)
         if info.relocatable:
             raise CorruptArtifactError(shorten(self.file), "must be linked before it can be loaded")
         known = [kernel.name for kernel in info.kernels]
         object.__setattr__(self, "info", info)
-        found = {name: find_kernel(pattern, known) for name, pattern in self.names.items()}
+        found = {name: find_kernel(pattern, known) for name, pattern in names.items()}
         object.__setattr__(self, "names", MappingProxyType(dict(sorted(found.items()))))
 
     def __hash__(self) -> int:
@@ -131,7 +131,8 @@ class PrebuiltImage:
             If no kernel is meant, or several could be.
         """
         known = {kernel.name: kernel for kernel in self.info.kernels}
-        return known[self.names.get(name) or find_kernel(name, known)]
+        wanted = text(name, "name", least=0)
+        return known[self.names.get(wanted) or find_kernel(wanted, known)]
 
     def serve(self, program: KernelProgram) -> KernelProgram:
         """Return a program that launches this image's kernels, by their exact names, in place of its own code.
@@ -257,10 +258,14 @@ def _read_names(path: Path, data: bytes) -> dict[str, str]:
     return kernels
 
 
-def _mapping(names: object) -> Mapping[str, str]:
-    if not isinstance(names, Mapping):
+def _mapping(names: object) -> list[tuple[Any, Any]]:
+    try:
+        found = pairs(names)
+    except ForeignError:
+        found = None
+    if found is None:
         raise ProgramError(f"got {type_name(names)}, expected a mapping of names to patterns", field="names")
-    return names
+    return found
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -56,8 +56,8 @@ class PtxInfo:
     later ones."""
 
     kernels: tuple[KernelInfo, ...]
-    """Every kernel, in the order of the text. `KernelInfo.registers` and `KernelInfo.parameter_base` are None:
-    they are the assembler's to choose."""
+    """Every kernel, in the order of the text. `KernelInfo.registers`, `KernelInfo.local_bytes` and
+    `KernelInfo.parameter_base` are None: they are the assembler's to choose."""
 
     definitions: tuple[str, ...] = ()
     """What the text defines and no other file of a link may define too: functions and variables."""

@@ -99,6 +99,9 @@ class SyntheticKernel:
     static_smem_bytes: int = 0
     """Static shared memory of one block, in bytes."""
 
+    local_bytes: int | None = None
+    """Local memory of one thread, in bytes; None writes none."""
+
     wide: bool | None = None
     """Whether parameter records are of the wide kind; None chooses by the bytes up to the last parameter's end,
     which is what ptxas chooses where no gaps are: else take it from
@@ -130,9 +133,10 @@ class SyntheticKernel:
         for field in ("max_cluster_blocks", "registers"):
             count = getattr(self, field)
             _check_counts(None if count is None else (count,), field)
-        if not 0 <= self.static_smem_bytes <= _U32:
-            problem = f"{self.static_smem_bytes}, where 0 to {_U32} are allowed"
-            raise ProgramError(problem, field="static_smem_bytes")
+        for field in ("static_smem_bytes", "local_bytes"):
+            nbytes = getattr(self, field)
+            if nbytes is not None and not 0 <= nbytes <= _U32:
+                raise ProgramError(f"{nbytes}, where 0 to {_U32} are allowed", field=field)
 
     @property
     def is_wide(self) -> bool:
@@ -159,6 +163,7 @@ class SyntheticKernel:
             max_cluster_blocks=self.max_cluster_blocks,
             registers=self.registers,
             static_smem_bytes=self.static_smem_bytes,
+            local_bytes=self.local_bytes,
         )
 
 
@@ -238,9 +243,10 @@ def _toolkit_note(arch: str) -> _Section:
 
 def _file_records(kernels: Sequence[SyntheticKernel]) -> list[Attribute]:
     return [
-        Attribute(_PAYLOAD_FORM, Key.REGCOUNT, 0, struct.pack("<II", symbol, kernel.registers))
+        Attribute(_PAYLOAD_FORM, key, 0, struct.pack("<II", symbol, count))
         for symbol, kernel in enumerate(kernels, start=1)
-        if kernel.registers is not None
+        for key, count in ((Key.REGCOUNT, kernel.registers), (Key.MIN_STACK_SIZE, kernel.local_bytes))
+        if count is not None
     ]
 
 

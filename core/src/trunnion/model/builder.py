@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.errors import ProgramError
 from trunnion.model.code import code_parts
-from trunnion.model.fields import place
+from trunnion.model.fields import place, refuse_unknown
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Check, Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from trunnion.model.code import DeviceCode
+    from trunnion.model.code import DeviceCode, ObjectCode
     from trunnion.model.dtypes import DType
     from trunnion.model.expr import Expr, ExprLike, Symbol
 
@@ -31,7 +30,7 @@ class ProgramBuilder:
     name
         What people call the program.
     code
-        The device code, in one part or several that are linked.
+        The device code, in one part or several that are linked; a ``cuda.core.ObjectCode`` is one too (`ObjectCode`).
 
     Examples
     --------
@@ -45,7 +44,7 @@ class ProgramBuilder:
     'y'
     """
 
-    def __init__(self, name: str, code: DeviceCode | Iterable[DeviceCode]) -> None:
+    def __init__(self, name: str, code: DeviceCode | ObjectCode | Iterable[DeviceCode | ObjectCode]) -> None:
         self._name = name
         self._code = code_parts(code)
         self._params: list[Param] = []
@@ -97,8 +96,7 @@ class ProgramBuilder:
         ProgramError
             If a field is wrong; it is named.
         """
-        with place("pointer"):
-            _refuse_unknown(fields, PointerParam.__match_args__)
+        refuse_unknown(fields, PointerParam.__match_args__[1:], "pointer")
         param = PointerParam(name, **fields)
         self._params.append(param)
         return param
@@ -125,8 +123,7 @@ class ProgramBuilder:
         ProgramError
             If a field is wrong; it is named.
         """
-        with place("workspace"):
-            _refuse_unknown(fields, Workspace.__match_args__)
+        refuse_unknown(fields, Workspace.__match_args__[3:], "workspace")
         return Workspace(name, dtype, shape, **fields)  # type: ignore[arg-type]  # the constructor normalises
 
     def check(self, condition: Expr, message: str) -> None:
@@ -149,7 +146,7 @@ class ProgramBuilder:
             If a field is wrong; it is named.
         """
         with place(f"launches[{len(self._launches)}]"):
-            _refuse_unknown(fields, KernelLaunch.__match_args__)
+            refuse_unknown(fields, KernelLaunch.__match_args__[4:], "")
             launch = KernelLaunch(kernel, args, grid, block, **fields)  # type: ignore[arg-type]  # normalised there
         self._launches.append(launch)
 
@@ -166,12 +163,5 @@ class ProgramBuilder:
 
 
 def _tensor(name: str, dtype: DType | str, shape: Sequence[ExprLike], fields: dict[str, Any]) -> TensorParam:
-    with place("tensor"):
-        _refuse_unknown(fields, TensorParam.__match_args__)
+    refuse_unknown(fields, TensorParam.__match_args__[3:], "tensor")
     return TensorParam(name, dtype, shape, **fields)  # type: ignore[arg-type]  # the constructor normalises
-
-
-def _refuse_unknown(fields: dict[str, Any], known: tuple[str, ...]) -> None:
-    unknown = sorted(fields.keys() - known)
-    if unknown:
-        raise ProgramError(f"got unknown fields {', '.join(unknown)}, expected some of {', '.join(known)}")

@@ -19,7 +19,10 @@ class Capability(enum.StrEnum):
     """
 
     DYNAMIC_SHAPES = "dynamic_shapes"
-    """A symbol stands in the signature: shapes, strides or scalars bind it at each call."""
+    """A symbol stands in the signature: shapes, strides or scalars bind it at each call.
+
+    Without one every expression is of constants; not all of these are computed in the plan.
+    """
 
     STRIDED_TENSORS = "strided_tensors"
     """A tensor parameter names its strides, instead of being contiguous and row-major."""

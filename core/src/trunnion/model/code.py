@@ -5,17 +5,28 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.model.fields import members, place, text
-from trunnion.wording import describe, nearest, spelled
+from trunnion.model.fields import members, place, refuse_unknown, text
+from trunnion.plain import ForeignError, asked, is_a, path_text
+from trunnion.plain import text as text_of
+from trunnion.wording import describe, suggestion
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["DeviceCode", "code_parts", "language_name", "part_position"]
+__all__ = [
+    "LANGUAGE_ALIASES",
+    "DeviceCode",
+    "ObjectCode",
+    "code_parts",
+    "device_code",
+    "language_name",
+    "part_position",
+]
 
 _LANGUAGE_OF_SUFFIX = {
     ".cu": "cuda",
@@ -26,7 +37,13 @@ _LANGUAGE_OF_SUFFIX = {
     ".cpp": "c++",
     ".cxx": "c++",
 }
+LANGUAGE_ALIASES: Mapping[str, str] = MappingProxyType(
+    {"cu": "cuda", "cuda c++": "cuda", "nvcc": "cuda", "cpp": "c++", "cxx": "c++", "c": "c++", "cc": "c++"}
+)
+"""What people call some languages: for messages."""
+
 _BINARY = frozenset({"cubin"})
+_OBJECT_CODE = frozenset({"cubin", "ptx"})
 _LANGUAGE = re.compile(r"[a-z][a-z0-9_.+#-]*")
 _TARGET = re.compile(r"[A-Za-z0-9_.+:-]*")
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # a compiler takes NUL-terminated UTF-8
@@ -42,8 +59,7 @@ def language_name(value: object, field: str) -> str:
     """
     name = text(value, field)
     if not _LANGUAGE.fullmatch(name):
-        near = nearest(name, (*_LANGUAGE_OF_SUFFIX.values(), *_BINARY))
-        meant = f"; did you mean {shorten(near)}?" if near else ""
+        meant = suggestion(name, (*_LANGUAGE_OF_SUFFIX.values(), *_BINARY), LANGUAGE_ALIASES)
         expected = "a word in lower case, without white space, such as 'cuda' or 'c++'"
         raise ProgramError(f"got {shorten(name)}, expected {expected}{meant}", field=field)
     return name
@@ -126,12 +142,13 @@ class DeviceCode:
 
     def _check_source(self) -> None:
         kind = bytes if self.language in _BINARY else str
-        if not isinstance(self.source, kind):
+        if not is_a(self.source, kind):
             raise ProgramError(
                 f"got {describe(self.source)} for language {shorten(self.language)}, expected {kind.__name__}",
                 field="source",
             )
-        if isinstance(self.source, bytes):
+        if is_a(self.source, bytes):
+            object.__setattr__(self, "source", bytes.__bytes__(self.source))
             return
         object.__setattr__(self, "source", _compilable(self.source, "source", least=0))
 
@@ -144,11 +161,11 @@ class DeviceCode:
         ProgramError
             If the suffix is not known and no language is given, or the file cannot be read.
         """
-        try:
-            file = Path(spelled(path) or path)
-        except TypeError as error:
-            raise ProgramError(f"got {describe(path)}, expected a path", field="code") from error
-        found = language or _LANGUAGE_OF_SUFFIX.get(file.suffix, "")
+        known_path = path_text(path)
+        if known_path is None:
+            raise ProgramError(f"got {describe(path)}, expected a path", field="code")
+        file = Path(known_path)
+        found = text(language, "language", least=0) or _LANGUAGE_OF_SUFFIX.get(file.suffix, "")
         if not found:
             known = ", ".join(_LANGUAGE_OF_SUFFIX)
             raise ProgramError(
@@ -158,10 +175,68 @@ class DeviceCode:
             source = file.read_bytes() if found in _BINARY else file.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a NUL in the path
             raise ProgramError(f"cannot read {shorten(str(file))}: {error}", field="code") from error
-        unknown = sorted(fields.keys() - {"includes", "options", "defines", "target"})
-        if unknown:
-            raise ProgramError(f"got unknown fields {', '.join(unknown)}", field="code")
+        refuse_unknown(fields, ("includes", "options", "defines", "target"), "code")
         return cls(found, source, name=file.name, **fields)  # type: ignore[arg-type]  # checked by the constructor
+
+
+class ObjectCode(Protocol):
+    """What ``cuda.core.ObjectCode`` has, and whatever else is one: a finished image, taken where `DeviceCode` is."""
+
+    @property
+    def code_type(self) -> str:
+        """``"cubin"`` or ``"ptx"``."""
+
+    @property
+    def code(self) -> object:
+        """The image, as bytes."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it; empty: nobody named it."""
+
+
+def device_code(value: object, field: str) -> object:
+    """Return the device code that an `ObjectCode` is; anything else as it is, and whoever calls this checks it.
+
+    It is known by its ``code_type``, which is a text. Its kernels go by their exact names.
+
+    Raises
+    ------
+    ProgramError
+        If it is of another type, or does not hold its image as bytes: that of a file is a path.
+    """
+    none = is_a(value, (DeviceCode, str, list, tuple, type))  # of which nothing is asked
+    kind = None if none else text_of(_attribute(value, "code_type"))
+    if kind is None:
+        return value
+    if kind not in _OBJECT_CODE:
+        problem = f"got object code of the type {shorten(kind)}, expected 'cubin' or 'ptx'"
+        raise ProgramError(problem, field=field)
+    data = _attribute(value, "code")
+    if not is_a(data, bytes):
+        problem = f"got {describe(data)}, expected the bytes of a {kind}; DeviceCode.from_file reads one"
+        raise ProgramError(problem, field=f"{field}.code")
+    name = text_of(_attribute(value, "name")) or f"object.{kind}"
+    return DeviceCode(kind, _image(bytes.__bytes__(data), kind, f"{field}.code"), name=name)
+
+
+def _attribute(value: object, name: str) -> object:
+    """Return what a foreign object has of that name; None if it has nothing, or cannot say."""
+    try:
+        return asked(lambda: getattr(value, name, None))
+    except ForeignError:
+        return None
+
+
+def _image(data: bytes, kind: str, field: str) -> str | bytes:
+    """Return an image as a `DeviceCode` holds it: PTX is text, and the NULs at its end, which NVRTC writes, go."""
+    if kind in _BINARY:
+        return data
+    try:
+        return data.rstrip(b"\0").decode("utf-8")
+    except UnicodeDecodeError as error:
+        problem = f"is no UTF-8: {error.reason} at {error.start}"
+        raise ProgramError(problem, field=field) from error
 
 
 def code_parts(code: object) -> tuple[object, ...]:
@@ -170,12 +245,14 @@ def code_parts(code: object) -> tuple[object, ...]:
     Raises
     ------
     ProgramError
-        If it is no sequence: a text, which does not say its language, is none.
+        If it is no sequence: a text, which does not say its language, is none. Or if one is an `ObjectCode` that
+        cannot be taken.
     """
-    if isinstance(code, DeviceCode):
-        return (code,)
+    alone = device_code(code, "code")
+    if is_a(alone, DeviceCode):
+        return (alone,)
     words = 'a DeviceCode, or a sequence of them: DeviceCode("cuda", source), or DeviceCode.from_file(path)'
-    return members(code, "code", words)
+    return tuple(device_code(one, f"code[{i}]") for i, one in enumerate(members(code, "code", words)))
 
 
 def part_position(parts: Sequence[DeviceCode]) -> Callable[[DeviceCode], int]:

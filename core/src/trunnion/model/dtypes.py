@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import DeviceRequirementError, ProgramError
-from trunnion.wording import describe, spelled
+from trunnion.plain import is_a
+from trunnion.wording import describe, one_of, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,6 +139,46 @@ DTYPES: Mapping[str, DType] = MappingProxyType({row.name: row for row in _ROWS})
 """Every element type, by name."""
 
 
+_SHORT = {Kind.INT: ("i", "s"), Kind.UINT: ("u",), Kind.FLOAT: ("fp", "f")}
+
+_ALIASES = MappingProxyType(
+    {
+        "boolean": "bool",
+        "char": "int8",
+        "short": "int16",
+        "int": "int32",
+        "long": "int64",
+        "long long": "int64",
+        "byte": "uint8",
+        "unsigned": "uint32",
+        "size_t": "uint64",
+        **{f"{name}_t": name for name in DTYPES if "int" in name},
+        **{
+            f"{short}{8 * row.itemsize}": row.name
+            for row in _ROWS
+            for short in _SHORT.get(row.kind, ())
+            if row.name == f"{row.kind}{8 * row.itemsize}"
+        },
+        "half": "float16",
+        "__half": "float16",
+        "bf16": "bfloat16",
+        "bfloat": "bfloat16",
+        "__nv_bfloat16": "bfloat16",
+        "float": "float32",
+        "single": "float32",
+        "double": "float64",
+        "fp8": "float8_e4m3fn",
+        "e4m3": "float8_e4m3fn",
+        "float8_e4m3": "float8_e4m3fn",
+        "e5m2": "float8_e5m2",
+        "fp4": "float4_e2m1fn_x2",
+        "e2m1": "float4_e2m1fn_x2",
+        "complex": "complex64",
+    }
+)
+"""What C, torch and others call some of them: for messages, because most such names mean different types elsewhere."""
+
+
 def dtype(spelling: object) -> DType:
     """Return the element type that ``spelling`` names.
 
@@ -156,7 +197,7 @@ def dtype(spelling: object) -> DType:
     ProgramError
         If there is no such type.
     """
-    if isinstance(spelling, DType):
+    if is_a(spelling, DType):
         if DTYPES.get(spelling.name) != spelling:
             raise ProgramError(
                 f"got DType {describe(spelling.name)}, which is no row of the table; look one up by its name"
@@ -165,5 +206,5 @@ def dtype(spelling: object) -> DType:
     text = spelled(spelling, "torch.dtype", "numpy.dtype")
     row = None if text is None else DTYPES.get(text.removeprefix("torch."))
     if row is None:
-        raise ProgramError(f"got dtype {describe(spelling)}, expected one of {', '.join(DTYPES)}")
+        raise ProgramError(f"got dtype {describe(spelling)}, {one_of(text, DTYPES, _ALIASES)}")
     return row

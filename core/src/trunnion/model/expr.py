@@ -16,6 +16,7 @@ from trunnion.model.dtypes import DType, dtype
 from trunnion.model.fields import instance, integer, place, text
 from trunnion.model.interval import INT64, INT64_MAX, Interval
 from trunnion.model.op import Op
+from trunnion.plain import is_a
 from trunnion.wording import describe, spelled
 
 __all__ = [
@@ -269,7 +270,7 @@ class Cast(Expr):
 
 def _check_int64(value: object, field: str, expected: str = "an integer") -> None:
     if type(value) is not int:
-        advice = "; to compare values use eq(a, b), not ==" if isinstance(value, bool) else ""
+        advice = "; to compare values use eq(a, b), not ==" if type(value) is bool else ""
         raise ExprError(f"got {describe(value)}, expected {expected}{advice}", field=field)
     if value not in INT64:
         raise ExprError(f"got {describe(value)}, which does not fit 64 signed bits", field=field)
@@ -298,7 +299,7 @@ def as_expr(value: ExprLike) -> Expr:
     ExprError
         If it is neither an expression nor an integer (a bool is not an integer here).
     """
-    if isinstance(value, Expr):
+    if is_a(value, Expr):
         return value
     _check_int64(value, "", "an integer, a symbol or an expression")  # the field is the caller's to name
     return Const(value)

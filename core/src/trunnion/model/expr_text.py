@@ -15,6 +15,7 @@ from trunnion.errors import ExprError, shorten
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Slot, Symbol, binary, select
 from trunnion.model.op import Op
+from trunnion.plain import text as plain_text
 from trunnion.wording import describe, type_name
 
 if TYPE_CHECKING:
@@ -124,11 +125,12 @@ def parse_expr(text: str, symbol: Callable[[str], Symbol]) -> Expr:
     ExprError
         If the text is not an expression, saying where.
     """
-    if not isinstance(text, str):
+    plain = plain_text(text)
+    if plain is None:
         raise ExprError(f"got {describe(text)}, expected the text of an expression")
-    if len(text) > _MAX_TEXT:
-        raise ExprError(f"got {len(text)} characters, expected an expression of at most {_MAX_TEXT}")
-    return _Parser(text, symbol).whole()
+    if len(plain) > _MAX_TEXT:
+        raise ExprError(f"got {len(plain)} characters, expected an expression of at most {_MAX_TEXT}")
+    return _Parser(plain, symbol).whole()
 
 
 class _Parser:

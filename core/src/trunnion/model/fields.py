@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from trunnion.errors import ProgramError
 from trunnion.model.limits import MOST_MEMBERS
-from trunnion.wording import MOST_BITS, describe, spelled
+from trunnion.plain import ForeignError, is_a, sequence
+from trunnion.plain import text as plain_text
+from trunnion.wording import MOST_BITS, describe, first_line, listed, suggestion, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["flag", "instance", "instances", "integer", "members", "place", "text"]
+__all__ = ["flag", "instance", "instances", "integer", "members", "place", "refuse_unknown", "text"]
 
 _T = TypeVar("_T")
 
@@ -39,7 +38,7 @@ def text(value: object, field: str, *, least: int = 1) -> str:
     ProgramError
         If it is no text, or shorter than ``least`` characters.
     """
-    plain = spelled(value)
+    plain = plain_text(value)
     if plain is None or len(plain) < least:
         raise ProgramError(
             f"got {describe(value)}, expected a text of at least {least} character{'' if least == 1 else 's'}",
@@ -87,7 +86,7 @@ def instance(value: object, kind: type[_T] | tuple[type[_T], ...], field: str) -
     ProgramError
         If it is of another class.
     """
-    if not isinstance(value, kind):
+    if not is_a(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         names = " or ".join(each.__name__ for each in kinds)
         raise ProgramError(f"got {describe(value)}, expected a {names}", field=field)
@@ -102,17 +101,37 @@ def members(value: object, field: str, expected: str = "a sequence") -> tuple[ob
     ProgramError
         If it is not a sequence.
     """
-    refused = ProgramError(f"got {describe(value)}, expected {expected}", field=field)
-    if isinstance(value, (str, bytes, Mapping, AbstractSet)) or not isinstance(value, Iterable):
-        raise refused
+    got = describe(value)
     try:
-        found = tuple(islice(value, MOST_MEMBERS + 1))  # not all of it: it may be endless
-    except (TypeError, RuntimeError) as error:  # an array of no dimensions; a tensor whose memory is gone
-        raise refused from error
+        found = sequence(value, MOST_MEMBERS + 1)
+    except ForeignError as error:  # an array of no dimensions; a tensor whose memory is gone
+        cause = error.__cause__ or error
+        found, got = None, f"{got}, which raised {type_name(cause)}: {first_line(cause)}"
+    if found is None:
+        raise ProgramError(f"got {got}, expected {expected}", field=field)
     if len(found) > MOST_MEMBERS:
-        got = len(value) if isinstance(value, (list, tuple)) else f"more than {MOST_MEMBERS}"
-        raise ProgramError(f"got {got} members, expected at most {MOST_MEMBERS}", field=field)
+        more = "more than " if len(found) == MOST_MEMBERS + 1 else ""  # which is all that was taken
+        raise ProgramError(
+            f"got {more}{min(len(found), MOST_MEMBERS)} members, expected at most {MOST_MEMBERS}", field=field
+        )
     return found
+
+
+def refuse_unknown(fields: Iterable[str], known: Iterable[str], field: str) -> None:
+    """Refuse fields by names that there are not.
+
+    Raises
+    ------
+    ProgramError
+        If one is not known; what was probably meant is said.
+    """
+    every = [*known]
+    unknown = sorted({*fields} - {*every})
+    if unknown:
+        meant = suggestion(unknown[0], every)
+        raise ProgramError(
+            f"got unknown fields {listed(unknown)}, expected some of {', '.join(every)}{meant}", field=field
+        )
 
 
 def instances(value: object, kind: type[_T] | tuple[type[_T], ...], field: str) -> tuple[_T, ...]:

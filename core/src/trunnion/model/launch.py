@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
-from trunnion.model.code import DeviceCode
+from trunnion.model.code import DeviceCode, device_code
 from trunnion.model.expr import Const, Expr, ExprLike, as_expr
 from trunnion.model.fields import instance, members, place, text
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
@@ -15,6 +15,7 @@ from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
+from trunnion.plain import is_a
 from trunnion.wording import describe
 
 if TYPE_CHECKING:
@@ -46,12 +47,15 @@ MAX_THREADS = 1024
 MAX_SMEM = 2**31 - 1
 """The most bytes that ``cuKernelSetAttribute``, which takes an int, can allow; a device allows far less."""
 
+_ARGUMENTS: tuple[type[Argument], ...] = (
+    Memory, TensorView, ScalarParam, PointerParam, StructParam, TensorMap, Expr,
+)  # fmt: skip
 _MAX_ARGUMENTS = 4096
 
 
 def _dims(value: ExprLike | Sequence[ExprLike], field: str) -> Dims:
     allowed = "an integer, an expression, or a sequence of up to 3 of them"
-    given = (value,) if isinstance(value, (Expr, int)) else members(value, field, allowed)
+    given = (value,) if is_a(value, (Expr, int)) else members(value, field, allowed)
     if not 1 <= len(given) <= 3:  # noqa: PLR2004 - x, y and z
         raise ProgramError(f"got {len(given)} extents, expected 1 to 3", field=field)
     extents: list[Expr] = []
@@ -158,12 +162,13 @@ class KernelLaunch:
             with place("when"):
                 object.__setattr__(self, "when", as_expr(self.when))
         if self.code is not None:
+            object.__setattr__(self, "code", device_code(self.code, "code"))
             instance(self.code, DeviceCode, "code")
         self._check_bounds()
         self._check_clusters()
 
     def _argument(self, index: int, value: object) -> Argument:
-        if isinstance(value, (Memory, TensorView, ScalarParam, PointerParam, StructParam, TensorMap, Expr)):
+        if is_a(value, _ARGUMENTS):
             return value
         if type(value) is int:
             with place(f"args[{index}]"):

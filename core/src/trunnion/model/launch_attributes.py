@@ -18,6 +18,7 @@ from trunnion.model.capability import Capability
 from trunnion.model.expr import Const, Expr
 from trunnion.model.fields import flag, integer, members
 from trunnion.model.words import DriverEnum, member
+from trunnion.plain import is_a
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,7 @@ MAX_CLUSTER_BLOCKS = 16
 _AXES = 3
 _CLUSTERS_SINCE = (9, 0)
 _ONE_BLOCK = (1, 1, 1)  # is no cluster but in name
-_CARVEOUT = (-1, 100)  # CU_SHAREDMEM_CARVEOUT_DEFAULT, and per cent
+_CARVEOUT = (0, 100)  # measured on an H200: a launch with CU_SHAREDMEM_CARVEOUT_DEFAULT, -1, is refused
 _PRIORITY = (-(1 << 31), (1 << 31) - 1)
 
 
@@ -121,13 +122,13 @@ def _cluster(value: object, field: str) -> object:
     """Return blocks along x, y, z: constants, because a configuration is prepared once."""
     if value is None:
         return None
-    given = (value,) if type(value) is int or isinstance(value, Expr) else members(value, field)
+    given = (value,) if type(value) is int or is_a(value, Expr) else members(value, field)
     if not 1 <= len(given) <= _AXES:
         raise ProgramError(f"got {len(given)} extents, expected 1 to {_AXES}", field=field)
     extents = [1, 1, 1]
     for axis, one in enumerate(given):
-        number = one.value if isinstance(one, Const) else one
-        if isinstance(number, Expr):
+        number = one.value if is_a(one, Const) else one
+        if is_a(number, Expr):
             raise ProgramError("got an expression, expected a constant", field=f"{field}[{axis}]")
         extents[axis] = integer(number, f"{field}[{axis}]", 1, MAX_CLUSTER_BLOCKS)
     blocks = extents[0] * extents[1] * extents[2]
@@ -218,7 +219,7 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         capability=Capability.CARVEOUT,
         normalise=_ranged(*_CARVEOUT),
         values=_number,
-        summary="per cent of the L1 cache's memory that are wanted as shared memory; -1: the driver's choice",
+        summary="per cent of the L1 cache's memory that are wanted as shared memory",
     ),
     LaunchAttribute(
         field="preferred_cluster",

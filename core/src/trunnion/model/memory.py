@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ProgramError
 from trunnion.model.expr import Expr, as_expr
 from trunnion.model.expr_tree import symbols_of
-from trunnion.model.fields import integer, members, place
+from trunnion.model.fields import integer, members, place, refuse_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,7 +150,4 @@ class Memory:
 
 
 def _refuse_unknown(kind: type, fields: dict[str, Any], where: str) -> None:
-    known = {each.name: each for each in dataclasses.fields(kind)}
-    unknown = sorted(fields.keys() - known.keys())
-    if unknown:
-        raise ProgramError(f"got unknown fields {', '.join(unknown)}", field=where)
+    refuse_unknown(fields, [each.name for each in dataclasses.fields(kind)][1:], where)

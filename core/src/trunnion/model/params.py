@@ -5,20 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trunnion.errors import ProgramError, shorten
+from trunnion.errors import ProgramError, UnboundSymbolError, shorten
 from trunnion.model.dtypes import DType, Kind, dtype
 from trunnion.model.expr import Expr, Symbol, as_expr
+from trunnion.model.expr_text import format_expr
 from trunnion.model.expr_tree import symbols_of
 from trunnion.model.fields import flag, instance, instances, integer, place, text
 from trunnion.model.memory import Memory, exprs, power_of_two
 from trunnion.model.scalars import comparable, scalar_bytes
+from trunnion.wording import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["Check", "Param", "PointerParam", "ScalarParam", "Signature", "StructParam", "TensorParam"]
 
+_MAX_SHOWN = 80  # characters of an expression in a message
 _ACCESS = ("read", "write", "read_write")
+_ACCESS_ALIASES = {"r": "read", "w": "write", "rw": "read_write"}
 _MAX_ALIGNMENT = 1 << 40
 _MAX_STRUCT = (
     32764  # the most bytes of parameters that a kernel can have (CUDA C++ Programming Guide, 12.1 on)
@@ -77,7 +81,9 @@ class TensorParam(Memory):
         access = text(self.access, "access")
         object.__setattr__(self, "access", access)
         if access not in _ACCESS:
-            raise ProgramError(f"got {shorten(access)}, expected one of {', '.join(_ACCESS)}", field="access")
+            raise ProgramError(
+                f"got {shorten(access)}, {one_of(access, _ACCESS, _ACCESS_ALIASES)}", field="access"
+            )
         if self.alignment is not None:
             power_of_two(self.alignment, "alignment", _MAX_ALIGNMENT)
         flag(self.nullable, "nullable")
@@ -204,7 +210,8 @@ class Signature:
 
     A symbol gets its value, at each call, from its first bare occurrence in `params` that is there: shapes first, then
     strides, then scalars, each in the order of the parameters; of a tensor that the caller leaves out, nothing is
-    there. Every other occurrence is checked against that value. Outputs never give a symbol its value.
+    there. Every other occurrence is checked against that value. Outputs never give a symbol its value: one that stands
+    nowhere else is refused.
     """
 
     params: tuple[Param, ...] = ()
@@ -236,6 +243,40 @@ class Signature:
                     f"symbol {shorten(symbol.name)} is declared twice with different bounds",
                     field="signature",
                 )
+
+        self._check_bound()
+
+    def _check_bound(self) -> None:
+        """Refuse a symbol that no call could give a value.
+
+        Raises
+        ------
+        UnboundSymbolError
+            If no input has it as a bare dimension, stride or scalar.
+        """
+        bare: set[Expr | None] = {scalar.symbol for scalar in self.scalars}
+        bare |= {one for tensor in self.tensors for one in (*tensor.shape, *(tensor.strides or ()))}
+        for symbol in self.symbols():
+            if symbol not in bare:
+                raise UnboundSymbolError(symbol.name, self._mentions(symbol))
+
+    def _mentions(self, symbol: Symbol) -> Iterator[str]:
+        """Say where a symbol stands that nothing binds: inside of expressions, in outputs, in checks."""
+        places = [
+            (f"{word} {axis} of {owner}{shorten(tensor.name)}", expr)
+            for word, owner, tensors in (
+                ("dimension", "", self.tensors),
+                ("stride", "", self.tensors),
+                ("dimension", "output ", self.outputs),
+            )
+            for tensor in tensors
+            for axis, expr in enumerate(tensor.shape if word == "dimension" else tensor.strides or ())
+        ]
+        places += [(f"check {index}", check.condition) for index, check in enumerate(self.checks)]
+        for where, expr in places:
+            if symbol in symbols_of(expr):
+                shown = format_expr(expr)
+                yield f"{where} is {shown if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + '...'}"
 
     def _check_roles(self) -> None:
         """Refuse what means nothing for an output, or for an input."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trunnion.errors import ProgramError, UnboundSymbolError, shorten
+from trunnion.errors import ProgramError, shorten
 from trunnion.model.code import part_position
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.expr import Cast, Expr, Slot, Symbol
-from trunnion.model.expr_text import format_expr
-from trunnion.model.expr_tree import substitute, symbols_of
+from trunnion.model.expr_tree import substitute
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
@@ -61,7 +60,6 @@ __all__ = ["plan_program", "plan_signature"]
 
 _INT64 = dtype("int64")
 _POINTER_BYTES = 8
-_MAX_SHOWN = 80  # characters of an expression in a message
 
 
 def plan_program(program: KernelProgram) -> LaunchPlan:
@@ -69,8 +67,6 @@ def plan_program(program: KernelProgram) -> LaunchPlan:
 
     Raises
     ------
-    UnboundSymbolError
-        If no input has a symbol as a bare dimension, stride or scalar.
     ProgramError
         If two launches of one kernel pass it different parameters.
     """
@@ -81,11 +77,6 @@ def plan_signature(name: str, signature: Signature) -> LaunchPlan:
     """Return the plan of a call that launches nothing: what it is given, and what follows from that.
 
     So is a function called that somebody else wrote and that launches by itself.
-
-    Raises
-    ------
-    UnboundSymbolError
-        If no input has a symbol as a bare dimension, stride or scalar.
     """
     return _Planner(_Interface(name, signature)).plan()
 
@@ -191,9 +182,6 @@ class _Planner:
                         multiple_of=expr.multiple_of,
                     )
                 )
-        for symbol in self.program.signature.symbols():
-            if symbol not in self.value_slot:
-                raise UnboundSymbolError(symbol.name, _mentions(symbol, self.program.signature))
 
     def _over_slots(self, expr: Expr) -> Expr:
         return substitute(expr, self.value_slot.__getitem__)
@@ -371,25 +359,6 @@ def _attributes(launch: KernelLaunch) -> Iterator[PlannedAttribute]:
 def _sizes(kernel: KernelSignature) -> list[tuple[int, int]]:
     """Return what reaches the device: a kernel with a ``void*`` may be given pointers to anything."""
     return [(parameter.size, parameter.alignment) for parameter in kernel.parameters]
-
-
-def _mentions(symbol: Symbol, signature: Signature) -> Iterator[str]:
-    """Say where a symbol stands that nothing binds: inside of expressions, in outputs, in checks."""
-    places = [
-        (f"{word} {axis} of {owner}{shorten(tensor.name)}", expr)
-        for word, owner, tensors in (
-            ("dimension", "", signature.tensors),
-            ("stride", "", signature.tensors),
-            ("dimension", "output ", signature.outputs),
-        )
-        for tensor in tensors
-        for axis, expr in enumerate(tensor.shape if word == "dimension" else tensor.strides or ())
-    ]
-    places += [(f"check {index}", check.condition) for index, check in enumerate(signature.checks)]
-    for where, expr in places:
-        if symbol in symbols_of(expr):
-            text = format_expr(expr)
-            yield f"{where} is {text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + '...'}"
 
 
 def _number(kind: DType) -> KernelParameter:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from trunnion.errors import ProgramError
 from trunnion.model.limits import MOST_MEMBERS, expect_at_most
+from trunnion.plain import is_exactly
 from trunnion.wording import listed
 
 __all__ = ["Record"]
@@ -75,7 +76,7 @@ class Record:
     def plain(self, name: str) -> Any:
         """Read a value whose type another check knows: null, a boolean, an integer, a text, or a list of integers."""
         value = self._any(name)
-        if value is None or type(value) in (bool, int, str):
+        if value is None or is_exactly(value, bool, int, str):
             return value
         if type(value) is list and len(value) <= MOST_MEMBERS and all(type(one) is int for one in value):
             return tuple(value)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
 from trunnion.model.dtypes import Kind
+from trunnion.plain import is_exactly
 from trunnion.wording import describe
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def scalar_bytes(value: object, dtype: DType, field: str) -> bytes:
     ----------
     value
         True or False for ``bool``, an int for an integer type, an int or a float for a float type, and a complex
-        number too for a complex one.
+        number too for a complex one. An instance of a subclass is none of them: pass ``float(value)``.
     dtype
         The element type.
     field
@@ -202,10 +203,10 @@ def scalar_bytes(value: object, dtype: DType, field: str) -> bytes:
             low, high = dtype.integer_range
             if type(value) is int and low <= value <= high:
                 return value.to_bytes(dtype.itemsize, "little", signed=low < 0)
-        case Kind.COMPLEX if type(value) in (int, float, complex):
+        case Kind.COMPLEX if is_exactly(value, int, float, complex):
             parts = (value.real, value.imag)  # type: ignore[attr-defined]  # each of the three has both
             return b"".join(_float_bytes(part, _COMPLEX_PART[dtype.name], refused) for part in parts)
-        case Kind.FLOAT if type(value) in (int, float) and dtype.name in FLOAT_FORMATS:
+        case Kind.FLOAT if is_exactly(value, int, float) and dtype.name in FLOAT_FORMATS:
             return _float_bytes(value, dtype.name, refused)  # type: ignore[arg-type]  # the guard says which
     raise refused
 

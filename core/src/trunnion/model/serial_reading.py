@@ -23,6 +23,7 @@ from trunnion.model.tensormap import Im2colTensorMap, TensorMap, TiledTensorMap
 from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
 from trunnion.model.workspace import Workspace
+from trunnion.plain import text as plain_text
 from trunnion.wording import describe
 
 if TYPE_CHECKING:
@@ -39,11 +40,12 @@ def load_program(text: str) -> KernelProgram:
     ProgramError
         If the text is not such a program; the wrong field is named.
     """
-    if not isinstance(text, str):
+    plain = plain_text(text)
+    if plain is None:
         raise ProgramError(f"got {describe(text)}, expected the text of a program", field="program")
-    expect_at_most(_bytes(text), MOST_TEXT_BYTES, "bytes of JSON", "program")
+    expect_at_most(_bytes(plain), MOST_TEXT_BYTES, "bytes of JSON", "program")
     try:
-        tree = json.loads(text, object_pairs_hook=_unique)
+        tree = json.loads(plain, object_pairs_hook=_unique)
     except ProgramError:
         raise
     except (ValueError, RecursionError, TypeError) as error:

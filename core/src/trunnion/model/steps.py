@@ -14,7 +14,10 @@ __all__ = ["Allocation", "ConditionCheck", "Encode", "Im2colMode", "TiledMode", 
 
 @dataclass(frozen=True, slots=True)
 class ValueCheck:
-    """A place whose number must equal an expression: each further occurrence of a symbol, and every expression."""
+    """A place whose number must equal an expression: each further occurrence of a symbol, and every expression.
+
+    Constants are such expressions. Only arguments are such places: what a destination must be, its `TensorSlot` says.
+    """
 
     source: Source
     """Where the number stands."""

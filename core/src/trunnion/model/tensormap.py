@@ -16,6 +16,8 @@ from trunnion.model.fields import instance, integer, members, place, text
 from trunnion.model.memory import Memory, exprs
 from trunnion.model.tensormap_rules import Im2colFields, TiledFields, broken_rules
 from trunnion.model.words import DriverEnum, member
+from trunnion.plain import is_a
+from trunnion.wording import spelled
 
 __all__ = [
     "Im2colTensorMap",
@@ -308,9 +310,10 @@ def integers(values: object, name: str) -> tuple[int, ...]:
 
 
 def _data_type(given: object) -> DType | TensorMapDataType:
-    if isinstance(given, TensorMapDataType):
+    if is_a(given, TensorMapDataType):
         return given
+    word = spelled(given)
     for one in TensorMapDataType:
-        if isinstance(given, str) and given == one.word:
+        if word == one.word:
             return one
     return dtype(given)

@@ -11,7 +11,8 @@ from trunnion.model.expr_tree import symbols_of
 from trunnion.model.fields import instance, place
 from trunnion.model.memory import Memory
 from trunnion.model.words import DriverEnum, member
-from trunnion.wording import describe
+from trunnion.plain import is_exactly, text
+from trunnion.wording import describe, one_of
 
 __all__ = ["AccessPolicyWindow", "AccessProperty", "WindowPolicy"]
 
@@ -71,7 +72,7 @@ class AccessPolicyWindow:
             self._normalise()
 
     def _normalise(self) -> None:
-        if type(self.hit_ratio) not in (int, float) or not 0 <= self.hit_ratio <= 1:
+        if not is_exactly(self.hit_ratio, int, float) or not 0 <= self.hit_ratio <= 1:
             raise ProgramError(f"got {describe(self.hit_ratio)}, expected 0 to 1", field="hit_ratio")
         object.__setattr__(self, "hit_ratio", float(self.hit_ratio))
         for name in ("nbytes", "element_offset"):
@@ -88,7 +89,7 @@ class AccessPolicyWindow:
             object.__setattr__(self, name, member(AccessProperty, getattr(self, name), name))
         if self.miss_property is AccessProperty.PERSISTING:
             raise ProgramError("got persisting, expected normal or streaming", field="miss_property")
-        if not isinstance(self.policy, str) or self.policy not in tuple(WindowPolicy):
-            allowed = ", ".join(WindowPolicy)
-            raise ProgramError(f"got {describe(self.policy)}, expected one of {allowed}", field="policy")
-        object.__setattr__(self, "policy", WindowPolicy(self.policy))
+        policy = text(self.policy)
+        if policy not in tuple(WindowPolicy):
+            raise ProgramError(f"got {describe(self.policy)}, {one_of(policy, WindowPolicy)}", field="policy")
+        object.__setattr__(self, "policy", WindowPolicy(policy))

@@ -6,7 +6,7 @@ import enum
 from typing import TypeVar
 
 from trunnion.errors import ProgramError
-from trunnion.wording import describe, spelled
+from trunnion.wording import describe, one_of, spelled
 
 __all__ = ["DriverEnum", "member"]
 
@@ -40,5 +40,4 @@ def member(kind: type[_E], value: object, field: str) -> _E:
     for one in kind:
         if value is one or (word is not None and word == one.word):
             return one
-    allowed = ", ".join(one.word for one in kind)
-    raise ProgramError(f"got {describe(value)}, expected one of {allowed}", field=field)
+    raise ProgramError(f"got {describe(value)}, {one_of(word, (one.word for one in kind))}", field=field)

@@ -1,0 +1,78 @@
+"""A compiled program's end: what was loaded goes with it, and every way to call it says that it was closed."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+import trunnion
+from trunnion.errors import CaptureError, DriverError, LifecycleError
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi", "cutedsl"])
+KERNEL = 'extern "C" __global__ void k(float* x) { x[threadIdx.x] = 1; }'
+
+
+@pytest.fixture
+def program(backend: str) -> Any:
+    builder = ProgramBuilder("ones", DeviceCode("cuda", KERNEL))
+    x = builder.input("x", "float32", (8,), access="write")
+    builder.launch("k", (x,), 1, 8)
+    return trunnion.compile(builder.build(), backend, compiler="nvrtc", target="sm_90")
+
+
+def refuse(program: Any, x: torch.Tensor) -> None:
+    """Have every way to call it say that it was closed."""
+    ways: tuple[Callable[[], object], ...] = (
+        lambda: program(x),
+        lambda: program(x, stream=0),
+        lambda: program.bind(x),
+        lambda: program.entry(x),
+        lambda: program.preload(0),
+    )
+    for way in ways:
+        with pytest.raises(LifecycleError, match="the program was closed"):
+            way()
+
+
+def closed(program: Any, x: torch.Tensor) -> weakref.ref[Any]:
+    """Use a program, close it, and refer to what was loaded."""
+    program(x)
+    loaded, entry, bound = weakref.ref(program._load().program), program.entry, program.bind(x)
+    program.close()
+    refuse(program, x)
+    for taken in (lambda: entry(x), bound):
+        with pytest.raises(LifecycleError, match="the program was closed"):
+            taken()
+    program.close()
+    return loaded
+
+
+def test_what_was_loaded_goes_at_the_close_though_the_program_is_kept(program: Any, simulator: Any) -> None:
+    with simulator.torch_mode():
+        loaded = closed(program, torch.zeros(8, device="cuda:0"))
+    gc.collect()
+    assert loaded() is None
+    assert program.plan.kernels
+
+
+def test_a_close_that_was_refused_is_tried_again(program: Any, simulator: Any) -> None:
+    with simulator.torch_mode():
+        x = torch.zeros(8, device="cuda:0")
+        program(x)
+        refused = pytest.raises(CaptureError)
+        with suppress(DriverError), simulator.capture(mode="global"), refused:  # the attempt invalidates it
+            program.close()
+        before = len(simulator.trace)
+        refuse(program, x)
+        program.close()
+    assert "LibraryUnloaded" in [type(event).__name__ for event in simulator.trace[before:]]
