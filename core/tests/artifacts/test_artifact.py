@@ -13,7 +13,7 @@ import pytest
 import trunnion
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import artifact_key
-from trunnion.errors import ArtifactError, CorruptArtifactError
+from trunnion.errors import ArgumentTypeError, ArtifactError, CorruptArtifactError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,34 @@ def saved(make_artifact: MakeArtifact, tmp_path: Path) -> Path:
     place = tmp_path / "made" / "artifact"
     make_artifact().save(place)
     return place
+
+
+class Ending(str):
+    __slots__ = ()
+
+    def __hash__(self):
+        raise SystemExit
+
+    encode = upper = __hash__
+
+
+@pytest.mark.parametrize("inputs", [None, {"a": object()}, {object(): "a"}, ["ab"], "ab", 7])
+def test_inputs_that_are_no_texts_are_refused(make_artifact: MakeArtifact, inputs: object) -> None:
+    with pytest.raises(ArgumentTypeError, match="expected a mapping of texts to texts"):
+        make_artifact().keyed(inputs)
+    with pytest.raises(ArgumentTypeError, match="expected a mapping of texts to texts"):
+        artifact_key(inputs)
+
+
+def test_of_a_text_nothing_is_asked(make_artifact: MakeArtifact) -> None:
+    assert make_artifact().keyed({"a": Ending("b")}) == make_artifact().keyed({"a": "b"})
+    assert make_artifact().including(Ending("b"), b"") == make_artifact().including("b", b"")
+
+
+@pytest.mark.parametrize(("name", "data"), [(None, b""), (b"a", b""), ("a", "text"), ("a", None)])
+def test_a_file_that_is_none_is_refused(make_artifact: MakeArtifact, name: object, data: object) -> None:
+    with pytest.raises(ArgumentTypeError):
+        make_artifact().including(name, data)
 
 
 def test_what_is_recorded(make_artifact: MakeArtifact) -> None:
@@ -189,6 +217,22 @@ def test_a_manifest_that_names_a_path_reads_nothing_outside(saved: Path) -> None
     (saved / "manifest.json").write_text(text)
     with pytest.raises(CorruptArtifactError, match="file name"):
         Artifact.open(saved)
+
+
+def test_a_folder_that_is_no_artifact_is_named(saved: Path) -> None:
+    (saved / "manifest.json").unlink()
+    with pytest.raises(
+        CorruptArtifactError, match=r"is no artifact: it holds no manifest\.json; expected the folder"
+    ):
+        Artifact.open(saved)
+    (saved / "image.cubin").unlink()
+    (saved / "manifest.json").write_text("{}")
+    with pytest.raises(CorruptArtifactError) as caught:
+        Artifact.open(saved)
+    assert f"{saved.parent.name}/{saved.name}" in str(caught.value)
+    for wrong in (3, None, b"folder", "a\0b", "\ud800"):
+        with pytest.raises(ArtifactError, match="expected the path of a file or folder"):
+            Artifact.open(wrong)
 
 
 def test_no_artifact_there(tmp_path: Path) -> None:

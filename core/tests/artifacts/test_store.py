@@ -16,9 +16,11 @@ import platformdirs
 import pytest
 
 from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.location import VARIABLE, default_root
 from trunnion.artifacts.manifest import artifact_key
-from trunnion.artifacts.store import ArtifactStore, CorruptArtifactWarning, default_root
-from trunnion.errors import ArtifactError, UntrustedArtifactError
+from trunnion.artifacts.store import ArtifactStore, CorruptArtifactWarning
+from trunnion.errors import ArgumentTypeError, ArtifactError, UntrustedArtifactError
+from trunnion.storage.kernel_mark import kernel_mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +47,17 @@ def test_a_miss_then_a_build_then_a_hit(store: ArtifactStore, make_artifact: Mak
     assert store.get(KEY) == made
     assert store.get_or_build(KEY, no_build) == made
     assert ArtifactStore(store.root).get(KEY) == made
+
+
+def test_what_a_build_returns_is_refused_if_it_is_no_artifact(store: ArtifactStore) -> None:
+    class Unknown:
+        def __getattr__(self, name: str) -> object:
+            raise SystemExit(0)
+
+    for made in (None, {"manifest": 1}, Unknown()):
+        with pytest.raises(ArtifactError, match="from build, expected an Artifact"):
+            store.get_or_build(KEY, lambda _, made=made: made)  # type: ignore[misc]  # that is the mistake
+    assert store.get(KEY) is None
 
 
 def test_the_build_gets_an_empty_folder_of_its_own(store: ArtifactStore, make_artifact: MakeArtifact) -> None:
@@ -163,6 +176,53 @@ def test_an_entry_under_anothers_key_is_corrupt(store: ArtifactStore, make_artif
         assert store.get(other) is None
 
 
+def test_what_is_built_anew_replaces_what_is_stored(
+    store: ArtifactStore, make_artifact: MakeArtifact
+) -> None:
+    first, second = (make_artifact({"one": data}).keyed(INPUTS) for data in (b"1", b"2"))
+    assert store.get_or_build(KEY, lambda _: first, anew=True) is first
+    assert store.get_or_build(KEY, lambda _: second, anew=True) is second
+    assert store.get(KEY) == second
+    with pytest.raises(AssertionError, match="built again"):
+        store.get_or_build(KEY, no_build, anew=True)
+    assert store.get(KEY) == second, "a build that fails takes nothing away"
+    (store.root / "entries" / KEY / "one").write_bytes(b"3")
+    assert store.get_or_build(KEY, lambda _: first, anew=True) is first
+    assert store.get(KEY) == first
+    assert [list((store.root / name).iterdir()) for name in ("staging", "locks", "corrupt")] == [[], [], []]
+
+
+def test_what_is_replaced_or_removed_while_it_is_read_is_not_corrupt(
+    store: ArtifactStore, make_artifact: MakeArtifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (make_artifact({"one": data}).keyed(INPUTS) for data in (b"1", b"2"))
+    store.get_or_build(KEY, lambda _: first)
+    listdir, meanwhile = os.listdir, []
+
+    def interrupted(folder: int) -> list[str]:
+        if meanwhile:
+            meanwhile.pop()()
+        return listdir(folder)
+
+    monkeypatch.setattr(os, "listdir", interrupted)
+    meanwhile.append(lambda: ArtifactStore(store.root).get_or_build(KEY, lambda _: second, anew=True))
+    assert store.get(KEY) == second
+    meanwhile.append(lambda: shutil.rmtree(store.root / "entries" / KEY))
+    assert store.get(KEY) is None
+    assert list((store.root / "corrupt").iterdir()) == []
+
+
+def test_what_is_set_aside_is_built_again(store: ArtifactStore, make_artifact: MakeArtifact) -> None:
+    store.set_aside(KEY)
+    assert not list((store.root / "corrupt").iterdir()), "there was nothing"
+    made = make_artifact().keyed(INPUTS)
+    for _ in range(2):
+        assert store.get_or_build(KEY, lambda _: made) is made
+        store.set_aside(KEY)
+        assert store.get(KEY) is None
+    assert len(list((store.root / "corrupt").glob("*/entry/manifest.json"))) == 1
+
+
 def test_reading_a_corrupt_entry_does_not_wait_for_its_builder(
     store: ArtifactStore, make_artifact: MakeArtifact
 ) -> None:
@@ -239,7 +299,7 @@ def test_a_place_where_nothing_can_be_kept_is_a_typed_error(
     (tmp_path / "file").write_text("")
     for base in (Path("/proc/nowhere"), tmp_path / "file"):
         monkeypatch.setattr(platformdirs, "user_cache_path", lambda name, base=base: base / name)
-        with pytest.raises(ArtifactError, match="XDG_CACHE_HOME"):
+        with pytest.raises(ArtifactError, match=VARIABLE):
             ArtifactStore()
         with pytest.raises(ArtifactError, match="name a folder of yours"):
             ArtifactStore(base / "below")
@@ -355,7 +415,7 @@ def test_whoever_opens_the_store_clears_what_a_killed_builder_left(
 def test_what_cannot_be_cleared_keeps_nobody_from_opening_the_store(
     store: ArtifactStore, make_artifact: MakeArtifact
 ) -> None:
-    left = store.root / "staging" / f"{artifact_key({'plan': '3'})}-abc"
+    left = store.root / "staging" / f"{artifact_key({'plan': '3'})}-{kernel_mark()}-abc"
     left.mkdir()
     (store.root / "locks" / f"{artifact_key({'plan': '3'})}.lock").symlink_to("/nonexistent/lock")
     (store.root / "staging" / "not-ours").mkdir()
@@ -398,3 +458,8 @@ def test_a_flipped_byte_is_a_miss_and_is_built_again(
             with pytest.warns(CorruptArtifactWarning, match=KEY[:12]):
                 assert store.get_or_build(KEY, lambda _: made) is made
             assert store.get_or_build(KEY, no_build) == made
+
+
+def test_who_builds_must_be_there(store) -> None:
+    with pytest.raises(ArgumentTypeError, match="build"):
+        store.get_or_build("0" * 64, None)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from trunnion.toolchain.directives import mentions, quoted_names
+from trunnion.toolchain.directives import may_paste, mentions, quoted_names
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "#include H",
+        "#import H",
         "#/**/include H",
         "%:include H",
         "??=include H",
@@ -31,6 +32,8 @@ def test_what_a_macro_makes_up_has_no_name(text: str) -> None:
         "#ifdef __has_include\n#endif",
         "#if defined(__has_include)",
         "include the house",
+        "import the house",
+        "int import = 1;",
         "int include = 1;",
         "#includes <a.h>",
         "#endif // __has_include",
@@ -52,6 +55,11 @@ def test_questions_are_mentions() -> None:
     ]
 
 
+def test_what_is_imported_is_a_mention() -> None:
+    found = mentions(b'#import "a.h"\n# /* once */ import <b/c.h>\n')
+    assert [(mention.name, mention.quoted) for mention in found] == [("a.h", True), ("b/c.h", False)]
+
+
 def test_a_resource_is_a_mention() -> None:
     found = mentions(b'#embed "a.bin" limit(3)\n#if __has_embed(<b.bin>)\n#embed RESOURCE\n')
     assert [(mention.name, mention.quoted) for mention in found] == [
@@ -64,3 +72,44 @@ def test_a_resource_is_a_mention() -> None:
 def test_what_macros_spell_out() -> None:
     found = quoted_names(b'#define A "/x/a.h"\n# define B(x) <b.h>\n#define C 1\n')
     assert [mention.name for mention in found] == ["/x/a.h", "b.h"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#if CAT(__has_,include)(<a.h>)",
+        "#if CAT(__ha\\\ns,_include)(<a.h>)",
+        "#define ASK __has_inc##lude_next",
+        "#define ASK(x) _##x\n#if ASK(_has_include)(<a.h>)",
+        "#if CAT(__,has_embed)(<a.bin>)",
+        "#if CAT(__has_include,_next)(<a.h>)",
+    ],
+)
+def test_a_word_that_asks_may_be_pasted_of_its_pieces(text: str) -> None:
+    plain = text.encode()
+    assert may_paste(plain) or mentions(plain), "one of them sees it"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#define CAT(a, b) a##b\n#if CAT(a, b)\n",
+        "#if __has_include(<a.h>)\n#if __has_builtin(x) || __has_cpp_attribute(x) || __has_embed(<b>)\n",
+        "int __hash, my_include, has_embedding, tvm_include_path;",
+        '#include <pybind_include/a.h>\n#if __has_include_next("a.h")\n',
+    ],
+)
+def test_what_is_no_piece_of_such_a_word(text: str) -> None:
+    assert not may_paste(text.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#if defined(__has_include) && __has_include(NAME)",
+        "/* see #else */ #if __has_include(NAME)",
+        " #endif */ #if __has_include(NAME)",
+    ],
+)
+def test_a_question_behind_what_is_none(text: str) -> None:
+    assert [mention.name for mention in mentions(text.encode())] == [""]

@@ -50,6 +50,7 @@ def test_no_driver_is_no_error(elsewhere: dict[str, object]) -> None:
     assert found.cuda is None
     (finding,) = found.findings
     assert (finding.severity, finding.code) == (Severity.INFO, "no-driver")
+    assert "programs for the CPU run here" in finding.summary
 
 
 def test_a_library_without_a_kernel_module_is_told(elsewhere: dict[str, object], tmp_path: Path) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import os
 import platform
 import shutil
 import signal
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from trunnion.errors import BackendUnavailableError, CompileError, DeviceRequirementError
+from trunnion.testing.interruption import interrupting
 from trunnion.toolchain.host_compilation import HostCompilation, compile_host
 from trunnion.toolchain.host_compiler import HostCompiler, host_compiler
 
@@ -192,16 +194,16 @@ def test_an_interrupt_ends_the_compiler(fake, folder, monkeypatch) -> None:
     assert ended(int((folder / "whole").read_text()))
 
 
-def test_an_interrupt_at_any_line_leaves_no_process_and_no_descriptor(fake, folder) -> None:
-    """Ctrl-C at each line in turn that starts a compiler, waits for it and takes up what it made."""
+def test_an_interrupt_at_any_place_leaves_no_process_and_no_descriptor(fake, folder) -> None:
+    """Ctrl-C wherever it may strike in what starts a compiler, waits for it and takes up what it made."""
     compiler = fake("echo log; echo made > unit.o")
     gc.collect()  # what earlier tests left is not to be closed among these
-    (processes, descriptors), at = held(), 0
+    (processes, descriptors), at = held(), 1
     while interrupted(lambda: compile_host(compiler, wanted(), folder, "acme"), at):
         more_processes, more_descriptors = held()
-        assert not more_processes - processes, f"line {at}"
-        assert not more_descriptors - descriptors, f"line {at}"
-        at += 3
+        assert not more_processes - processes, f"place {at}"
+        assert not more_descriptors - descriptors, f"place {at}"
+        at += 1
     assert at > 50
 
 
@@ -211,33 +213,19 @@ def held() -> tuple[set[str], set[str]]:
     return set(children), {link.name for link in Path("/proc/self/fd").iterdir() if link.is_symlink()}
 
 
-def interrupted(act, at) -> bool:
-    """Press Ctrl-C at a line that is run, counted from 0; return whether it ended the call."""
-    left = at
+def of_compilation(frame) -> bool:
+    mine = ("host_compilation.py", "storage", "subprocess.py", "contextlib.py", "selectors.py")
+    # What is raised in __del__, and in what that calls, is raised to nobody.
+    finalizing = "__del__" in {one.f_code.co_name for one in (frame, frame.f_back) if one is not None}
+    return not finalizing and any(part in frame.f_code.co_filename for part in mine)
 
-    def line(_frame, event, _argument):
-        nonlocal left
-        left -= event == "line"
-        if left == -1:
-            left -= 1
-            signal.raise_signal(signal.SIGINT)
-        return line
 
-    def call(frame, _event, _argument):
-        mine = ("host_compilation.py", "storage", "subprocess.py", "contextlib.py", "selectors.py")
-        # What is raised in __del__, and in what that calls, is raised to nobody.
-        finalizing = "__del__" in {one.f_code.co_name for one in (frame, frame.f_back) if one is not None}
-        return line if not finalizing and any(part in frame.f_code.co_filename for part in mine) else None
-
-    trace = sys.gettrace()
-    sys.settrace(call)
-    try:
+def interrupted(act, place) -> bool:
+    """Press Ctrl-C at a place, counted from 1; return whether there was such a place."""
+    strike = functools.partial(signal.raise_signal, signal.SIGINT)
+    with contextlib.suppress(KeyboardInterrupt), interrupting(of_compilation, place, strike) as interruption:
         act()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(trace)
-    return False
+    return interruption.struck
 
 
 def test_a_compiler_that_is_gone_is_unavailable(fake, folder) -> None:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from trunnion.errors import CorruptArtifactError, UntrustedArtifactError
-from trunnion.toolchain import kept
+from trunnion.storage import workshop
+from trunnion.storage.kernel_mark import kernel_mark
+from trunnion.storage.turns import DeadlockError
+from trunnion.storage.workshop import Workshop
+from trunnion.testing.forked import told_by_a_child
 from trunnion.toolchain.kept import kept_file
 
 if TYPE_CHECKING:
@@ -48,15 +54,18 @@ def test_what_others_could_have_written_is_not_read(tmp_path: Path) -> None:
 
 def test_what_a_killed_process_left_is_cleared_by_who_builds_next(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    left = cache / "building-dead"
-    left.mkdir(parents=True)
-    (left / "made.o").write_bytes(b"half")
-    kept_file(cache, "key", "made.o", write)
-    assert [one.name for one in cache.iterdir()] == ["key"]
+    for dead in ("a", "b"):
+        left = cache / "staging" / f"{dead}-{kernel_mark()}-dead"
+        left.mkdir(parents=True)
+        (left / "made.o").write_bytes(b"half")
+    kept_file(cache, "a", "made.o", write)
+    assert names(cache) == ["a"]
 
 
 def names(cache: Path) -> list[str]:
-    return sorted(one.name for one in cache.iterdir())
+    """Return the keys, where nothing else is left of whoever made them."""
+    assert [*(cache / "staging").iterdir(), *(cache / "locks").iterdir()] == []
+    return sorted(one.name for one in cache.iterdir() if one.name not in Workshop.names)
 
 
 def age(cache: Path, *keys: str) -> None:
@@ -100,11 +109,94 @@ def test_what_goes_is_gone_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     kept_file(cache, "a", "made.o", write)
     age(cache, "a")
     with monkeypatch.context() as patched:
-        patched.setattr(kept, "temporary_folder", left)
+        patched.setattr(workshop, "temporary_folder", left)
         kept_file(cache, "b", "made.o", write, most=1)
     assert not (cache / "a").exists()
     kept_file(cache, "c", "made.o", write)
     assert names(cache) == ["b", "c"]
+
+
+def test_keys_are_made_at_once(tmp_path: Path) -> None:
+    """Each has a lock of its own, and one that is being made is left alone by whoever makes another."""
+    cache, both = tmp_path / "cache", threading.Barrier(2)
+
+    def make(folder: Path) -> None:
+        write(folder)
+        both.wait(60)  # which a lock over both would never let the second reach
+
+    with ThreadPoolExecutor(2) as pool:
+        made = [pool.submit(kept_file, cache, key, "made.o", make, most=2) for key in "ab"]
+        assert {one.result(60).read_bytes() for one in made} == {b"object"}
+    assert names(cache) == ["a", "b"]
+
+
+def test_one_that_is_being_made_is_not_cleared_by_whoever_makes_another(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+
+    def make(folder: Path) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(kept_file, cache, "b", "made.o", write).result(60)
+        write(folder)
+
+    assert kept_file(cache, "a", "made.o", make).read_bytes() == b"object"
+    assert names(cache) == ["a", "b"]
+
+
+def test_of_threads_that_ask_for_one_key_one_makes_it(tmp_path: Path) -> None:
+    cache, made = tmp_path / "cache", []
+
+    def make(folder: Path) -> None:
+        made.append(1)
+        write(folder)
+
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(kept_file, cache, "a", "made.o", make) for _ in range(8)]
+        assert len({one.result(60) for one in asked}) == 1
+    assert made == [1]
+
+
+def test_who_asks_in_the_middle_of_making_it_is_told_at_once(tmp_path: Path) -> None:
+    """As a signal's handler does, or a finalizer: it would wait for itself."""
+    cache, said = tmp_path / "cache", []
+
+    def make(folder: Path) -> None:
+        with pytest.raises(DeadlockError):
+            kept_file(cache, "a", "made.o", write)
+        said.append(told_by_a_child(lambda: ask(cache)))
+        write(folder)
+
+    assert kept_file(cache, "a", "made.o", make).read_bytes() == b"object"
+    assert said == ["refused"]
+
+
+def ask(cache: Path) -> str:
+    try:
+        kept_file(cache, "a", "made.o", write)
+    except DeadlockError:
+        return "refused"
+    return "made"
+
+
+def test_a_child_that_was_forked_while_it_was_made_leaves_it_to_its_parent(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+
+    def make(folder: Path) -> None:
+        write(folder)
+        child = os.fork()
+        if child == 0:
+            raise InChild
+        assert os.waitpid(child, 0)[1] == 0
+
+    try:
+        path = kept_file(cache, "a", "made.o", make)
+    except InChild:
+        os._exit(0)
+    assert path.read_bytes() == b"object"
+    assert names(cache) == ["a"]
+
+
+class InChild(BaseException):
+    """What leaves the block in a forked child, as `SystemExit` does."""
 
 
 def test_a_link_among_them_is_not_followed(tmp_path: Path) -> None:

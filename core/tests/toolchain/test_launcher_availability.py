@@ -137,7 +137,12 @@ def test_the_driver_is_looked_for_and_not_needed(monkeypatch: pytest.MonkeyPatch
         launcher_availability, "loader_places", lambda _: [Place("a test", ""), Place("a test", str(library))]
     )
     assert probe_launchers("acme", "trunnion-acme").usable
-    assert "no NVIDIA driver here" in probe_launchers("acme", "trunnion-acme").detail
+    detail = probe_launchers("acme", "trunnion-acme").detail
+    assert detail.endswith(
+        "no NVIDIA driver here: for CUDA it builds, and launches on the simulated driver alone"
+    )
+    detail = probe_launchers("acme", "trunnion-acme", ("cpu", "cuda")).detail
+    assert detail.endswith("on the simulated driver alone; for cpu it builds and launches")
     library.touch()
     assert f"driver: {library}" in probe_launchers("acme", "trunnion-acme").detail
     monkeypatch.setattr(launcher_availability, "_DRIVER", "libc.so.6")

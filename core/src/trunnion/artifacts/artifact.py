@@ -8,11 +8,10 @@ import os
 import stat
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from trunnion.arguments import file_path
+from trunnion.arguments import expect, expect_text, file_path
 from trunnion.artifacts.manifest import (
     MANIFEST_NAME,
     MAX_FILE_BYTES,
@@ -20,6 +19,7 @@ from trunnion.artifacts.manifest import (
     FileRecord,
     Manifest,
     artifact_key,
+    plain_inputs,
 )
 from trunnion.artifacts.publish import publish
 from trunnion.errors import ArtifactError, CorruptArtifactError, UntrustedArtifactError, shorten
@@ -29,13 +29,16 @@ from trunnion.storage.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from trunnion.contract.compiler import DeviceImage
     from trunnion.contract.source import GeneratedSource
     from trunnion.contract.spec import BackendSpec
 
-__all__ = ["Artifact", "read_artifact"]
+__all__ = ["IMAGE_PREFIX", "Artifact", "check_owner", "read_artifact", "read_manifest"]
 
+IMAGE_PREFIX = "image."
+"""What the name of a file that is a device image begins with; its kind follows."""
 
 # O_NONBLOCK: a pipe put where a file should be must not hang the reader. It means nothing for regular files.
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -121,8 +124,15 @@ class Artifact:
         return cls(manifest, files)
 
     def keyed(self, inputs: Mapping[str, str]) -> Artifact:
-        """Return this artifact with the key of ``inputs``, under which an `ArtifactStore` keeps it."""
-        return Artifact(replace(self.manifest, key_inputs=inputs, key=artifact_key(inputs)), self.files)
+        """Return this artifact with the key of ``inputs``, under which an `ArtifactStore` keeps it.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If they are no mapping of texts to texts.
+        """
+        plain = plain_inputs(inputs)
+        return Artifact(replace(self.manifest, key_inputs=plain, key=artifact_key(plain)), self.files)
 
     def including(self, name: str, data: bytes) -> Artifact:
         """Return this artifact with one more file.
@@ -131,9 +141,23 @@ class Artifact:
         ------
         CorruptArtifactError
             If the name is not a plain name.
+        ArgumentTypeError
+            If the name is no text, or the data no bytes.
         """
+        name, data = expect_text(name, "name", "the name of a file"), expect(data, bytes, "data", "bytes")
         files = {**self.manifest.files, name: FileRecord.of(data)}
         return Artifact(replace(self.manifest, files=files), {**self.files, name: data})
+
+    @property
+    def images(self) -> Mapping[str, bytes]:
+        """The device images, by kind, such as ``"cubin"``, ``"ptx"`` or ``"host-object"``."""
+        return MappingProxyType(
+            {
+                name.removeprefix(IMAGE_PREFIX): data
+                for name, data in self.files.items()
+                if name.startswith(IMAGE_PREFIX)
+            }
+        )
 
     @property
     def digest(self) -> str:
@@ -153,11 +177,13 @@ class Artifact:
         ArtifactError
             If something else is there, or it cannot be written.
         """
+        final = file_path(directory)
         try:
-            self._save(file_path(directory).absolute())
+            self._save(final.absolute())
         except OSError as error:
-            where = shorten(os.fsdecode(directory))
-            raise ArtifactError(f"cannot save at {where}: {said(error)}; {advice(error)}") from error
+            raise ArtifactError(
+                f"cannot save at {shorten(str(final))}: {said(error)}; {advice(error)}"
+            ) from error
 
     def _save(self, final: Path) -> None:
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -198,9 +224,16 @@ class Artifact:
         CorruptArtifactError
             If its schema is unknown, or a file is missing, changed, extra or not a plain file.
         """
-        where, end = shorten(str(directory)), "expected the folder of an artifact, as Artifact.save writes it"
+        folder = file_path(directory)
+        where, end = shorten(str(folder)), "expected the folder of an artifact, as Artifact.save writes it"
         try:
-            return read_artifact(Path(directory))
+            return read_artifact(folder)
+        except CorruptArtifactError as error:
+            if not os.path.lexists(folder / MANIFEST_NAME):
+                raise CorruptArtifactError(
+                    where, f"is no artifact: it holds no {MANIFEST_NAME}; {end}"
+                ) from None
+            raise CorruptArtifactError(error.what, f"{error.problem} (in {where})") from error.__cause__
         except FileNotFoundError as error:
             raise ArtifactError(f"there is nothing at {where}, {end}") from error
         except NotADirectoryError as error:
@@ -241,6 +274,13 @@ def read_artifact(directory: Path, owner: int | None = None) -> Artifact:
         _check_names(names, manifest)
         files = {name: _read_file(root, name, manifest.files[name], owner) for name in sorted(names)}
     return Artifact(manifest, files)
+
+
+def read_manifest(directory: Path, owner: int) -> Manifest:
+    """Read and verify the manifest of an artifact, and none of its other files; errors are those of `read_artifact`."""
+    with opened(directory, os.O_RDONLY | os.O_DIRECTORY) as root:
+        check_owner(os.fstat(root), owner, str(directory))
+        return Manifest.from_json(_read_file(root, MANIFEST_NAME, None, owner))
 
 
 def check_owner(status: os.stat_result, owner: int, what: str) -> None:

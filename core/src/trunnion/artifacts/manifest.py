@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from trunnion.arguments import expect_text
 from trunnion.contract.compiler import ImageKernel, ImageParameter
-from trunnion.errors import CorruptArtifactError, shorten
+from trunnion.errors import ArgumentTypeError, CorruptArtifactError, shorten
+from trunnion.plain import ForeignError, pairs
 from trunnion.wording import describe, listed, type_name
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ __all__ = [
     "FileRecord",
     "Manifest",
     "artifact_key",
+    "plain_inputs",
 ]
 
 SCHEMA = 1
@@ -49,9 +52,36 @@ def artifact_key(inputs: Mapping[str, str]) -> str:
     ----------
     inputs
         What the bytes depend on, each under a name; the order does not count.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If they are no mapping of texts to texts.
     """
-    text = json.dumps({"schema": SCHEMA, "inputs": dict(inputs)}, sort_keys=True, separators=(",", ":"))
+    text = json.dumps(
+        {"schema": SCHEMA, "inputs": plain_inputs(inputs)}, sort_keys=True, separators=(",", ":")
+    )
     return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def plain_inputs(inputs: Mapping[str, str]) -> dict[str, str]:
+    """Return what an artifact's bytes depend on as a dictionary of Python's own.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is no mapping of texts to texts.
+    """
+    expected = "a mapping of texts to texts"
+    try:
+        given = pairs(inputs)
+    except ForeignError as error:
+        raise ArgumentTypeError("inputs", type_name(inputs), expected) from error.__cause__
+    if given is None:
+        raise ArgumentTypeError("inputs", type_name(inputs), expected)
+    return {
+        expect_text(name, "inputs", expected): expect_text(value, "inputs", expected) for name, value in given
+    }
 
 
 @dataclass(frozen=True, slots=True)

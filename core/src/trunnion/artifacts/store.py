@@ -4,37 +4,49 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import tempfile
 import warnings
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import platformdirs
-
-from trunnion.artifacts.artifact import Artifact, check_owner, read_artifact
+from trunnion.arguments import file_path
+from trunnion.artifacts.artifact import Artifact, check_owner, read_artifact, read_manifest
+from trunnion.artifacts.entries import KEY, MARK_SECONDS, entries_in
+from trunnion.artifacts.eviction import MOST_AGE_SECONDS, MOST_BYTES, Eviction, Limits
+from trunnion.artifacts.location import VARIABLE, default_root
 from trunnion.artifacts.publish import publish
-from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
-from trunnion.storage.refusals import warn_not_kept
-from trunnion.storage.scratch import discard, scratch_folder, temporary_folder
-from trunnion.storage.turns import WAIT_SECONDS, turn
+from trunnion.artifacts.statistics import StoreStatistics, tally
+from trunnion.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ArtifactError,
+    CorruptArtifactError,
+    UntrustedArtifactError,
+    shorten,
+)
+from trunnion.plain import is_a, is_exactly, text
+from trunnion.storage.refusals import NotKeptWarning, not_kept, said
+from trunnion.storage.scratch import discard, scratch_folder
+from trunnion.storage.turns import WAIT_SECONDS, DeadlockError, Rank
+from trunnion.storage.use import mark_used
+from trunnion.storage.workshop import Workshop
+from trunnion.wording import describe, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from os import PathLike
 
-__all__ = ["ArtifactStore", "CorruptArtifactWarning", "default_root"]
+    from trunnion.artifacts.entries import Entry
+    from trunnion.artifacts.eviction import Removed
+    from trunnion.artifacts.manifest import Manifest
+    from trunnion.storage.turns import FileTurn
 
-_KEY = re.compile(r"[0-9a-f]{64}")
+__all__ = ["ArtifactStore", "CorruptArtifactWarning"]
 
 
 class CorruptArtifactWarning(UserWarning):
     """A stored artifact was not what it should be; it was set aside and will be built again."""
-
-
-def default_root() -> Path:
-    """Return where artifacts are kept by default: below the platform's folder for this user's caches."""
-    return platformdirs.user_cache_path("trunnion") / "artifacts"
 
 
 class ArtifactStore:
@@ -42,10 +54,13 @@ class ArtifactStore:
 
     Reading takes no lock. Building takes one lock for each key, which belongs to the operating system: it is
     free the moment its holder dies. What a builder leaves in the folder that dies is deleted by whoever opens the store
-    next, or builds. Several processes and threads may share a folder.
+    next, or builds. Several processes and threads may share a folder. Who asks for an artifact in the middle of
+    building one, a signal's handler or a finalizer say, waits for nobody: it is built beside.
 
     Whatever the folder refuses, a full disk or a lock that nobody gives back, what is asked for is built and returned
     all the same, with a `NotKeptWarning`.
+
+    When something was stored, what nobody used for longest goes, as far as there is too much or it is too old.
 
     Parameters
     ----------
@@ -53,27 +68,47 @@ class ArtifactStore:
         The folder, made with mode 0700 if it is not there; None: `default_root`.
     wait_seconds
         How long to wait for somebody else who builds the same; after that everybody builds for himself.
+    max_bytes
+        How many bytes it may hold; None: any number. What was just stored stays, whatever its size. It is exact where
+        one process stores at a time; several may go beyond it for up to an hour.
+    max_age_seconds
+        For how long an artifact stays that nobody uses, from a minute on; None: for ever.
 
     Raises
     ------
     ArtifactError
-        If there can be none at that place.
+        If there can be none at that place, or it is no path.
+    ArgumentValueError
+        If ``wait_seconds`` or ``max_age_seconds`` is no time, or ``max_bytes`` no number of bytes.
     UntrustedArtifactError
         If the folder belongs to somebody else, or others may write to it: what is in it runs as native code.
     """
 
-    def __init__(self, root: Path | None = None, *, wait_seconds: float = WAIT_SECONDS) -> None:
-        self.root = default_root() if root is None else Path(root)
+    def __init__(
+        self,
+        root: str | PathLike[str] | None = None,
+        *,
+        wait_seconds: float = WAIT_SECONDS,
+        max_bytes: int | None = MOST_BYTES,
+        max_age_seconds: float | None = MOST_AGE_SECONDS,
+    ) -> None:
+        self.root = default_root() if root is None else file_path(root)
+        if not is_exactly(wait_seconds, int, float) or not wait_seconds >= 0:
+            words = "seconds, 0 or more"
+            raise ArgumentValueError("wait_seconds", describe(wait_seconds), words)
+        self.limits = _limits(max_bytes, max_age_seconds)
         self._owner = os.geteuid()
         self._wait_seconds = wait_seconds
         try:
             self.root = self.root.absolute()
-            for folder in (self.root, self._entries, self._locks, self._staging, self._corrupt):
+            self._workshop = Workshop(self.root, Rank.ARTIFACT, "artifact")
+            for folder in (self.root, self._entries, *self._workshop.folders, self._corrupt):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 check_owner(folder.stat(), self._owner, str(folder))
-            self._sweep()
+            self._workshop.sweep()
+            self._tally = tally(str(self.root))
         except OSError as error:
-            other = "set XDG_CACHE_HOME to a folder of yours" if root is None else "name a folder of yours"
+            other = f"set {VARIABLE} to a folder of yours" if root is None else "name a folder of yours"
             raise ArtifactError(
                 f"artifacts cannot be kept at {shorten(str(self.root))}: {error.strerror}; {other}"
             ) from error
@@ -83,16 +118,12 @@ class ArtifactStore:
         return self.root / "entries"
 
     @property
-    def _locks(self) -> Path:
-        return self.root / "locks"
-
-    @property
-    def _staging(self) -> Path:
-        return self.root / "staging"
-
-    @property
     def _corrupt(self) -> Path:
         return self.root / "corrupt"
+
+    @property
+    def _eviction(self) -> Eviction:
+        return Eviction(self._entries, self._corrupt, self.root / "usage", self._workshop)
 
     def get(self, key: str) -> Artifact | None:
         """Return the artifact of a key, verified; None if there is none.
@@ -107,22 +138,54 @@ class ArtifactStore:
 
         Raises
         ------
+        ArtifactError
+            If it is no such key.
         UntrustedArtifactError
             If others could have written it.
         """
-        _check_key(key)
+        key = _known_key(key)
+        found = self._found(key)
+        self._tally.count(hit=found is not None)
+        return found
+
+    def _found(self, key: str) -> Artifact | None:
+        """Return what is stored, verified, and note that it was used; None, after saying why, if it cannot be used."""
         try:
-            return self._read(key)
+            found = self._read(key)
         except CorruptArtifactError as error:
             found = self._recover(key)
             text = f"artifact {key[:12]} in {self.root} was corrupt and is not used: {error}"
-            warnings.warn(text, CorruptArtifactWarning, stacklevel=2)
+            self._tell(text, CorruptArtifactWarning, 4)
             return found
         except _RefusedError as error:
-            warn_not_kept(f"cannot read artifact {key[:12]} in {self.root}", error.reason)
+            text = not_kept(f"cannot read artifact {key[:12]} in {self.root}", error.reason)
+            self._tell(text, NotKeptWarning, 4)
             return None
+        if found is not None:
+            mark_used(self._entries / key, MARK_SECONDS)
+        return found
 
-    def get_or_build(self, key: str, build: Callable[[Path], Artifact]) -> Artifact:
+    def set_aside(self, key: str) -> None:
+        """Set an artifact aside that is whole, and cannot be loaded here all the same: the next build replaces it.
+
+        It stays where the folder does not let it be moved.
+
+        Parameters
+        ----------
+        key
+            What `artifact_key` returned.
+
+        Raises
+        ------
+        ArtifactError
+            If it is no such key.
+        """
+        key = _known_key(key)
+        with suppress(_RefusedError), self._turn(key), _refusals():
+            if (self._entries / key).exists():
+                self._move_aside(key)
+
+    def get_or_build(self, key: str, build: Callable[[Path], Artifact], *, anew: bool = False) -> Artifact:
         """Return the artifact of a key, building it if there is none; however many ask, one builds.
 
         Parameters
@@ -132,57 +195,139 @@ class ArtifactStore:
         build
             Called with an empty folder that belongs to this build alone and is deleted after it. Returns the
             artifact, with the key (`Artifact.keyed`). What it raises is passed on; who asks next builds.
+        anew
+            Whether to build in any case, and to replace what is stored once that is built.
 
         Raises
         ------
         ArtifactError
-            If ``build`` returned an artifact of another key.
+            If it is no such key, or ``build`` returned an artifact of another one.
+        ArgumentTypeError
+            If ``build`` cannot be called.
         DeviceRequirementError
             If there can be no folder for ``build``.
         UntrustedArtifactError
             If others could have written what is stored.
         """
-        found, built = self.get(key), None
+        key = _known_key(key)
+        if not callable(build):
+            raise ArgumentTypeError("build", type_name(build), "what is called with a folder")
+        found, built = None if anew else self._found(key), None
         if found is not None:
+            self._tally.count(hit=True)
             return found
         try:
-            with self._turn(key):
-                found = self._read_or_set_aside(key)
+            with self._turn(key) as mine:
+                found = None if anew else self._read_or_set_aside(key)
                 if found is not None:
+                    self._tally.count(hit=True)
                     return found
                 built = _built(key, build)
-                self._keep(built)
+                self._keep(built, mine)
         except _RefusedError as error:
             built = _built(key, build) if built is None else built
-            warn_not_kept(f"cannot keep artifact {key[:12]} in {self.root}", error.reason)
+            if not isinstance(error.reason, DeadlockError):  # who has the lock keeps it
+                text = not_kept(f"cannot keep artifact {key[:12]} in {self.root}", error.reason)
+                self._tell(text, NotKeptWarning)
+        self._tally.count(hit=False)
         return built
 
-    def _keep(self, artifact: Artifact) -> None:
-        """Publish an artifact; called with the key's lock held."""
+    def prune(self) -> Removed:
+        """Remove what nobody used for longest, as far as there is too much or it is too old, and say how much."""
+        return self._eviction.prune(self.limits)
+
+    def clear(self) -> Removed:
+        """Remove every artifact, and what was set aside; what is built at this moment is stored all the same."""
+        return self._eviction.clear()
+
+    def entries(self) -> list[Entry]:
+        """Return what is stored, what was used longest ago first. Nothing of it is read."""
+        return entries_in(self._entries)
+
+    def manifest(self, key: str) -> Manifest | None:
+        """Return the manifest of what is stored under a key, verified as it is; None if there is none that can be used.
+
+        Nothing is set aside, and it does not count as a use.
+
+        Raises
+        ------
+        ArtifactError
+            If it is no such key.
+        """
+        place = self._entries / _known_key(key)
+        try:
+            found = read_manifest(place, self._owner)
+        except (ArtifactError, OSError):
+            return None
+        return found if found.key == key else None
+
+    def problem(self, key: str) -> str | None:
+        """Return why what is stored under a key cannot be used, after reading all of it; empty if it can be used.
+
+        None if nothing is stored. Nothing is set aside, and it does not count as a use.
+
+        Raises
+        ------
+        ArtifactError
+            If it is no such key.
+        """
+        try:
+            return None if self._read(_known_key(key)) is None else ""
+        except (CorruptArtifactError, UntrustedArtifactError) as error:
+            return str(error)
+        except _RefusedError as error:
+            return said(error.reason)
+
+    def statistics(self) -> StoreStatistics:
+        """Count what is stored, and how often this process found what it asked for in this folder."""
+        found = self.entries()
+        used = [one.used for one in found]
+        corrupt = 0
+        with suppress(OSError):
+            corrupt = sum(1 for _ in self._corrupt.iterdir())
+        return StoreStatistics(
+            entries=len(found),
+            nbytes=sum(one.nbytes for one in found),
+            corrupt=corrupt,
+            oldest_use=min(used, default=None),
+            newest_use=max(used, default=None),
+            hits=self._tally.hits,
+            misses=self._tally.misses,
+        )
+
+    def _tell(self, text: str, category: type[Warning], stacklevel: int = 3) -> None:
+        """Say what was not kept, or not used; `stacklevel` is that of `warnings.warn`."""
+        warnings.warn(text, category, stacklevel=stacklevel)
+
+    def _keep(self, artifact: Artifact, mine: FileTurn) -> None:
+        """Publish an artifact in the place of whatever is there; called with the key's lock held."""
         key = artifact.manifest.key
-        self._sweep(key)
-        with _refusals(), temporary_folder(self._staging, f"{key}-") as work:
+        place = self._entries / key
+        with _refusals():
+            mine.confirm()
+        self._workshop.sweep(key)
+        with _refusals(), self._workshop.folder(key) as work:
             finished = work / "finished"
             finished.mkdir()
             artifact.write(finished)
-            publish(finished, self._entries / key)
-
-    def _sweep(self, key: str = "") -> None:
-        """Delete what builders left that died; called with the lock of a key held, or with none.
-
-        Whoever works on a key holds its lock: what lies there of this key belongs to nobody, and so does what lies
-        there of another one whose lock is free. What cannot be deleted now is left to whoever comes next.
-        """
-        with suppress(OSError):
-            for left in self._staging.glob("*-*"):
-                owner = left.name.partition("-")[0]
-                if owner == key:
-                    discard(left)
-                elif _KEY.fullmatch(owner):
-                    with suppress(_RefusedError), self._turn(owner, 0):
-                        discard(left)
+            with suppress(FileNotFoundError):  # who reads it at this moment reads again, and finds this one
+                place.rename(work / "replaced")
+            publish(finished, place)
+        nbytes = len(artifact.manifest.to_json()) + sum(map(len, artifact.files.values()))
+        self._eviction.after_storing(key, nbytes, self.limits)
 
     def _read(self, key: str) -> Artifact | None:
+        """Return a verified artifact without a lock; None if there is none.
+
+        One that is replaced or removed while it is read looks corrupt: what is read once more is there, or gone.
+        Errors are those of `_read_once`.
+        """
+        try:
+            return self._read_once(key)
+        except CorruptArtifactError:
+            return self._read_once(key)
+
+    def _read_once(self, key: str) -> Artifact | None:
         """Return a verified artifact without a lock; None if there is none.
 
         Raises
@@ -216,12 +361,16 @@ class ArtifactStore:
         try:
             return self._read(key)
         except CorruptArtifactError:
-            with _refusals():
-                for older in self._corrupt.glob(f"{key}-*"):
-                    discard(older)
-                aside = Path(tempfile.mkdtemp(prefix=f"{key}-", dir=self._corrupt))
-                (self._entries / key).rename(aside / "entry")
+            self._move_aside(key)
             return None
+
+    def _move_aside(self, key: str) -> None:
+        """Move what is stored out of the way; called with the key's lock held."""
+        with _refusals():
+            for older in self._corrupt.glob(f"{key}-*"):
+                discard(older)
+            aside = Path(tempfile.mkdtemp(prefix=f"{key}-", dir=self._corrupt))
+            (self._entries / key).rename(aside / "entry")
 
     def _recover(self, key: str) -> Artifact | None:
         """Set a corrupt entry aside, unless that cannot be, or somebody builds it at this moment and will do so."""
@@ -232,19 +381,19 @@ class ArtifactStore:
             return None
 
     @contextmanager
-    def _turn(self, key: str, seconds: float | None = None) -> Iterator[None]:
+    def _turn(self, key: str, seconds: float | None = None) -> Iterator[FileTurn]:
         """Hold the key's lock.
 
         Raises
         ------
         _RefusedError
-            If it cannot be taken, or somebody else holds it for that long.
+            If it cannot be taken, or somebody else holds it for that long, or cannot be waited for.
         """
         limit = self._wait_seconds if seconds is None else seconds
         with ExitStack() as held:
             with _refusals():
-                held.enter_context(turn(self._locks / f"{key}.lock", f"artifact {key[:12]}", limit))
-            yield
+                mine = held.enter_context(self._workshop.turn(key, limit))
+            yield mine
 
 
 class _RefusedError(Exception):
@@ -264,10 +413,27 @@ def _refusals() -> Iterator[None]:
         raise _RefusedError(error) from error
 
 
+def _limits(max_bytes: int | None, max_age_seconds: float | None) -> Limits:
+    """Return what a store may hold.
+
+    Raises
+    ------
+    ArgumentValueError
+        If that is no number of bytes, or no time.
+    """
+    if max_bytes is not None and not (is_exactly(max_bytes, int) and max_bytes >= 0):
+        raise ArgumentValueError("max_bytes", describe(max_bytes), "bytes, 0 or more, or None")
+    if max_age_seconds is not None and not (is_exactly(max_age_seconds, int, float) and max_age_seconds >= 0):
+        raise ArgumentValueError("max_age_seconds", describe(max_age_seconds), "seconds, 0 or more, or None")
+    return Limits(max_bytes, max_age_seconds)
+
+
 def _built(key: str, build: Callable[[Path], Artifact]) -> Artifact:
     """Build an artifact in a folder outside of the store, so that no store that is full keeps it from being built."""
     with scratch_folder() as scratch:
         artifact = build(scratch)
+    if not is_a(artifact, Artifact):
+        raise ArtifactError(f"got {type_name(artifact)} from build, expected an Artifact")
     if artifact.manifest.key != key:
         raise ArtifactError(
             f"got an artifact of key {shorten(artifact.manifest.key)} for key {shorten(key)}; "
@@ -276,6 +442,8 @@ def _built(key: str, build: Callable[[Path], Artifact]) -> Artifact:
     return artifact
 
 
-def _check_key(key: str) -> None:
-    if not _KEY.fullmatch(key):
+def _known_key(key: str) -> str:
+    plain = text(key) or ""
+    if not KEY.fullmatch(plain):
         raise ArtifactError(f"got key {shorten(key)}, expected the 64 hex digits of artifact_key()")
+    return plain

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import warnings
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-__all__ = ["NotKeptWarning", "advice", "refusals", "refuse_noexec", "said", "warn_not_kept"]
+__all__ = [
+    "NotKeptWarning", "advice", "not_kept", "of_a_folder", "refusals", "refuse_noexec", "said", "said_by",
+    "warn_not_kept",
+]  # fmt: skip
 
 _ADVICE: Final[Mapping[int, str]] = MappingProxyType(
     {
@@ -36,6 +40,38 @@ _ADVICE: Final[Mapping[int, str]] = MappingProxyType(
 )
 
 
+_OF_A_FOLDER: Final = frozenset(
+    {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EACCES,
+        errno.EPERM,
+        errno.ENOENT,
+        errno.EIO,
+        errno.ENOTDIR,
+    }
+)
+"""What another folder would not refuse."""
+
+_TOLD: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "Too many open files": errno.EMFILE,
+        "Too many open files in system": errno.ENFILE,
+        "File too large": errno.EFBIG,
+        "File size limit exceeded": errno.EFBIG,
+        "Cannot allocate memory": errno.ENOMEM,
+        "Resource temporarily unavailable": errno.EAGAIN,
+    }
+)
+"""In a tool's words, what a process and those that it starts run out of, wherever they write."""
+
+_LINE: Final = re.compile(
+    rf"^(?!.*(?:#error|#warning|static assertion))\S.*(?::|\[) ?'?({'|'.join(_TOLD)})'?\]?(?:, core dumped)?\.?$",
+    re.MULTILINE,
+)
+
+
 class NotKeptWarning(UserWarning):
     """What was built could not be kept, or what is kept could not be read: it is built, and will be built again."""
 
@@ -51,6 +87,28 @@ def advice(error: OSError) -> str:
     return _ADVICE.get(error.errno or 0, "look after that folder")
 
 
+def of_a_folder(error: OSError) -> bool:
+    """Return whether another folder would help, or nobody knows what would."""
+    return error.errno in _OF_A_FOLDER or error.errno not in _ADVICE
+
+
+def said_by(log: str) -> OSError | None:
+    """Return what the system refused a tool, as far as the limits of processes are concerned; None: nothing.
+
+    Parameters
+    ----------
+    log
+        What the tool printed, in English.
+    """
+    found = _LINE.search(log)
+    return None if found is None else OSError(_TOLD[found[1]], found[1])
+
+
+def not_kept(what: str, error: OSError) -> str:
+    """Return what a `NotKeptWarning` says: what could not be done, why, and what to do."""
+    return f"{what} ({said(error)}); {advice(error)}"
+
+
 def warn_not_kept(what: str, error: OSError, stacklevel: int = 2) -> None:
     """Warn that something is built and not kept.
 
@@ -63,7 +121,7 @@ def warn_not_kept(what: str, error: OSError, stacklevel: int = 2) -> None:
     stacklevel
         Whose line the warning names, as `warnings.warn` counts from the caller of this function.
     """
-    warnings.warn(f"{what} ({said(error)}); {advice(error)}", NotKeptWarning, stacklevel=stacklevel + 1)
+    warnings.warn(not_kept(what, error), NotKeptWarning, stacklevel=stacklevel + 1)
 
 
 @contextmanager
@@ -75,7 +133,7 @@ def refusals(requirement: str, hint: str = "") -> Iterator[None]:
     requirement
         What the block needs.
     hint
-        What to do, besides what the refusal itself says.
+        What to do where another folder would help, besides what the refusal itself says.
 
     Raises
     ------
@@ -85,7 +143,7 @@ def refusals(requirement: str, hint: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        words = "; ".join(filter(None, (advice(error), hint)))
+        words = "; ".join(filter(None, (advice(error), hint if of_a_folder(error) else "")))
         raise DeviceRequirementError(requirement, said(error), words) from error
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
 import shutil
 import tempfile
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trunnion.storage.descriptors import opened
 from trunnion.storage.interrupts import Uninterrupted
+from trunnion.storage.kernel_mark import kernel_mark, used_elsewhere
 from trunnion.storage.refusals import refusals
 
 if TYPE_CHECKING:
@@ -16,29 +21,90 @@ if TYPE_CHECKING:
 
 __all__ = ["discard", "scratch_folder", "temporary_folder"]
 
-_PREFIX = "trunnion-"
+_PREFIX = "trunnion-scratch-"
+"""Whoever makes a folder of such a name, which goes on with the kernel's mark, holds its lock, or else others remove
+it."""
+
+_UNLOCKED = "trunnion-"
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_NO_LOCKS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
+"""What a file system says that has no such locks; a folder there stays if its process is killed."""
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Make a private, empty folder below ``TMPDIR``, and remove it when the block is left, however it is left.
 
+    As long as the block lasts its lock is held, which falls with this process, and with those that it forks. What
+    processes left that were killed is removed here: folders of this user of which nobody holds the lock, those of other
+    machines after a day. A child that
+    was forked in the block leaves the folder to its parent.
+
     Raises
     ------
     DeviceRequirementError
         If none can be made.
     """
-    with ExitStack() as made:
+    with Uninterrupted() as held:
         with refusals("a folder for temporary files", "or set TMPDIR to a folder of yours"):
-            folder = made.enter_context(temporary_folder())
-        yield folder
+            _sweep(Path(tempfile.gettempdir()))
+            made, lock = _locked_folder()
+        owner = os.getpid()
+        try:
+            with held.interruptible():
+                yield made
+        finally:
+            _remove(made, owner, lock)
+
+
+def _locked_folder() -> tuple[Path, int | None]:
+    """Return a folder, and the descriptor that holds its lock; None where there are no locks."""
+    while True:
+        made, lock = _folder(None, f"{_PREFIX}{kernel_mark()}-"), None
+        try:
+            lock = os.open(made, _FOLDER_FLAGS | os.O_CLOEXEC)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if made.exists():
+                return made, lock
+        except (BlockingIOError, FileNotFoundError):
+            pass  # as where it is gone: somebody took it for a dead one's, before the lock was held
+        except OSError as error:
+            _remove(made, os.getpid(), lock)
+            if error.errno not in _NO_LOCKS:
+                raise
+            return _folder(None, _UNLOCKED), None
+        _remove(made, os.getpid(), lock)
+
+
+def _folder(parent: Path | None, prefix: str) -> Path:
+    return Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
+
+
+def _remove(made: Path, owner: int, lock: int | None = None) -> None:
+    """Remove a folder, unless this process is a child that its owner forked."""
+    if os.getpid() == owner:
+        discard(made)
+    if lock is not None:
+        with suppress(OSError):
+            os.close(lock)
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what killed processes left; what cannot be removed now is left to whoever comes next."""
+    with suppress(OSError), os.scandir(parent) as entries:
+        for left in [Path(entry.path) for entry in entries if entry.name.startswith(_PREFIX)]:
+            with suppress(OSError), opened(left, _FOLDER_FLAGS) as descriptor:
+                if os.fstat(descriptor).st_uid == os.geteuid() and not used_elsewhere(left):
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    discard(left)
 
 
 @contextmanager
-def temporary_folder(parent: Path | None = None, prefix: str = _PREFIX) -> Iterator[Path]:
+def temporary_folder(parent: Path | None = None, prefix: str = _UNLOCKED) -> Iterator[Path]:
     """Make a private, empty folder, and remove it when the block is left, however it is left.
 
-    What of it cannot be removed then stays: that is no reason to lose what was built.
+    What of it cannot be removed then stays: that is no reason to lose what was built. A child that was forked in the
+    block leaves it to its parent.
 
     Parameters
     ----------
@@ -53,16 +119,15 @@ def temporary_folder(parent: Path | None = None, prefix: str = _PREFIX) -> Itera
         If none can be made.
     """
     with Uninterrupted() as held:
-        made = tempfile.TemporaryDirectory(dir=parent, prefix=prefix, ignore_cleanup_errors=True)
+        made, owner = _folder(parent, prefix), os.getpid()
         try:
             with held.interruptible():
-                yield Path(made.name)
+                yield made
         finally:
-            with suppress(OSError):  # some of Python's own calls of close are not covered by that option
-                made.cleanup()
+            _remove(made, owner)
 
 
 def discard(directory: Path) -> None:
     """Delete a directory and all in it, as far as it can be deleted; one that is already gone is fine."""
-    with suppress(OSError):  # as above
+    with suppress(OSError):  # some of Python's own calls of close are not covered by that option
         shutil.rmtree(directory, ignore_errors=True)

@@ -94,9 +94,10 @@ def _findings(answer: dict[str, object], cuda: tuple[int, int] | None, module: s
     failure = str(answer.get("failure") or f"cuDriverGetVersion failed with status {answer.get('status')}")
     if "cannot open shared object file" in failure and not module:
         summary = (
-            "there is no NVIDIA driver: programs can be built here, and run on the simulated driver alone"
+            "there is no NVIDIA driver: programs for the CPU run here; those for CUDA can be built, and run on the "
+            "simulated driver alone"
         )
-        return (Finding(Severity.INFO, "no-driver", summary, "run them with: trunnion run --simulate"),)
+        return (Finding(Severity.INFO, "no-driver", summary, "run those with: trunnion run --simulate"),)
     advice = (
         f"install the driver again, or mend the search path; the kernel module is {module or 'not loaded'}"
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import BackendUnavailableError, CompileError, DeviceRequirementError
 from trunnion.storage.interrupts import Uninterrupted
+from trunnion.storage.refusals import advice, of_a_folder, said, said_by
 from trunnion.toolchain.host_compiler import INSTALL_COMPILER, compiler_environment
 from trunnion.wording import signal_name
 
@@ -94,7 +95,7 @@ def run_host(compiler: HostCompiler, wanted: HostCompilation, folder: Path, plug
     BackendUnavailableError
         If the compiler cannot be run, or has no part for C++.
     DeviceRequirementError
-        If the folder cannot be written to, or its disk is full.
+        If the folder cannot be written to, or its disk is full, or this process has run out of descriptors, say.
     """
     made = folder / wanted.output
     if not folder.is_dir():
@@ -119,6 +120,9 @@ def run_host(compiler: HostCompiler, wanted: HostCompilation, folder: Path, plug
         except OSError as error:
             raise _no_folder(folder, error) from error
     _check_folder(folder)
+    refused = said_by(log)
+    if refused is not None:
+        raise _out_of(refused) from refused
     if _NO_FRONT_END.search(log):
         reason = (
             f"{compiler.command[0]} compiles C, and cannot compile C++ ({log.strip()}); {INSTALL_COMPILER}"
@@ -133,6 +137,7 @@ def _run(
     compiler: HostCompiler, options: tuple[str, ...], folder: Path, seconds: float, plugin: str
 ) -> tuple[int | None, str]:
     """Return the status, None if it took too long, and all that was printed."""
+    owner = os.getpid()
     with Uninterrupted() as held:
         process = _started(compiler, options, folder, plugin)
         try:
@@ -143,7 +148,7 @@ def _run(
             printed, status = error.stdout or b"", None
             printed += f"\nit did not end within {seconds:g} s, and was ended".encode()
         finally:
-            _end(process)
+            _end(process, owner)
     return status, printed.decode("utf-8", "backslashreplace")
 
 
@@ -161,13 +166,15 @@ def _started(
             process_group=0,  # its parts are processes of their own, and end with it
         )
     except OSError as error:
+        if not of_a_folder(error):
+            raise _out_of(error) from error
         reason = f"{compiler.command[0]} cannot be run ({error}); {INSTALL_COMPILER}"
         raise BackendUnavailableError(plugin, "its toolchain", reason) from error
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process with all its parts, if it has not ended, and take it up."""
-    if process.returncode is None:
+def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+    """End a process with all its parts, if it has not ended, and take it up: a forked child's parent does so."""
+    if process.returncode is None and os.getpid() == owner:
         os.killpg(process.pid, signal.SIGKILL)
         # Not process.wait(): an interrupt inside of it may have left its lock behind, which it would wait for.
         with suppress(ChildProcessError):
@@ -214,8 +221,14 @@ def _check_folder(folder: Path) -> None:
 
 
 def _no_folder(folder: Path, error: OSError) -> DeviceRequirementError:
+    if not of_a_folder(error):
+        return _out_of(error)
     return DeviceRequirementError(
         "a folder that C++ can be compiled in",
         str(error),
         f"make room in {folder}, or set TMPDIR to a folder of yours",
     )
+
+
+def _out_of(error: OSError) -> DeviceRequirementError:
+    return DeviceRequirementError("a process that C++ can be compiled in", said(error), advice(error))

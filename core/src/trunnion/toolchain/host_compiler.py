@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.errors import BackendUnavailableError
+from trunnion.storage.stamps import stamp
 from trunnion.toolchain.search import path_text
 from trunnion.wording import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from trunnion.storage.stamps import Stamp
 
 __all__ = [
     "INSTALL_COMPILER",
@@ -98,6 +101,11 @@ class HostCompiler:
 
     environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """The variables that change what it reads or makes (`counted_environment`)."""
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """By absolute path, the programs that the command's further words name: behind ``env``, say, the compiler."""
+        return _programs(self.command[1:])
 
     @property
     def name(self) -> str:
@@ -231,9 +239,9 @@ def _try(origin: str, named: str, words: list[str]) -> CompilerTrial:
     # Not resolved: some compilers are links to one program that looks at the name by which it is called.
     path = os.path.abspath(found)  # noqa: PTH100 - Path.absolute() keeps "..", which is harmless, and "." too
     try:
-        details = Path(path).stat()
-        stamp = (details.st_ctime_ns, details.st_mtime_ns, details.st_size, details.st_ino)
-        compiler = _identify((path, *words[1:]), stamp, os.environ.get("PATH", ""), counted_environment())
+        command = (path, *words[1:])
+        stamps = tuple(stamp(program) for program in (path, *_programs(words[1:])))
+        compiler = _identify(command, stamps, os.environ.get("PATH", ""), counted_environment())
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         problem = f"it did not answer within {_SECONDS:g} s"
         if not isinstance(error, subprocess.TimeoutExpired):
@@ -251,10 +259,15 @@ def _absence(word: str) -> str:
     return "it is not executable" if path.exists() else "it does not exist"
 
 
+def _programs(words: Iterable[str]) -> tuple[str, ...]:
+    named = (word for word in words if not word.startswith("-"))
+    return tuple(os.path.abspath(found) for word in named if (found := shutil.which(word)))  # noqa: PTH100 - as above
+
+
 @functools.cache
 def _identify(
     command: tuple[str, ...],
-    _stamp: tuple[int, ...],
+    _stamps: tuple[Stamp | None, ...],
     _search_path: str,
     environment: tuple[tuple[str, str], ...],
 ) -> HostCompiler:
@@ -264,8 +277,8 @@ def _identify(
     ----------
     command
         The executable, and its arguments.
-    _stamp
-        What changes if another one is installed under its name.
+    _stamps
+        What changes if other programs are installed under the names of the command.
     _search_path
         The value of ``PATH``: a wrapper finds the compiler behind it there.
     environment

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.contract.diagnosis import Candidate, Component, Diagnosis, Finding, Severity
 from trunnion.errors import BackendUnavailableError, CompileError, DeviceRequirementError
+from trunnion.storage.scratch import scratch_folder
 from trunnion.toolchain.host_compilation import HostCompilation, compile_host
 from trunnion.toolchain.host_compiler import INSTALL_COMPILER, try_compilers
 from trunnion.toolchain.host_headers import (
@@ -114,8 +113,8 @@ def _trial_failure(compiler: HostCompiler) -> str:
         seconds=_TRIAL_SECONDS,
     )
     try:
-        with tempfile.TemporaryDirectory(prefix="trunnion-trial-") as folder:
-            compile_host(compiler, asked, Path(folder), "doctor")
+        with scratch_folder() as folder:
+            compile_host(compiler, asked, folder, "doctor")
     except CompileError as error:
         lines = error.log.strip().splitlines() or ["it fails and prints nothing"]
         return next((line for line in lines if "error" in line), lines[-1])

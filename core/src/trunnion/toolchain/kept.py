@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import CorruptArtifactError, UntrustedArtifactError
 from trunnion.storage.descriptors import write_through
-from trunnion.storage.scratch import discard, temporary_folder
-from trunnion.storage.turns import turn
+from trunnion.storage.turns import Rank
+from trunnion.storage.use import mark_used
+from trunnion.storage.workshop import Workshop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["kept_file", "mark_used"]
+    from trunnion.storage.turns import FileTurn
+
+__all__ = ["forget_file", "kept_file"]
 
 _DIGEST = "sha256"
-_STAGING = "building-"
 _MOST_KNOWN = 64
 
 
@@ -45,7 +47,7 @@ def kept_file(
     cache
         The folder that holds one folder for each key.
     key
-        What identifies everything that the file depends on; a plain name.
+        What identifies everything that the file depends on; a plain name, and neither ``locks`` nor ``staging``.
     name
         The file's name.
     make
@@ -61,7 +63,8 @@ def kept_file(
     Raises
     ------
     OSError
-        If the cache cannot be used, or somebody else has built in it for longer than `WAIT_SECONDS`.
+        If the cache cannot be used, or somebody else has built this key for longer than `WAIT_SECONDS`; a
+        `DeadlockError` if whoever builds it cannot be waited for.
     CorruptArtifactError
         If what was made is of no use.
     UntrustedArtifactError
@@ -69,58 +72,68 @@ def kept_file(
     """
     target = cache / key / name
     if not _is_whole(target, check):
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with turn(cache, name):
+        workshop = Workshop(cache, Rank.PART, name)
+        workshop.prepare()
+        with workshop.turn(key) as mine:
             if not _is_whole(target, check):  # else another process was faster
-                _build(target, make, check)
-                _remove_oldest(cache, key, most)
+                workshop.sweep(key)
+                with workshop.folder(key) as staging:
+                    _build(target, make, check, staging, mine)
+                    _remove_oldest(cache, key, most, staging)
     for path in (target, target.parent, cache):
         _check_owner(path)
     mark_used(target.parent)
     return target
 
 
-def mark_used(folder: Path) -> None:
-    """Note that what a key keeps was used now, where that can be noted."""
+def forget_file(cache: Path, key: str, name: str) -> None:
+    """Keep a file no longer that turned out to be of no use, where it can be removed: it is made again.
+
+    Parameters
+    ----------
+    cache, key, name
+        As `kept_file` takes them.
+    """
+    workshop = Workshop(cache, Rank.PART, name)
     with suppress(OSError):
-        os.utime(folder)
+        workshop.prepare()
+        with workshop.turn(key), workshop.folder(key) as staging:
+            (cache / key).rename(staging / "broken")
 
 
-def _build(target: Path, make: Callable[[Path], None], check: Callable[[bytes], None]) -> None:
+def _build(
+    target: Path, make: Callable[[Path], None], check: Callable[[bytes], None], staging: Path, mine: FileTurn
+) -> None:
     """Make the file in a folder of its own and rename that, whole, over whatever is there."""
-    cache = target.parent.parent
-    for left in cache.glob(f"{_STAGING}*"):
-        discard(left)  # of a process that died: nobody else builds while the lock is held
-    with temporary_folder(cache, _STAGING) as staging:
-        built = staging / "image"
-        built.mkdir(mode=0o700)
-        made = built / target.name
-        make(built)
-        data = made.read_bytes()
-        check(data)
-        (built / _DIGEST).write_text(hashlib.sha256(data).hexdigest())
-        for path in (made, built / _DIGEST):
-            path.chmod(0o600)  # a tool makes files as the umask says, which may let a group write
-            write_through(path)
-        write_through(built)
-        if target.parent.is_symlink() or target.parent.exists():
-            target.parent.rename(staging / "broken")
-        built.rename(target.parent)
-    write_through(cache)
+    built = staging / "image"
+    built.mkdir(mode=0o700)
+    made = built / target.name
+    make(built)
+    mine.confirm()
+    data = made.read_bytes()
+    check(data)
+    (built / _DIGEST).write_text(hashlib.sha256(data).hexdigest())
+    for path in (made, built / _DIGEST):
+        path.chmod(0o600)  # a tool makes files as the umask says, which may let a group write
+        write_through(path)
+    write_through(built)
+    if target.parent.is_symlink() or target.parent.exists():
+        target.parent.rename(staging / "broken")
+    built.rename(target.parent)
+    write_through(target.parent.parent)
 
 
-def _remove_oldest(cache: Path, key: str, most: int | None) -> None:
-    """Remove the keys that were used longest ago, each at once; called with the folder's lock held."""
+def _remove_oldest(cache: Path, key: str, most: int | None, staging: Path) -> None:
+    """Remove the keys that were used longest ago, each at once; others may do so at this moment."""
     if most is None:
         return
-    others = [
-        one
-        for one in cache.iterdir()
-        if one.name != key and not one.name.startswith(_STAGING) and one.is_dir() and not one.is_symlink()
-    ]
-    others.sort(key=lambda one: one.stat().st_mtime_ns, reverse=True)
-    with temporary_folder(cache, _STAGING) as staging:
-        for one in others[most - 1 :]:
+    used: list[tuple[int, Path]] = []
+    for one in cache.iterdir():
+        if one.name not in {key, *Workshop.names} and one.is_dir() and not one.is_symlink():
+            with suppress(FileNotFoundError):
+                used.append((one.stat().st_mtime_ns, one))
+    for _, one in sorted(used, reverse=True)[most - 1 :]:
+        with suppress(FileNotFoundError):
             one.rename(staging / one.name)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from trunnion.toolchain.host import HostToolchain
 
-__all__ = ["probe_launchers"]
+__all__ = ["no_driver", "probe_launchers"]
 
 _DRIVER = "libcuda.so.1"
 _CUDA = "cuda"
@@ -49,9 +49,19 @@ def probe_launchers(plugin: str, distribution: str, targets: Collection[str] = (
         *(f"{name} {version}" for name, version in toolchain.versions.items() if name == "cuda.h"),
         toolchain.compiler.name,
         f"torch {torch}" if torch else "no torch here: it builds, it cannot call",
-        f"driver: {driver}" if driver else "no NVIDIA driver here: it builds, it cannot launch",
+        f"driver: {driver}" if driver else f"{no_driver()}{_without_driver(targets)}",
     ]
     return Availability(usable=True, detail="; ".join(found), unusable=unusable)
+
+
+def no_driver() -> str:
+    """Return what a backend for CUDA can do without a driver, in words."""
+    return "no NVIDIA driver here: for CUDA it builds, and launches on the simulated driver alone"
+
+
+def _without_driver(targets: Collection[str]) -> str:
+    others = ", ".join(sorted({*targets} - {_CUDA}))
+    return f"; for {others} it builds and launches" if others else ""
 
 
 def _toolchain(plugin: str, targets: Collection[str]) -> tuple[HostToolchain, dict[str, str]]:

@@ -15,13 +15,16 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from stat import S_ISREG
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from trunnion.storage.stamps import Stamp, note, stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["Answer", "Stamp", "remembered", "stamp"]
+    from trunnion.storage.stamps import Sighting
+
+__all__ = ["Answer", "remembered"]
 
 _SETTLED = 2_000_000_000
 """How long before the question a file must have changed last, in nanoseconds: the times of file systems are as coarse
@@ -29,22 +32,6 @@ as two seconds, and one that changed while the tool read it must not pass for wh
 _MOST_KNOWN = 32  # each takes some 50 KiB
 _MOST_KEPT = 512
 _OTHERS_WRITE = 0o022
-
-
-class Stamp(NamedTuple):
-    """What changes with a file, or with the names in a folder, whoever sets its times back."""
-
-    device: int
-    inode: int
-    mode: int
-    size: int
-    modified_ns: int
-    changed_ns: int
-
-    @property
-    def regular(self) -> bool:
-        """Whether it is a file, and no folder."""
-        return S_ISREG(self.mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +59,10 @@ class _Record:
     def holds(self) -> bool:
         return all(stamp(path) == before for path, before in self.stamps.items())
 
+    def sightings(self) -> Iterator[Sighting]:
+        """Yield what is there: no file that is remembered had gone, and folders may be missing."""
+        yield from ((path, one) for path, one in self.stamps.items() if one is not None)
+
 
 def remembered(question: str, ask: Callable[[], Answer]) -> Mapping[str, str]:
     """Return the answer to a question, asking only if none is known that holds.
@@ -87,26 +78,18 @@ def remembered(question: str, ask: Callable[[], Answer]) -> Mapping[str, str]:
     known = _memory().get(key) or _load(key)
     if known is not None and known.holds():
         _know(key, known)
+        note(known.sightings())
         return known.said
     began = time.time_ns()
     answer = ask()
     stamps = {path: stamp(path) for path in sorted(answer.files | answer.folders)}
-    lost = any(stamps[path] is None for path in answer.files)
+    lost = {path for path in answer.files if stamps[path] is None}
     if answer.lasting and not lost and all(_settled(one, began) for one in stamps.values()):
         record = _Record(dict(answer.said), stamps)
         _know(key, record)
         _save(key, record)
+    note((path, one) for path, one in stamps.items() if one is not None or path in lost)
     return answer.said
-
-
-def stamp(path: str) -> Stamp | None:
-    """Return the stamp of a file or folder; None if there is none."""
-    try:
-        found = os.stat(path)  # noqa: PTH116 - a Path for each of hundreds takes longer than asking for them
-    except (OSError, ValueError):  # ValueError: a name with a NUL
-        return None
-    details = (found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-    return Stamp(*details)
 
 
 def _settled(one: Stamp | None, began: int) -> bool:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.contract.diagnosis import Candidate
-from trunnion.toolchain.remembered import stamp
+from trunnion.storage.stamps import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from trunnion.toolchain.remembered import Stamp
+    from trunnion.storage.stamps import Stamp
 
 __all__ = [
     "Place", "installed_stamps", "judge", "loader_places", "path_text", "root_places", "site_folders", "wheel_places",

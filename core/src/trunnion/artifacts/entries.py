@@ -1,0 +1,61 @@
+"""What a store holds, without reading it: of each entry its key, its size, and when it was last used."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from stat import S_ISDIR
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["KEY", "MARK_SECONDS", "Entry", "entries_in"]
+
+KEY: Final = re.compile(r"[0-9a-f]{64}")
+"""What the name of an entry is: the key of its artifact."""
+
+MARK_SECONDS: Final = 60.0
+"""An entry that was used is marked no more often: a hit hardly ever writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One artifact of a store, as its folder's names and times tell."""
+
+    key: str
+    """Its key."""
+
+    nbytes: int
+    """The bytes of its files."""
+
+    used: float
+    """When it was last used, to a minute, or stored: seconds since the epoch."""
+
+
+def entries_in(folder: Path) -> list[Entry]:
+    """Return what a store's folder of entries holds, what was used longest ago first; empty if it is not there.
+
+    Parameters
+    ----------
+    folder
+        The folder that has a folder for each key. What else lies there, or goes meanwhile, is passed over.
+    """
+    found = []
+    with suppress(OSError), os.scandir(folder) as names:
+        for name in names:
+            if KEY.fullmatch(name.name):
+                with suppress(OSError):
+                    found.append(_entry(name))
+    return sorted((one for one in found if one is not None), key=lambda one: (one.used, one.key))
+
+
+def _entry(name: os.DirEntry[str]) -> Entry | None:
+    status = name.stat(follow_symlinks=False)
+    if not S_ISDIR(status.st_mode):
+        return None
+    with os.scandir(name.path) as files:
+        nbytes = sum(file.stat(follow_symlinks=False).st_size for file in files)
+    return Entry(name.name, nbytes, status.st_mtime)

@@ -1,0 +1,66 @@
+"""Where artifacts are kept if nobody names a folder, and whether they are: what the environment says of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import platformdirs
+
+from trunnion.errors import ArgumentValueError, ArtifactError, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["VARIABLE", "default_root", "is_kept_by_default"]
+
+VARIABLE: Final = "TRUNNION_CACHE"
+"""The environment variable that turns the user's cache off, or moves it; read whenever it is needed."""
+
+_OFF, _ON = "0", "1"
+
+
+def is_kept_by_default() -> bool:
+    """Return whether `trunnion.compile` keeps what it builds if nobody names a folder.
+
+    Raises
+    ------
+    ArgumentValueError
+        If the environment variable `VARIABLE` says neither.
+    """
+    return _said(os.environ) != _OFF
+
+
+def default_root() -> Path:
+    """Return where artifacts are kept by default.
+
+    That is the folder that the environment variable `VARIABLE` names, else one below the platform's folder for this
+    user's caches.
+
+    Raises
+    ------
+    ArgumentValueError
+        If the variable says something else.
+    ArtifactError
+        If it names none, and this user has no home either.
+    """
+    said = _said(os.environ)
+    if said not in {"", _ON, _OFF}:
+        return Path(said)
+    caches = platformdirs.user_cache_path("trunnion")
+    if not caches.is_absolute():  # "~/.cache", below wherever the process happens to be
+        raise ArtifactError(
+            f"this user has no home to keep artifacts in; set {VARIABLE} to a folder of yours"
+        )
+    return caches / "artifacts"
+
+
+def _said(environment: Mapping[str, str]) -> str:
+    """Return the variable's value; empty if it is not set."""
+    said = environment.get(VARIABLE, "")
+    # Not a relative path: it would be another folder wherever the process happens to be.
+    if said not in {"", _ON, _OFF} and not os.path.isabs(said):  # noqa: PTH117 - before it is known to be a path
+        words = f"{_OFF} (no cache), {_ON} (the user's) or the absolute path of a folder"
+        raise ArgumentValueError(VARIABLE, shorten(said), words)
+    return said
