@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import CaptureError, DeviceRequirementError, DriverError, shorten
+from trunnion.image.target import image_target
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trunnion.errors import TrunnionError
 
-__all__ = ["AFTER_FORK", "PRIORITY_ATTRIBUTE", "RefusedLaunch", "status_error"]
+__all__ = ["AFTER_FORK", "PRIORITY_ATTRIBUTE", "RefusedLaunch", "of_unlike_device", "status_error"]
 
 PRIORITY_ATTRIBUTE = next(row.id for row in LAUNCH_ATTRIBUTES if row.field == "priority")
 """``CU_LAUNCH_ATTRIBUTE_PRIORITY``."""
@@ -130,6 +133,25 @@ def status_error(
         return CaptureError(f"{call} failed with {name} ({code}): {explained}")
     explained = "; ".join(part for part in (explained, launch.text if launch else "") if part)
     return DriverError(call, code, name, explained)
+
+
+def of_unlike_device(error: DriverError, image: bytes, devices: Sequence[tuple[int, int]]) -> DriverError:
+    """Return the error of an image that a device cannot run, with the architectures of both.
+
+    Parameters
+    ----------
+    error
+        What the driver said.
+    image
+        The image.
+    devices
+        The compute capability of each device.
+    """
+    target = image_target(image)
+    shown = [f"the image is for {target}"] if target else []
+    shown += [f"device {ordinal} is sm_{major}{minor}" for ordinal, (major, minor) in enumerate(devices)]
+    explained = "; ".join(part for part in (error.explanation, ", ".join(shown)) if part)
+    return DriverError(error.call, error.code, error.code_name, explained)
 
 
 def _capture_advice(call: str, code_name: str, stream: int | None) -> str:

@@ -15,7 +15,7 @@ from trunnion.codegen.cpp.facts import CallFacts
 from trunnion.codegen.cpp.program import CppProgram
 from trunnion.contract.compiler import DeviceImage
 from trunnion.contract.spec import Target
-from trunnion.testing.harness import synthetic_image
+from trunnion.testing.machine import synthetic_image
 
 COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
 

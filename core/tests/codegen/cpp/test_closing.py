@@ -55,3 +55,54 @@ def test_one_failure_is_that_one(simulator, used):
         used.close()
     assert caught.value.call == "cuLibraryUnload"
     assert "then" not in str(caught.value)
+
+
+def references(simulator):
+    return [context.references for context in simulator.state.contexts]
+
+
+def test_the_contexts_that_were_retained_are_released(simulator, launcher):
+    torch.zeros(8, device="cuda:0"), torch.zeros(8, device="cuda:1")  # torch's own references
+    before = references(simulator)
+    for _ in range(3):
+        program = launcher(reading())
+        for device in (0, 1, 0):
+            program.entry(torch.zeros(8, device=f"cuda:{device}"))
+        program.preload(2)
+        assert references(simulator) == [1 + count for count in before[:3]] + before[3:]
+        program.close()
+        program.close()
+        assert references(simulator) == before
+
+
+def test_a_device_that_could_not_be_prepared_is_not_retained(simulator, launcher):
+    torch.zeros(8, device="cuda:0")
+    before = references(simulator)
+    program = launcher(reading())
+    for call in ("cuDevicePrimaryCtxRetain", "cuDeviceGetAttribute", "cuCtxPushCurrent"):
+        simulator.state.stack().clear()
+        with simulator.fault(call), pytest.raises(DriverError, match=call):
+            program.preload(0)
+        assert references(simulator) == before
+    program.preload(0)
+    program.close()
+    assert references(simulator) == before
+
+
+def test_a_context_that_cannot_be_released_is_told(simulator, used):
+    with simulator.fault("cuDevicePrimaryCtxRelease", nth=1), pytest.raises(DriverError) as caught:
+        used.close()
+    assert caught.value.call == "cuDevicePrimaryCtxRelease"
+    used.close()
+
+
+def test_what_asks_for_a_limit_beyond_the_end_keeps_no_context(simulator, launcher):
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    x = p.input("x", "float32", (8,))
+    p.launch("k", (x,), 1, 32, window=x.window())
+    torch.zeros(8, device="cuda:0")
+    before = references(simulator)
+    program = launcher(p.build())
+    program.entry(torch.zeros(8, device="cuda:0"))
+    program.close()
+    assert references(simulator) == before

@@ -15,7 +15,7 @@ from trunnion.image.synthetic import SyntheticKernel, synthetic_cubin
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.program import DeviceCode
 from trunnion.sim.trace import Launched
-from trunnion.testing.harness import synthetic_image
+from trunnion.testing.machine import synthetic_image
 
 pytestmark = pytest.mark.tvm_ffi_abi
 

@@ -6,6 +6,8 @@ import errno
 import hashlib
 import os
 import shutil
+import struct
+from dataclasses import replace
 from pathlib import Path
 
 import platformdirs
@@ -18,8 +20,14 @@ from trunnion.codegen.cpp.emitter import emit_launcher
 from trunnion.codegen.cpp.library import check_library
 from trunnion.errors import CompileError, DeviceRequirementError
 from trunnion.storage.refusals import NotKeptWarning
+from trunnion.storage.stamps import unchanged, witnessed
+from trunnion.storage.workshop import Workshop
+from trunnion.toolchain.host_compilation import HostCompilation, compile_host
+from trunnion.toolchain.host_compiler import host_compiler
 
 pytestmark = pytest.mark.tvm_ffi_abi
+
+SHT_RELA = 4
 
 _TEXT = emit_launcher(examples.load("vector_add").program.plan())
 _REFUSE_STALE = ("-Winvalid-pch", "-Werror=invalid-pch")
@@ -85,15 +93,21 @@ def test_a_spoilt_precompiled_header_is_made_again(build, cache) -> None:
     assert again == whole
 
 
-def test_a_precompiled_header_that_the_compiler_dies_of_is_done_without(build, cache) -> None:
+def spoil(kept: Path, data: bytes) -> None:
+    """Keep something else in a file's place, with the right digest: what nobody sees until it is used."""
+    kept.write_bytes(data)
+    kept.with_name("sha256").write_text(hashlib.sha256(data).hexdigest())
+
+
+def test_a_precompiled_header_that_the_compiler_dies_of_is_done_without_and_made_again(build, cache) -> None:
     whole, _ = build("first")
     (header,) = precompiled(cache)
-    data = header.read_bytes()
-    header.write_bytes(data[:5000])
-    header.with_name("sha256").write_text(hashlib.sha256(data[:5000]).hexdigest())
+    spoil(header, header.read_bytes()[:5000])
     again, made = build("again")
     assert made == ("launcher.so", "launcher.so")
     assert again == whole
+    assert build("third") == (whole, ("launch_runtime.hpp.gch", "launcher.so"))
+    assert build("fourth") == (whole, ("launcher.so",))
 
 
 @pytest.fixture
@@ -131,7 +145,8 @@ def test_what_is_made_while_a_header_changes_is_not_kept(build, cache, poison, m
 
     def compiled(compiler, wanted, folder, plugin):
         made = compile_host(compiler, wanted, folder, plugin)
-        (poison / "string.h").write_text(clean)
+        if (poison / "string.h").read_text() != clean:
+            (poison / "string.h").write_text(clean)
         return made
 
     with monkeypatch.context() as patched:
@@ -142,6 +157,76 @@ def test_what_is_made_while_a_header_changes_is_not_kept(build, cache, poison, m
     assert made == ("runtime.o", "launcher.so"), "only what was made after it changed may be kept"
     shutil.rmtree(cache)
     assert build("fresh")[0] == found
+
+
+def test_what_is_made_while_a_header_is_edited_and_put_back_is_not_kept(
+    build, cache, poison, monkeypatch
+) -> None:
+    compile_host, header = module.compile_host, poison / "string.h"
+    usual, details = header.read_text(), header.stat()
+
+    def compiled(compiler, wanted, folder, plugin):
+        header.write_text("#include_next <string.h>\n")
+        try:
+            return compile_host(compiler, wanted, folder, plugin)
+        finally:
+            header.write_text(usual)
+            os.utime(header, ns=(details.st_atime_ns, details.st_mtime_ns))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "compile_host", compiled)
+        build("while it is another")
+    assert not [*cache.rglob("runtime.o"), *precompiled(cache)]
+    found, _ = build("after")
+    shutil.rmtree(cache)
+    assert build("fresh")[0] == found
+
+
+def test_what_is_made_while_a_header_is_there_that_was_not_before_is_not_kept(
+    build, cache, tmp_path, monkeypatch
+) -> None:
+    """It is gone again before anybody looks, but the compiler says that it read it."""
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    monkeypatch.setenv("CPATH", str(folder))
+    compile_host, intruder = module.compile_host, folder / "stdint.h"
+
+    def compiled(compiler, wanted, staging, plugin):
+        intruder.write_text("#include_next <stdint.h>\n")
+        try:
+            return compile_host(compiler, wanted, staging, plugin)
+        finally:
+            intruder.unlink()
+
+    with monkeypatch.context() as patched, witnessed() as read:
+        patched.setattr(module, "compile_host", compiled)
+        build("while it is there")
+    assert not [*cache.rglob("runtime.o"), *precompiled(cache)]
+    assert (str(intruder), None) in read, "so the program is not kept either"
+    with witnessed() as known:
+        module.launcher_fingerprint("acme")
+    for again in ("after", "with what was kept"):
+        with witnessed() as read:
+            build(again)
+        assert unchanged(known, known | read), "a launcher reads what the key knows"
+    assert [*cache.rglob("runtime.o"), *precompiled(cache)]
+
+
+@pytest.mark.filterwarnings("error")
+def test_who_builds_in_the_middle_of_compiling_it_compiles_it_beside(build, cache, monkeypatch) -> None:
+    """As a signal's handler does; nothing is lost, and so no warning is due."""
+    compile_host, inner = module.compile_host, []
+
+    def compiled(compiler, wanted, folder, plugin):
+        if not inner:
+            inner.append(())
+            inner[:] = build("inner")
+        return compile_host(compiler, wanted, folder, plugin)
+
+    monkeypatch.setattr(module, "compile_host", compiled)
+    outer, _ = build("outer")
+    assert inner[0] == outer
+    assert len(list(cache.rglob("runtime.o"))) == 1
 
 
 def test_a_cache_that_cannot_be_written_to_is_done_without(build, cache) -> None:
@@ -191,8 +276,19 @@ def test_parts_of_versions_that_nobody_uses_any_more_are_removed(build, cache) -
     build("again")
     left = {one.name for one in kept.iterdir()}
     assert ours <= left
-    assert len(left) == 16
+    assert len(left - Workshop.names) == 16
     assert left - ours == {f"{index:032x}" for index in range(20)[-14:]}
+
+
+def with_broken_relocations(data: bytes) -> bytes:
+    """Let each entry of the tables for the dynamic loader be of a kind that there is not."""
+    broken = bytearray(data)
+    (sections,), (count,) = struct.unpack_from("<Q", data, 40), struct.unpack_from("<H", data, 60)
+    for index in range(count):
+        kind, offset, size = struct.unpack_from("<4xI16xQQ", data, sections + 64 * index)
+        if kind == SHT_RELA:
+            broken[offset : offset + size] = b"\xff" * size
+    return bytes(broken)
 
 
 def halved(data: bytes) -> bytes:
@@ -221,8 +317,89 @@ def test_a_kept_object_that_is_of_no_use_is_compiled_again(build, cache) -> None
     """One that an older version kept: its digest is right."""
     whole, _ = build("first")
     (kept,) = cache.rglob("runtime.o")
-    kept.write_bytes(halved(kept.read_bytes()))
-    kept.with_name("sha256").write_text(hashlib.sha256(kept.read_bytes()).hexdigest())
+    spoil(kept, halved(kept.read_bytes()))
     again, made = build("again")
     assert made == ("runtime.o", "launcher.so")
     assert again == whole
+
+
+@pytest.fixture
+def another_object(cxx, tmp_path):
+    """An object that is whole, and has one function of ours."""
+    wanted = HostCompilation(
+        source="a.cc",
+        text="namespace trunnion { int of_no_use() { return 1; } }\n",
+        output="a.o",
+        options=("-c", "-fPIC", "a.cc"),
+    )
+    folder = tmp_path / "another object"
+    folder.mkdir()
+    return compile_host(host_compiler("acme"), wanted, folder, "acme")
+
+
+def test_an_object_with_which_nothing_can_be_linked_is_compiled_again(build, cache, another_object) -> None:
+    whole, _ = build("first")
+    (kept,) = cache.rglob("runtime.o")
+    spoil(kept, another_object)
+    again, made = build("again")
+    assert again == whole
+    assert made == ("launcher.so", "launcher.so", "runtime.o", "launcher.so")
+    assert build("third") == (whole, ("runtime.o", "launcher.so")), "it is kept no longer"
+    assert build("fourth") == (whole, ("launcher.so",))
+
+
+def test_a_compiler_that_lies_about_the_object_once_is_asked_again(
+    build, cache, another_object, monkeypatch
+) -> None:
+    compile_host, lies = module.compile_host, [another_object]
+
+    def compiled(compiler, wanted, folder, plugin):
+        data = compile_host(compiler, wanted, folder, plugin)
+        return lies.pop() if wanted.output == "runtime.o" and lies else data
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "compile_host", compiled)
+        found, _ = build("lied to")
+    assert build("again")[0] == found
+
+
+def test_what_is_wrong_with_the_text_is_said_and_nothing_is_forgotten(build, cache) -> None:
+    build("first")
+    with pytest.raises(CompileError, match="no_such_option"):
+        build("refused", options=("-Wl,--no_such_option",))
+    assert build("again")[1] == ("launcher.so",)
+
+
+LIES = {
+    "a library that nobody has": ("-L.", "-Wl,--no-as-needed", "-lghost"),
+    "a symbol that nobody defines": ("-Wl,-z,undefs", "undefined.o"),
+}
+
+
+@pytest.mark.parametrize("lie", [*LIES, "relocations of no kind"])
+def test_a_library_that_cannot_be_loaded_is_refused(build, cache, tmp_path, monkeypatch, lie) -> None:
+    compile_host = module.compile_host
+
+    def compiled(compiler, wanted, folder, plugin):
+        if wanted.output != "launcher.so":
+            return compile_host(compiler, wanted, folder, plugin)
+        for output, text, options in (
+            ("libghost.so", "void ghost() {}", ("-shared", "-Wl,-soname,libghost_nowhere.so")),
+            ("undefined.o", "void nobody(); void (*here)() = nobody;", ("-c",)),
+        ):
+            made = HostCompilation(
+                source="l.cc", text=text, output=output, options=(*options, "-fPIC", "l.cc")
+            )
+            compile_host(compiler, made, folder, plugin)
+        lied = replace(wanted, options=(*wanted.options, *LIES.get(lie, ())))
+        data = compile_host(compiler, lied, folder, plugin)
+        if lie not in LIES:
+            data = with_broken_relocations(data)
+            (folder / wanted.output).write_bytes(data)
+        return data
+
+    monkeypatch.setattr(module, "compile_host", compiled)
+    with pytest.raises(
+        CompileError, match=r"it reported success, and what it made is of no use: .*cannot be loaded"
+    ):
+        build("broken")

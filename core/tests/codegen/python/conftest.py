@@ -225,6 +225,9 @@ class RecordingFacade:
     def leave(self) -> None:
         self._note("leave")
 
+    def recover(self) -> None:
+        pass
+
     def encode_tiled(self, fields: Any, l2_promotion: int) -> EncodedMap:
         self._note("encode_tiled", fields, l2_promotion)
         buffer = ctypes.create_string_buffer(repr(fields).encode(), 4096)

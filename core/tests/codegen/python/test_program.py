@@ -195,6 +195,20 @@ def test_close_waits_for_a_call_under_way(rig: Any, tensor: Any) -> None:
     assert [entry[0] for entry in r.facade.log][-2:] == ["synchronize", "unload"]
 
 
+def test_close_waits_for_no_call_that_an_interrupt_ended(rig: Any, tensor: Any) -> None:
+    """A frame that was taken and not given back may live as long as the exception, which a debugger keeps."""
+    r = rig(sized())
+    r.program.entry(tensor("float32", 5))
+    lost = r.program._context.pop()
+    assert r.program._context.pool.busy()
+    closer = threading.Thread(target=r.program.close, daemon=True)
+    closer.start()
+    closer.join(60)
+    assert not closer.is_alive()
+    assert r.facade.count("unload") == 1
+    del lost
+
+
 def test_a_program_cannot_be_closed_from_within_its_own_launch(rig: Any, tensor: Any) -> None:
     r = rig(sized())
     r.facade.on["launch"] = lambda _: r.program.close()

@@ -118,7 +118,7 @@ def test_real_refuses_values(value: object) -> None:
 
 
 def test_boolean() -> None:
-    assert boolean("x", value=True) is True
+    assert boolean("x", True) is True
     for wrong in (0, 1, None, "True"):
         with pytest.raises(ArgumentTypeError):
             boolean("x", wrong)

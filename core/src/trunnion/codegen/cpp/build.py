@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trunnion.codegen.cpp.image import emit_image
 from trunnion.codegen.cpp.library import check_library, check_object
-from trunnion.codegen.cpp.runtime_parts import runtime_header, runtime_object
+from trunnion.codegen.cpp.relocations import check_relocations
+from trunnion.codegen.cpp.runtime_parts import forget_header, renewed_object, runtime_header, runtime_object
 from trunnion.errors import CompileError, CorruptArtifactError
 from trunnion.toolchain.host import find_host_toolchain
 from trunnion.toolchain.host_compilation import HostCompilation, compile_host
-from trunnion.toolchain.host_reading import read_host
+from trunnion.toolchain.host_reading import read_host, witness_reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +34,7 @@ HOST_OBJECT = "host-object"
 """The kind of image that is linked, not embedded."""
 
 _SOURCE, _ASSEMBLY, _EMBEDDED, _OBJECT = "launcher.cc", "image.s", "image.bin", "image.o"
-_EXPORTS = "exports.map"
+_EXPORTS, _DEPENDENCIES = "exports.map", "launcher.d"
 # Compilers forget to hide some names (GCC those of variable templates), and a user's object has names of its own: what
 # is not exported on purpose is nobody's, so that two launchers cannot share it whatever way they are loaded.
 _SHOWN = "__tvm_ffi_"
@@ -119,7 +120,6 @@ def build_launcher(
     toolchain = find_host_toolchain(plugin, cuda=not linked)
     shared = _Shared(toolchain, plugin, tuple(options), linked)
     second = _OBJECT if linked else _ASSEMBLY
-    inputs = {**_image_files(image, symbols), _RUNTIME: shared.object(staging)}
     wanted = HostCompilation(
         source=_SOURCE,
         text=text,
@@ -129,10 +129,27 @@ def build_launcher(
             *_mapped(staging, *_include_folders(toolchain)),
             *options,
         ),
-        inputs={_EXPORTS: _VERSION_SCRIPT, **inputs},
+        inputs={_EXPORTS: _VERSION_SCRIPT, **_image_files(image, symbols)},
     )
-    library = _compile(wanted, shared, staging)
-    _check(toolchain.compiler, wanted, check_library, library)
+    runtime = shared.object(staging)
+    try:
+        return _linked(wanted, runtime, shared, staging)
+    except CompileError:
+        again = shared.object_again(runtime, staging)
+        if again == runtime:
+            raise
+        return _linked(wanted, again, shared, staging)
+
+
+def _linked(wanted: HostCompilation, runtime: bytes, shared: _Shared, staging: Path) -> bytes:
+    """Return a launcher that is linked with what all share, after a look at it: nothing of it is run."""
+    library = _compile(replace(wanted, inputs={**wanted.inputs, _RUNTIME: runtime}), shared, staging)
+
+    def check(made: bytes) -> None:
+        check_library(made)
+        check_relocations(staging, LAUNCHER, shared.toolchain.ffi.library)
+
+    _check(shared.toolchain.compiler, wanted, check, library)
     return library
 
 
@@ -166,12 +183,24 @@ def _compile(wanted: HostCompilation, shared: _Shared, staging: Path) -> bytes:
     """Compile with the precompiled header if there is one; where that fails, as without it."""
     compiler, plugin = shared.toolchain.compiler, shared.plugin
     # GCC maps such a header to one certain address, and ends where something else lies there.
+    folder = None
     with contextlib.suppress(CompileError):
         folder = shared.header()
         if folder is not None:
             faster = replace(wanted, options=(f"-I{folder}", *wanted.options))
-            return compile_host(compiler, faster, staging, plugin)
-    return compile_host(compiler, wanted, staging, plugin)
+            return _read_and_compiled(compiler, faster, staging, plugin)
+    made = _read_and_compiled(compiler, wanted, staging, plugin)
+    if folder is not None:  # so it was the header's fault
+        forget_header(folder, shared.header_name)
+    return made
+
+
+def _read_and_compiled(compiler: HostCompiler, wanted: HostCompilation, folder: Path, plugin: str) -> bytes:
+    """Compile, and note what the compiler says that it read."""
+    listing = replace(wanted, options=(*wanted.options, "-MD", "-MF", _DEPENDENCIES))
+    made = compile_host(compiler, listing, folder, plugin)
+    witness_reading(compiler, listing, folder, (_DEPENDENCIES,))
+    return made
 
 
 def _mapped(*folders: str | Path) -> tuple[str, ...]:
@@ -189,24 +218,25 @@ class _Shared(NamedTuple):
 
     def object(self, staging: Path) -> bytes:
         """Return the object file of what calls do not come through."""
-        wanted = _runtime(self.toolchain, f"{self._kind}_runtime.cc", self.options, ("-c",))
+        return runtime_object(self._identity, self._compiled_object, staging)
 
-        def compiled(folder: Path) -> bytes:
-            made = self._compiled(folder, wanted, _RUNTIME)
-            _check(self.toolchain.compiler, wanted, check_object, made)
-            return made
-
-        return runtime_object(self._identity, compiled, staging)
+    def object_again(self, doubtful: bytes, staging: Path) -> bytes:
+        """Return that file, compiled now, because nothing could be linked with the one that was there."""
+        return renewed_object(doubtful, self._identity, self._compiled_object, staging)
 
     def header(self) -> Path | None:
         """Return the folder that holds the precompiled header; None where there is none."""
         if self.toolchain.compiler.family not in _PRECOMPILES:
             return None
-        header = f"{self._kind}_runtime.hpp"
-        wanted = _runtime(self.toolchain, header, self.options, ("-c", "-x", "c++-header"))
+        wanted = _runtime(self.toolchain, self.header_name, self.options, ("-c", "-x", "c++-header"))
         return runtime_header(
-            header, self._identity, lambda folder, name: self._compiled(folder, wanted, name)
+            self.header_name, self._identity, lambda folder, name: self._compiled(folder, wanted, name)
         )
+
+    @property
+    def header_name(self) -> str:
+        """The header that is precompiled."""
+        return f"{self._kind}_runtime.hpp"
 
     @property
     def _kind(self) -> str:
@@ -215,9 +245,15 @@ class _Shared(NamedTuple):
     def _identity(self) -> str:
         return f"{self._kind} {launcher_fingerprint(self.plugin, cuda=not self.linked)} {self.options}"
 
+    def _compiled_object(self, folder: Path) -> bytes:
+        wanted = _runtime(self.toolchain, f"{self._kind}_runtime.cc", self.options, ("-c",))
+        made = self._compiled(folder, wanted, _RUNTIME)
+        _check(self.toolchain.compiler, wanted, check_object, made)
+        return made
+
     def _compiled(self, folder: Path, wanted: HostCompilation, output: str) -> bytes:
         named = replace(wanted, output=output, options=(*_mapped(folder), *wanted.options))
-        return compile_host(self.toolchain.compiler, named, folder, self.plugin)
+        return _read_and_compiled(self.toolchain.compiler, named, folder, self.plugin)
 
 
 def _runtime(

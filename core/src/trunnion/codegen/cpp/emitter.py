@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "13"
+VERSION = "14"
 """Changes whenever the text for some plan does."""
 
 _EXPORTED = "__tvm_ffi_"
@@ -373,5 +373,5 @@ class CudaEmitter(LauncherEmitter):
         text.line(f"LaunchConfig config({extents(launch, 'g')}, {extents(launch, 'b')}, {smem}, stream);")
         emit_attributes(text, launch)
         name = cpp_name(self.plan.kernels[launch.kernel].name)
-        fired = f"config.launch(program.driver(), program.kernel({launch.kernel}), parameters, {name})"
+        fired = f"config.launch(program, {launch.kernel}, parameters, {name})"
         emit_launch_within(text, launch, fired)

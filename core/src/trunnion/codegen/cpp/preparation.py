@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from trunnion.codegen.python.arguments import FLOAT_LIMITS
 from trunnion.errors import ArgumentError, ArgumentValueError
 from trunnion.model.dtypes import Kind
 from trunnion.model.dtypes import dtype as dtype_of
+from trunnion.plain import is_a
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +102,7 @@ class Preparation:
             raise support.out_count_error(out, tuple(tensor.name for tensor in self._outputs))
         for index, (tensor, value) in enumerate(zip(self._outputs, out, strict=True)):
             try:
-                if isinstance(value, self._class) and not self._checks.runtime.presents_device(value):
+                if is_a(value, self._class) and not self._checks.runtime.presents_device(value):
                     expected = f"CUDA device {device}" if self._on_cuda else "the CPU"
                     raise ArgumentValueError(tensor.name, f"a tensor on {value.device}", expected)
                 self._tensor(tensor.name, value, tensor.dtype, output=True)
@@ -151,5 +153,5 @@ class Preparation:
             return struct.pack("<2d", *scalars.complex_parts(name, value, limit, kind.name))
         if kind.name not in FLOAT_LIMITS:
             scalars.small_float(name, value, kind.name)
-            return float(value)
+            return scalars.real(name, value, math.inf, kind.name)
         return scalars.real(name, value, FLOAT_LIMITS[kind.name], kind.name)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from trunnion.arguments import named_error
 from trunnion.codegen.cpp.direct import direct_entry
 from trunnion.codegen.cpp.image import encoded_name
 from trunnion.codegen.cpp.loader import load_library, process_libraries
@@ -18,6 +20,8 @@ from trunnion.codegen.set_aside import process_set_aside
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.errors import ArgumentError, LifecycleError, TrunnionError
 from trunnion.model.dtypes import dtype
+from trunnion.plain import is_a, is_exactly
+from trunnion.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,6 +36,9 @@ _DRIVERS_OWN = (1, 2)  # CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
 
 _KNOWN = (None, None, None, True)
 """No stream, no device, no witness are named; the tensors are known to be what they look like."""
+
+_CARRIED = (bool, type(None), bytes, ctypes.c_void_p)
+"""Beside int and float, what TVM-FFI carries without asking it for its class."""
 
 _RAISED = (TypeError, ValueError, RuntimeError, ArithmeticError, MemoryError, BufferError, AttributeError)
 """What TVM-FFI raises: for a launcher, and on its own for an argument that it cannot carry."""
@@ -106,6 +113,9 @@ class CppProgram(LoadedProgram):
         self._tensors = tuple((place, param.name) for place, param in params if param.kind == "tensor")
         self._bare = runtime.only_device is None and not self._tensors and not self._allocates
         self._doubted = False
+        self._closing = Turns(
+            "the program is being closed", nests=True
+        )  # the launcher sees that it is nested
         # How many devices there are the launcher knows.
         self._checks = TensorChecks(runtime, 0)
         self._preparation = Preparation(facts, self._checks)
@@ -132,10 +142,15 @@ class CppProgram(LoadedProgram):
     def _make_entry(self) -> Callable[..., Any]:
         main, again, several = self._main, self._prepared_entry, self._several
         count, refuse, assured = self._count, self._preparation.arguments, self._assured
+        tensor, is_odd, prepared = self._class, self._is_odd, self._prepared
 
         def entry(*args: Any) -> Any:
             if len(args) != count:  # what follows them is the launcher's, and trunnion's
                 refuse(args)
+            for value in args:
+                kind = type(value)
+                if kind is not tensor and kind is not int and kind is not float and is_odd(value):
+                    return prepared(args)
             known = _KNOWN if self._doubted and assured(args) else ()
             try:
                 result = main(*args, *known)
@@ -145,12 +160,24 @@ class CppProgram(LoadedProgram):
 
         return entry
 
-    def _witnessed_entry(self, /, *args: Any, **named: Any) -> Any:
+    def _is_odd(self, value: Any) -> bool:
+        """Whether TVM-FFI, to carry a value, asks for its class: of what claims to be a tensor torch reads memory."""
+        return not is_exactly(value, *_CARRIED) and not is_a(value, self._class)
+
+    def _prepared(self, args: tuple[Any, ...]) -> Any:
+        """Make a call with what only Python can judge."""
+        return self._give(self._run(self._main, *self._preparation.arguments(args), *_KNOWN))
+
+    def _witnessed_entry(
+        self, /, *args: Any, out: Any = None, stream: Any = None, device: Any = None, **named: Any
+    ) -> Any:
         """Make a call that may have no tensor, and so no device and no allocator but those of the tensor library.
 
         As the Python launcher's entry of such a program, it takes what `call` takes.
         """
-        return self.call(args, **named)
+        if named:
+            raise named_error(named)
+        return self.call(args, out=out, stream=stream, device=device)
 
     def _raise_raised(self) -> None:
         self._run(self._function("raised"))
@@ -253,7 +280,7 @@ class CppProgram(LoadedProgram):
 
     def close(self) -> None:
         """Wait for the program's launches, then unload its image; see `LoadedProgram.close`."""
-        with self._set_aside.closing():
+        with self._closing.turn(), self._set_aside.closing():
             self._call_export("close")
         # What else has a function of the program keeps its code; every call of such a one raises what `_ended` does.
         self._function = self._ended
@@ -297,7 +324,7 @@ class CppProgram(LoadedProgram):
 
     def _first(self, args: Sequence[Any]) -> Any:
         """Return the first tensor of a call; None if there is none."""
-        return next((value for value in args if isinstance(value, self._class)), None)
+        return next((value for value in args if is_a(value, self._class)), None)
 
     def _ordinal(self, args: Sequence[Any], device: int | None) -> int | None:
         """Return the device of a call's first tensor, else the one that it names, or the only one."""

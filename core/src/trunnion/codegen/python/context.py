@@ -6,8 +6,9 @@ import math
 import warnings
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
+from trunnion.codegen.driver_status import of_unlike_device
 from trunnion.codegen.python.facade import GoneFacade
 from trunnion.codegen.python.frames import FramePool
 from trunnion.codegen.python.launcher_memory import LauncherMemory
@@ -27,13 +28,16 @@ from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER
 from trunnion.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from trunnion.codegen.python.facade import DriverFacade, LaunchSpec, PreparingFacade
     from trunnion.codegen.python.frames import Frame
     from trunnion.codegen.python.maps import MapSpec
     from trunnion.contract.runtime import Runtime
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 __all__ = ["Context", "DeviceState", "Parts"]
 
@@ -106,16 +110,19 @@ class Context(LauncherMemory):
         self.pool = FramePool(parts.launches, facade, self._prepared if prepares else None)
         self.pop, self.push = self.pool.free.pop, self.pool.free.append
         self.new_frame, self.forsake = self.pool.new, self.pool.forsake
+        self.recover = facade.recover
         self.remember = ReadingRecall(parts.runtime.guard, parts.runtime.reader)
         self.several = self.device_count > 1
         self.sets_aside = any(spec.window is not None for spec in self.specs)
         self._preparing = _preparing()
         self.closed_because = ""
         self.symbols = tuple(symbols)
-        self.library = facade.load(image)
+        self._image = image
+        self.library = self.explaining(facade.load)(image)
         with ExitStack() as undo:
             undo.callback(facade.unload, self.library)
-            self.kernels = [facade.kernel(self.library, symbol) for symbol in symbols]
+            find = self.explaining(facade.kernel)
+            self.kernels = [find(self.library, symbol) for symbol in symbols]
             undo.pop_all()
         self.encoders = [MapEncoder(spec, facade, self.capability) for spec in parts.encodes]
         self.states: list[DeviceState | None] = [None] * self.device_count
@@ -125,6 +132,20 @@ class Context(LauncherMemory):
         """Return what fires a launch of a frame, and its arguments; see `PreparingFacade.prepared`."""
         facade = cast("PreparingFacade", self.facade)
         return facade.prepared(config, self.kernels[spec.kernel], parameters, self.runtime.caller)
+
+    def explaining(self, call: Callable[_P, _R]) -> Callable[_P, _R]:
+        """Return a call of the driver that says, of an image that a device cannot run, the architectures of both."""
+
+        def explained(*args: _P.args, **named: _P.kwargs) -> _R:
+            try:
+                return call(*args, **named)
+            except DriverError as error:
+                if error.code_name != "CUDA_ERROR_NO_BINARY_FOR_GPU":
+                    raise
+                devices = [self.capability(device) for device in range(self.device_count)]
+                raise of_unlike_device(error, self._image, devices) from error.__cause__
+
+        return explained
 
     def private_frame(self) -> Frame:
         """Return a frame for a bound launch."""
@@ -187,6 +208,15 @@ class Context(LauncherMemory):
                 state.set_aside = nbytes
 
     @contextmanager
+    def recovering(self) -> Iterator[None]:
+        """See to it that the block leaves the thread's contexts as they were, wherever an interrupt ends it."""
+        try:
+            yield
+        except BaseException:  # of an interrupt too, which comes between any two steps
+            self.recover()
+            raise
+
+    @contextmanager
     def _entered(self, device: int) -> Iterator[None]:
         entered = self.facade.enter(device)
         try:
@@ -201,7 +231,10 @@ class Context(LauncherMemory):
         clusters = [values for attribute, values in spec.attributes if attribute in _CLUSTERS]
         blocks = max(map(math.prod, clusters), default=1)
         if blocks > PORTABLE_CLUSTER_BLOCKS:
-            self.facade.set_kernel_attribute(self.kernels[spec.kernel], device, _NON_PORTABLE_CLUSTER, 1)
+            self._set(self.kernels[spec.kernel], device, _NON_PORTABLE_CLUSTER, 1)
+
+    def _set(self, kernel: Any, device: int, attribute: int, value: int) -> None:
+        self.explaining(self.facade.set_kernel_attribute)(kernel, device, attribute, value)
 
     def _check_attributes(self, device: int, spec: LaunchSpec) -> None:
         if not spec.attributes:
@@ -249,7 +282,7 @@ class Context(LauncherMemory):
         """
         if nbytes > state.smem[kernel]:
             try:
-                self.facade.set_kernel_attribute(self.kernels[kernel], device, _MAX_DYNAMIC_SMEM, nbytes)
+                self._set(self.kernels[kernel], device, _MAX_DYNAMIC_SMEM, nbytes)
             except DriverError as error:
                 if (error.call, error.code) != ("cuKernelSetAttribute", _INVALID_VALUE):
                     raise

@@ -30,7 +30,7 @@ from trunnion.codegen.python.arguments import (
 )
 from trunnion.codegen.python.bindings import slot_name
 from trunnion.codegen.python.dialect import Dialect, FacadeDialect
-from trunnion.codegen.python.firing import Firing
+from trunnion.codegen.python.firing import Firing, recovering
 from trunnion.codegen.python.launches import ParameterBuffer
 from trunnion.codegen.python.memory import emit_allocations, emit_given_outputs
 from trunnion.codegen.python.names import assigned, read
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = "17"
+VERSION = "18"
 """Changes whenever the text for some plan does."""
 
 _CONTEXT = (
@@ -68,6 +68,7 @@ _CONTEXT = (
     ("forsake", "forsake"),
     ("enter", "enter"),
     ("leave", "leave"),
+    ("recover", "recover"),
     ("fill", "fill"),
     ("remember", "remember"),
     ("devices", "device_count"),
@@ -102,6 +103,7 @@ class _Emitter:
         self.kinds = ("entry", "launch", "bind") if inputs_of(plan) else ("launch", "bind")
         self.fixed = {kind: self._fixed_part(named=kind != "entry") for kind in self.kinds}
         self.free = {kind: self._free_part(kind) for kind in self.kinds}
+        self.kept = self._kept()
 
     def module(self) -> str:
         out = self.out
@@ -121,7 +123,10 @@ class _Emitter:
             if self.recalls:
                 self._look()
             for kind in self.kinds:
-                with out.block(f"def {kind}({parameter_list(self.plan, named=kind != 'entry')}):"):
+                with (
+                    out.block(f"def {kind}({parameter_list(self.plan, named=kind != 'entry')}):"),
+                    recovering(out),
+                ):
                     self._call(kind)
             out.line(f"return {self.kinds[0]}, launch, bind")
         return out.text()
@@ -144,7 +149,7 @@ class _Emitter:
             out.line(f"pack{launch.index} = Struct({ParameterBuffer.of(plan, launch).format!r}).pack_into")
         out.lines(*self.dialect.hoisted(len(plan.kernels)))
         if self.recalls:
-            nothing = ["None", "None", "[None]", "None", *("None" for _ in self._kept())]
+            nothing = ["None", "None", "[None]", "None", *("None" for _ in self.kept)]
             out.line(f"known = unknown = {python_tuple(nothing)}")
 
     # A call ----------------------------------------------------------------------------------------------------
@@ -184,7 +189,7 @@ class _Emitter:
         with out.block(f"def look({', '.join(f't{tensor.index}' for tensor in inputs)}, given, /):"):
             out.line("nonlocal known")
             out.include(self.fixed["launch"])
-            out.line(f"found = {python_tuple(['device', *self._kept()])}")
+            out.line(f"found = {python_tuple(['device', *self.kept])}")
             out.line(f"known = remember({tensor_tuple(inputs)}, found) or unknown")
             out.line("return (None, None, [None], *found)")
 
@@ -195,7 +200,7 @@ class _Emitter:
         """
         out, inputs = self.out, inputs_of(self.plan)
         tensors = ", ".join(f"t{tensor.index}" for tensor in inputs)
-        kept = f"{', '.join(['guard', 'read', 'memo', 'device', *self._kept()])}, = "
+        kept = f"{', '.join(['guard', 'read', 'memo', 'device', *self.kept])}, = "
         given = "None" if kind == "entry" else "given"
         if kind != "entry":
             out.line("given = device")

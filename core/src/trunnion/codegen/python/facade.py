@@ -162,6 +162,13 @@ class DriverFacade(Protocol):
     def leave(self) -> None:
         """Undo what `enter` did."""
 
+    def recover(self) -> None:
+        """Make current what was current before all that this thread entered and did not leave.
+
+        A call that ended in an exception asks for it: what a signal's handler raises may come between any two steps,
+        between a push and the note of it too, and in `leave`.
+        """
+
     def stream_state(self, stream: int) -> StreamState:
         """Return what a stream's handle stands for (``cuStreamGetCtx``, ``cuStreamIsCapturing``).
 

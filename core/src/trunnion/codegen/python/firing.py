@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_tuple
@@ -21,7 +22,7 @@ from trunnion.model.plan import MapArgument
 from trunnion.model.window import AccessProperty
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from trunnion.codegen.writer import SourceWriter
     from trunnion.model.expr import Expr
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     Emit = Callable[[SourceWriter], None]
 
-__all__ = ["Firing"]
+__all__ = ["Firing", "recovering"]
 
 _AXES = "xyz"
 _PERSISTING = AccessProperty.PERSISTING.code
@@ -77,7 +78,7 @@ class Firing:
             held = [f"t{tensor.index}" for tensor in self.plan.tensors]
             held += [f"h{workspace.index}" for workspace in self.plan.workspaces]
             # A default value keeps the memory alive whose addresses were packed.
-            with out.block(f"def again(held={python_tuple(held)}, /):"):
+            with out.block(f"def again(held={python_tuple(held)}, /):"), recovering(out):
                 self._guarded(out, self._fire)
             out.line("return again, device, stream")
         else:
@@ -218,6 +219,15 @@ class Firing:
                 self.dialect.emit_fire(out, text)
             return
         self.dialect.emit_fire(out, text)
+
+
+@contextmanager
+def recovering(out: SourceWriter) -> Iterator[None]:
+    """Write a function's body, which leaves the thread's contexts as they were, wherever an interrupt ends it."""
+    with out.block("try:"):
+        yield
+    with out.block("except BaseException:"):  # an interrupt too: it comes between any two steps
+        out.lines("recover()", "raise")
 
 
 def _launch_text(launch: PlannedLaunch) -> LaunchText:

@@ -89,8 +89,8 @@ class FramePool:
     """The frames of one program: those in `free` are in nobody's hands, every other one is in a call's.
 
     ``free.pop()`` and ``free.append()`` are one step each for every thread, so a launcher takes and gives back frames
-    without a lock. A frame that is lost on the way (an interrupt between two instructions) is collected, and holds
-    nobody up.
+    without a lock. A frame that is lost on the way (an interrupt between two instructions) is collected, at the latest
+    with the exception that came of it.
 
     Parameters
     ----------

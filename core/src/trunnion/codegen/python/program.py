@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import time
@@ -18,7 +19,7 @@ from trunnion.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import FrameType
+    from types import CodeType, FrameType
 
     from trunnion.codegen.python.facade import DriverFacade, LaunchSpec
     from trunnion.contract.runtime import Runtime
@@ -61,10 +62,16 @@ class LauncherModule:
         """
         namespace: dict[str, Any] = {"__name__": filename}
         try:
-            exec(compile(text, f"<{filename}>", "exec"), namespace)  # noqa: S102 - a launcher is code; load() says so
+            exec(_compiled(text, f"<{filename}>"), namespace)  # noqa: S102 - a launcher is code; load() says so
             return cls(namespace["make"], namespace["LAUNCHES"], namespace["ENCODES"], namespace)
         except _BROKEN as error:
             raise CorruptArtifactError(filename, f"is not a launcher of this version: {error}") from error
+
+
+@functools.lru_cache(maxsize=32)
+def _compiled(text: str, filename: str) -> CodeType:
+    """Return the code of a module; a program that is loaded again, as after `close`, is not compiled again."""
+    return compile(text, filename, "exec")
 
 
 class _Life:
@@ -103,7 +110,8 @@ class _Life:
                 fresh = context.shut("the program was closed")
                 self._waiting += fresh
                 self._owed += fresh if context.sets_aside else []
-                while context.pool.busy():
+                # A frame that an interrupt lost may be held by what caught it: nobody is in a call for that.
+                while context.pool.busy() and self._is_called():
                     time.sleep(_POLL)
                 self._unloaded = True
                 used, self._waiting = self._waiting, []
@@ -136,7 +144,15 @@ class _Life:
 
     def _within(self) -> bool:
         """Whether the launcher is among the functions that called the caller."""
-        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the documented way to one's callers
+        return self._calls(sys._getframe(1))  # noqa: SLF001 - the documented way to one's callers
+
+    def _is_called(self) -> bool:
+        """Whether some thread is in a call."""
+        frames = sys._current_frames()  # noqa: SLF001 - the documented way to every thread's
+        return any(map(self._calls, frames.values()))
+
+    def _calls(self, frame: FrameType | None) -> bool:
+        """Whether a frame is the launcher's, or of what it calls."""
         while frame is not None:
             if frame.f_globals is self._namespace:
                 return True
@@ -220,11 +236,13 @@ class PythonProgram(LoadedProgram):
 
     def preload(self, device: int) -> None:
         """Prepare a device; see `LoadedProgram.preload`."""
-        self._context.prepare(self._context.check_ordinal(device))
+        with self._context.recovering():
+            self._context.prepare(self._context.check_ordinal(device))
 
     def close(self) -> None:
         """Wait for the program's launches on every device that it used, then unload the image."""
-        self._life.close()
+        with self._context.recovering():
+            self._life.close()
 
 
 _LOADED: weakref.WeakSet[_Life] = weakref.WeakSet()

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 import operator
 import struct
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from trunnion.errors import ArgumentTypeError, ArgumentValueError
+from trunnion.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 from trunnion.model.scalars import FLOAT_FORMATS
-from trunnion.wording import describe
+from trunnion.plain import ForeignError, asked, is_a
+from trunnion.wording import describe, type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "address",
@@ -25,14 +30,43 @@ __all__ = [
 ]
 
 _ADDRESSES = 1 << 64
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 def _type_error(name: str, value: Any, expected: str) -> ArgumentTypeError:
     """Return the error of an argument that is no such number; a tensor never is, not even one without dimensions."""
-    advice = "; pass the tensor's .item(), which waits for its device" if hasattr(value, "data_ptr") else ""
+    advice = "; pass the tensor's .item(), which waits for its device" if _is_tensor(value) else ""
     return ArgumentTypeError(name, describe(value, facts=False), expected + advice)
 
 
+def _is_tensor(value: Any) -> bool:
+    try:
+        return asked(lambda: hasattr(value, "data_ptr"))
+    except ForeignError:
+        return False
+
+
+def _judged(
+    convert: Callable[Concatenate[str, Any, _P], _R],
+) -> Callable[Concatenate[str, Any, _P], _R]:
+    """Let nothing out of a conversion but its own errors, whatever the code of a foreign number raises."""
+
+    @functools.wraps(convert)
+    def judged(name: str, value: Any, /, *args: _P.args, **said: _P.kwargs) -> _R:
+        try:
+            return asked(lambda: convert(name, value, *args, **said))
+        except ForeignError as error:
+            cause = error.__cause__
+            if is_a(cause, ArgumentError):
+                raise cause from cause.__cause__
+            got = f"{describe(value, facts=False)}, which raises {type_name(cause)}"
+            raise ArgumentTypeError(name, got, "a number, or what answers as one") from cause
+
+    return judged
+
+
+@_judged
 def integer(name: str, value: Any, low: int, high: int) -> int:
     """Return an argument as an integer in range; anything with ``__index__`` will do, but not a bool or a tensor.
 
@@ -55,6 +89,7 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
     return result
 
 
+@_judged
 def real(name: str, value: Any, limit: float, dtype: str) -> float:
     """Return an argument as a float that ``dtype`` can hold after rounding; infinities and NaN pass.
 
@@ -91,6 +126,7 @@ def real(name: str, value: Any, limit: float, dtype: str) -> float:
     return result
 
 
+@_judged
 def boolean(name: str, value: Any) -> bool:
     """Return an argument that must be True or False, Python's or NumPy's.
 
@@ -124,6 +160,7 @@ def bfloat16_bits(value: float) -> int:
     return (int(bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
 
 
+@_judged
 def small_float(name: str, value: Any, dtype: str) -> int:
     """Return the bits of the value of an 8-bit type that is nearest to a double, ties to even.
 
@@ -141,6 +178,7 @@ def small_float(name: str, value: Any, dtype: str) -> int:
     return bits
 
 
+@_judged
 def complex_parts(name: str, value: Any, limit: float, dtype: str) -> tuple[float, float]:
     """Return the real and the imaginary part of an argument, each of which ``dtype`` can hold after rounding.
 
@@ -169,6 +207,7 @@ def complex_parts(name: str, value: Any, limit: float, dtype: str) -> tuple[floa
     return real(name, value.real, limit, dtype), real(name, value.imag, limit, dtype)
 
 
+@_judged
 def address(name: str, value: Any, alignment: int, *, nullable: bool) -> int:
     """Return an address: an integer, or None for a null pointer where that is allowed.
 
@@ -195,6 +234,7 @@ def address(name: str, value: Any, alignment: int, *, nullable: bool) -> int:
     return result
 
 
+@_judged
 def struct_bytes(name: str, value: Any, nbytes: int) -> bytes:
     """Return a copy of an object's bytes.
 

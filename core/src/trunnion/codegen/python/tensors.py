@@ -16,6 +16,7 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.model.dtypes import dtype
+from trunnion.plain import is_a
 from trunnion.wording import type_name
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class TensorChecks:
     def __init__(self, runtime: Runtime, device_count: int) -> None:
         self.runtime = runtime
         self.device_count = device_count
-        self.tensor_type = runtime.tensor_type
+        self.tensor_type: type[Any] = runtime.tensor_type
         self.strided = runtime.strided
         self.data_ptr = runtime.tensor_type.data_ptr  # type: ignore[attr-defined]  # every tensor has the method
         self._good: dict[int, set[int]] = {}
@@ -69,7 +70,7 @@ class TensorChecks:
         ArgumentTypeError
             If ``value`` is no tensor, or one with no memory of its own.
         """
-        if not isinstance(value, self.tensor_type):
+        if not is_a(value, self.tensor_type):
             raise support.no_tensor_error(name, value, output=output)
         if not self.runtime.has_storage(value):
             expected = (
@@ -207,7 +208,7 @@ class TensorChecks:
 
     def _check_output(self, tensor: Any, wanted: OutputWanted, device: int) -> None:
         name, shape, texts, kind, alignment = wanted
-        elsewhere = isinstance(tensor, self.tensor_type) and not self.runtime.presents_device(tensor)
+        elsewhere = is_a(tensor, self.tensor_type) and not self.runtime.presents_device(tensor)
         if elsewhere:
             raise ArgumentValueError(name, f"a tensor on {tensor.device}", f"CUDA device {device}")
         self.check_tensor(name, tensor, output=True)

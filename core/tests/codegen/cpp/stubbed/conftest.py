@@ -25,7 +25,7 @@ from trunnion.codegen.cpp.build import build_launcher
 from trunnion.codegen.cpp.emitter import emit_launcher
 from trunnion.codegen.cpp.facts import CallFacts
 from trunnion.codegen.cpp.program import CppProgram
-from trunnion.testing.harness import synthetic_image
+from trunnion.testing.machine import synthetic_image
 from trunnion.testing.reference import parameter_layouts
 from trunnion.toolchain.host_headers import cuda_headers
 from trunnion.torch_runtime import HostRuntime

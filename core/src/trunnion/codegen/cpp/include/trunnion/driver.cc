@@ -48,8 +48,54 @@ static void show_name(const Driver& driver, CUresult code, Text& text) {
   if (name == nullptr) text << static_cast<int64_t>(code);
 }
 
+// The word that follows the first `mark` of an image: PTX has it behind ".target ", and tools note it in a cubin.
+static bool word_behind(const void* image, size_t nbytes, const char* mark, char (&word)[16]) {
+  const char* end = static_cast<const char*>(image) + nbytes;
+  const auto* found = static_cast<const char*>(memmem(image, nbytes, mark, std::strlen(mark)));
+  if (found == nullptr) return false;
+  size_t size = 0;
+  for (const char* at = found + std::strlen(mark); at < end && size + 1 < sizeof word; ++at, ++size) {
+    const bool plain = *at == '_' || (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'z');
+    if (!plain) break;
+    word[size] = *at;
+  }
+  word[size] = 0;
+  return std::strncmp(word, "sm_", 3) == 0;
+}
+
+void ImageTarget::read(const void* image, size_t nbytes) {
+  const char* const marks[] = {".target ", "-arch ", "-arch="};
+  for (const char* mark : marks) {
+    if (word_behind(image, nbytes, mark, text)) return;
+  }
+  text[0] = 0;
+}
+
+// What the image is for, and what each device is.
+static void show_architectures(const Driver& driver, const ImageTarget& image, Text& text) {
+  const char* separator = text.size() != 0 ? "; " : "";
+  if (image.text[0] != 0) {
+    text << separator << "the image is for " << image.text;
+    separator = ", ";
+  }
+  int count = 0;
+  if (driver.device_get_count(&count) != CUDA_SUCCESS) return;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    CUdevice device = 0;
+    int major = 0, minor = 0;
+    const bool known = driver.device_get(&device, ordinal) == CUDA_SUCCESS &&
+                       driver.device_get_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                                   device) == CUDA_SUCCESS &&
+                       driver.device_get_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                                                   device) == CUDA_SUCCESS;
+    if (!known) continue;
+    text << separator << "device " << ordinal << " is sm_" << major << minor;
+    separator = ", ";
+  }
+}
+
 bool raise_driver(const Driver& driver, const char* call, CUresult code, const CUstream* stream,
-                  const Text* more, const RefusedLaunch* launch) {
+                  const Text* more, const RefusedLaunch* launch, const ImageTarget* image) {
   const char* explanation = nullptr;
   if (driver.get_error_string != nullptr) driver.get_error_string(code, &explanation);  // else not found yet
   Text name, message, number, handle, explained;
@@ -58,6 +104,7 @@ bool raise_driver(const Driver& driver, const char* call, CUresult code, const C
   message << call << " failed with " << name << " (" << number << ")";
   explained << (explanation != nullptr ? explanation : "");
   if (more != nullptr) explained << *more;
+  if (image != nullptr && code == CUDA_ERROR_NO_BINARY_FOR_GPU) show_architectures(driver, *image, explained);
   if (explained.size() != 0) message << ": " << explained;
   if (stream != nullptr) handle << reinterpret_cast<uint64_t>(*stream);
   Raising raising("RuntimeError", "DriverError");

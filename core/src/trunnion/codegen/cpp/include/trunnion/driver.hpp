@@ -20,6 +20,7 @@ struct Driver {
   decltype(&::cuDeviceGet) device_get;
   decltype(&::cuDeviceGetAttribute) device_get_attribute;
   decltype(&::cuDevicePrimaryCtxRetain) primary_ctx_retain;
+  decltype(&::cuDevicePrimaryCtxRelease) primary_ctx_release;
   decltype(&::cuCtxGetDevice) ctx_get_device;
   decltype(&::cuCtxPushCurrent) ctx_push_current;
   decltype(&::cuCtxPopCurrent) ctx_pop_current;
@@ -61,6 +62,7 @@ inline constexpr EntryPoint kEntryPoints[] = {
     {"cuDeviceGet", 2000},
     {"cuDeviceGetAttribute", 2000},
     {"cuDevicePrimaryCtxRetain", 7000},
+    {"cuDevicePrimaryCtxRelease", 11000},
     {"cuCtxGetDevice", 2000},
     {"cuCtxPushCurrent", 4000},
     {"cuCtxPopCurrent", 4000},
@@ -87,6 +89,13 @@ inline constexpr EntryPoint kEntryPoints[] = {
     {"cuTensorMapEncodeIm2col", 12000},
 };
 
+// What a program's image is for, for messages: "sm_90a"; empty if it does not say.
+struct ImageTarget {
+  char text[16] = {};
+
+  void read(const void* image, size_t nbytes);
+};
+
 inline constexpr size_t kVersionEntryPoint = 1;
 inline constexpr size_t kEntryPointCount = sizeof kEntryPoints / sizeof *kEntryPoints;
 static_assert(sizeof(Driver) == kEntryPointCount * sizeof(void*), "a row for each member");
@@ -106,9 +115,10 @@ struct RefusedLaunch {
 };
 
 // The status of a call that failed. `stream` is the one that the call was given, if it takes one; `more` is what else
-// failed; `launch` is what it was to launch.
+// failed; `launch` is what it was to launch; `image` is what was loaded, if that may be for another device.
 bool raise_driver(const Driver& driver, const char* call, CUresult code, const CUstream* stream = nullptr,
-                  const Text* more = nullptr, const RefusedLaunch* launch = nullptr);
+                  const Text* more = nullptr, const RefusedLaunch* launch = nullptr,
+                  const ImageTarget* image = nullptr);
 
 // What fails while everything is done all the same: the first is raised at the end, and says what followed.
 class Failures {

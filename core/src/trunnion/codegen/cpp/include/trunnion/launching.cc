@@ -30,10 +30,10 @@ LaunchConfig::LaunchConfig(Extents grid, Extents block, uint32_t dynamic_smem_by
   config_.numAttrs = 0;
 }
 
-bool LaunchConfig::launch(const Driver& driver, CUkernel kernel, void** parameters, Name name) {
-  const CUresult status =
-      driver.launch_kernel_ex(&config_, reinterpret_cast<CUfunction>(kernel), parameters, nullptr);
-  return __builtin_expect(status == CUDA_SUCCESS, 1) ? true : refused(driver, status, name);
+bool LaunchConfig::launch(const Program& program, uint32_t kernel, void** parameters, Name name) {
+  const CUresult status = program.driver().launch_kernel_ex(
+      &config_, reinterpret_cast<CUfunction>(program.kernel(kernel)), parameters, nullptr);
+  return __builtin_expect(status == CUDA_SUCCESS, 1) ? true : refused(program, status, name);
 }
 
 static void show_extents(Text& text, unsigned x, unsigned y, unsigned z) {
@@ -61,7 +61,8 @@ static void show_attribute(Text& text, const CUlaunchAttribute& attribute) {
   text << " ";
 }
 
-bool LaunchConfig::refused(const Driver& driver, CUresult status, Name name) const {
+bool LaunchConfig::refused(const Program& program, CUresult status, Name name) const {
+  const Driver& driver = program.driver();
   RefusedLaunch launch{name, {}, {}};
   for (unsigned index = 0; index < config_.numAttrs; ++index) {
     const CUlaunchAttribute& attribute = config_.attrs[index];
@@ -72,7 +73,8 @@ bool LaunchConfig::refused(const Driver& driver, CUresult status, Name name) con
       launch.priorities << int64_t{most_urgent} << " " << int64_t{least_urgent};
     }
   }
-  return raise_driver(driver, "cuLaunchKernelEx", status, &config_.hStream, nullptr, &launch);
+  return raise_driver(driver, "cuLaunchKernelEx", status, &config_.hStream, nullptr, &launch,
+                      &program.target());
 }
 
 bool check_stream(const Program& program, CUstream stream, int32_t device) {

@@ -19,10 +19,10 @@ class LaunchConfig {
     config_.numAttrs = count;
   }
 
-  bool launch(const Driver& driver, CUkernel kernel, void** parameters, Name name);
+  bool launch(const Program& program, uint32_t kernel, void** parameters, Name name);
 
  private:
-  TRUNNION_COLD bool refused(const Driver& driver, CUresult status, Name name) const;
+  TRUNNION_COLD bool refused(const Program& program, CUresult status, Name name) const;
 
   CUlaunchConfig config_;
 };

@@ -7,11 +7,30 @@ static const void* this_thread() {
   return &own;
 }
 
-Locked::Locked(Gate& gate)
-    : gate_(gate), mine_(__atomic_load_n(&gate.thread, __ATOMIC_RELAXED) != this_thread()) {
-  if (!mine_) return;
-  pthread_mutex_lock(&gate_.mutex);
-  __atomic_store_n(&gate_.thread, this_thread(), __ATOMIC_RELAXED);
+static time_t now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec;
+}
+
+// Whether a mutex could be locked before so many seconds were over; 0: there is no end to waiting.
+static bool lock(pthread_mutex_t& mutex, int32_t seconds) {
+  if (seconds == 0) return pthread_mutex_lock(&mutex) == 0;
+  const time_t end = now() + seconds;
+  do {
+    timespec soon;
+    clock_gettime(CLOCK_REALTIME, &soon);  // the only one that older systems wait by; somebody may set it
+    soon.tv_sec += 1;
+    if (pthread_mutex_timedlock(&mutex, &soon) == 0) return true;
+  } while (now() < end);
+  return false;
+}
+
+Locked::Locked(Gate& gate, int32_t seconds)
+    : gate_(gate),
+      nested_(__atomic_load_n(&gate.thread, __ATOMIC_RELAXED) == this_thread()),
+      mine_(!nested_ && lock(gate.mutex, seconds)) {
+  if (mine_) __atomic_store_n(&gate_.thread, this_thread(), __ATOMIC_RELAXED);
 }
 
 Locked::~Locked() {

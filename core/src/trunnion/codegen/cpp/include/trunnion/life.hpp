@@ -19,19 +19,29 @@ struct Gate {
 };
 
 // A thread's time to do it, for which it waits. Within that time, the same thread's next one does not wait: a driver that
-// is simulated, or a hook, runs Python, and so whatever a signal's handler or a finalizer calls.
+// is simulated, or a hook, runs Python, and so whatever a signal's handler or a finalizer calls. That may be another
+// program, which is another thread's, that waits for this one: so there is an end to waiting, unless `seconds` are 0.
 class Locked {
  public:
-  explicit Locked(Gate& gate);
+  explicit Locked(Gate& gate, int32_t seconds = 0);
   ~Locked();
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
-  bool is_nested() const { return !mine_; }
+  bool is_mine() const { return mine_; }
+  bool is_nested() const { return nested_; }
 
  private:
   Gate& gate_;
+  const bool nested_;
   const bool mine_;  // given back at the end
 };
+
+#ifndef TRUNNION_PATIENCE_SECONDS
+#define TRUNNION_PATIENCE_SECONDS 600
+#endif
+
+// How long another thread is waited for that loads: longer than any driver takes.
+constexpr int32_t kPatienceSeconds = TRUNNION_PATIENCE_SECONDS;
 
 // What is true of one process. It lies in a page that a forked child finds zeroed: whoever was loading, launching or
 // closing is not there. A mutex of zeros is one that nobody holds.
@@ -128,7 +138,13 @@ class Life {
     return here != nullptr ? &here->loading : (raise_no_page(), nullptr);
   }
 
-  static bool raise_nested() {
+  static bool raise_refused(const Locked& locked) {
+    if (!locked.is_nested()) {
+      return raise_lifecycle(
+          "the program is being loaded, or prepared for a device, by another thread, for so long that it may "
+          "wait "
+          "for this one; preload() it before several threads call");
+    }
     return raise_lifecycle(
         "the program is being loaded, or prepared for a device, further up in this thread, which a signal's "
         "handler "

@@ -5,10 +5,11 @@ namespace trunnion {
 bool Program::load_embedded() {
   Gate* gate = loading();
   if (gate == nullptr) return false;
-  const Locked locked(*gate);
+  const Locked locked(*gate, kPatienceSeconds);
   if (loaded_) return true;
-  if (locked.is_nested()) return raise_nested();
-  if (trunnion_image_bytes != 0) return load_locked(trunnion_image, trunnion_kernel_names);
+  if (!locked.is_mine()) return raise_refused(locked);
+  if (trunnion_image_bytes != 0)
+    return load_locked(trunnion_image, trunnion_image_bytes, trunnion_kernel_names);
   return raise_lifecycle("the launcher has no image of its own; hand it one: load(image, names)");
 }
 
@@ -44,39 +45,48 @@ bool Program::load(const HandedImage& handed) {
   }
   Gate* gate = loading();
   if (gate == nullptr) return false;
-  const Locked locked(*gate);
-  if (locked.is_nested()) return raise_nested();
+  const Locked locked(*gate, kPatienceSeconds);
+  if (!locked.is_mine()) return raise_refused(locked);
   if (loaded_ || trunnion_image_bytes != 0) return raise_lifecycle("the launcher has its image already");
   char* image = copy_of(handed.data);
   char* names = copy_of(handed.names);
-  const bool good = image != nullptr && names != nullptr ? load_locked(image, names) : raise_memory();
+  const bool good =
+      image != nullptr && names != nullptr ? load_locked(image, handed.data.size, names) : raise_memory();
   std::free(image);  // of which the driver has made its own
   if (!good) std::free(names);
   return good;
 }
 
-bool Program::load_locked(const void* image, const char* names) {
+// Of what depends on the image: whether the device can run it.
+bool Program::refused(const char* call, CUresult status) const {
+  return raise_driver(driver_, call, status, nullptr, nullptr, nullptr, &target_);
+}
+
+bool Program::load_locked(const void* image, size_t nbytes, const char* names) {
   if (!find_driver(driver_)) return false;
   CUresult status = driver_.init(0);
   if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuInit", status);
   status = driver_.device_get_count(&device_count_);
   if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGetCount", status);
   if (states_ == nullptr) states_ = allocate<DeviceState*>(static_cast<size_t>(device_count_));
+  if (retained_ == nullptr) retained_ = allocate<Retained>(static_cast<size_t>(device_count_));
   if (kernels_ == nullptr) kernels_ = allocate<CUkernel>(rule_->kernel_count);
-  if (!watch_forks() || states_ == nullptr || kernels_ == nullptr) return raise_memory();
+  if (!watch_forks() || states_ == nullptr || retained_ == nullptr || kernels_ == nullptr)
+    return raise_memory();
   // A first call may be made while a stream is captured: a capture in the usual mode would be broken by the load.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   status = driver_.exchange_capture_mode(&mode);
   if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuThreadExchangeStreamCaptureMode", status);
+  target_.read(image, nbytes);
   status = driver_.library_load_data(&library_, image, nullptr, nullptr, 0, nullptr, nullptr, 0);
   driver_.exchange_capture_mode(&mode);
-  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuLibraryLoadData", status);
+  if (status != CUDA_SUCCESS) return refused("cuLibraryLoadData", status);
   const char* name = names;
   for (uint32_t index = 0; index < rule_->kernel_count; ++index, name += std::strlen(name) + 1) {
     status = driver_.library_get_kernel(&kernels_[index], library_, name);
     if (status != CUDA_SUCCESS) {
       driver_.library_unload(library_);
-      return raise_driver(driver_, "cuLibraryGetKernel", status);
+      return refused("cuLibraryGetKernel", status);
     }
   }
   names_ = names;
@@ -108,15 +118,16 @@ bool is_capturing(const Driver& driver, CUstream stream, bool& capturing) {
 DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
   Gate* gate = loading();
   if (gate == nullptr) return nullptr;
-  const Locked locked(*gate);
+  const Locked locked(*gate, kPatienceSeconds);
   if (states_[ordinal] != nullptr) return states_[ordinal];
-  if (locked.is_nested()) return raise_nested(), nullptr;
+  if (!locked.is_mine()) return raise_refused(locked), nullptr;
   DeviceState* state = allocate<DeviceState>(1);
   if (state != nullptr) state->dynamic_smem = allocate<uint32_t>(rule_->kernel_count);
   if (state == nullptr || state->dynamic_smem == nullptr) return raise_memory(), nullptr;
-  CUdevice device = 0;
+  Retained retained{};
+  bool good = retain(ordinal, *state, retained);
   Entered entered;
-  bool good = retain(ordinal, *state, device) && entered.enter(driver_, *state, ordinal);
+  good = good && entered.enter(driver_, *state, ordinal);
   if (good && stream != nullptr) {
     bool capturing = false;
     good = is_capturing(driver_, *stream, capturing);
@@ -128,13 +139,16 @@ DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
     }
   }
   for (uint32_t index = 0; good && index < rule_->launch_count; ++index) {
-    good = prepare_launch(*state, ordinal, device, rule_->launches[index]);
+    good = prepare_launch(*state, ordinal, retained.device(), rule_->launches[index]);
   }
   if (!good) {
+    entered.leave();
+    retained.release(driver_);
     std::free(state->dynamic_smem);
     std::free(state);
     return nullptr;
   }
+  retained_[ordinal] = retained;
   __atomic_store_n(&states_[ordinal], state, __ATOMIC_RELEASE);
   return state;
 }
@@ -144,11 +158,12 @@ bool read_attribute(const Driver& driver, CUdevice device, CUdevice_attribute at
   return status == CUDA_SUCCESS ? true : raise_driver(driver, "cuDeviceGetAttribute", status);
 }
 
-bool Program::retain(int32_t ordinal, DeviceState& state, CUdevice& device) {
+bool Program::retain(int32_t ordinal, DeviceState& state, Retained& retained) {
+  CUdevice device = 0;
   CUresult status = driver_.device_get(&device, ordinal);
   if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGet", status);
-  status = driver_.primary_ctx_retain(&state.context, device);
-  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDevicePrimaryCtxRetain", status);
+  status = retained.retain(driver_, device, state.context);
+  if (status != CUDA_SUCCESS) return raise_driver(driver_, Retained::kCall, status);
   return read_attribute(driver_, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                         state.capability_major) &&
          read_attribute(driver_, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
@@ -159,8 +174,7 @@ bool Program::retain(int32_t ordinal, DeviceState& state, CUdevice& device) {
 
 bool Program::reach(int32_t ordinal, Entered& entered) {
   DeviceState state{};
-  CUdevice device = 0;
-  return retain(ordinal, state, device) && entered.enter(driver_, state, ordinal);
+  return retain(ordinal, state, entered.retained(driver_)) && entered.enter(driver_, state, ordinal);
 }
 
 bool Program::check_attributes(const DeviceState& state, int32_t ordinal, const LaunchRule& launch) {
@@ -193,14 +207,14 @@ bool Program::prepare_launch(DeviceState& state, int32_t ordinal, CUdevice devic
   if (!launch.non_portable_cluster) return true;
   const CUresult status = driver_.kernel_set_attribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1,
                                                        kernels_[launch.kernel], device);
-  return status == CUDA_SUCCESS ? true : raise_driver(driver_, "cuKernelSetAttribute", status);
+  return status == CUDA_SUCCESS ? true : refused("cuKernelSetAttribute", status);
 }
 
 bool Program::raise_smem_alone(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
   Gate* gate = loading();
   if (gate == nullptr) return false;
-  const Locked locked(*gate);
-  return locked.is_nested() ? raise_nested() : raise_smem(state, ordinal, kernel, nbytes);
+  const Locked locked(*gate, kPatienceSeconds);
+  return locked.is_mine() ? raise_smem(state, ordinal, kernel, nbytes) : raise_refused(locked);
 }
 
 bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
@@ -221,7 +235,7 @@ bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, u
     got << "device " << ordinal << ", which allows a block " << most << " bytes, static ones included";
     return raise_requirement(requirement, got);
   }
-  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuKernelSetAttribute", status);
+  if (status != CUDA_SUCCESS) return refused("cuKernelSetAttribute", status);
   // Two names of a program may be one kernel: they share the limit.
   for (uint32_t alias = 0; alias < rule_->kernel_count; ++alias) {
     if (std::strcmp(symbol(alias), symbol(kernel)) == 0) {
@@ -238,6 +252,7 @@ void Program::forget() {
     std::free(states_[ordinal]);
   }
   std::free(states_);
+  std::free(retained_);
   std::free(kernels_);
   if (names_ != trunnion_kernel_names) std::free(const_cast<char*>(names_));
   TVMFFIObjectHandle hook = set_hook(nullptr);
@@ -275,6 +290,9 @@ bool Program::unload() {
     const CUresult status = driver_.library_unload(library_);
     failures.note("cuLibraryUnload", status);
     unfinished_ = is_of_capture(status);
+  }
+  for (int32_t ordinal = 0; !unfinished_ && retained_ != nullptr && ordinal < device_count_; ++ordinal) {
+    failures.note(Retained::kReleaseCall, retained_[ordinal].release(driver_));
   }
   return failures.settle();
 }

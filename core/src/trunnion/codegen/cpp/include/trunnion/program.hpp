@@ -43,6 +43,33 @@ struct DeviceState {
   uint32_t* dynamic_smem;  // that each kernel is allowed, in bytes
 };
 
+// A reference to a device's primary context, which is gone once nobody has one.
+class Retained {
+ public:
+  // The status is the caller's to raise: of `kCall`.
+  CUresult retain(const Driver& driver, CUdevice device, CUcontext& context) {
+    const CUresult status = driver.primary_ctx_retain(&context, device);
+    if (status == CUDA_SUCCESS) device_ = device, is_held_ = true;
+    return status;
+  }
+
+  // Give it back, if it is held; the status is the caller's to raise: of `kReleaseCall`.
+  CUresult release(const Driver& driver) {
+    if (!is_held_) return CUDA_SUCCESS;
+    is_held_ = false;
+    return driver.primary_ctx_release(device_);
+  }
+
+  CUdevice device() const { return device_; }
+
+  static constexpr const char* kCall = "cuDevicePrimaryCtxRetain";
+  static constexpr const char* kReleaseCall = "cuDevicePrimaryCtxRelease";
+
+ private:
+  CUdevice device_;
+  bool is_held_;
+};
+
 // An image from elsewhere, and the exact names of the kernels in it, in the program's order, each with a zero byte behind
 // it. It lies where it lies for as long as it is loaded, and no longer.
 struct HandedImage {
@@ -57,6 +84,7 @@ class Program : public Life {
   explicit constexpr Program(const ProgramRule& rule) : rule_(&rule) {}
 
   const Driver& driver() const { return driver_; }
+  const ImageTarget& target() const { return target_; }
   CUkernel kernel(uint32_t index) const { return kernels_[index]; }
   int32_t device_count() const { return device_count_; }
 
@@ -120,7 +148,8 @@ class Program : public Life {
 
  private:
   [[gnu::cold]] bool load_embedded();
-  bool load_locked(const void* image, const char* names);
+  bool load_locked(const void* image, size_t nbytes, const char* names);
+  bool refused(const char* call, CUresult status) const;
 
   template <typename Element>
   static Element* allocate(size_t count) {
@@ -136,7 +165,7 @@ class Program : public Life {
   // Devices -----------------------------------------------------------------------------------------------------------
 
   [[gnu::cold]] DeviceState* prepare(int32_t ordinal, const CUstream* stream);
-  bool retain(int32_t ordinal, DeviceState& state, CUdevice& device);
+  bool retain(int32_t ordinal, DeviceState& state, Retained& retained);
   bool check_attributes(const DeviceState& state, int32_t ordinal, const LaunchRule& launch);
   bool prepare_launch(DeviceState& state, int32_t ordinal, CUdevice device, const LaunchRule& launch);
   [[gnu::cold]] bool raise_smem_alone(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes);
@@ -145,10 +174,12 @@ class Program : public Life {
 
   const ProgramRule* rule_;
   Driver driver_ = {};
+  ImageTarget target_ = {};
   CUlibrary library_ = nullptr;
   CUkernel* kernels_ = nullptr;
   const char* names_ = nullptr;
   DeviceState** states_ = nullptr;
+  Retained* retained_ = nullptr;  // of each device that was prepared; given back when the image is unloaded
   int32_t device_count_ = 0;
   bool loaded_ = false;
   TVMFFIObjectHandle hook_ = nullptr;
@@ -159,15 +190,27 @@ class Entered {
  public:
   Entered() = default;
   ~Entered() {
-    CUcontext popped;
-    if (driver_ != nullptr) driver_->ctx_pop_current(&popped);
+    leave();
+    if (keeper_ != nullptr) retained_.release(*keeper_);
   }
   Entered(const Entered&) = delete;
   Entered& operator=(const Entered&) = delete;
 
+  void leave() {
+    CUcontext popped;
+    if (driver_ != nullptr) driver_->ctx_pop_current(&popped);
+    driver_ = nullptr;
+  }
+
   bool enter(const Driver& driver, const DeviceState& state, int32_t ordinal) {
     const CUresult status = try_enter(driver, state, ordinal);
     return status == CUDA_SUCCESS ? true : raise_driver(driver, kCall, status);
+  }
+
+  // Where a context is retained for this alone: given back when it is current no more.
+  Retained& retained(const Driver& driver) {
+    keeper_ = &driver;
+    return retained_;
   }
 
   // As above, but the status is the caller's to raise: of `kCall`.
@@ -183,6 +226,8 @@ class Entered {
 
  private:
   const Driver* driver_ = nullptr;
+  const Driver* keeper_ = nullptr;
+  Retained retained_ = {};
 };
 
 // Devices, out of the way of calls --------------------------------------------------------------------------------------

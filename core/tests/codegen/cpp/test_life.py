@@ -1,0 +1,90 @@
+"""Threads that wait for each other by two programs' locks go on: one of them is told."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from trunnion.codegen.cpp.build import build_launcher
+from trunnion.codegen.cpp.emitter import emit_launcher
+from trunnion.codegen.cpp.facts import CallFacts
+from trunnion.codegen.cpp.program import CppProgram
+from trunnion.errors import LifecycleError
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.program import DeviceCode
+from trunnion.testing.machine import synthetic_image
+
+IMPATIENT = ("-DTRUNNION_PATIENCE_SECONDS=1",)
+
+
+def program(count: int):
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    x = p.input("x", "float32", (count,))
+    p.launch("k", (x,), 1, 32)
+    return p.build()
+
+
+@pytest.fixture
+def two(simulator, tmp_path):
+    """Return two programs whose threads wait for a second, and a tensor for each."""
+    made = []
+    for count in (8, 9):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        subject = program(count)
+        image = synthetic_image(subject)
+        symbols = [kernel.symbol for kernel in image.kernels]
+        text = emit_launcher(subject.plan())
+        data = build_launcher(text, image, symbols, folder, plugin="test", options=IMPATIENT)
+        made.append(CppProgram(data, CallFacts.of(subject.plan()), simulator.runtime, "test"))
+    with simulator.torch_mode():
+        yield [(one, torch.zeros(count, device="cuda:0")) for one, count in zip(made, (8, 9), strict=True)]
+        for one in made:
+            one.close()
+
+
+def crossed(simulator, call, works):
+    """Have two threads do a piece of work each, and within a driver's call of it the other's; return what is said."""
+    both, here = threading.Barrier(2), threading.local()
+
+    def interrupted(proceed, *given):
+        number, here.number = getattr(here, "number", None), None
+        if number is not None:
+            both.wait(60)
+            here.said = attempted(works[1 - number])
+        proceed(*given)
+
+    def work(number: int) -> set[str]:
+        with simulator.torch_mode():
+            here.number = number
+            return {attempted(works[number]), here.said}
+
+    with simulator.intercept(call, interrupted), ThreadPoolExecutor(2) as pool:
+        done = [pool.submit(work, number) for number in range(2)]
+        return set().union(*(one.result(60) for one in done))
+
+
+def attempted(work) -> str:
+    try:
+        work()
+    except LifecycleError as error:
+        return str(error)
+    return "done"
+
+
+def test_first_calls_that_wait_for_each_other_end(simulator, two):
+    works = [lambda one=one, x=x: one.entry(x) for one, x in two]
+    said = crossed(simulator, "cuDevicePrimaryCtxRetain", works)
+    assert any("by another thread, for so long that it may wait for this one" in one for one in said), said
+    for work in works:
+        work()
+
+
+def test_closes_that_wait_for_each_other_end(simulator, two):
+    for one, x in two:
+        one.entry(x)
+    said = crossed(simulator, "cuLibraryUnload", [one.close for one, _ in two])
+    assert any("the program is being closed by another thread" in one for one in said), said
