@@ -8,6 +8,7 @@ from seeds import SeedsToTry
 from trunnion.registry import default_registry
 from trunnion.testing.harness import Harness
 from trunnion.testing.kept_launchers import launcher_folder
+from trunnion.testing.machine import SimulatedMachine
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +16,10 @@ def harnesses(running_simulator, explored):
     specs = [spec for spec in default_registry().backends() if spec.probe().usable]
     # What is drawn once only must not push out of the cache what every run needs.
     kept = explored / "launchers" if explored else launcher_folder()
-    return {spec.name: Harness(spec=spec, simulator=running_simulator, kept=kept) for spec in specs}
+    return {
+        spec.name: Harness(spec=spec, machine=SimulatedMachine(running_simulator), kept=kept)
+        for spec in specs
+    }
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import Symbol, ceildiv, select
 from trunnion.model.program import DeviceCode
 from trunnion.sim.trace import Launched
-from trunnion.testing.harness import synthetic_image
+from trunnion.testing.machine import synthetic_image
 
 if TYPE_CHECKING:
     from pathlib import Path

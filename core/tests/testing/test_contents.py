@@ -10,9 +10,10 @@ import torch
 from trunnion import sim
 from trunnion.registry import default_registry
 from trunnion.testing.harness import Harness
+from trunnion.testing.machine import SimulatedMachine
 
 simulator = sim.start()
-harness = Harness(spec=default_registry().backends()[0], simulator=simulator)
+harness = Harness(spec=default_registry().backends()[0], machine=SimulatedMachine(simulator))
 numbers = torch.arange(24, dtype=torch.float16)
 pairs = simulator.tensor(numbers.view(torch.complex32).view(3, 4))
 assert harness.contents(pairs) == bytes(numbers.view(torch.uint8).tolist())

@@ -13,7 +13,7 @@ from trunnion.testing.expected import Address, ExpectedLaunch, ExpectedNan, Expe
 from trunnion.testing.harness import Harness
 from trunnion.testing.laws import LawViolation
 
-HARNESS = Harness(spec=None, simulator=None, law_id="X1")  # type: ignore[arg-type]  # it only raises
+HARNESS = Harness(spec=None, machine=None, law_id="X1")  # type: ignore[arg-type]  # it only raises
 WINDOW = WindowAttribute(0x1010, 32, 0.6000000238418579, AccessProperty.PERSISTING, AccessProperty.STREAMING)
 HAVE = Launched(
     kernel="s",
@@ -25,7 +25,7 @@ HAVE = Launched(
     cluster=(2, 1, 1),
     dynamic_smem_bytes=0,
     parameters=((0x5000).to_bytes(8, "little"),),
-    attributes=LaunchAttributes(cluster=(2, 1, 1), priority=0, carveout=-1, cooperative=False, window=WINDOW),
+    attributes=LaunchAttributes(cluster=(2, 1, 1), priority=0, carveout=0, cooperative=False, window=WINDOW),
     window=WINDOW,
 )
 WANT = ExpectedLaunch(
@@ -34,7 +34,7 @@ WANT = ExpectedLaunch(
     block=(1, 1, 1),
     dynamic_smem_bytes=0,
     parameters=(Address("w", 0, workspace=True),),
-    attributes=(("cluster", (2, 1, 1)), ("priority", (0,)), ("carveout", (-1,))),
+    attributes=(("cluster", (2, 1, 1)), ("priority", (0,)), ("carveout", (0,))),
     window=ExpectedWindow(
         address=Address("x", 16), nbytes=32, hit_ratio=0.6, hit_property=2, miss_property=1, policy="launch"
     ),

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import hypothesis
@@ -32,6 +33,7 @@ class Idle:
     made: Counter[str] = field(default_factory=Counter)
     seen: list[Any] = field(default_factory=list)
     name: str = "idle"
+    machine: Any = field(default_factory=lambda: SimpleNamespace(tier="sim"))
 
     def under(self, law_id: str, way: str) -> str:
         """Return the law's id in the place of a harness."""

@@ -15,6 +15,7 @@ from trunnion.testing.draws import for_examples
 from trunnion.testing.example_text import example_text, programs_in
 from trunnion.testing.harness import Harness
 from trunnion.testing.laws import catalogue
+from trunnion.testing.machine import SimulatedMachine
 from trunnion.testing.strategies import BytesSpec, CallSpec, Indexable, Scenario, TensorSpec
 
 
@@ -69,7 +70,7 @@ def test_what_no_text_makes_has_none():
 
 def test_the_examples_of_every_law_have_a_text_unless_they_are_long(running_simulator):
     spec = max(default_registry().backends(), key=lambda one: one.auto_rank)
-    harness = Harness(spec=spec, simulator=running_simulator)
+    harness = Harness(spec=spec, machine=SimulatedMachine(running_simulator))
     tried, written = Counter(), Counter()
     for law in catalogue().laws.values():
 

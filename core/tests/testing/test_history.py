@@ -17,6 +17,7 @@ from trunnion.testing.example_text import example_text
 from trunnion.testing.harness import Harness
 from trunnion.testing.history import Bench, History, Step
 from trunnion.testing.laws import catalogue
+from trunnion.testing.machine import SimulatedMachine
 from trunnion.testing.suite import test_histories
 
 LEAST = 3
@@ -39,7 +40,9 @@ def every_parameter():
 
 @pytest.fixture
 def bench(simulator):
-    harness = Harness(spec=default_registry().backend("nvrtc"), simulator=simulator, law_id="Y1")
+    harness = Harness(
+        spec=default_registry().backend("nvrtc"), machine=SimulatedMachine(simulator), law_id="Y1"
+    )
     program = every_parameter()
     with harness.loaded(program) as loaded:
         yield Bench(harness, program, loaded)
@@ -72,6 +75,16 @@ def test_a_change_differs_and_is_taken_back(bench, name):
         bench.call()
         assert not bench.refused
     assert differed or name == "freed memory"
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_can_be_made_to_tensors_without_elements(bench, name):
+    bench.change(CHANGES["extents"], 6)
+    assert bench.now.values["n"] == 0
+    for pick in range(12):
+        bench.change(CHANGES[name], pick)
+        bench.call()
+        bench.change_back()
 
 
 def test_freed_memory_is_taken_again(bench):
@@ -115,7 +128,7 @@ class Counting:
 def test_the_law_meets_every_difference_several_times(simulator, monkeypatch):
     counting = Counting(monkeypatch)
     catalogue()["Y1"].check(
-        Harness(spec=default_registry().backend("nvrtc"), simulator=simulator), shrink=False
+        Harness(spec=default_registry().backend("nvrtc"), machine=SimulatedMachine(simulator)), shrink=False
     )
     assert min(counting.changes[name] for name in CHANGES) >= LEAST, counting.changes
     assert counting.ends[True] < counting.ends[False] / 4
@@ -124,7 +137,7 @@ def test_the_law_meets_every_difference_several_times(simulator, monkeypatch):
 def test_histories_do_everything_several_times(simulator, monkeypatch):
     counting = Counting(monkeypatch)
     catalogue()["Y2"].check(
-        Harness(spec=default_registry().backend("nvrtc"), simulator=simulator), shrink=False
+        Harness(spec=default_registry().backend("nvrtc"), machine=SimulatedMachine(simulator)), shrink=False
     )
     assert min(counting.acts[name] for name in ACTS) >= LEAST, counting.acts
     assert sum(counting.changes.values()) > 10 * LEAST

@@ -14,10 +14,12 @@ from trunnion.codegen.cpp import build
 from trunnion.errors import CompileError, CorruptArtifactError
 from trunnion.registry import default_registry
 from trunnion.testing import kept_launchers as subject
-from trunnion.testing.harness import Harness, synthetic_image
+from trunnion.testing.harness import Harness
 from trunnion.testing.kept_launchers import kept_launchers, object_key, object_wanted, trim
+from trunnion.testing.machine import synthetic_image
 from trunnion.toolchain.host import find_host_toolchain
 from trunnion.toolchain.host_compilation import HostCompilation
+from trunnion.toolchain.host_reading import files_read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +64,18 @@ def built(kept: Path | None, wanted: HostCompilation = WANTED) -> bytes:
     staging: Any = "/staging"
     with kept_launchers(kept):
         return build.compile_host(COMPILER, wanted, staging, "plugin")
+
+
+def test_of_an_object_that_is_kept_there_is_a_list_of_what_was_read(
+    tmp_path: Path, runs: list[HostCompilation]
+) -> None:
+    listing = replace(WANTED, options=(*WANTED.options, "-MD", "-MF", "launcher.d"))
+    for _ in range(2):
+        with kept_launchers(tmp_path / "kept"):
+            build.compile_host(COMPILER, listing, tmp_path, "plugin")
+        assert files_read(tmp_path, ".", "launcher.d") == []
+        (tmp_path / "launcher.d").unlink()
+    assert outputs(runs) == ["launcher.o", "launcher.so", "launcher.so"]
 
 
 def outputs(runs: list[HostCompilation]) -> list[str]:
@@ -211,18 +225,21 @@ def test_a_launcher_of_a_kept_text_has_the_bytes_of_any_other(tmp_path: Path) ->
     assert len(set(digests)) == 1
 
 
+ENTRIES = "??/" + "?" * 62
+
+
 def test_those_used_least_recently_go_first(tmp_path: Path, runs: list[HostCompilation]) -> None:
     texts = [f"int x{index};" for index in range(6)]
     for text in texts:
         built(tmp_path, replace(WANTED, text=text))
     for when, entry in enumerate(
-        sorted(tmp_path.glob("*/*/"), key=lambda one: (one / "launcher.o").read_bytes())
+        sorted(tmp_path.glob(ENTRIES), key=lambda one: (one / "launcher.o").read_bytes())
     ):
         os.utime(entry, (when, when))
     built(tmp_path, replace(WANTED, text=texts[0]))  # so that it is the one used last
-    one = sum(file.stat().st_size for file in next(tmp_path.glob("*/*/")).iterdir())
+    one = sum(file.stat().st_size for file in next(tmp_path.glob(ENTRIES)).iterdir())
     trim(tmp_path, 6 * one)
-    assert len(list(tmp_path.glob("*/*/"))) == 6
+    assert len(list(tmp_path.glob(ENTRIES))) == 6
     trim(tmp_path, 5 * one)
     left = {path.read_text() for path in tmp_path.glob("*/*/launcher.o")}
     assert left == {f"launcher.o of {texts[index]}" for index in (0, 5)}
@@ -237,7 +254,7 @@ def test_only_programs_that_are_just_used_may_have_been_built_before(
     monkeypatch.setattr(Harness, "build", lambda *_: kept.append(build.compile_host is not plain))
     monkeypatch.setattr(Harness, "load", lambda *_: made)
     nothing: Any = None
-    harness = Harness(spec=nothing, simulator=nothing, kept=tmp_path)
+    harness = Harness(spec=nothing, machine=nothing, kept=tmp_path)
     harness.build(nothing)
     for one in (harness, replace(harness, kept=None)):
         with one.loaded(nothing):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import assume
@@ -23,6 +24,7 @@ class Idle:
     made: Counter = field(default_factory=Counter)
     seen: list = field(default_factory=list)
     name: str = "idle"
+    machine: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(tier="sim"))
 
     def under(self, law_id, way):
         self.made[way] += 1

@@ -11,12 +11,13 @@ import sys
 from trunnion import sim
 from trunnion.registry import default_registry
 from trunnion.testing.harness import Harness
+from trunnion.testing.machine import SimulatedMachine
 from trunnion.testing.machine import ARCHITECTURES
 from trunnion.testing.older_driver import problems
 from trunnion.testing.saboteurs import SABOTEURS
 
 simulator = sim.start(arch=ARCHITECTURES, driver_version=int(sys.argv[1]))
-harness = Harness(spec=default_registry().backend("nvrtc"), simulator=simulator)
+harness = Harness(spec=default_registry().backend("nvrtc"), machine=SimulatedMachine(simulator))
 print(*(line.split(",")[0] for line in problems(SABOTEURS[sys.argv[2]].apply(harness))), sep="\\n")
 """
 

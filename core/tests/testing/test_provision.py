@@ -16,10 +16,11 @@ from trunnion.testing.expected import (
 )
 from trunnion.testing.harness import Harness
 from trunnion.testing.laws import LawViolation
+from trunnion.testing.machine import USED, MemorySeen
 from trunnion.testing.observed import Observed
-from trunnion.testing.provision import compare_allocations, compare_contents, compare_workspaces
+from trunnion.testing.provision import compare_allocations, compare_contents, compare_workspaces, places_set
 
-HARNESS = Harness(spec=None, simulator=None, law_id="X1")  # type: ignore[arg-type]  # it only raises
+HARNESS = Harness(spec=None, machine=None, law_id="X1")  # type: ignore[arg-type]  # it only raises
 SPACE = ExpectedWorkspace(name="w", nbytes=16, alignment=256, zeroed=True)
 OUTPUT = ExpectedOutput("o", "complex64", (2,), fill=b"\0\0\x80\x3f\0\0\0\x40")
 EXPECTED = Expected(launches=(), outputs=(OUTPUT,), device=0, workspaces=(SPACE,))
@@ -66,6 +67,33 @@ def test_what_is_right():
 def test_what_is_set_wrongly(events):
     with pytest.raises(LawViolation, match="X1"):
         compare_contents(HARNESS, EXPECTED, observed(*events), WHERE)
+
+
+FILLED, ZEROS, FREE = b"\0\0\x80\x3f\0\0\0\x40" * 2, bytes(16), bytes((USED,)) * 16
+SEEN = (MemorySeen(0x1000, FILLED), MemorySeen(0x1FF0, FREE + ZEROS + FREE))
+
+
+def test_what_memory_is_seen_to_hold():
+    compare_contents(HARNESS, EXPECTED, observed(*ALLOCATIONS, *SEEN, launched(), *SEEN[:1]), WHERE)
+    assert places_set((*SEEN, MemorySeen(0x3000, FREE))) == {0x1000, 0x2000}
+    assert places_set(SETS) == {0x1000, 0x1004, 0x2000}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (SEEN[0], launched()),
+        (launched(), *SEEN),
+        (*SEEN[:1], MemorySeen(0x2000, ZEROS[1:] + b"\1"), launched()),
+        (MemorySeen(0x1000, FILLED[1:] + b"\0"), SEEN[1], launched()),
+        (*SEEN, MemorySeen(0x3000, FREE[1:] + b"\0"), launched()),
+        (*SEEN, launched(), MemorySeen(0x1000, FILLED[1:] + b"\0")),
+    ],
+    ids=["missing", "late", "no zeros", "other value", "stray", "set once more"],
+)
+def test_what_memory_holds_wrongly(events):
+    with pytest.raises(LawViolation, match="X1"):
+        compare_contents(HARNESS, EXPECTED, observed(*ALLOCATIONS, *events), WHERE)
 
 
 INPUT = TensorFacts(dtype="uint8", shape=(32,), strides=(1,), address=0x1FF8, device=0)

@@ -51,6 +51,7 @@ def test_the_examples_that_are_asked_for_are_checked_and_the_draws_are_told(tmp_
         (["--trunnion-examples", "0"], "expected at least 1"),
         (["--trunnion-seed", "-1"], "expected 0 to 4294967295"),
         (["--trunnion-tier", "gpu"], "a GPU that torch can use"),
+        (["--trunnion-tier", "cpu", "--trunnion-backend", "nvrtc"], "on cpu launch: tvm_ffi"),
     ],
 )
 def test_what_cannot_be_is_one_usage_error(tmp_path, options, said):

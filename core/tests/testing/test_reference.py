@@ -186,3 +186,15 @@ def test_a_map_over_short_rows_is_refused():
         assert isinstance(told, Refused)
         assert told.explains(TensorMapError([f"each {word} is good" for word in broken]))
         assert not told.explains(TensorMapError([f"each {word} is good" for word in broken[1:]]))
+
+
+@pytest.mark.parametrize(("device", "elsewhere"), [(0, 0), (None, 0), (1, 0)])
+def test_where_tensors_and_destinations_lie_apart_either_may_be_told(device, elsewhere):
+    inputs = tensor((4,), device=1), tensor((4,), address=0x20000, device=1)
+    out = (tensor((4,), address=0x30000, device=elsewhere),)
+    told = expect(load("vector_add").program, CallFacts(args=inputs, out=out, device=device))
+    assert isinstance(told, Refused)
+    assert any("c" in (problem.arguments or ()) for problem in told.problems)
+    apart = CallFacts(args=(inputs[0], tensor((4,), address=0x20000, device=0)), out=out)
+    assert isinstance(told := expect(load("vector_add").program, apart), Refused)
+    assert any({"a", "c"} <= set(problem.arguments or ()) for problem in told.problems)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from trunnion.errors import DeviceRequirementError, UnknownBackendError
+from trunnion.errors import DeviceRequirementError, UnknownBackendError, UnsupportedFeatureError
 from trunnion.testing import runner
 from trunnion.testing.laws import Law, LawViolation, Verdict, catalogue
 from trunnion.testing.runner import Options, check, harness_of, laws_of
@@ -60,15 +60,31 @@ def test_numbers_out_of_range_are_refused(wrong):
         Options(**wrong)
 
 
-def test_the_tier_of_a_gpu_needs_one_and_laws(monkeypatch):
+def test_the_tier_of_a_gpu_needs_one(monkeypatch):
     assert len(laws_of("sim")) == len(catalogue().laws)
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(DeviceRequirementError, match="a GPU that torch can use"):
         laws_of("gpu")
-    monkeypatch.setattr(runner, "_require_gpu", lambda: None)
-    if all(law.tier != "gpu" for law in catalogue().laws.values()):
-        with pytest.raises(DeviceRequirementError, match="none in this version"):
-            laws_of("gpu")
+
+
+def test_the_tier_of_the_cpu_is_for_backends_that_launch_there():
+    assert [spec.name for spec in runner.backends_of("cpu")] == ["tvm_ffi"]
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        harness_of("nvrtc", tier="cpu")
+    assert caught.value.plugin == "nvrtc"
+    assert "the target cpu, of the tier cpu of the laws" in str(caught.value)
+    assert "it launches on: cuda; on cpu launch: tvm_ffi" in str(caught.value)
+    harness = harness_of("tvm_ffi", tier="cpu")
+    assert harness.capabilities == harness.spec.targets["cpu"] != harness.spec.targets["cuda"]
+
+
+def test_laws_are_checked_where_a_machine_answers_what_they_ask():
+    tiers = {tier: {law.id for law in catalogue().laws.values() if law.is_of(tier)} for tier in runner.TIERS}
+    assert tiers["cpu"] < tiers["gpu"] < tiers["sim"] == set(catalogue().laws)
+    assert {"L1", "A1", "W2", "S4"} <= tiers["cpu"]
+    assert not {"T1", "L5", "P1", "N2", "G1"} & tiers["cpu"]
+    verdict = check(catalogue()["O4"], harness_of("tvm_ffi", tier="cpu"), Options(tier="cpu", examples=1))
+    assert "capture" not in verdict.made
 
 
 def test_an_unknown_backend_is_refused():

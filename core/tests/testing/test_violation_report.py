@@ -16,6 +16,7 @@ from trunnion.registry import default_registry
 from trunnion.sim.trace import Launched
 from trunnion.testing.harness import Harness, Sabotage
 from trunnion.testing.laws import LawViolation, catalogue
+from trunnion.testing.machine import SimulatedMachine
 from trunnion.testing.search import Counterexample
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.violation_report import replay_program, violation_report
@@ -66,13 +67,22 @@ def test_what_no_text_makes_is_drawn_again(tmp_path):
     assert "LawViolation: L9: launch " in done.stderr
 
 
+@pytest.mark.parametrize("tier", ["cpu", "gpu"])
+def test_the_program_names_a_tier_of_its_own(tier):
+    for example in (scenario(), object()):
+        found = Counterexample("call", example, LawViolation("L1", "red"))
+        assert f"'acme', tier='{tier}')" in replay_program("L1", "acme", found, AGAIN, tier).replace(
+            "'L1', example, way='call', ", ""
+        )
+
+
 @pytest.fixture
 def report(simulator):
     """Return a function that checks a law under a planted mistake, and returns the report."""
 
     def reported(example, **mistake):
         spec = default_registry().backend("nvrtc")
-        harness = Harness(spec=spec, simulator=simulator, sabotage=Sabotage(**mistake))
+        harness = Harness(spec=spec, machine=SimulatedMachine(simulator), sabotage=Sabotage(**mistake))
         law = catalogue()["L1"]
         with pytest.raises(LawViolation) as caught:
             law.replay(harness, example)

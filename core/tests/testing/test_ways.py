@@ -16,6 +16,7 @@ from trunnion.sim.trace import Launched
 from trunnion.testing.comparison import check_call
 from trunnion.testing.harness import Harness, Sabotage
 from trunnion.testing.laws import LawViolation
+from trunnion.testing.machine import SimulatedMachine
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.ways import CALLS, LOADS, WAYS, Arguments
 
@@ -32,7 +33,7 @@ def scenario():
 @pytest.fixture
 def harness(simulator):
     backend = next(spec for spec in default_registry().backends() if spec.name == "nvrtc")
-    return Harness(spec=backend, simulator=simulator)
+    return Harness(spec=backend, machine=SimulatedMachine(simulator))
 
 
 @pytest.mark.parametrize("way", WAYS)

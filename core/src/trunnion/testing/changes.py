@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from trunnion.model.program import KernelProgram
     from trunnion.testing.history import Bench
 
-__all__ = ["CHANGES", "Change", "changes_of"]
+__all__ = ["CHANGES", "NUMBERS", "Change", "changes_of"]
 
 
 class _Real(float):
@@ -178,7 +179,8 @@ def _dtype(bench: Bench, param: Any, form: int) -> None:
 
 
 def _rank(bench: Bench, param: Any, form: int) -> None:
-    _view(bench, param, lambda tensor: tensor[None] if form % 2 else tensor[0])
+    # One that has no rows has no first row either.
+    _view(bench, param, lambda tensor: tensor[0] if tensor.shape[0] and not form % 2 else tensor[None])
 
 
 def _spread(bench: Bench, param: Any, form: int) -> None:
@@ -320,9 +322,9 @@ def _count(bench: Bench, _: None, form: int) -> None:
 
 _ALL: Final[Sequence[Change]] = (
     Change("sign of a zero", _number(-0.0, _Real(-0.0)), _is_real),
-    Change("equal real", _number(0, _Real(0.0), False, 0j), _is_real),
+    Change("equal real", _number(0, _Real(0.0), False, 0j, Indexable(0)), _is_real),
     Change("NaN", _number(math.nan, -math.nan), _is_real),
-    Change("other real", _number(1.5, 1, 2.0**-14), _is_real),
+    Change("other real", _number(1.5, 1, 2.0**-14, Fraction(3, 4)), _is_real),
     Change(
         "part of a complex",
         _number(complex(0.0, -0.0), complex(-0.0, 0.0), 1j, 0, -0.0, complex(0.0, math.nan)),
@@ -360,3 +362,6 @@ _ALL: Final[Sequence[Change]] = (
 
 CHANGES: Final[Mapping[str, Change]] = {change.name: change for change in _ALL}
 """Every change, by its name."""
+
+NUMBERS: Final = tuple(change for change in _ALL if change.fits not in {None, _is_tensor, _is_optional})
+"""Those of an argument that is no tensor."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.errors import TensorMapError
-from trunnion.sim.trace import MemorySet
 from trunnion.testing.delivery import compare_launches, compare_maps, locate_workspaces
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.provision import (
@@ -13,6 +12,7 @@ from trunnion.testing.provision import (
     compare_workspaces,
     input_addresses,
     output_addresses,
+    places_set,
 )
 from trunnion.testing.reference import expect, parameter_layouts
 
@@ -28,7 +28,7 @@ __all__ = ["check_call", "check_expected", "check_refused", "symbols_of"]
 
 
 def symbols_of(program: KernelProgram) -> dict[Kernel, str]:
-    """Return each kernel's exact name in a synthetic image."""
+    """Return each kernel's exact name in an image of a machine."""
     return {kernel: f"kernel_{index}" for index, kernel in enumerate(parameter_layouts(program))}
 
 
@@ -78,8 +78,7 @@ def check_refused(harness: Harness, expected: Refused, observed: Observed) -> No
     harness.require(not observed.launches, "a refused call launched")
     if not isinstance(error, TensorMapError):  # an output's address is known only once it is allocated
         harness.require(not observed.allocations, "a refused call allocated")
-        sets = [event for event in observed.events if isinstance(event, MemorySet)]
-        harness.require(not sets, "a refused call set memory")
+        harness.require(not places_set(observed.events), "a refused call set memory")
 
 
 def check_expected(

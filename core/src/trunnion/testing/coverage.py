@@ -162,11 +162,6 @@ def table(counted: Counter[tuple[str, str]]) -> str:
 
 
 if __name__ == "__main__":
-    from trunnion import sim
-    from trunnion.registry import default_registry
-    from trunnion.testing.harness import Harness
+    from trunnion.testing.runner import harness_of
 
-    simulator = sim.start(devices=2)
-    sys.stdout.write(
-        table(count_cells(Harness(spec=default_registry().backend(sys.argv[1]), simulator=simulator)))
-    )
+    sys.stdout.write(table(count_cells(harness_of(sys.argv[1]))))

@@ -47,7 +47,7 @@ class TensorFacts:
     """The address of the first element, in bytes."""
 
     device: int | None
-    """The ordinal of its CUDA device; None: it does not lie on one."""
+    """The ordinal of its device, of the kind that is launched on; None: it does not lie on one."""
 
     @property
     def is_empty(self) -> bool:
@@ -75,6 +75,9 @@ class CallFacts:
 
     most_window_bytes: int = 128 << 20
     """The longest access-policy window that the device allows."""
+
+    only_device: int | None = None
+    """The one device that there is, which a call need not name: the CPU is 0; None: there may be several."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from trunnion.sim.interception import Proceed
-    from trunnion.sim.trace import Event
     from trunnion.testing.harness import Harness
+    from trunnion.testing.machine import Told
 
 __all__ = [
     "CALL_STATUSES", "PROBES", "STICKY_STATUSES", "UNDO", "PlantedFault", "asked", "effects_after", "planted",
@@ -37,7 +37,7 @@ CALL_STATUSES: Final[Mapping[Status, type[Exception]]] = {
 STICKY_STATUSES: Final = (Status.ILLEGAL_ADDRESS, Status.LAUNCH_FAILED, Status.ECC_UNCORRECTABLE)
 """Statuses that every later call of the process returns too."""
 
-UNDO: Final = frozenset({"cuCtxPopCurrent", "cuThreadExchangeStreamCaptureMode"})
+UNDO: Final = frozenset({"cuCtxPopCurrent", "cuDevicePrimaryCtxRelease", "cuThreadExchangeStreamCaptureMode"})
 """Calls that take back what another one did: where such a call fails, that stays, and need not be told."""
 
 PROBES: Final = frozenset({"cuCtxGetDevice"}) | UNDO
@@ -108,7 +108,7 @@ def planted(harness: Harness, names: list[str], place: int, status: Status) -> I
         yield fault
 
 
-def effects_after(events: tuple[Event, ...]) -> list[Event]:
+def effects_after(events: tuple[Told, ...]) -> list[Told]:
     """Return what was launched and set once a planted fault had struck."""
     places = [
         at for at, event in enumerate(events) if isinstance(event, CallRefused) and event.reason == _REASON

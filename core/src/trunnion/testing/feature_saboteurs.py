@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from trunnion.contract.adapter import BoundLaunch
 from trunnion.errors import ArgumentError, DriverError, TensorMapError
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, maximum
@@ -22,6 +24,7 @@ from trunnion.sim.abi import FunctionAttribute
 from trunnion.sim.trace import AttributeSet, Launched, PersistingLinesReset
 from trunnion.testing.saboteur import Changed, Saboteur, each_encode, each_launch, in_trace, saboteur
 from trunnion.testing.strategies.calls import BASE_ALIGNMENT
+from trunnion.testing.strategies.numbers import Indexable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -143,6 +146,10 @@ def _boundless(encode: Encode) -> Encode:
     return replace(encode, limit_bytes=None)
 
 
+def _older_swizzle(encode: Encode) -> Encode:
+    return replace(encode, swizzle=min(encode.swizzle, 3))
+
+
 def _no_offset(encode: Encode) -> Encode:
     return replace(encode, offset_bytes=Const(0))
 
@@ -256,6 +263,15 @@ class _OwnStream(Changed):
         return self._true.call(args, stream=None if stream is None else 2, **how)
 
 
+class _AnyIndex(Changed):
+    """Takes what has ``__index__`` for a number of any type."""
+
+    def call(self, args: Any, **how: Any) -> Any:
+        """Launch."""
+        taken = [operator.index(value) if isinstance(value, Indexable) else value for value in args]
+        return self._true.call(taken, **how)
+
+
 class _EagerBinding(Changed):
     """Launches when it binds."""
 
@@ -264,6 +280,23 @@ class _EagerBinding(Changed):
         bound = self._true.bind(*args, **how)
         bound()
         return bound
+
+
+class _LateBinding(Changed):
+    """Decides nothing when it binds: each launch is a call of what the arguments are by then."""
+
+    def bind(self, args: Any, *, out: Any = None, **how: Any) -> BoundLaunch:
+        """Bind."""
+        kept = out
+
+        def launch() -> Any:
+            nonlocal kept
+            made = self._true.call(args, out=kept, **how)
+            if kept is None and made is not None:
+                kept = made if isinstance(made, tuple) else (made,)
+            return made
+
+        return BoundLaunch(launch, **how)
 
 
 def _only(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -322,6 +355,13 @@ FEATURE_SABOTEURS: tuple[Saboteur, ...] = (
     saboteur(
         "boundless", "Lets maps reach anywhere.", "T6", stage="emitter", emitted=each_encode(_boundless)
     ),
+    saboteur(
+        "older-swizzles",
+        "Takes a newer swizzle for 128B.",
+        "Z5",
+        stage="emitter",
+        emitted=each_encode(_older_swizzle),
+    ),
     saboteur("no-offset", "Ignores maps' offsets.", "T7", stage="emitter", emitted=each_encode(_no_offset)),
     saboteur(
         "uncapped-window",
@@ -363,6 +403,13 @@ FEATURE_SABOTEURS: tuple[Saboteur, ...] = (
         trace=in_trace(_no_reset, PersistingLinesReset),
     ),
     saboteur(
+        "any-index",
+        "Takes what has __index__ for a float.",
+        "V8",
+        stage="lifecycle",
+        loaded=_only(_AnyIndex),
+    ),
+    saboteur(
         "swallow-refusals",
         "Does nothing where it should refuse.",
         "A1",
@@ -389,6 +436,14 @@ FEATURE_SABOTEURS: tuple[Saboteur, ...] = (
     ),
     saboteur(
         "eager-binding", "Launches when it binds.", "C5", stage="lifecycle", loaded=_only(_EagerBinding)
+    ),
+    saboteur(
+        "late-binding",
+        "Decides nothing when it binds.",
+        "C5",
+        "Y2",
+        stage="lifecycle",
+        loaded=_only(_LateBinding),
     ),
 )
 """The saboteurs."""

@@ -1,4 +1,4 @@
-"""The harness: one backend, driven from a program to what the simulated driver saw, with no device compiler."""
+"""The harness: one backend, driven from a program to what its machine tells of a launch."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from trunnion.contract.compiler import DeviceImage, ImageKernel
-from trunnion.contract.spec import Target
-from trunnion.errors import TrunnionError
-from trunnion.image import SyntheticKernel, pack_parameters, synthetic_cubin
+from trunnion.built_program import PROGRAM_FILE
+from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.sim.abi import DeviceAttribute
 from trunnion.sim.trace import Launched
 from trunnion.testing.expected import CallFacts, TensorFacts
 from trunnion.testing.kept_launchers import kept_launchers
 from trunnion.testing.laws import LawViolation
+from trunnion.testing.machine import ALIKE, USED, SimulatedMachine
 from trunnion.testing.observed import observe
-from trunnion.testing.reference import parameter_layouts
 from trunnion.testing.ways import WAYS, Arguments
 
 if TYPE_CHECKING:
@@ -28,21 +26,21 @@ if TYPE_CHECKING:
 
     from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import KernelAdapter, LoadedProgram
+    from trunnion.contract.compiler import DeviceImage
     from trunnion.contract.runtime import Runtime
     from trunnion.contract.source import GeneratedSource, SourceWrapper
     from trunnion.contract.spec import BackendSpec, Capability
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
     from trunnion.sim.simulator import Simulator
-    from trunnion.sim.trace import Event
     from trunnion.testing.expected import Expected
+    from trunnion.testing.machine import Machine, Told
     from trunnion.testing.observed import Observed, Seen
     from trunnion.testing.strategies.calls import CallSpec
     from trunnion.testing.ways import Way
 
-__all__ = ["Harness", "Sabotage", "call_facts", "facts_of", "synthetic_image"]
+__all__ = ["Harness", "Sabotage", "call_facts", "facts_of"]
 
-_TARGET = Target("cuda", "sm_90a")
 _T = TypeVar("_T")
 
 
@@ -72,27 +70,8 @@ class Sabotage:
     loaded: Callable[[LoadedProgram], LoadedProgram] = _same
     """Changes the loaded program."""
 
-    trace: Callable[[tuple[Event, ...]], tuple[Event, ...]] = _same
-    """Changes what the driver was asked to do."""
-
-
-def synthetic_image(program: KernelProgram, target: Target = _TARGET) -> DeviceImage:
-    """Return an image whose kernels take what the program passes, as the oracle lays it out.
-
-    Parameters
-    ----------
-    program
-        The program.
-    target
-        What the image shall be for.
-    """
-    kernels = [
-        ImageKernel(name, f"kernel_{index}", pack_parameters(layout, target.arch))
-        for index, ((name, _), layout) in enumerate(parameter_layouts(program).items())
-    ]
-    synthetic = [SyntheticKernel(name=kernel.symbol, parameters=kernel.parameters) for kernel in kernels]
-    data = synthetic_cubin(synthetic, target.arch)
-    return DeviceImage(kind="cubin", data=data, target=target, kernels=tuple(kernels))
+    trace: Callable[[tuple[Told, ...]], tuple[Told, ...]] = _same
+    """Changes what the machine tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +81,8 @@ class Harness:
     spec: BackendSpec
     """The backend."""
 
-    simulator: Simulator
-    """The simulated driver of this process, with at least two devices."""
+    machine: Machine
+    """What it launches on."""
 
     sabotage: Sabotage = field(default_factory=Sabotage)
     """Nothing, but in tests of the laws themselves."""
@@ -130,13 +109,27 @@ class Harness:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What the backend declares for CUDA devices."""
-        return self.spec.targets.get("cuda", frozenset())
+        """What the backend declares for such devices."""
+        return self.spec.targets.get(self.machine.kind, frozenset())
+
+    @property
+    def simulator(self) -> Simulator:
+        """The simulated driver: what only laws of the simulated tier may ask for.
+
+        Raises
+        ------
+        LifecycleError
+            If the machine is none.
+        """
+        if not isinstance(self.machine, SimulatedMachine):
+            raise LifecycleError(
+                f"law {self.law_id} needs the simulated driver, in the tier {self.machine.tier}"
+            )
+        return self.machine.simulator
 
     def most_window_bytes(self, device: int = 0) -> int:
-        """Return the longest access-policy window that a simulated device allows."""
-        there = device if device < self.simulator.devices else 0
-        return int(self.simulator.device(there).attribute(DeviceAttribute.MAX_ACCESS_POLICY_WINDOW_SIZE))
+        """Return the longest access-policy window that a device allows."""
+        return self.machine.attribute(device, DeviceAttribute.MAX_ACCESS_POLICY_WINDOW_SIZE)
 
     @property
     def wrapper(self) -> SourceWrapper:
@@ -185,7 +178,7 @@ class Harness:
         """
         plan = self.sabotage.plan(program.plan())
         wrapper = self.sabotage.wrapper(self.wrapper)
-        return replace(wrapper.wrap(self.sabotage.emitted(plan)), plan=plan)
+        return replace(wrapper.wrap(self.sabotage.emitted(plan), self.machine.kind), plan=plan)
 
     def build(self, program: KernelProgram, image: DeviceImage | None = None) -> Artifact:
         """Return the artifact of a program and of an image; None: a synthetic one that fits.
@@ -197,7 +190,8 @@ class Harness:
         """
         with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as staging:
             adapter = self.sabotage.adapter(self.adapter)
-            return adapter.build(self.source(program), image or synthetic_image(program), Path(staging))
+            built = adapter.build(self.source(program), image or self.machine.image(program), Path(staging))
+        return built.including(PROGRAM_FILE, program.to_json().encode())
 
     def load(self, artifact: Artifact) -> LoadedProgram:
         """Return a loaded program; whoever calls this closes it.
@@ -207,9 +201,7 @@ class Harness:
         TrunnionError
             Whatever the backend refuses with.
         """
-        return self.sabotage.loaded(
-            self.adapter.load(artifact, self.sabotage.runtime(self.simulator.runtime))
-        )
+        return self.sabotage.loaded(self.adapter.load(artifact, self.sabotage.runtime(self.machine.runtime)))
 
     def open(self, program: KernelProgram, image: DeviceImage | None = None) -> LoadedProgram:
         """Build a program, and make it callable in the harness's way; whoever calls this closes it.
@@ -221,16 +213,40 @@ class Harness:
         LawViolation
             If the backend refuses the program.
         """
-        try:
-            with kept_launchers(self.kept):
-                artifact = self.build(program, image)
+        return self.reopen(program, self.built(program, image))
+
+    def built(self, program: KernelProgram, image: DeviceImage | None = None) -> Artifact:
+        """Build a good program; its text may have been compiled before.
+
+        Raises
+        ------
+        LawViolation
+            If the backend refuses the program.
+        """
+        with self._accepting(), kept_launchers(self.kept):
+            return self.build(program, image)
+
+    def reopen(self, program: KernelProgram, artifact: Artifact) -> LoadedProgram:
+        """Make what was built callable in the harness's way, once more; whoever calls this closes it.
+
+        Raises
+        ------
+        LawViolation
+            If the backend refuses it.
+        """
+        with self._accepting():
             loaded = self.way.load(self, artifact, program)
+        self.made[self.way.id] += self.way.loads
+        return loaded
+
+    @contextlib.contextmanager
+    def _accepting(self) -> Iterator[None]:
+        try:
+            yield
         except TrunnionError as error:
             raise LawViolation(
                 self.law_id, f"a good program was refused: {type(error).__name__}: {error}"
             ) from error
-        self.made[self.way.id] += self.way.loads
-        return loaded
 
     @contextlib.contextmanager
     def loaded(self, program: KernelProgram, image: DeviceImage | None = None) -> Iterator[LoadedProgram]:
@@ -254,20 +270,17 @@ class Harness:
 
     def storage(self, nbytes: int, device: int | None) -> Any:
         """Return so many bytes in the memory of a device, or with None of the host, each of them ``USED``."""
-        import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
-
-        from trunnion.sim.tensor import empty  # noqa: PLC0415 - imports torch
-        from trunnion.testing.strategies.calls import BASE_ALIGNMENT, USED  # noqa: PLC0415 - needs hypothesis
+        from trunnion.testing.strategies.calls import BASE_ALIGNMENT  # noqa: PLC0415 - needs hypothesis
 
         room = nbytes + BASE_ALIGNMENT
-        if device is None:
-            flat = torch.empty(room, dtype=torch.uint8)
-        else:
-            flat = empty(self.simulator, (room,), torch.uint8, device)
+        flat = _host_bytes(room) if device is None else self.machine.empty(room, self._there(device))
         start = -flat.data_ptr() % BASE_ALIGNMENT
-        # Not by torch, which wakes its other threads for so many bytes: that takes longer than the call itself.
-        ctypes.memset(flat.data_ptr() + start, USED, nbytes)
         return flat[start : start + nbytes]
+
+    def _there(self, device: int) -> int:
+        """Return which of the machine's alike devices stands for the one that was drawn: it may have fewer."""
+        alike = self.machine.alike
+        return device if device not in ALIKE or device in alike else alike[device % len(alike)]
 
     def contents(self, tensor: Any) -> bytes:
         """Return the bytes of a tensor's elements in row-major order."""
@@ -285,8 +298,16 @@ class Harness:
         self, args: Sequence[Any], *, out: Sequence[Any] | None = None, device: int | None = None
     ) -> CallFacts:
         """Return a call on this harness's devices as the oracle reads it; see `call_facts`."""
-        facts = call_facts(facts_of, args, out=out, device=device)
-        return replace(facts, most_window_bytes=self.most_window_bytes(_device_of(facts)))
+        facts = call_facts(self.facts_of, args, out=out, device=device)
+        return replace(
+            facts,
+            most_window_bytes=self.most_window_bytes(_device_of(facts)),
+            only_device=self.machine.runtime.only_device,
+        )
+
+    def facts_of(self, value: Any) -> object:
+        """Return the facts of a tensor on this harness's devices; see `facts_of`."""
+        return facts_of(value, self.machine.kind)
 
     def call(
         self, loaded: LoadedProgram, call: CallSpec, *, stream: int | None = None
@@ -303,7 +324,8 @@ class Harness:
             The ``stream=`` of the call.
         """
         out = None if call.out is None else self.arguments(call.out)
-        given = Arguments(args=self.arguments(call.args), out=out, stream=stream, device=call.device)
+        device = None if call.device is None else self._there(call.device)
+        given = Arguments(args=self.arguments(call.args), out=out, stream=stream, device=device)
         return self.call_with(loaded, given)
 
     def call_with(self, loaded: LoadedProgram, given: Arguments) -> tuple[CallFacts, Observed]:
@@ -338,11 +360,19 @@ class Harness:
 
     def current_stream(self, device: int) -> int:
         """Return the handle of the calling thread's current stream of a device."""
-        return self.simulator.runtime.current_stream(device)
+        return self.machine.runtime.current_stream(device)
 
     def observed_launches(self) -> tuple[Launched, ...]:
         """Return the launches since the trace was cleared."""
-        return tuple(event for event in self.simulator.trace if isinstance(event, Launched))
+        return tuple(event for event in self.machine.trace if isinstance(event, Launched))
+
+
+def _host_bytes(nbytes: int) -> Any:
+    import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
+
+    made = torch.empty(nbytes, dtype=torch.uint8)
+    ctypes.memset(made.data_ptr(), USED, nbytes)
+    return made
 
 
 def _device_of(facts: CallFacts) -> int:
@@ -351,8 +381,16 @@ def _device_of(facts: CallFacts) -> int:
     return next((device for device in named if device is not None), facts.device or 0)
 
 
-def facts_of(value: Any) -> object:
-    """Return a tensor's facts, and anything else as it is."""
+def facts_of(value: Any, kind: str = "cuda") -> object:
+    """Return a tensor's facts, and anything else as it is.
+
+    Parameters
+    ----------
+    value
+        An argument, or a result.
+    kind
+        The kind of device that has ordinals; on the CPU that is 0.
+    """
     import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
 
     if not isinstance(value, torch.Tensor):
@@ -362,7 +400,7 @@ def facts_of(value: Any) -> object:
         shape=tuple(value.shape),
         strides=tuple(value.stride()),
         address=value.data_ptr(),
-        device=value.device.index if value.device.type == "cuda" else None,
+        device=(value.device.index or 0) if value.device.type == kind else None,
     )
 
 

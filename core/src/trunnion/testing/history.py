@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +12,7 @@ from trunnion.sim.trace import Allocated, Launched, MemorySet
 from trunnion.testing.arithmetic import evaluate
 from trunnion.testing.comparison import check_expected, check_refused
 from trunnion.testing.expected import Refused
+from trunnion.testing.interruption import interrupting, is_of_backend
 from trunnion.testing.observed import Observed, observe
 from trunnion.testing.provision import compare_allocations
 from trunnion.testing.reference import expect
@@ -84,8 +85,8 @@ class Repeatable:
     expected: Expected
     """The oracle's word."""
 
-    stream: Callable[[], int] | None
-    """Returns the stream that it must use now; None: any, since a graph has its own."""
+    stream: int | None
+    """The stream that it must use; None: any, since a graph has its own."""
 
 
 @dataclass(slots=True)
@@ -165,9 +166,9 @@ class Bench:
     def _first_number(self, param: Param) -> object:
         if not isinstance(param, ScalarParam):
             return bytearray(range(24)) if hasattr(param, "nbytes") else 1 << 20
-        if param.symbol is not None:
-            return self.now.values[param.symbol.name]
         kind = param.dtype.name
+        if param.symbol is not None and kind != "bool":
+            return self.now.values[param.symbol.name]
         return True if kind == "bool" else 0j if kind in COMPLEX else 0.0 if kind in FORMATS else 1
 
     def change(self, change: Change, pick: int) -> None:
@@ -298,6 +299,28 @@ class Bench:
         if any(isinstance(event, Allocated) for event in observed.events):
             compare_allocations(self.harness, observed, stream)
 
+    def interrupted(self, door: str, place: int) -> int:
+        """Make the call, and interrupt it; return how many places there were.
+
+        Parameters
+        ----------
+        door
+            ``"call"`` or ``"entry"``; a call that says more than positional arguments can is made by the first.
+        place
+            At which place, counted from 1; 0: nowhere.
+        """
+        given = self.given()
+
+        def launch() -> None:
+            if door == "entry" and given.is_plain:
+                self.loaded.entry(*given.args)
+            else:
+                given.launch(self.loaded)
+
+        with suppress(KeyboardInterrupt), interrupting(is_of_backend, place) as interruption:
+            self.harness.machine.call(launch)
+        return interruption.places
+
     # Calls that can be launched again ---------------------------------------------------------------------------
 
     def bind(self) -> Repeatable | None:
@@ -309,16 +332,12 @@ class Bench:
         first = observe(self.harness, lambda: held.append(given.bind(self.loaded)), given_out=given.out)
         self.harness.require(not first.launches, "binding launched")
         if isinstance(expected, Refused):
-            check_refused(self.harness, expected, first if first.error else observe(self.harness, held[0]))
+            check_refused(self.harness, expected, first)
             return None
         self.harness.require(first.error is None, f"a good call was refused: {first.error!r}")
         stream, said = self.stream(expected.device), held[0].stream
-        self.harness.require(
-            said in (None, stream), f"says that it is bound to stream {said}, expected {stream}"
-        )
-        # One that says no stream takes, at each launch, the one that is current.
-        find = (lambda: self.stream(expected.device)) if said is None else (lambda: stream)
-        return Repeatable(held[0], facts, first, expected, find)
+        self.harness.require(said == stream, f"says that it is bound to stream {said}, expected {stream}")
+        return Repeatable(held[0], facts, first, expected, stream)
 
     def capture(self) -> Repeatable | None:
         """Capture the call into a graph; None if it is refused, as it must be, or names a stream."""
@@ -342,7 +361,7 @@ class Bench:
             whole = replace(whole, result=observed.result)
         check_expected(self.harness, self.program, call.facts, (call.expected, whole), first=False)
         if call.stream is not None:
-            self.check_streams(whole, call.stream())
+            self.check_streams(whole, call.stream)
 
 
 def in_a_thread(work: Callable[[], None]) -> None:

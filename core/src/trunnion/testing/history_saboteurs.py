@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import numbers
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from trunnion import sim
 from trunnion.contract.adapter import BoundLaunch
 from trunnion.errors import CorruptArtifactError, DeviceRequirementError, DriverError, LifecycleError
 from trunnion.sim.tensormap import decode
-from trunnion.sim.trace import Launched, Synchronized
+from trunnion.sim.trace import Launched, LimitSet, Synchronized
 from trunnion.testing.saboteur import Changed, Saboteur, Swallowing, in_trace, saboteur
 
 if TYPE_CHECKING:
@@ -60,6 +62,17 @@ class _OneZero(_Keeping):
         return args
 
 
+class _OwnFloats(_Keeping):
+    """A loaded program that takes no number but of Python's own classes."""
+
+    def kept(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return what is called with."""
+        return tuple(
+            None if isinstance(value, numbers.Real) and type(value).__module__ != "builtins" else value
+            for value in args
+        )
+
+
 class _ByAddress(_Keeping):
     """A loaded program that takes tensors that lie where those of the call before lie for the same."""
 
@@ -105,6 +118,60 @@ class _SameBytes(_Keeping):
             else value
             for value in args
         )
+
+
+class _HalfWritten(_Keeping):
+    """A loaded program of which a call takes the arguments of the one before that was interrupted."""
+
+    _half: tuple[Any, ...] | None = None
+
+    def kept(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return what is called with."""
+        half, self._half = self._half, None
+        return args if half is None else half
+
+    def call(self, args: Any, **how: Any) -> Any:
+        """Launch."""
+        return self._noting(args, lambda: super(_HalfWritten, self).call(args, **how))
+
+    @property
+    def entry(self) -> Callable[..., Any]:
+        """Launch."""
+        true = super().entry
+        return lambda *args: self._noting(args, lambda: true(*args))
+
+    def _noting(self, args: Any, launch: Callable[[], Any]) -> Any:
+        try:
+            return launch()
+        except KeyboardInterrupt:
+            self._half = tuple(args)
+            raise
+
+
+class _ContextKept(_HalfWritten):
+    """A loaded program that leaves the context current which an interrupted call entered."""
+
+    def _noting(self, args: Any, launch: Callable[[], Any]) -> Any:
+        del args
+        try:
+            return launch()
+        except KeyboardInterrupt:
+            if simulator := sim.active():
+                simulator.state.stack().append(simulator.state.contexts[0])
+            raise
+
+
+class _ContextRetained(Changed):
+    """A loaded program that keeps a reference to a primary context when it is closed."""
+
+    def close(self) -> None:
+        """Close."""
+        if not self._closed and (simulator := sim.active()):
+            simulator.state.contexts[0].references += 1
+        self._closed = True
+        self._true.close()
+
+    _closed = False
 
 
 class _SameDestinations(Changed):
@@ -305,6 +372,48 @@ class _KeptDevice:
         return in_trace(lambda event: replace(event, device=self._device), Launched)(events)
 
 
+class _KeptNumber:
+    """A trace of launches whose only parameter, eight bytes, stays what it often was."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, int], tuple[int, Any]] = {}
+
+    def loaded(self, program: LoadedProgram) -> LoadedProgram:
+        """Forget them."""
+        self._seen.clear()
+        return program
+
+    def __call__(self, event: Launched) -> Launched:
+        if [len(one) for one in event.parameters] != [8]:
+            return event
+        place = event.kernel, event.device
+        times, kept = self._seen.get(place, (0, event.parameters))
+        if kept == event.parameters:
+            self._seen[place] = (times + 1, kept)
+        elif times >= _OFTEN:
+            return replace(event, parameters=kept)
+        else:
+            self._seen[place] = (1, event.parameters)
+        return event
+
+
+class _FirstShare:
+    """A trace in which cache is set aside once, however long later windows are."""
+
+    _share = 0
+
+    def loaded(self, program: LoadedProgram) -> LoadedProgram:
+        """Begin anew."""
+        self._share = 0
+        return program
+
+    def __call__(self, event: LimitSet) -> LimitSet | None:
+        if self._share and event.value > self._share:
+            return None
+        self._share = event.value
+        return event
+
+
 def _never_waited(_: Synchronized) -> None:
     return None
 
@@ -313,15 +422,22 @@ def _waited_for_first(event: Synchronized) -> Synchronized | None:
     return event if event.device == 0 else None
 
 
-_KEPT_MAP, _KEPT_DEVICE = _MapOfAddress(), _KeptDevice()
+_KEPT_DEVICE = _KeptDevice()
 
 
 def _saboteur(name: str, what: str, laws: str, loaded: Callable[[LoadedProgram], Any]) -> Saboteur:
     return saboteur(name, what, *laws.split(), stage="lifecycle", loaded=loaded)
 
 
+def _telling(name: str, what: str, law: str, keeping: Any, kind: type) -> Saboteur:
+    """Return the saboteur of what the machine tells, by a class that keeps something while a program is loaded."""
+    trace = in_trace(keeping, kind)
+    return saboteur(name, what, law, stage="driver", loaded=keeping.loaded, trace=trace)
+
+
 HISTORY_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("one-zero", "Takes equal floats for the same.", "Y1", _OneZero),
+    _saboteur("own-floats", "Takes no real number of another class.", "Y1", _OwnFloats),
     _saboteur("by-address", "Takes tensors at equal addresses for the same.", "Y1", _ByAddress),
     _saboteur("never-absent-again", "Passes earlier tensors for None.", "Y1", _NeverAbsentAgain),
     _saboteur("same-bytes", "Reads an object's bytes once.", "Y1", _SameBytes),
@@ -336,14 +452,7 @@ HISTORY_SABOTEURS: tuple[Saboteur, ...] = (
         stage="binding",
         runtime=_FirstThreadsStream,
     ),
-    saboteur(
-        "map-of-address",
-        "Keeps the tensor map of an address.",
-        "Y1",
-        stage="driver",
-        loaded=_KEPT_MAP.loaded,
-        trace=in_trace(_KEPT_MAP, Launched),
-    ),
+    _telling("map-of-address", "Keeps the tensor map of an address.", "Y1", _MapOfAddress(), Launched),
     saboteur(
         "kept-device",
         "Keeps a device that was used often.",
@@ -352,6 +461,17 @@ HISTORY_SABOTEURS: tuple[Saboteur, ...] = (
         loaded=_KEPT_DEVICE.loaded,
         trace=_KEPT_DEVICE,
     ),
+    _telling(
+        "kept-number",
+        "Keeps a number that was passed often, and nothing else.",
+        "Y5",
+        _KeptNumber(),
+        Launched,
+    ),
+    _telling("first-share", "Sets cache aside for the first window alone.", "P5", _FirstShare(), LimitSet),
+    _saboteur("half-written", "Launches what an interrupted call was given.", "Y6", _HalfWritten),
+    _saboteur("context-kept", "Leaves an interrupted call's context current.", "Y6", _ContextKept),
+    _saboteur("context-retained", "Keeps a context for each closed program.", "C3", _ContextRetained),
     _saboteur("one-binding", "Launches what was bound last.", "Y2", _OneBinding),
     _saboteur("bound-for-ever", "Takes bound calls of closed programs for done.", "Y2", _BoundForEver),
     saboteur(

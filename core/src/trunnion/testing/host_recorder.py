@@ -1,70 +1,49 @@
-"""Kernels for the CPU that write down what they are given, for any program; and the reader of what they wrote.
+"""Kernels for the CPU that tell what they are given, for any program; and the reader of what they told.
 
-On the CPU there is no driver to watch. So a program's kernels are replaced by C++ that records: each call of a kernel,
-which is one block, appends a record to a file. Read back, the records are launches as the simulated driver traces them,
-and are compared with the oracle's word in the same way.
+On the CPU there is no driver to watch. So a program's kernels are replaced by C++ that tells: each call of a kernel,
+which is one block, goes into a log in this process's memory, where neighbouring blocks that were told the same are one
+record. Read back, the records are launches as the simulated driver traces them.
 """
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import itertools
-import json
 import math
+import os
 import struct
-from dataclasses import dataclass, replace
+import zlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from trunnion.contract.spec import Capability
 from trunnion.model.code import DeviceCode
 from trunnion.sim.launch_attributes import LaunchAttributes
 from trunnion.sim.trace import Launched
-from trunnion.testing.laws import LawViolation
-from trunnion.testing.reference import kernel_of, parameter_layouts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
-    from trunnion.model.program import KernelProgram
-    from trunnion.testing.expected import Kernel
+    from trunnion.testing.probe_compiler import Layout
 
 __all__ = [
-    "HOST_CAPABILITIES",
-    "HostCall",
-    "read_calls",
-    "read_launches",
-    "recorded_names",
-    "recording_program",
+    "HostRecord",
+    "Log",
+    "image_number",
+    "launches_of",
+    "process_log",
+    "read_records",
+    "recorder_source",
 ]
 
-HOST_CAPABILITIES: Final = frozenset(
-    {
-        Capability.DYNAMIC_SHAPES,
-        Capability.STRIDED_TENSORS,
-        Capability.NULLABLE_TENSORS,
-        Capability.POINTER_PARAMS,
-        Capability.STRUCT_PARAMS,
-        Capability.TENSOR_VIEWS,
-        Capability.OUTPUT_FILL,
-        Capability.WORKSPACE,
-        Capability.MULTI_LAUNCH,
-        Capability.CONDITIONAL_LAUNCH,
-    }
-)
-"""What a program may require that is launched on the CPU: everything that needs no GPU.
+_VARIABLE: Final = "TRUNNION_CONFORMANCE_LOG"
+_CAPACITY: Final = 8 << 20
+_HEADER: Final = struct.Struct("<II3I3IQQQII")
 
-It is said here again, on purpose, and not read from a backend that is tested: what a backend no longer declared would
-then no longer be tried either. A test compares the two.
-"""
-
-_HEADER: Final = struct.Struct("<II3I3I3IIQ")
-"""Kernel, bytes of parameters, index, grid, block, whether scratch is what was asked for, bytes of scratch."""
-
-_SUPPORT: Final = """#include <fcntl.h>
-#include <stdint.h>
+_SOURCE: Final = """#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <trunnion/block.h>
-#include <unistd.h>
 
 namespace {
 template <unsigned Size, unsigned Alignment>
@@ -73,52 +52,158 @@ struct alignas(Alignment) Bytes {
 };
 
 struct Record {
-  struct Header {
-    uint32_t kernel, nbytes, index[3], grid[3], block[3], good;
-    uint64_t shared_bytes;
-  } header;
-  unsigned char bytes[1 << 17];
-
-  Record(uint32_t kernel, const trunnion_block_t* block) {
-    header.kernel = kernel;
-    header.nbytes = 0;
-    memcpy(header.index, block->index, sizeof header.index);
-    memcpy(header.grid, block->grid, sizeof header.grid);
-    memcpy(header.block, block->block, sizeof header.block);
-    header.shared_bytes = block->shared_bytes;
-    const bool aligned = reinterpret_cast<uintptr_t>(block->shared) % 64 == 0;
-    header.good = aligned && (block->shared == nullptr) == (block->shared_bytes == 0);
-    if (block->shared_bytes != 0) memset(block->shared, 0x5A, block->shared_bytes);
-  }
-
-  template <typename T>
-  void add(const T& value) {
-    memcpy(bytes + header.nbytes, &value, sizeof value);
-    header.nbytes += sizeof value;
-  }
-
-  // One write at the end of the file, which no other one can divide.
-  ~Record() {
-    const size_t count = sizeof header + header.nbytes;
-    const int file = open(RECORDING, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    if (file < 0 || write(file, this, count) != static_cast<ssize_t>(count)) __builtin_trap();
-    close(file);
-  }
+  uint32_t kernel, nbytes, grid[3], block[3];
+  uint64_t shared_bytes, first, count;
+  uint32_t good, image;
 };
-static_assert(sizeof(Record::Header) == 56, "as the reader has it");
+static_assert(sizeof(Record) == 64, "as the reader has it");
+
+struct Log {
+  uint64_t busy, used, capacity, last, full;
+  void (*begin)();
+  unsigned char bytes[1];
+};
+
+Log* the_log() {
+  static Log* const found = reinterpret_cast<Log*>(strtoull(getenv("VARIABLE"), nullptr, 16));
+  return found;
+}
+
+bool goes_on(const Record& last, const Record& now, const unsigned char* told, const unsigned char* bytes) {
+  const bool same = last.kernel == now.kernel && last.image == now.image && last.good == now.good &&
+                    last.shared_bytes == now.shared_bytes && memcmp(last.grid, now.grid, sizeof now.grid) == 0 &&
+                    memcmp(last.block, now.block, sizeof now.block) == 0;
+  return same && last.first + last.count == now.first && memcmp(told, bytes, now.nbytes) == 0;
+}
+
+void write(Log* log, const Record& now, const unsigned char* bytes) {
+  if (log->used == 0) log->begin();
+  Record* last = reinterpret_cast<Record*>(log->bytes + log->last);
+  if (log->used != 0 && goes_on(*last, now, log->bytes + log->last + sizeof now, bytes)) {
+    ++last->count;
+    return;
+  }
+  const uint64_t size = (sizeof now + now.nbytes + 7) / 8 * 8;
+  if (log->used + size > log->capacity) {
+    log->full = 1;
+    return;
+  }
+  memcpy(log->bytes + log->used, &now, sizeof now);
+  memcpy(log->bytes + log->used + sizeof now, bytes, now.nbytes);
+  log->last = log->used;
+  log->used += size;
+}
+
+void tell(uint32_t kernel, const unsigned char* bytes, uint32_t nbytes, const trunnion_block_t* block) {
+  constexpr uint32_t image = IMAGE;
+  const uint32_t *index = block->index, *grid = block->grid;
+  bool good = index[0] < grid[0] && index[1] < grid[1] && index[2] < grid[2];
+  good &= (block->shared == nullptr) == (block->shared_bytes == 0);
+  good &= reinterpret_cast<uintptr_t>(block->shared) % 64 == 0;
+  if (block->shared != nullptr) memset(block->shared, 0x5A, block->shared_bytes);
+  const uint64_t first = (static_cast<uint64_t>(index[2]) * grid[1] + index[1]) * grid[0] + index[0];
+  const uint32_t* threads = block->block;
+  const Record now = {kernel, nbytes, {grid[0], grid[1], grid[2]}, {threads[0], threads[1], threads[2]},
+                      block->shared_bytes, first, 1, good, image};
+  Log* log = the_log();
+  while (__atomic_exchange_n(&log->busy, 1, __ATOMIC_ACQUIRE) != 0) {
+  }
+  write(log, now, bytes);
+  __atomic_store_n(&log->busy, 0, __ATOMIC_RELEASE);
+}
 }  // namespace
-"""
+""".replace("VARIABLE", _VARIABLE)
+
+
+def recorder_source(layouts: Sequence[Layout]) -> DeviceCode:
+    """Return the C++ of kernels ``kernel_0``, ``kernel_1`` and so on that tell what they are given.
+
+    Parameters
+    ----------
+    layouts
+        What each takes.
+    """
+    kernels = "".join(_kernel(index, layout) for index, layout in enumerate(layouts))
+    image = ("IMAGE", f"{image_number(layouts)}u")
+    return DeviceCode("c++", _SOURCE + kernels, name="recorder.cc", defines=(image,))
+
+
+def image_number(layouts: Sequence[Layout]) -> int:
+    """Return what tells the image of such kernels from that of others."""
+    return zlib.crc32(repr(layouts).encode())
+
+
+def _kernel(index: int, layout: Layout) -> str:
+    given = [f"Bytes<{size}, {alignment}> p{ordinal}" for ordinal, (size, alignment) in enumerate(layout)]
+    starts = [0, *itertools.accumulate(size for size, _ in layout)]
+    copies = "".join(f" memcpy(all + {start}, &p{i}, sizeof p{i});" for i, start in enumerate(starts[:-1]))
+    return (
+        f'extern "C" void kernel_{index}({", ".join([*given, "const trunnion_block_t* block"])}) {{'
+        f" unsigned char all[{starts[-1] + 1}];{copies} tell({index}, all, {starts[-1]}, block); }}\n"
+    )
+
+
+# The log ------------------------------------------------------------------------------------------------------------
+
+
+class _Head(ctypes.Structure):
+    _fields_ = (
+        ("busy", ctypes.c_uint64),
+        ("used", ctypes.c_uint64),
+        ("capacity", ctypes.c_uint64),
+        ("last", ctypes.c_uint64),
+        ("full", ctypes.c_uint64),
+        ("begin", ctypes.c_void_p),
+    )
+
+
+class Log:
+    """What the kernels of this process told; one of a process is enough: see `process_log`."""
+
+    def __init__(self) -> None:
+        self._memory = ctypes.create_string_buffer(ctypes.sizeof(_Head) + _CAPACITY)
+        self._head = _Head.from_buffer(self._memory)
+        self._head.capacity = _CAPACITY
+        self.begins: Callable[[], object] = int
+        """Called in the first block of the first launch since `clear`."""
+        self._begin = ctypes.CFUNCTYPE(None)(lambda: self.begins() and None)
+        self._head.begin = ctypes.cast(self._begin, ctypes.c_void_p).value
+        os.environ[_VARIABLE] = f"{ctypes.addressof(self._memory):x}"
+
+    def clear(self) -> None:
+        """Forget what was told."""
+        self._head.used = self._head.last = self._head.full = 0
+
+    @property
+    def data(self) -> bytes:
+        """What was told since `clear`.
+
+        Raises
+        ------
+        AssertionError
+            If there was no room for all of it.
+        """
+        if self._head.full:
+            raise AssertionError(f"kernels told more than {_CAPACITY} bytes of what they were given")
+        start = ctypes.addressof(self._memory) + ctypes.sizeof(_Head)
+        return ctypes.string_at(start, self._head.used)
+
+
+@functools.cache
+def process_log() -> Log:
+    """Return the log that every recording kernel of this process writes to."""
+    return Log()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostCall:
-    """One call of a kernel: one block of a launch."""
+class HostRecord:
+    """Blocks of a launch that came one after the other, and were told the same."""
+
+    image: int
+    """The image's `image_number`."""
 
     kernel: int
-    """The kernel's place, in the order of the program's first launches."""
-
-    index: tuple[int, int, int]
-    """Which block: x, y, z."""
+    """The kernel's place in the image."""
 
     grid: tuple[int, int, int]
     """Blocks along x, y, z."""
@@ -129,149 +214,109 @@ class HostCall:
     scratch: int
     """Bytes of scratch."""
 
-    scratch_is_good: bool
-    """Whether scratch was there if bytes were, and aligned."""
+    first: int
+    """Which block was the first: x fastest, then y, then z."""
 
-    parameters: tuple[bytes, ...]
-    """By ordinal."""
+    count: int
+    """How many blocks there were."""
 
+    good: bool
+    """Whether each block lay in the grid, and had scratch if bytes of it were said, aligned to 64 bytes."""
 
-def recording_program(program: KernelProgram, file: Path) -> KernelProgram:
-    """Return a program that launches the same, with kernels for the CPU that record.
+    parameters: bytes
+    """All parameters, one behind the other."""
 
-    Parameters
-    ----------
-    program
-        Any program that requires nothing but `HOST_CAPABILITIES`.
-    file
-        Where the records go; appended to.
-    """
-    names = recorded_names(program)
-    layouts = enumerate(parameter_layouts(program).values())
-    kernels = "\n".join(_kernel(index, layout) for index, layout in layouts)
-    code = DeviceCode(
-        "c++", _SUPPORT + kernels, name="recorder.cc", defines=(("RECORDING", json.dumps(str(file))),)
-    )
-    launches = tuple(
-        replace(one, kernel=names[kernel_of(program, one)], code=None) for one in program.launches
-    )
-    return replace(program, code=(code,), launches=launches)
+    @property
+    def said(self) -> tuple[object, ...]:
+        """What all blocks of a launch are told alike."""
+        return (self.image, self.kernel, self.grid, self.block, self.scratch, self.good, self.parameters)
 
 
-def recorded_names(program: KernelProgram) -> dict[Kernel, str]:
-    """Return what each kernel of a program is called in its recording program."""
-    return {kernel: _name(index) for index, kernel in enumerate(parameter_layouts(program))}
-
-
-def _name(index: int) -> str:
-    """Return the name of a kernel; names of C and of C++ take turns."""
-    return f"recorded_{index}" if index % 2 else f"recorded_{index}::kernel<{index}>"
-
-
-def _kernel(index: int, layout: Sequence[tuple[int, int]]) -> str:
-    given = [f"Bytes<{size}, {alignment}> p{ordinal}" for ordinal, (size, alignment) in enumerate(layout)]
-    signature = ", ".join([*given, "const trunnion_block_t* block"])
-    adds = "".join(f" record.add(p{ordinal});" for ordinal in range(len(layout)))
-    body = f"({signature}) {{ Record record({index}, block);{adds} }}"
-    if index % 2:
-        return f'extern "C" void recorded_{index}{body}'
-    return f"namespace recorded_{index} {{ template <int> void kernel{body} }}"
-
-
-# Reading ------------------------------------------------------------------------------------------------------------
-
-
-def read_calls(program: KernelProgram, data: bytes) -> tuple[HostCall, ...]:
-    """Return what the kernels of a recording program were given, in the order in which they were called.
-
-    Parameters
-    ----------
-    program
-        The program that was recorded, or what `recording_program` made of it.
-    data
-        The file's bytes.
-    """
-    layouts = tuple(parameter_layouts(program).values())
-    calls, at = [], 0
+def read_records(data: bytes) -> tuple[HostRecord, ...]:
+    """Return the records of a log, in order."""
+    records, at = [], 0
     while at < len(data):
         kernel, nbytes, *numbers = _HEADER.unpack_from(data, at)
         at += _HEADER.size
-        parameters = []
-        for size, _ in layouts[kernel]:
-            parameters.append(data[at : at + size])
-            at += size
-        if sum(map(len, parameters)) != nbytes:
-            raise ValueError(f"a record of kernel {kernel} has {nbytes} bytes of parameters")
-        calls.append(
-            HostCall(
+        records.append(
+            HostRecord(
+                image=numbers[10],
                 kernel=kernel,
-                index=(numbers[0], numbers[1], numbers[2]),
-                grid=(numbers[3], numbers[4], numbers[5]),
-                block=(numbers[6], numbers[7], numbers[8]),
-                scratch_is_good=bool(numbers[9]),
-                scratch=numbers[10],
-                parameters=tuple(parameters),
+                grid=(numbers[0], numbers[1], numbers[2]),
+                block=(numbers[3], numbers[4], numbers[5]),
+                scratch=numbers[6],
+                first=numbers[7],
+                count=numbers[8],
+                good=bool(numbers[9]),
+                parameters=data[at : at + nbytes],
             )
         )
-    return tuple(calls)
+        at += -(-nbytes // 8) * 8
+    return tuple(records)
 
 
-def read_launches(program: KernelProgram, data: bytes, *, ordered: bool = True) -> tuple[Launched, ...]:
-    """Return the launches of a recording program, as a driver would have seen them; for kernels see `recorded_names`.
+def launches_of(
+    records: Sequence[HostRecord], sizes: Callable[[int, int], Sequence[int]]
+) -> tuple[Launched, ...]:
+    """Return the launches that records tell of, as a driver would have seen them; kernel 0 is called ``kernel_0``.
 
     Parameters
     ----------
-    program
-        The program that was recorded, or what `recording_program` made of it.
-    data
-        The file's bytes.
-    ordered
-        Whether the blocks of a launch must come in order, x fastest; else in any, as several threads leave them.
+    records
+        In order; those of one launch stand together, in any order, as several threads leave them.
+    sizes
+        Returns the sizes of the parameters of a kernel: of an image, and its place in it.
 
     Raises
     ------
-    LawViolation
+    AssertionError
         If the blocks of a launch are not those of its grid, or were told different things.
     """
-    calls = read_calls(program, data)
-    launches, at = [], 0
-    while at < len(calls):
-        first = calls[at]
-        own = calls[at : at + math.prod(first.grid)]
-        at += len(own)
-        _check_blocks(own, ordered=ordered)
-        launches.append(
-            Launched(
-                kernel=_name(first.kernel),
-                library=0,
-                device=0,
-                stream=0,
-                grid=first.grid,
-                block=first.block,
-                cluster=None,
-                dynamic_smem_bytes=first.scratch,
-                parameters=first.parameters,
-                attributes=LaunchAttributes(),
-            )
-        )
+    launches, left = [], list(records)
+    while left:
+        first, seen = left[0], 0
+        wanted = math.prod(first.grid)
+        own: list[HostRecord] = []
+        while left and seen < wanted:
+            own.append(left.pop(0))
+            seen += own[-1].count
+        _check_blocks(own)
+        launches.append(_launched(first, sizes(first.image, first.kernel)))
     return tuple(launches)
 
 
-def _check_blocks(calls: Sequence[HostCall], *, ordered: bool) -> None:
-    first = calls[0]
-    indices = [call.index for call in calls]
-    wanted = list(_indices(first.grid))
-    if (indices if ordered else sorted(indices)) != (wanted if ordered else sorted(wanted)):
-        raise LawViolation(
-            "", f"kernel {first.kernel} was called for the blocks {indices}, expected {wanted}"
+def _check_blocks(own: Sequence[HostRecord]) -> None:
+    first = own[0]
+    odd = next((one for one in own if one.said != first.said or not one.good), None)
+    if odd is not None:
+        raise AssertionError(f"blocks of kernel {odd.kernel} were told {odd}, others {first}")
+    following = 0
+    for one in sorted(own, key=lambda one: one.first):
+        if one.first != following:
+            break
+        following += one.count
+    if following != math.prod(first.grid):
+        places = [(one.first, one.count) for one in own]
+        raise AssertionError(
+            f"kernel {first.kernel} was called for the blocks {places} of the grid {first.grid}"
         )
-    for call in calls:
-        if replace(call, index=first.index) != first or not call.scratch_is_good:
-            raise LawViolation(
-                "", f"block {call.index} of kernel {call.kernel} was told {call}, another {first}"
-            )
 
 
-def _indices(grid: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
-    for z, y, x in itertools.product(*(range(extent) for extent in reversed(grid))):
-        yield x, y, z
+def _launched(one: HostRecord, sizes: Sequence[int]) -> Launched:
+    starts = [0, *itertools.accumulate(sizes)]
+    if starts[-1] != len(one.parameters):
+        raise AssertionError(
+            f"kernel {one.kernel} took {len(one.parameters)} bytes, its image says {starts[-1]}"
+        )
+    return Launched(
+        kernel=f"kernel_{one.kernel}",
+        library=0,
+        device=0,
+        stream=0,
+        grid=one.grid,
+        block=one.block,
+        cluster=None,
+        dynamic_smem_bytes=one.scratch,
+        parameters=tuple(one.parameters[start:end] for start, end in itertools.pairwise(starts)),
+        attributes=LaunchAttributes(),
+    )

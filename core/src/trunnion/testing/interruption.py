@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dis
+import inspect
 import sys
+import sysconfig
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +13,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-__all__ = ["Interruption", "interrupting"]
+__all__ = ["Interruption", "interrupting", "is_of_backend"]
 
 _CHECKING = frozenset({"RESUME", "CALL", "CALL_KW", "CALL_FUNCTION_EX", "JUMP_BACKWARD"})
 """The instructions after which CPython runs the handlers of signals that have come."""
+_SIMULATOR, _SUITE = "/trunnion/sim/", "/trunnion/testing/"
+_OTHERS = (_SIMULATOR, _SUITE, "/site-packages/torch/", "/site-packages/_pytest/")
+_LIBRARY = f"{sysconfig.get_path('stdlib')}/"
+
+
+def is_of_backend(frame: FrameType) -> bool:
+    """Whether a frame is of a backend, or of what it uses, but for the simulated driver, which is not interrupted.
+
+    Finalizers, and generators, which may be closed by one, are not: what is raised there is raised to nobody.
+    """
+    file, code = frame.f_code.co_filename, frame.f_code
+    library = file.startswith((_LIBRARY, "<frozen ")) and "/site-packages/" not in file
+    final = code.co_name == "__del__" or code.co_flags & inspect.CO_GENERATOR
+    if library or final or any(one in file for one in _OTHERS):
+        return False
+    caller = frame.f_back
+    while caller is not None and _SUITE not in caller.f_code.co_filename:
+        if _SIMULATOR in caller.f_code.co_filename:
+            return False
+        caller = caller.f_back
+    return True
 
 
 class Interruption:
@@ -26,11 +49,16 @@ class Interruption:
         Whether a frame is to be interrupted.
     place
         At which place, counted from 1; 0: nowhere.
+    strike
+        What is done there: raises `KeyboardInterrupt`, or a signal that may be held back.
     """
 
-    def __init__(self, within: Callable[[FrameType], bool], place: int = 0) -> None:
+    def __init__(
+        self, within: Callable[[FrameType], bool], place: int = 0, strike: Callable[[], None] | None = None
+    ) -> None:
         self._within = within
         self._place = place
+        self._strike = strike or _interrupt
         self._before: dict[FrameType, str] = {}
         self.places = 0
         """How many places there were so far."""
@@ -60,13 +88,20 @@ class Interruption:
         if self.places == self._place:
             self.struck = True
             sys.settrace(None)
-            raise KeyboardInterrupt
+            self._before.clear()  # frames know who traces them: what they hold would live until a collection
+            self._strike()
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 @contextmanager
-def interrupting(within: Callable[[FrameType], bool], place: int = 0) -> Iterator[Interruption]:
+def interrupting(
+    within: Callable[[FrameType], bool], place: int = 0, strike: Callable[[], None] | None = None
+) -> Iterator[Interruption]:
     """Let the calling thread be interrupted until the block ends; see `Interruption`."""
-    interruption, before = Interruption(within, place), sys.gettrace()
+    interruption, before = Interruption(within, place, strike), sys.gettrace()
     sys.settrace(interruption)
     try:
         yield interruption

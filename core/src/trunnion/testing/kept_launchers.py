@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
@@ -100,7 +101,11 @@ def _built(cache: Path, compiler: HostCompiler, wanted: HostCompilation, folder:
         return compile_host(compiler, wanted, folder, plugin)
     options = tuple(_OBJECT if option == wanted.source else option for option in wanted.options)
     inputs = {**wanted.inputs, _OBJECT: _object(cache, compiler, object_wanted(wanted), folder, plugin)}
-    return compile_host(compiler, replace(wanted, options=options, inputs=inputs), folder, plugin)
+    made = compile_host(compiler, replace(wanted, options=options, inputs=inputs), folder, plugin)
+    for listed in (folder / name for flag, name in pairwise(options) if flag == "-MF"):
+        if not listed.exists():  # of an object that was there nothing was read
+            listed.write_text("")
+    return made
 
 
 def _object(cache: Path, compiler: HostCompiler, wanted: HostCompilation, folder: Path, plugin: str) -> bytes:
@@ -120,7 +125,7 @@ def _object(cache: Path, compiler: HostCompiler, wanted: HostCompilation, folder
     key = current_key()
     try:
         _trim_once(cache)
-        # Whoever builds holds the lock of the folder above, so there are many.
+        # In several folders, so that none holds thousands.
         path = kept_file(cache / key[:2], key[2:], _OBJECT, make, check=_check)
         os.utime(path.parent)
         return path.read_bytes()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from trunnion.errors import UnsupportedFeatureError
 from trunnion.model.capability import BACKEND_CAPABILITIES
 from trunnion.testing.search import Search, SearchEndedError
-from trunnion.testing.ways import WAYS
+from trunnion.testing.ways import NEEDS, WAYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -41,7 +41,6 @@ EVERY_WAY: tuple[str, ...] = tuple(WAYS)
 ONE_WAY = EVERY_WAY[:1]
 """The way of a law that makes no calls."""
 
-_TIERS = ("any", "sim", "gpu")
 _EACH_WAY = 2
 """How many calls each way must have made when a law was checked."""
 _MOST_ROUNDS = 4
@@ -94,7 +93,7 @@ class Law:
     """What a backend must declare for the law to apply; where it does not, it must refuse."""
 
     tier: str
-    """``"sim"``: on the simulated driver; ``"gpu"``: on a device; ``"any"``: wherever, since no driver is used."""
+    """What it asks of a machine, a key of `NEEDS`: it is checked in the tiers whose machines answer."""
 
     cost: str
     """The cost class: a key of `EXAMPLES`."""
@@ -111,6 +110,10 @@ class Law:
     def seed(self, other: str | int | None = None) -> int:
         """Return what chooses the law's examples: a number of its own, or another one that follows from ``other``."""
         return zlib.crc32((self.id if other is None else f"{self.id} {other}").encode())
+
+    def is_of(self, tier: str) -> bool:
+        """Whether the law is checked in a tier: ``"sim"``, where every law is, ``"gpu"`` or ``"cpu"``."""
+        return tier in NEEDS[self.tier]
 
     def applies_to(self, harness: Harness) -> bool:
         """Whether the backend declares all that the law requires."""
@@ -151,7 +154,8 @@ class Law:
         LawViolation
             If an example breaks the law, or raises anything else.
         """
-        ways = self.ways if self.applies_to(harness) else ONE_WAY
+        there = tuple(way for way in self.ways if harness.machine.tier in NEEDS[WAYS[way].needs])
+        ways = there if self.applies_to(harness) else ONE_WAY
         wanted = EXAMPLES[self.cost] if examples is None else examples
         run = _Run(self, harness, shrink=shrink, told=told)
         first = self.seed() if seed is None else seed
@@ -290,7 +294,9 @@ class _Run:
         else:
             violation = LawViolation(self._law.id, f"raised {type(broken).__name__}: {broken}")
             violation.__cause__ = broken
-        violation.report = violation_report(self._law, self._harness.name, violation, found, self.again)
+        violation.report = violation_report(
+            self._law, self._harness.name, violation, found, self.again, self._harness.machine.tier
+        )
         violation.verdict = self._until
         return violation
 
@@ -305,6 +311,7 @@ def _passing_over_what_is_there() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.collect()  # what was thawed is old, and garbage among what is old is seldom looked for
         gc.unfreeze()
 
 
@@ -342,7 +349,7 @@ def law(  # noqa: PLR0913 - one for each field that a law may have
     ValueError
         If the tier or the cost class is unknown, or there is no sentence.
     """
-    if tier not in _TIERS or cost not in EXAMPLES:
+    if tier not in NEEDS or cost not in EXAMPLES:
         raise ValueError(f"law {law_id}: got tier {tier!r} and cost {cost!r}")
 
     def decorate(body: Callable[[Harness, Any], None]) -> Law:

@@ -1,19 +1,116 @@
-"""The simulated machine that laws need: two devices that are alike, and two that differ from them and each other."""
+"""The machines that laws launch on: what each must say of a call, and the simulated one.
+
+The simulated machine has two devices that are alike, and two that differ from them and each other. The others are
+`trunnion.testing.gpu.machine.GpuMachine` and `trunnion.testing.host_machine.HostMachine`.
+
+What a machine tells of a call is a *delivered launch*, in the same words on each: what was allocated, what memory was
+made to hold before the first kernel began, and the launches in their order, each with its grid, its block and the bytes
+of its parameters. A driver says what it is asked to set (`MemorySet`); where there is none, memory itself is looked at
+(`MemorySeen`). What only a driver has, such as streams and attributes, is in its events and in no others.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import ctypes
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from trunnion import sim
+from trunnion.contract.compiler import DeviceImage, ImageKernel
+from trunnion.contract.spec import Target
 from trunnion.errors import DeviceRequirementError
-from trunnion.sim.abi import DeviceAttribute
+from trunnion.image import SyntheticKernel, pack_parameters, synthetic_cubin
+from trunnion.sim.abi import DeviceAttribute, Limit
+from trunnion.testing.reference import parameter_layouts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
 
+    from trunnion.contract.runtime import Runtime
+    from trunnion.model.program import KernelProgram
     from trunnion.sim import Simulator
+    from trunnion.sim.trace import Event
 
-__all__ = ["ALIKE", "ARCHITECTURES", "UNLIKE", "start_simulator"]
+__all__ = [
+    "ALIKE", "ARCHITECTURES", "KINDS", "UNLIKE", "USED", "Machine", "MemorySeen", "SimulatedMachine", "Told",
+    "start_simulator", "synthetic_image",
+]  # fmt: skip
+
+USED: Final = 0xA5
+"""What each byte of a call's tensors holds, so that neither zeros nor fills are there by chance."""
+
+
+KINDS: Final[Mapping[str, str]] = MappingProxyType({"sim": "cuda", "gpu": "cuda", "cpu": "cpu"})
+"""Each tier in which laws are checked, and the kind of target that is launched on there."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySeen:
+    """What memory held when the first kernel of a call began; behind the launches, what it held in the end."""
+
+    address: int
+    """The first byte."""
+
+    data: bytes
+    """What it held: `USED`, but where something was written since the trace was cleared, or since it was allocated."""
+
+
+Told: TypeAlias = "Event | MemorySeen"
+"""What a machine tells of a call."""
+
+
+class Machine(Protocol):
+    """Devices, and what tells what launchers do on them: what laws use that hold on every machine."""
+
+    @property
+    def tier(self) -> str:
+        """The tier in which laws are checked on it: a key of `KINDS`."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of target that is launched on."""
+
+    @property
+    def alike(self) -> tuple[int, ...]:
+        """The devices on which laws launch, unless they are about others."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """What a launcher asks of the tensor library."""
+
+    @property
+    def trace(self) -> tuple[Told, ...]:
+        """What came to devices since `clear_trace`."""
+
+    def clear_trace(self) -> None:
+        """Forget it."""
+
+    def call(self, function: Callable[[], Any]) -> Any:
+        """Make a call, and wait until all that it launched is over, unless its stream is being captured."""
+
+    def attribute(self, device: int, attribute: int) -> int:
+        """Return a ``CUdevice_attribute`` of a device."""
+
+    def set_aside(self, device: int, nbytes: int) -> int:
+        """Have a device set so many bytes of L2 cache aside for persisting accesses; return how many it did before."""
+
+    def image(self, program: KernelProgram) -> DeviceImage:
+        """Return an image with all kernels of a program: each takes what the oracle says, and touches no memory."""
+
+    def empty(self, nbytes: int, device: int) -> Any:
+        """Return a tensor of so many bytes in the memory of a device, each of them `USED`."""
+
+    def new_stream(self, device: int) -> int:
+        """Return the handle of a new stream."""
+
+    def stream(self, handle: int, device: int) -> AbstractContextManager[None]:
+        """Make a stream the current one of a device, in this thread, until the block ends."""
+
+    def capture(self, stream: int, device: int) -> AbstractContextManager[Any]:
+        """Capture a stream until the block ends: the graph's ``launch()`` then runs what it was given."""
+
 
 ARCHITECTURES: Final = ("sm_90a", "sm_90a", "sm_80", "sm_100a")
 """The architecture of each device."""
@@ -35,6 +132,91 @@ _SMALL: Final[tuple[Mapping[int, int] | None, ...]] = (
     },
 )
 """What some have less of than any product, so that tensors of a few bytes meet the limit."""
+
+
+class SimulatedMachine:
+    """The simulated driver of this process.
+
+    Parameters
+    ----------
+    simulator
+        The driver, with at least two devices.
+    """
+
+    tier: Final = "sim"
+    kind: Final = "cuda"
+
+    def __init__(self, simulator: Simulator) -> None:
+        self.simulator = simulator
+        self.call = simulator.call
+        self.clear_trace = simulator.clear_trace
+        self.new_stream = simulator.new_stream
+        self.stream = simulator.stream
+        self.capture = simulator.capture
+
+    @property
+    def alike(self) -> tuple[int, ...]:
+        """See `Machine`."""
+        return ALIKE
+
+    @property
+    def runtime(self) -> Runtime:
+        """See `Machine`."""
+        return self.simulator.runtime
+
+    @property
+    def trace(self) -> tuple[Told, ...]:
+        """See `Machine`."""
+        return self.simulator.trace
+
+    def attribute(self, device: int, attribute: int) -> int:
+        """See `Machine`."""
+        there = device if device < self.simulator.devices else 0
+        return int(self.simulator.device(there).attribute(attribute))
+
+    def set_aside(self, device: int, nbytes: int) -> int:
+        """See `Machine`."""
+        limits = self.simulator.state.contexts[device].limits
+        before = limits.get(Limit.PERSISTING_L2_CACHE_SIZE, 0)
+        limits[Limit.PERSISTING_L2_CACHE_SIZE] = nbytes
+        return int(before)
+
+    def image(self, program: KernelProgram) -> DeviceImage:
+        """See `Machine`; there is no code in it."""
+        return synthetic_image(program)
+
+    def empty(self, nbytes: int, device: int) -> Any:
+        """See `Machine`."""
+        import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
+
+        from trunnion.sim.tensor import empty  # noqa: PLC0415 - imports torch
+
+        made = empty(self.simulator, (nbytes,), torch.uint8, device)
+        # Not by torch, which wakes its other threads for so many bytes: that takes longer than the call itself.
+        ctypes.memset(made.data_ptr(), USED, nbytes)
+        return made
+
+
+_TARGET = Target("cuda", "sm_90a")
+
+
+def synthetic_image(program: KernelProgram, target: Target = _TARGET) -> DeviceImage:
+    """Return an image whose kernels take what the program passes, as the oracle lays it out.
+
+    Parameters
+    ----------
+    program
+        The program.
+    target
+        What the image shall be for.
+    """
+    kernels = [
+        ImageKernel(name, f"kernel_{index}", pack_parameters(layout, target.arch))
+        for index, ((name, _), layout) in enumerate(parameter_layouts(program).items())
+    ]
+    synthetic = [SyntheticKernel(name=kernel.symbol, parameters=kernel.parameters) for kernel in kernels]
+    data = synthetic_cubin(synthetic, target.arch)
+    return DeviceImage(kind="cubin", data=data, target=target, kernels=tuple(kernels))
 
 
 def start_simulator() -> Simulator:

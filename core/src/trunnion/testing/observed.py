@@ -1,4 +1,4 @@
-"""What came of a call: what the driver was asked to do, and what the caller got."""
+"""What came of a call: what the machine told of it, and what the caller got."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import LifecycleError, TrunnionError
-from trunnion.sim.trace import Allocated, CallRefused, Event, Launched, TensorMapEncoded
+from trunnion.sim.trace import Allocated, CallRefused, Launched, TensorMapEncoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from trunnion.sim.tensormap import Im2colRequest, TiledRequest
     from trunnion.testing.expected import CallFacts
     from trunnion.testing.harness import Harness
+    from trunnion.testing.machine import Told
 
 __all__ = ["Observed", "Seen", "going_on", "observe"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """One call, as the driver and the caller saw it."""
+    """One call, as the machine and the caller saw it."""
 
     result: Any
     """What the call returned; None if it raised."""
@@ -31,8 +32,8 @@ class Observed:
     given_out: list[Any] | None
     """The destinations that were given."""
 
-    events: tuple[Event, ...]
-    """What the driver was asked to do."""
+    events: tuple[Told, ...]
+    """What the machine told of it."""
 
     @property
     def launches(self) -> tuple[Launched, ...]:
@@ -95,20 +96,20 @@ def observe(harness: Harness, launch: Callable[[], Any], *, given_out: list[Any]
     Parameters
     ----------
     harness
-        The backend; its simulator's trace is cleared first.
+        The backend; its machine's trace is cleared first.
     launch
         The call.
     given_out
         The destinations that it was given.
     """
-    simulator = harness.simulator
-    simulator.clear_trace()
+    machine = harness.machine
+    machine.clear_trace()
     result, caught = None, None
     try:
-        result = simulator.call(launch)
+        result = machine.call(launch)
     except TrunnionError as error:
         caught = error.with_traceback(None)  # whose frames hold the call's tensors, and this one
-    events = harness.sabotage.trace(simulator.trace)
+    events = harness.sabotage.trace(machine.trace)
     return Observed(result=result, error=caught, given_out=given_out, events=events)
 
 

@@ -9,6 +9,7 @@ from trunnion.model.params import TensorParam
 from trunnion.sim.trace import Allocated, Launched, MemorySet, Synchronized
 from trunnion.testing.delivery import is_number
 from trunnion.testing.expected import Address, TensorFacts
+from trunnion.testing.machine import USED, MemorySeen
 from trunnion.testing.reference_arguments import bytes_per_element
 from trunnion.testing.rounding import SIZES
 
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from trunnion.model.program import KernelProgram
-    from trunnion.sim.trace import Event
     from trunnion.testing.expected import CallFacts, Expected, ExpectedOutput
     from trunnion.testing.harness import Harness
+    from trunnion.testing.machine import Told
     from trunnion.testing.observed import Observed
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "compare_workspaces",
     "input_addresses",
     "output_addresses",
+    "places_set",
 ]
 
 _LEGACY, _PER_THREAD = (0, 1), 2  # the driver's own streams
@@ -226,7 +228,7 @@ def compare_contents(
     """
     before = list(itertools.takewhile(lambda event: not isinstance(event, Launched), observed.events))
     sets = [event for event in observed.events if isinstance(event, MemorySet)]
-    late = [event for event in sets if event not in before]
+    late = [event for event in sets if event not in before] + _changed(before, observed.events[len(before) :])
     harness.require(not late, f"memory was set after a launch: {late}")
     streams = {event.stream for event in observed.launches} | ({stream} if stream is not None else set())
     for event in sets:
@@ -249,8 +251,46 @@ def compare_contents(
             data = _set_bytes(harness, before, (f"workspace {one.name!a}", start, one.nbytes))
             harness.require(not any(data), f"workspace {one.name!a} holds {data[:64].hex()}, expected zeros")
             ranges.append((start, one.nbytes))
-    stray = [event for event in sets if event.count and not any(_within(event, each) for each in ranges)]
+    stray: list[object] = [
+        event for event in sets if event.count and not any(_within(event, each) for each in ranges)
+    ]
+    stray += [place for seen in _last_seen(before).values() for place in _written(seen, ranges)]
     harness.require(not stray, f"memory was set that need not be: {stray}")
+
+
+def places_set(events: Sequence[Told]) -> frozenset[int]:
+    """Return where memory was set: the first byte of each piece.
+
+    Parameters
+    ----------
+    events
+        What the machine told.
+    """
+    sets = {event.address for event in events if isinstance(event, MemorySet) and event.count}
+    seen = (event for event in events if isinstance(event, MemorySeen))
+    return frozenset(sets.union(*(_written(each, ()) for each in seen)))
+
+
+def _last_seen(events: Sequence[Told]) -> dict[int, MemorySeen]:
+    """Return what each piece of memory held in the end."""
+    return {event.address: event for event in events if isinstance(event, MemorySeen)}
+
+
+def _written(seen: MemorySeen, ranges: Sequence[tuple[int, int]]) -> list[int]:
+    """Return where memory outside of some ranges was written to: the first byte of the piece that was seen."""
+    data = bytearray(seen.data)
+    for start, nbytes in ranges:
+        first, last = max(start - seen.address, 0), min(start + nbytes - seen.address, len(data))
+        if first < last:
+            data[first:last] = bytes((USED,)) * (last - first)
+    written = len(data.lstrip(bytes((USED,))))
+    return [seen.address + len(data) - written] if written else []
+
+
+def _changed(before: Sequence[Told], after: Sequence[Told]) -> list[MemorySeen]:
+    """Return the memory that held something else in the end than when the first kernel began: none of them writes."""
+    first, last = _last_seen(before), _last_seen(after)
+    return [seen for address, seen in first.items() if last.get(address, seen) != seen]
 
 
 def _rows(event: MemorySet) -> Iterator[tuple[int, bytes]]:
@@ -265,16 +305,20 @@ def _within(event: MemorySet, memory: tuple[int, int]) -> bool:
     return start <= event.address and last <= start + nbytes
 
 
-def _set_bytes(harness: Harness, events: Sequence[Event], memory: tuple[str, int, int]) -> bytes:
+def _set_bytes(harness: Harness, events: Sequence[Told], memory: tuple[str, int, int]) -> bytes:
     """Return what memory holds after it was set; every byte must have been, once it was allocated."""
     what, start, nbytes = memory
     data, known = bytearray(nbytes), bytearray(nbytes)
     for event in events:
         if isinstance(event, Allocated) and event.address <= start < event.address + event.nbytes:
             known = bytearray(nbytes)
-        if not isinstance(event, MemorySet):
+        if isinstance(event, MemorySeen):
+            rows = [(event.address, event.data)]
+        elif isinstance(event, MemorySet):
+            rows = list(_rows(event))
+        else:
             continue
-        for address, row in _rows(event):
+        for address, row in rows:
             first, last = max(address, start), min(address + len(row), start + nbytes)
             if first < last:
                 data[first - start : last - start] = row[first - address : last - address]

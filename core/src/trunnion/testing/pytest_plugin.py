@@ -28,9 +28,9 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "help": "check this backend; may be given again (default: every backend that can be used here)",
     },
     "tier": {
-        "choices": ("sim", "gpu"),
+        "choices": ("sim", "gpu", "cpu"),
         "default": "sim",
-        "help": "where the laws are checked: on the simulated driver, or on a GPU (default: sim)",
+        "help": "where the laws are checked: on the simulated driver, on a GPU, or on the CPU (default: sim)",
     },
     "examples": {
         "type": int,
@@ -71,18 +71,23 @@ def pytest_configure(config: pytest.Config) -> None:
     Raises
     ------
     pytest.UsageError
-        If a backend is unknown or cannot be loaded, there is no such GPU, or a number is out of range.
+        If a backend is unknown, cannot be loaded or does not launch there, there is no such GPU, or a number is out of
+        range.
     """
-    _asked(config)
+    asked = _asked(config)
     _options(config)
-    if config.getoption("--trunnion-tier") == "gpu":
-        from trunnion.errors import DeviceRequirementError  # noqa: PLC0415 - only where the option is given
-        from trunnion.testing.runner import laws_of  # noqa: PLC0415 - likewise
+    tier = config.getoption("--trunnion-tier")
+    if tier == "sim":
+        return
+    from trunnion.errors import TrunnionError  # noqa: PLC0415 - only where the option is given
+    from trunnion.testing.runner import laws_of, require_target  # noqa: PLC0415 - likewise
 
-        try:
-            laws_of("gpu")
-        except DeviceRequirementError as error:
-            raise pytest.UsageError(str(error)) from error
+    try:
+        laws_of(tier)
+        for spec in asked:
+            require_target(spec, tier)
+    except TrunnionError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def pytest_pycollect_makeitem(
@@ -96,13 +101,15 @@ def pytest_pycollect_makeitem(
     if not isinstance(obj, Law) or obj.body.__module__ != collector.obj.__name__:
         return None
     tier = collector.config.getoption("--trunnion-tier")
-    if obj.tier not in ("any", tier):
+    if not obj.is_of(tier):
         return []
-    return [_item(collector, obj, spec) for spec in _backends(collector.config)]
+    return [_item(collector, obj, spec, tier) for spec in _backends(collector.config)]
 
 
-def _item(collector: pytest.Module | pytest.Class, law: Law, spec: BackendSpec) -> LawItem:
-    verdict = "holds" if law.requires <= spec.targets.get("cuda", frozenset()) else "refused"
+def _item(collector: pytest.Module | pytest.Class, law: Law, spec: BackendSpec, tier: str) -> LawItem:
+    from trunnion.testing.machine import KINDS  # noqa: PLC0415 - only where the suite is collected
+
+    verdict = "holds" if law.requires <= spec.targets.get(KINDS[tier], frozenset()) else "refused"
     item: LawItem = LawItem.from_parent(
         collector, name=f"{law.id}[{spec.name}-{verdict}]", law=law, spec=spec
     )
@@ -117,12 +124,9 @@ def _backends(config: pytest.Config) -> tuple[BackendSpec, ...]:
     pytest.UsageError
         If one that was asked for is unknown or cannot be loaded, or there is none.
     """
-    from trunnion.attempts import probe  # noqa: PLC0415 - only where the suite is collected
-    from trunnion.registry import default_registry  # noqa: PLC0415 - likewise
+    from trunnion.testing.runner import backends_of  # noqa: PLC0415 - only where the suite is collected
 
-    found = _asked(config) or tuple(
-        spec for spec in default_registry().backends() if not probe(spec).problem(("cuda",))
-    )
+    found = _asked(config) or backends_of(config.getoption("--trunnion-tier"))
     if not found:
         raise pytest.UsageError("no backend is installed that can be used here; see: trunnion backends")
     return found
@@ -143,7 +147,7 @@ def _asked(config: pytest.Config) -> tuple[BackendSpec, ...]:
         raise pytest.UsageError(str(error)) from error
 
 
-_NAMES = {"examples": None, "seed": 0, "thorough": False, "fresh": False, "no-shrink": False}
+_NAMES = {"tier": "sim", "examples": None, "seed": 0, "thorough": False, "fresh": False, "no-shrink": False}
 
 
 def _options(config: pytest.Config) -> Options | None:
@@ -189,7 +193,7 @@ class LawItem(pytest.Item):
         from trunnion.testing.runner import Options, check, harness_of  # noqa: PLC0415 - only where the suite runs
 
         options = _options(self.config) or Options()
-        verdict = check(self.law, harness_of(self.spec.name, fresh=options.fresh), options)
+        verdict = check(self.law, harness_of(self.spec.name, tier=options.tier, fresh=options.fresh), options)
         self.user_properties.append(("examples", verdict.examples))
         self.user_properties.append(("digest", verdict.digest))
         self.user_properties.extend((f"calls by {way}", made) for way, made in sorted(verdict.made.items()))

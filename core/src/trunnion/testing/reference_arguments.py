@@ -162,19 +162,29 @@ class Reading:
         found = {name: facts.device for name, facts in self.tensors.items()}
         for name, device in found.items():
             if device is None:
-                self.refuse(_VALUE, (name,), "not on a CUDA device")
+                self.refuse(_VALUE, (name,), "not on such a device")
         devices = {device for device in found.values() if device is not None}
+        names = (*found, *self._destinations_apart(devices))
         if len(devices) > 1:
-            self.refuse(_VALUE, tuple(found), f"tensors on the devices {sorted(devices)}")
+            self.refuse(_VALUE, names, f"tensors on the devices {sorted(devices)}")
         if self.call.device is not None:
             if devices and devices != {self.call.device}:
                 self.refuse(
-                    _VALUE, (*found, "device"), f"device {self.call.device} for tensors on {sorted(devices)}"
+                    _VALUE, (*names, "device"), f"device {self.call.device} for tensors on {sorted(devices)}"
                 )
             devices = devices or {self.call.device}
+        elif not devices and self.call.only_device is not None:
+            devices = {self.call.only_device}
         if not devices and {tensor.name for tensor in self.program.signature.tensors} <= self.absent:
             self.refuse((DeviceRequirementError, ArgumentError), None, "neither a tensor nor a device")
         self.device = min(devices, default=-1)
+
+    def _destinations_apart(self, devices: set[int]) -> tuple[str, ...]:
+        """Return the outputs whose destinations do not lie where all tensors do: these may be told as well."""
+        given = zip(self.program.signature.outputs, self.call.out or (), strict=False)
+        return tuple(
+            output.name for output, one in given if isinstance(one, TensorFacts) and {one.device} != devices
+        )
 
     def _occurrences(self) -> Iterator[tuple[Param, Expr, int, bool]]:
         """Each number that the inputs show: its parameter, what must stand there, what does, and whether it counts."""

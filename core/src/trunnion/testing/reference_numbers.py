@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -58,8 +59,7 @@ def read_number(kind: str, given: object) -> complex | bool:
         raise WrongArgumentError(_TYPE, f"a {type(given).__name__} for {kind}")
     number: Any = given
     if kind in COMPLEX or kind in FORMATS:
-        wanted: tuple[type, ...] = (int, float, complex) if kind in COMPLEX else (int, float)
-        if not isinstance(given, wanted):
+        if not isinstance(given, numbers.Complex if kind in COMPLEX else numbers.Real):
             raise WrongArgumentError(_TYPE, f"a {type(given).__name__} for {kind}")
     elif kind == "bool":
         if not isinstance(given, bool):
@@ -69,6 +69,8 @@ def read_number(kind: str, given: object) -> complex | bool:
     else:
         raise WrongArgumentError(_TYPE, f"a {type(given).__name__} for {kind}")
     try:
+        if not isinstance(number, (int, float, complex)):
+            number = float(number) if isinstance(number, numbers.Real) else complex(number)
         encode_number(kind, number)
     except (OutOfRangeError, OverflowError) as error:
         raise WrongArgumentError(_VALUE, str(error)) from error

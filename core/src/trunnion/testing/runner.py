@@ -5,25 +5,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import DeviceRequirementError
+from trunnion.attempts import probe
+from trunnion.errors import BackendUnavailableError, DeviceRequirementError, UnsupportedFeatureError
 from trunnion.registry import default_registry
 from trunnion.testing.laws import EXAMPLES, LawViolation, catalogue
-from trunnion.testing.machine import start_simulator
+from trunnion.testing.machine import KINDS, SimulatedMachine, start_simulator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trunnion.contract.spec import BackendSpec
     from trunnion.testing.harness import Harness
     from trunnion.testing.laws import Law, Verdict
+    from trunnion.testing.machine import Machine
 
-__all__ = ["Options", "check", "harness_of", "laws_of", "replay"]
+__all__ = ["TIERS", "Options", "backends_of", "check", "harness_of", "laws_of", "replay", "require_target"]
 
+TIERS = tuple(KINDS)
+"""Where laws are checked: on the simulated driver, on the GPUs of this machine, or on its CPU."""
+
+_HINT = "leave the tier out to check the laws on the simulated driver"
 _SEEDS = 1 << 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """How laws are checked."""
+
+    tier: str = "sim"
+    """Where: one of `TIERS`."""
 
     examples: int | None = None
     """On how many examples; None: as many as the law's cost class says."""
@@ -41,6 +51,8 @@ class Options:
     """Whether every C++ launcher is compiled anew."""
 
     def __post_init__(self) -> None:
+        if self.tier not in TIERS:
+            raise ValueError(f"got the tier {self.tier!a}, expected {' or '.join(TIERS)}")
         if self.examples is not None and self.examples < 1:
             raise ValueError(f"got {self.examples} examples, expected at least 1")
         if not 0 <= self.seed < _SEEDS:
@@ -53,39 +65,99 @@ def laws_of(tier: str) -> tuple[Law, ...]:
     Parameters
     ----------
     tier
-        ``"sim"`` or ``"gpu"``.
+        One of `TIERS`.
 
     Raises
     ------
     DeviceRequirementError
-        If it is a tier for GPUs, and there is none here, or no law of it.
+        If it is a tier for GPUs, and there is none here.
     """
-    laws = tuple(law for law in catalogue().laws.values() if law.tier in ("any", tier))
     if tier == "gpu":
         _require_gpu()
-        if all(law.tier == "any" for law in laws):
-            hint = "the tier sim holds every law of calls"
-            raise DeviceRequirementError("laws that are checked on a GPU", "none in this version", hint)
-    return laws
+    return tuple(law for law in catalogue().laws.values() if law.is_of(tier))
 
 
 def _require_gpu() -> None:
     import torch  # noqa: PLC0415 - only where a GPU is asked for
 
     if not torch.cuda.is_available():
-        hint = "leave the tier out to check the laws on the simulated driver"
         raise DeviceRequirementError(
-            "a GPU that torch can use, for the tier gpu of the laws", "a machine without one", hint
+            "a GPU that torch can use, for the tier gpu of the laws", "a machine without one", _HINT
         )
 
 
-def harness_of(backend: str, *, fresh: bool = False) -> Harness:
-    """Return the harness of an installed backend, on the simulated driver of this process, which starts if need be.
+def backends_of(tier: str) -> tuple[BackendSpec, ...]:
+    """Return the backends that launch, and can be used here, on what a tier's laws launch on.
+
+    Parameters
+    ----------
+    tier
+        One of `TIERS`.
+    """
+    kind = KINDS[tier]
+    return tuple(
+        spec
+        for spec in default_registry().backends()
+        if kind in spec.targets and not probe(spec).problem((kind,))
+    )
+
+
+def require_target(spec: BackendSpec, tier: str) -> None:
+    """Refuse a backend that does not launch on what a tier's laws launch on, or cannot here.
+
+    Parameters
+    ----------
+    spec
+        The backend.
+    tier
+        One of `TIERS`.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If it does not declare that kind of target.
+    BackendUnavailableError
+        If something is missing here.
+    """
+    kind = KINDS[tier]
+    if kind not in spec.targets:
+        others = ", ".join(sorted(one.name for one in default_registry().backends() if kind in one.targets))
+        hint = f"it launches on: {', '.join(sorted(spec.targets))}; on {kind} launch: {others or 'none'}"
+        raise UnsupportedFeatureError(spec.name, [f"the target {kind}, of the tier {tier} of the laws"], hint)
+    problem = spec.probe().problem((kind,))
+    if problem:
+        raise BackendUnavailableError(spec.name, "", problem)
+
+
+def _machine(tier: str) -> Machine:
+    if tier == "sim":
+        return SimulatedMachine(start_simulator())
+    if tier == "cpu":
+        from trunnion.testing.host_machine import HostMachine  # noqa: PLC0415 - imports torch
+
+        return HostMachine()
+    _require_gpu()
+    try:
+        from trunnion.testing.gpu.machine import start_gpu  # noqa: PLC0415 - only where a GPU is asked for
+    except ImportError as error:
+        raise DeviceRequirementError(
+            "CUDA's Python bindings, for the tier gpu of the laws",
+            f"none: {error}",
+            "pip install cuda-bindings",
+        ) from error
+    return start_gpu()
+
+
+def harness_of(backend: str, *, tier: str = "sim", fresh: bool = False) -> Harness:
+    """Return the harness of an installed backend.
 
     Parameters
     ----------
     backend
         Its name.
+    tier
+        On the simulated driver of this process, which starts if need be (``"sim"``), on its GPUs (``"gpu"``), or on
+        the CPU (``"cpu"``).
     fresh
         Whether every C++ launcher is compiled anew.
 
@@ -93,14 +165,17 @@ def harness_of(backend: str, *, fresh: bool = False) -> Harness:
     ------
     RegistryError
         If there is no such backend, or it cannot be loaded.
+    UnsupportedFeatureError
+        If it does not launch there.
     DeviceRequirementError
-        If the simulated driver cannot be started, or runs with other devices.
+        If the simulated driver cannot be started, or runs with other devices; if there is no such GPU.
     """
     from trunnion.testing.harness import Harness  # noqa: PLC0415 - imports torch, so only where laws are checked
     from trunnion.testing.kept_launchers import launcher_folder  # noqa: PLC0415 - likewise
 
     spec = default_registry().backend(backend)
-    return Harness(spec=spec, simulator=start_simulator(), kept=None if fresh else launcher_folder())
+    require_target(spec, tier)
+    return Harness(spec=spec, machine=_machine(tier), kept=None if fresh else launcher_folder())
 
 
 def check(law: Law, harness: Harness, options: Options, told: Callable[[], None] = lambda: None) -> Verdict:
@@ -139,7 +214,7 @@ def check(law: Law, harness: Harness, options: Options, told: Callable[[], None]
     return verdict
 
 
-def replay(backend: str, law_id: str, example: Any, *, way: str = "call") -> None:
+def replay(backend: str, law_id: str, example: Any, *, way: str = "call", tier: str = "sim") -> None:
     """Check a law on one example: what the report of a violation ends with.
 
     Parameters
@@ -152,10 +227,12 @@ def replay(backend: str, law_id: str, example: Any, *, way: str = "call") -> Non
         As the law's strategy draws it.
     way
         The way in.
+    tier
+        As for `harness_of`.
 
     Raises
     ------
     LawViolation
         If the example breaks the law.
     """
-    catalogue()[law_id].replay(harness_of(backend), example, way=way)
+    catalogue()[law_id].replay(harness_of(backend, tier=tier), example, way=way)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trunnion.model.plan import Encode, LaunchPlan, PlannedLaunch
-    from trunnion.sim.trace import Event
+    from trunnion.testing.machine import Told
 
 __all__ = ["Changed", "Saboteur", "Swallowing", "each_encode", "each_launch", "in_trace", "saboteur"]
 
@@ -83,10 +83,10 @@ def each_encode(change: Callable[[Encode], Encode]) -> Callable[[LaunchPlan], La
     return lambda plan: replace(plan, encodes=tuple(change(encode) for encode in plan.encodes))
 
 
-def in_trace(change: Callable[[Any], Any], kind: type) -> Callable[[tuple[Event, ...]], tuple[Event, ...]]:
+def in_trace(change: Callable[[Any], Any], kind: type) -> Callable[[tuple[Told, ...]], tuple[Told, ...]]:
     """Return the change of a trace that changes each event of a kind, and drops those that become None."""
 
-    def changed(events: tuple[Event, ...]) -> tuple[Event, ...]:
+    def changed(events: tuple[Told, ...]) -> tuple[Told, ...]:
         found = (change(event) if isinstance(event, kind) else event for event in events)
         return tuple(event for event in found if event is not None)
 

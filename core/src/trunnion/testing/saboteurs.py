@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trunnion.contract.runtime import Runtime
-    from trunnion.sim.trace import Event
+    from trunnion.testing.machine import Told
 
 __all__ = ["SABOTEURS", "Saboteur"]
 
@@ -203,14 +203,14 @@ def _other_device(event: Launched) -> Launched:
     return replace(event, device=0)
 
 
-def _encoded_twice(events: tuple[Event, ...]) -> tuple[Event, ...]:
-    doubled: list[Event] = []
+def _encoded_twice(events: tuple[Told, ...]) -> tuple[Told, ...]:
+    doubled: list[Told] = []
     for event in events:
         doubled += [event, event] if isinstance(event, TensorMapEncoded) else [event]
     return tuple(doubled)
 
 
-def _encoded_late(events: tuple[Event, ...]) -> tuple[Event, ...]:
+def _encoded_late(events: tuple[Told, ...]) -> tuple[Told, ...]:
     return tuple(sorted(events, key=lambda event: isinstance(event, TensorMapEncoded)))
 
 

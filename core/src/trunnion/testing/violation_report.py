@@ -26,7 +26,7 @@ _MOST_VALUE, _MOST_REASONS, _MOST_LAUNCHES, _FRAMES = 40, 1000, 4, 6
 
 
 def violation_report(
-    law: Law, backend: str, violation: LawViolation, found: Counterexample, again: str
+    law: Law, backend: str, violation: LawViolation, found: Counterexample, again: str, tier: str = "sim"
 ) -> str:
     """Return the text of a red law.
 
@@ -42,6 +42,8 @@ def violation_report(
         The example.
     again
         The arguments of `Law.check` under which it was found, for an example that no text makes.
+    tier
+        Where the law was checked.
     """
     lines = [f"{violation.law_id} on {backend}, by way of {found.way}: {violation.message}"]
     lines.append(f"the law:   {law.sentence}")
@@ -49,11 +51,11 @@ def violation_report(
     if violation.__cause__ is not None:
         told = traceback.format_exception(violation.__cause__, limit=-_FRAMES)
         lines.append("".join(told).rstrip())
-    program = replay_program(law.id, backend, found, again)
+    program = replay_program(law.id, backend, found, again, tier)
     return "\n".join((*lines, "This program shows it again:", "", program))
 
 
-def replay_program(law_id: str, backend: str, found: Counterexample, again: str) -> str:
+def replay_program(law_id: str, backend: str, found: Counterexample, again: str, tier: str = "sim") -> str:
     """Return a Python program that checks a law on an example again, and ends in the same violation.
 
     Parameters
@@ -64,18 +66,19 @@ def replay_program(law_id: str, backend: str, found: Counterexample, again: str)
         The backend's name.
     found
         The example.
-    again
+    again, tier
         As in `violation_report`.
     """
+    where = "" if tier == "sim" else f", tier={tier!r}"
     written = example_text(found.example)
     if written is None:
         return (
             "from trunnion.testing.laws import catalogue\n"
             "from trunnion.testing.runner import harness_of\n\n"
-            f"catalogue()[{law_id!r}].check(harness_of({backend!r}), {again})\n"
+            f"catalogue()[{law_id!r}].check(harness_of({backend!r}{where}), {again})\n"
         )
     statements, example = written
-    call = f"replay({backend!r}, {law_id!r}, example, way={found.way!r})"
+    call = f"replay({backend!r}, {law_id!r}, example, way={found.way!r}{where})"
     return f"from trunnion.testing.runner import replay\n{statements}example = {example}\n{call}\n"
 
 

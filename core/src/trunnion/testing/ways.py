@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.artifacts.artifact import Artifact
-from trunnion.built_program import PROGRAM_FILE, BuiltProgram, KnownProgram, PendingArtifact
+from trunnion.built_program import BuiltProgram, KnownProgram, PendingArtifact
 from trunnion.codegen.set_aside import SetAsideWarning
 from trunnion.compiled import CompiledProgram
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.errors import CaptureError
 from trunnion.sim.trace import Captured, Launched, MemorySet
-from trunnion.testing.machine import ALIKE
 from trunnion.testing.observed import Observed, observe
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
 
-__all__ = ["CALLS", "LOADS", "WAYS", "Arguments", "Way", "capture"]
+__all__ = ["CALLS", "LOADS", "NEEDS", "WAYS", "Arguments", "Way", "capture"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,7 +80,7 @@ def _at_first_call(harness: Harness, artifact: Artifact, program: KernelProgram)
 def _preloaded(harness: Harness, artifact: Artifact, program: KernelProgram) -> LoadedProgram:
     del program
     loaded = harness.load(artifact)
-    for device in ALIKE:
+    for device in harness.machine.alike:
         loaded.preload(device)
     return loaded
 
@@ -89,7 +88,7 @@ def _preloaded(harness: Harness, artifact: Artifact, program: KernelProgram) -> 
 def _opened(harness: Harness, artifact: Artifact, program: KernelProgram) -> LoadedProgram:
     """Save the artifact, and return what `trunnion.load` makes of it, once the folder is gone."""
     with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
-        artifact.including(PROGRAM_FILE, program.to_json().encode()).save(Path(folder) / "saved")
+        artifact.save(Path(folder) / "saved")
         read = Artifact.open(Path(folder) / "saved")
     built = _AsBuilt(read, _loading_as(harness))
     harness.require(built.program == program, "what was saved is another program than what was opened")
@@ -101,8 +100,7 @@ def _compiled(
 ) -> LoadedProgram:
     """Return what `trunnion.compile` returns, as a loaded program."""
     known = KnownProgram(program, program.to_json(), harness.source(program))
-    whole = artifact.including(PROGRAM_FILE, known.text.encode())
-    pending = PendingArtifact("cuda", lambda: whole, known) if lazy else whole
+    pending = PendingArtifact(harness.machine.kind, lambda: artifact, known) if lazy else artifact
     return _ordinary(harness, _AsBuilt(pending, _loading_as(harness), known))
 
 
@@ -112,7 +110,7 @@ def _loading_as(harness: Harness) -> BackendSpec:
 
 
 def _ordinary(harness: Harness, built: BuiltProgram) -> LoadedProgram:
-    return _Ordinary(CompiledProgram(built, harness.sabotage.runtime(harness.simulator.runtime)))
+    return _Ordinary(CompiledProgram(built, harness.sabotage.runtime(harness.machine.runtime)))
 
 
 class _AsBuilt(BuiltProgram):
@@ -203,11 +201,18 @@ def _bound(
 
 
 def _drop(harness: Harness, given: Arguments) -> list[Any]:
-    """Let go of the arguments, and take what memory that frees; the launch keeps what it is bound to."""
-    sizes = [x.untyped_storage().nbytes() for x in given.args if hasattr(x, "untyped_storage")]
+    """Let go of the arguments, and take what memory that frees: none of what the launch is bound to may be there."""
+    tensors = [x for x in given.args if hasattr(x, "untyped_storage")]
+    held = [x.data_ptr() for x in tensors if x.numel()]
+    sizes = [x.untyped_storage().nbytes() for x in tensors]
+    tensors.clear()
     given.args.clear()
     gc.collect()
-    return [harness.storage(nbytes, given.on) for nbytes in sizes]
+    decoys = [harness.machine.empty(nbytes, given.on) for nbytes in sizes]
+    for decoy in decoys:
+        taken = [one for one in held if 0 <= one - decoy.data_ptr() < decoy.numel()]
+        harness.require(not taken, f"the memory of a tensor that the launch is bound to was freed: {taken}")
+    return decoys
 
 
 def _captured(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Observed | None:
@@ -222,10 +227,10 @@ def _captured(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Obse
             return None
     if captured.error is not None:
         return captured
-    harness.simulator.clear_trace()
+    harness.machine.clear_trace()
     graph.launch()
     kept = [event for event in captured.events if not isinstance(event, _WORK)]
-    return replace(captured, events=(*kept, *harness.sabotage.trace(harness.simulator.trace)))
+    return replace(captured, events=(*kept, *harness.sabotage.trace(harness.machine.trace)))
 
 
 def capture(harness: Harness, loaded: LoadedProgram, given: Arguments) -> tuple[Any, Observed]:
@@ -245,12 +250,12 @@ def capture(harness: Harness, loaded: LoadedProgram, given: Arguments) -> tuple[
     LawViolation
         If anything ran during the capture.
     """
-    simulator = harness.simulator
-    handle = simulator.new_stream(given.on)
+    machine = harness.machine
+    handle = machine.new_stream(given.on)
     with (
         warnings.catch_warnings(),
-        simulator.stream(handle, given.on),
-        simulator.capture(handle, given.on) as graph,
+        machine.stream(handle, given.on),
+        machine.capture(handle, given.on) as graph,
     ):
         warnings.simplefilter("ignore", SetAsideWarning)  # a capture may forbid to set cache aside
         captured = observe(harness, lambda: given.launch(loaded), given_out=given.out)
@@ -261,6 +266,16 @@ def capture(harness: Harness, loaded: LoadedProgram, given: Arguments) -> tuple[
 
 
 _WORK: Final = (Launched, MemorySet)
+
+
+NEEDS: Final[Mapping[str, frozenset[str]]] = {
+    "any": frozenset({"sim", "gpu", "cpu"}),
+    "launch": frozenset({"sim", "gpu", "cpu"}),
+    "driver": frozenset({"sim", "gpu"}),
+    "sim": frozenset({"sim"}),
+}
+"""What can be asked of a machine, and the tiers whose machines answer: nothing, as by laws of a launcher's text;
+delivered launches; what a driver of GPUs is asked to do; what only the simulated one has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,6 +293,9 @@ class Way:
 
     make: Callable[[Harness, LoadedProgram, Arguments], Observed | None] = _called
     """Makes a call, and returns what came of it; None, and no effect, if the way cannot say such a call."""
+
+    needs: str = "launch"
+    """What it needs of a machine: a key of `NEEDS`."""
 
     @property
     def loads(self) -> bool:
@@ -313,7 +331,12 @@ WAYS: Final[Mapping[str, Way]] = {
             sentence="The same, built at its first call.",
             load=functools.partial(_compiled, lazy=True),
         ),
-        Way(id="capture", sentence="A call whose stream is captured, and its graph.", make=_captured),
+        Way(
+            id="capture",
+            sentence="A call whose stream is captured, and its graph.",
+            make=_captured,
+            needs="driver",
+        ),
     )
 }
 """Every way in, by its id."""

@@ -49,7 +49,7 @@ def main(backend: str, laws: str, options: str, pipe: str) -> int:
         os.write(int(pipe), json.dumps(message).encode() + b"\n")
 
     try:
-        harness = harness_of(backend, fresh=chosen.fresh)
+        harness = harness_of(backend, tier=chosen.tier, fresh=chosen.fresh)
     except TrunnionError as error:
         tell({"error": f"{type(error).__name__}: {error}"})
         return 1

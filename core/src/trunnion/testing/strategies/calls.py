@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
+from trunnion.plain import is_a
 from trunnion.testing.arithmetic import UncomputableError, evaluate, integer_range
 from trunnion.testing.expected import CallFacts, TensorFacts
 from trunnion.testing.reference_arguments import bytes_per_element
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BASE_ALIGNMENT",
-    "USED",
     "CallSpec",
     "Scenario",
     "TensorSpec",
@@ -38,9 +38,6 @@ __all__ = [
 
 BASE_ALIGNMENT = 1 << 16
 """What the first byte of a tensor's storage is a multiple of: the greatest alignment that is drawn for any."""
-
-USED: Final = 0xA5
-"""What each byte of a call's tensors holds, so that neither zeros nor fills are there by chance."""
 
 _LARGEST = 12
 
@@ -150,16 +147,16 @@ def arguments_of(given: Sequence[object], storage: Callable[[int, int | None], A
     given
         As a `CallSpec` has them.
     storage
-        Returns so many bytes, each of them `USED`, in the memory of a device, or with None of the host; the first lies
-        at a multiple of `BASE_ALIGNMENT`.
+        Returns so many bytes in the memory of a device, or with None of the host, each of them
+        `trunnion.testing.machine.USED`; the first lies at a multiple of `BASE_ALIGNMENT`.
     """
-    together = [value for value in given if isinstance(value, TensorSpec) and value.shared]
+    together = [value for value in given if is_a(value, TensorSpec) and value.shared]
     shared = storage(max(value.nbytes for value in together), together[0].device) if together else None
 
     def made(value: object) -> Any:
-        if isinstance(value, BytesSpec):
+        if is_a(value, BytesSpec):
             return value.make()
-        if not isinstance(value, TensorSpec):
+        if not is_a(value, TensorSpec):
             return value
         return value.over(shared if value.shared else storage(value.nbytes, value.device))
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trunnion.model.launch import Argument
     from trunnion.model.memory import Memory
 
-__all__ = ["COLUMNS", "history_programs"]
+__all__ = ["COLUMNS", "history_programs", "number_program", "plain_program"]
 
 COLUMNS: Final = 16
 """The elements of a row of the first tensor."""
@@ -34,6 +34,8 @@ COLUMNS: Final = 16
 _ROWS: Final = 8
 _ONES: Final = (Const(1), Const(1))
 _MOSTLY: Final = (False, *(True,) * 7)  # the first is the simplest
+_HALF: Final = (True, False)
+_SELDOM: Final = (False, False, True)  # what one rare thing keeps a launcher from doing, it does without it
 _REALS: Final = tuple(kind for kind in FORMATS if FORMATS[kind].signed)
 _OF_TENSORS: Final = ("float32", "int32", "float16", "int8", "bfloat16", "int64")
 _OF_COMPLEX: Final = tuple(COMPLEX)
@@ -53,8 +55,8 @@ def history_programs(draw: st.DrawFn, capabilities: Iterable[Capability]) -> Ker
     capabilities
         What the program may require.
     """
-    declared = frozenset(capabilities)
-    wanted = {one for one in _OPTIONAL if one in declared and choose(draw, _MOSTLY)}
+    declared, likely = frozenset(capabilities), choose(draw, (_SELDOM, _MOSTLY))
+    wanted = {one for one in _OPTIONAL if one in declared and choose(draw, likely)}
     params = _params(draw, declared, wanted)
     rows = params[0].shape[0] if isinstance(params[0], TensorParam) else Const(_ROWS)
     outputs = _outputs(draw, rows, wanted)
@@ -65,6 +67,51 @@ def history_programs(draw: st.DrawFn, capabilities: Iterable[Capability]) -> Ker
     return KernelProgram(
         "history", Signature(tuple(draw(st.permutations(params))), outputs), (CODE,), launches
     )
+
+
+def plain_program(capabilities: Iterable[Capability]) -> KernelProgram:
+    """Return a program of which a launcher may keep all that it was given: integers, and memory.
+
+    Parameters
+    ----------
+    capabilities
+        What the program may require.
+    """
+    declared = frozenset(capabilities)
+    n: Expr = Symbol("n", max=1 << 20) if Capability.DYNAMIC_SHAPES in declared else Const(_ROWS)
+    x, i = (
+        TensorParam("x", dtype("float32"), (n, Const(COLUMNS)), alignment=16),
+        ScalarParam("i", dtype("int32")),
+    )
+    o = TensorParam("o", dtype("float32"), (n, Const(2)))
+    maps = (TiledTensorMap(x, (4, 8)),) if Capability.TMA_TILED in declared else ()
+    shape = (n, *_ONES), (Const(32), *_ONES)
+    launches = [KernelLaunch("first", (o, i, n.cast("int64")), *shape)]
+    if Capability.MULTI_LAUNCH in declared:
+        launches.append(KernelLaunch("second", (x, i, n.cast("int64"), *maps), *shape))
+    return KernelProgram("plain", Signature((x, i), (o,)), (CODE,), tuple(launches))
+
+
+def number_program(capabilities: Iterable[Capability]) -> KernelProgram:
+    """Return a program with a parameter of every type of number, each of which reaches a kernel of its own, alone.
+
+    Parameters
+    ----------
+    capabilities
+        What the program may require, beside several launches.
+    """
+    declared = frozenset(capabilities)
+    kinds = ("bool", *INTEGERS, *_REALS, *_OF_COMPLEX)
+    params: list[Param] = [ScalarParam(f"s_{kind}", dtype(kind)) for kind in kinds]
+    if Capability.POINTER_PARAMS in declared:
+        params.append(PointerParam("p", nullable=True, alignment=16))
+    if Capability.STRUCT_PARAMS in declared:
+        params.append(StructParam("v", 24, 8))
+    x = TensorParam("x", dtype("float32"), (Const(_ROWS),))
+    launches = tuple(
+        KernelLaunch(f"of_{one.name}", (one,), (Const(1), *_ONES), (Const(1), *_ONES)) for one in params
+    )
+    return KernelProgram("numbers", Signature((x, *params)), (CODE,), launches)
 
 
 _OPTIONAL: Final = tuple(
@@ -132,5 +179,6 @@ def _launches(
     if Capability.MULTI_LAUNCH not in wanted:
         return (first,)
     when = gt(k, 1) if k is not None and Capability.CONDITIONAL_LAUNCH in wanted else None
-    others = tuple(draw(st.permutations([*params, rows.cast("int32")])))
+    some = [one for one in params if choose(draw, _HALF)]
+    others = tuple(draw(st.permutations([*some, rows.cast("int32")])))
     return (first, KernelLaunch("second", others, (rows, *_ONES), (Const(64), *_ONES), when=when))

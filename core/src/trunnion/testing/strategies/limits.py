@@ -6,6 +6,7 @@ asked for more than one edge.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +36,7 @@ __all__ = [
     "aligned_memory",
     "blocks",
     "grids",
+    "is_huge",
     "map_layouts",
     "memory_sizes",
     "number_edges",
@@ -241,14 +243,34 @@ _EXTENTS: Final = (
         (2**32 + 1, 2**32),
     ),
     *((2**60, 8), (2**60, 2), (1, 2**61), (1, 2**60), (2**53 + 1, 2**10), (2**59, 2)),
+    *((2**63 - beneath, 1) for beneath in (1, 128, 256, 257, 4096, 4097)),
 )
-"""Two extents, whose product may be beyond 2**63 - 1, or in bytes only, or be 0."""
+"""Two extents, whose product may be beyond 2**63 - 1, or in bytes only, or with what aligns it, or be 0."""
+
+_HUGE: Final = range(1 << 62, 1 << 63)
+"""Bytes that no device has, and that a launcher may refuse, or leave to the allocator."""
 
 
 def _is_decided(extents: tuple[int, int], itemsize: int) -> bool:
     """Whether every device has memory of that size, or none can: what lies between is the allocator's to say."""
     nbytes = extents[0] * extents[1] * itemsize
-    return not 1 << 20 < nbytes < 1 << 63
+    return not 1 << 20 < nbytes < _HUGE.start
+
+
+def is_huge(program: KernelProgram, call: CallSpec) -> bool:
+    """Whether the memory that is asked for is less than 2**63 bytes, and more than any device has.
+
+    Parameters
+    ----------
+    program
+        A program of `memory_sizes`.
+    call
+        A call of it.
+    """
+    (memory,) = program.launches[0].args
+    extents = [value for value in call.args if isinstance(value, int)]
+    itemsize = memory.dtype.itemsize if isinstance(memory, (TensorParam, Workspace)) else 0
+    return math.prod(extents) * itemsize in _HUGE
 
 
 @st.composite

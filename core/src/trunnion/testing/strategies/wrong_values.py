@@ -43,13 +43,13 @@ def _wrong_scalars(param: ScalarParam) -> Iterator[tuple[str, object]]:
     for other in (None, "1", (1,), _NUMBER):
         yield "scalar type", other
     if kind in FORMATS:
-        yield from (("scalar type", other) for other in (True, 1j))
+        yield from (("scalar type", other) for other in (True, 1j, Indexable(1)))
         limits = (448.1, 481.0, 65520.0, 61440.0, -1e39, 3.4e38, 1.7e308, math.inf, -math.inf, 0.0, -2.0)
         yield from (("scalar range", limit) for limit in limits)
         yield from (("scalar range", number) for number in edges(kind) if not fits(kind, number))
         yield from (("scalar range", number) for number in (10**400, 2**1024))
     elif kind in COMPLEX:
-        yield "scalar type", True
+        yield from (("scalar type", other) for other in (True, Indexable(1)))
         beyond = [number for number in edges(COMPLEX[kind]) if not fits(COMPLEX[kind], number)]
         yield from (("scalar range", number) for number in beyond)
         yield from (("scalar range", complex(0, number)) for number in beyond)

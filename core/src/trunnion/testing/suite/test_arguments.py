@@ -16,7 +16,6 @@ from trunnion.model.program import KernelProgram
 from trunnion.testing.arithmetic import integer_range
 from trunnion.testing.comparison import check_call, check_expected, check_refused
 from trunnion.testing.expected import Expected, Refused
-from trunnion.testing.harness import facts_of
 from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import (
@@ -48,7 +47,7 @@ def _broken(harness: Harness) -> st.SearchStrategy[Any]:
     return programs(harness.capabilities).flatmap(lambda p: st.tuples(st.just(p), mistakes_of_each_kind(p)))
 
 
-@law("A1", given=_broken)
+@law("A1", tier="launch", given=_broken)
 def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breakage, ...]]) -> None:
     """A call with a wrong argument raises the typed error that names it, and neither allocates nor launches."""
     program, mistakes = example
@@ -96,14 +95,14 @@ def _arithmetic(draw: st.DrawFn) -> Scenario:
     return Scenario(program, CallSpec(args=tuple(values), device=0))
 
 
-@law("A2", given=lambda _: _arithmetic(), requires=_DYNAMIC)
+@law("A2", tier="launch", given=lambda _: _arithmetic(), requires=_DYNAMIC)
 def exact_arithmetic(harness: Harness, scenario: Scenario) -> None:
     """Integer expressions are exact in 64 bits: an overflow, a division by zero or a cast that loses raises."""
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
 
 
-@law("A5", given=lambda _: operations(), requires=_DYNAMIC)
+@law("A5", tier="launch", given=lambda _: operations(), requires=_DYNAMIC)
 def each_operation(harness: Harness, series: Series) -> None:
     """Each operation gives Python's number for every pair of signs, or is an ExprError where Python's is an error."""
     delivers_each(harness, series)
@@ -129,7 +128,7 @@ def _bounded(draw: st.DrawFn) -> Scenario:
     return Scenario(KernelProgram("p", Signature((param,)), (CODE,), (launch,)), call)
 
 
-@law("A3", given=lambda _: _bounded(), requires=_DYNAMIC)
+@law("A3", tier="launch", given=lambda _: _bounded(), requires=_DYNAMIC)
 def declared_bounds(harness: Harness, scenario: Scenario) -> None:
     """A symbol takes no value outside of its declared bounds, and none but the declared multiples."""
     with harness.loaded(scenario.program) as loaded:
@@ -138,6 +137,7 @@ def declared_bounds(harness: Harness, scenario: Scenario) -> None:
 
 @law(
     "O1",
+    tier="launch",
     given=lambda harness: scenarios(harness.capabilities),
     ways=tuple(way for way in EVERY_WAY if way != "capture"),  # which has a stream of its own
 )
@@ -156,7 +156,7 @@ def outputs(harness: Harness, scenario: Scenario) -> None:
             len(observed.outputs) == len(expected.outputs), f"returned {len(observed.outputs)} outputs"
         )
         for want, got in zip(expected.outputs, observed.outputs, strict=True):
-            have: Any = facts_of(got)
+            have: Any = harness.facts_of(got)
             seen = (have.dtype, have.shape, have.device)
             harness.require(
                 seen == (want.dtype, want.shape, expected.device), f"output {want.name!a} is {seen}"
@@ -179,7 +179,7 @@ def check_refused_or(harness: Harness, expected: object, error: Exception | None
     )
 
 
-@law("O2", given=lambda harness: scenarios(harness.capabilities))
+@law("O2", tier="launch", given=lambda harness: scenarios(harness.capabilities))
 def destinations(harness: Harness, scenario: Scenario) -> None:
     """Under ``out=`` a call returns the very tensors that were given, allocates nothing and binds no symbol."""
     with harness.loaded(scenario.program) as loaded:

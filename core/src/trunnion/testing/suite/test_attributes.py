@@ -31,38 +31,39 @@ _ONE = Const(1)
 _PORTABLE = 8
 
 
-@law("L5", given=needing(Capability.CLUSTER), requires=frozenset({Capability.CLUSTER}))
+@law("L5", tier="driver", given=needing(Capability.CLUSTER), requires=frozenset({Capability.CLUSTER}))
 def clusters(harness: Harness, scenario: Scenario) -> None:
     """A launch has the cluster that the program names, a single block included, and no other launch has one."""
     delivers(harness, scenario)
 
 
-@law("L6", given=needing(Capability.COOPERATIVE), requires=frozenset({Capability.COOPERATIVE}))
+@law("L6", tier="driver", given=needing(Capability.COOPERATIVE), requires=frozenset({Capability.COOPERATIVE}))
 def cooperative_launches(harness: Harness, scenario: Scenario) -> None:
     """A launch is cooperative exactly if the program says so."""
     delivers(harness, scenario)
 
 
-@law("L7", given=needing(Capability.PDL), requires=frozenset({Capability.PDL}))
+@law("L7", tier="driver", given=needing(Capability.PDL), requires=frozenset({Capability.PDL}))
 def dependent_launches(harness: Harness, scenario: Scenario) -> None:
     """A launch carries the programmatic attribute exactly if the program says so, on the consumer."""
     delivers(harness, scenario)
 
 
-@law("L9", given=needing(Capability.PRIORITY), requires=frozenset({Capability.PRIORITY}))
+@law("L9", tier="driver", given=needing(Capability.PRIORITY), requires=frozenset({Capability.PRIORITY}))
 def priorities(harness: Harness, scenario: Scenario) -> None:
     """A launch has the priority that the program names, 0 included, and no other launch has one of its own."""
     delivers(harness, scenario)
 
 
-@law("L10", given=needing(Capability.CARVEOUT), requires=frozenset({Capability.CARVEOUT}))
+@law("L10", tier="driver", given=needing(Capability.CARVEOUT), requires=frozenset({Capability.CARVEOUT}))
 def carveouts(harness: Harness, scenario: Scenario) -> None:
-    """A launch asks for the share of shared memory that the program names, -1 and 0 included, and no other asks."""
+    """A launch asks for the share of shared memory that the program names, 0 included, and no other asks."""
     delivers(harness, scenario)
 
 
 @law(
     "L11",
+    tier="driver",
     given=needing(Capability.CLUSTER, Capability.PREFERRED_CLUSTER),
     requires=frozenset({Capability.CLUSTER, Capability.PREFERRED_CLUSTER}),
 )
@@ -71,13 +72,23 @@ def preferred_clusters(harness: Harness, scenario: Scenario) -> None:
     delivers(harness, scenario)
 
 
-@law("L12", given=needing(Capability.CLUSTER_SCHEDULING), requires=frozenset({Capability.CLUSTER_SCHEDULING}))
+@law(
+    "L12",
+    tier="driver",
+    given=needing(Capability.CLUSTER_SCHEDULING),
+    requires=frozenset({Capability.CLUSTER_SCHEDULING}),
+)
 def scheduling_policies(harness: Harness, scenario: Scenario) -> None:
     """A launch has the scheduling policy that the program names, the default one included, and no other has one."""
     delivers(harness, scenario)
 
 
-@law("L13", given=needing(Capability.MEM_SYNC_DOMAIN), requires=frozenset({Capability.MEM_SYNC_DOMAIN}))
+@law(
+    "L13",
+    tier="driver",
+    given=needing(Capability.MEM_SYNC_DOMAIN),
+    requires=frozenset({Capability.MEM_SYNC_DOMAIN}),
+)
 def memory_domains(harness: Harness, scenario: Scenario) -> None:
     """A launch is in the memory domain that the program names, the default one included, and no other names one."""
     delivers(harness, scenario)
@@ -105,10 +116,10 @@ def _wide(draw: st.DrawFn) -> Scenario:
 )
 def wide_clusters(harness: Harness, scenario: Scenario) -> None:
     """A kernel that is launched in clusters of more than eight blocks is allowed to be, once, and no other is."""
-    harness.simulator.clear_trace()
+    harness.machine.clear_trace()
     with harness.loaded(scenario.program) as loaded:
         loaded.preload(0)
-        events = harness.sabotage.trace(harness.simulator.trace)
+        events = harness.sabotage.trace(harness.machine.trace)
         check_call(harness, scenario, loaded)
     wide = FunctionAttribute.NON_PORTABLE_CLUSTER_SIZE_ALLOWED
     allowed = [
@@ -127,12 +138,16 @@ def wide_clusters(harness: Harness, scenario: Scenario) -> None:
 
 
 @st.composite
-def _uneven(draw: st.DrawFn) -> Scenario:
-    """Draw a grid that a call decides, in clusters that it may be no multiple of."""
+def _uneven(draw: st.DrawFn, harness: Harness) -> Scenario:
+    """Draw a grid that a call decides, in clusters that it may be no multiple of, or in larger ones if possible."""
     cluster = draw(st.sampled_from(((2, 1, 1), (1, 3, 1), (4, 1, 2), (1, 1, 1))))
-    symbols = [Symbol(name, min=0) for name in "xyz"]
+    x, y, z = symbols = [Symbol(name, min=0) for name in "xyz"]
     params = tuple(ScalarParam(symbol.name, dtype("int32"), symbol) for symbol in symbols)
-    launch = KernelLaunch("k", tuple(symbols), tuple(symbols), (_ONE, _ONE, _ONE), cluster=cluster)  # type: ignore[arg-type]  # three symbols
+    larger = Capability.PREFERRED_CLUSTER in harness.capabilities and draw(st.booleans())
+    preferred = (2 * cluster[0], *cluster[1:]) if larger else None
+    launch = KernelLaunch(
+        "k", (x, y, z), (x, y, z), (_ONE, _ONE, _ONE), cluster=cluster, preferred_cluster=preferred
+    )
     grid = [draw(st.integers(0, 3)) * width + draw(st.sampled_from((0, 0, 0, 1))) for width in cluster]
     return Scenario(
         KernelProgram("p", Signature(params), (CODE,), (launch,)), CallSpec(args=tuple(grid), device=0)
@@ -141,11 +156,12 @@ def _uneven(draw: st.DrawFn) -> Scenario:
 
 @law(
     "A4",
-    given=lambda _: _uneven(),
+    tier="driver",
+    given=_uneven,
     requires=frozenset({Capability.CLUSTER, Capability.DYNAMIC_SHAPES}),
 )
 def whole_clusters(harness: Harness, scenario: Scenario) -> None:
-    """A grid that is no multiple of its cluster along each axis is an ArgumentError before the driver sees it."""
+    """A grid that is no multiple of its clusters along each axis is an ArgumentError before the driver sees it."""
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
         _, observed = harness.call(loaded, scenario.call)

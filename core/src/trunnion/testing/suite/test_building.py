@@ -15,8 +15,8 @@ from trunnion.contract.compiler import DeviceImage, ImageKernel, ImageParameter
 from trunnion.errors import DriverError, ParameterMismatchError
 from trunnion.image import SyntheticKernel, synthetic_cubin
 from trunnion.testing.comparison import check_call
-from trunnion.testing.harness import synthetic_image
 from trunnion.testing.laws import ONE_WAY, law
+from trunnion.testing.machine import synthetic_image
 from trunnion.testing.strategies import Scenario, scenarios
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import assume
@@ -28,6 +28,7 @@ from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import Scenario, scenarios
+from trunnion.testing.strategies.programs import PROGRAM_CAPABILITIES
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
+    from trunnion.artifacts.artifact import Artifact
+    from trunnion.contract.adapter import LoadedProgram
     from trunnion.sim.status import Status
     from trunnion.testing.faults import PlantedFault
     from trunnion.testing.harness import Harness
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _Fault = tuple[Scenario, int, "Status"]
+_Faults = tuple[Scenario, "Status"]
 _PLACES: Final = st.integers(0, 255)
 _UNCAPTURED: Final = tuple(way for way in EVERY_WAY if way != "capture")
 """A capture has statuses of its own."""
@@ -56,6 +60,29 @@ def _faulty(statuses: tuple[Status, ...], *without: Capability) -> Any:
         return st.tuples(good, _PLACES, st.sampled_from(statuses))
 
     return given
+
+
+def _each(*without: Capability) -> Any:
+    """Return strategies of a good call of a program that needs some capability, and of what its driver calls return."""
+
+    def given(harness: Harness) -> SearchStrategy[_Faults]:
+        declared = harness.capabilities - {*without}
+        needed = sorted(declared & PROGRAM_CAPABILITIES)
+        good = (
+            st.sampled_from(needed).flatmap(lambda one: scenarios(declared, (one,)))
+            if needed
+            else scenarios(())
+        )
+        return st.tuples(good, st.sampled_from(tuple(CALL_STATUSES)))
+
+    return given
+
+
+def _places(names: list[str]) -> list[int]:
+    """Return where in a good run each call fails in turn: the first of a name, and the last."""
+    first = {name: place for place, name in reversed([*enumerate(names)])}
+    last = {name: place for place, name in enumerate(names)}
+    return sorted({*first.values(), *last.values()})
 
 
 @contextmanager
@@ -99,14 +126,14 @@ def _used(harness: Harness) -> tuple[int, ...]:
     return tuple(map(harness.simulator.memory.used, range(harness.simulator.devices)))
 
 
-def _good_run(harness: Harness, scenario: Scenario) -> list[str]:
+def _good_run(harness: Harness, scenario: Scenario, artifact: Artifact) -> list[str]:
     """Return what a first call asks the driver; examples in which none succeeds are passed over.
 
     It is the second first call, since a process asks for some things once.
     """
-    with harness.loaded(scenario.program) as loaded:
+    with closing(harness.reopen(scenario.program, artifact)) as loaded:
         harness.call(loaded, scenario.call)
-    with harness.loaded(scenario.program) as loaded, asked(harness) as names:
+    with closing(harness.reopen(scenario.program, artifact)) as loaded, asked(harness) as names:
         facts, _ = harness.call(loaded, scenario.call)
     told = expect(scenario.program, facts)
     assume(not isinstance(told, Refused) and told.launches and names)
@@ -138,29 +165,33 @@ def _struck_call(
     return fault, observed.error, observed
 
 
-@law("F1", given=_faulty(tuple(CALL_STATUSES)), ways=_UNCAPTURED)
-def failing_driver_calls(harness: Harness, example: _Fault) -> None:
-    """Whichever driver call fails in a call is named with its status; nothing follows it; the next call is right."""
-    scenario = example[0]
-    names = _good_run(harness, scenario)
-    with harness.loaded(scenario.program) as loaded:
-        with _leaving_nothing(harness) as faults:
-            fault, error, observed = _struck_call(harness, example, loaded, names)
-            faults.append(fault)
-            assume(fault.struck)
-            _check_struck(harness, fault, error)
-            if observed is not None:
-                late = effects_after(observed.events)
-                harness.require(not late, f"after {fault.name} had failed, the driver was asked for {late}")
-            del error, observed
-        check_call(harness, scenario, loaded, first=False)
+@law("F1", given=_each(), ways=_UNCAPTURED)
+def failing_driver_calls(harness: Harness, example: _Faults) -> None:
+    """Each driver call of a call fails in turn: it is named with its status, nothing follows; the next is right."""
+    scenario, status = example
+    artifact = harness.built(scenario.program)
+    names = _good_run(harness, scenario, artifact)
+    for place in _places(names):
+        with closing(harness.reopen(scenario.program, artifact)) as loaded:
+            with _leaving_nothing(harness) as faults:
+                fault, error, observed = _struck_call(harness, (scenario, place, status), loaded, names)
+                faults.append(fault)
+                if fault.struck:
+                    _check_struck(harness, fault, error)
+                if fault.struck and observed is not None:
+                    late = effects_after(observed.events)
+                    harness.require(
+                        not late, f"after {fault.name} had failed, the driver was asked for {late}"
+                    )
+                del error, observed
+            check_call(harness, scenario, loaded, first=False)
 
 
 @law("F2", given=_faulty(STICKY_STATUSES, Capability.ACCESS_POLICY_WINDOW), ways=_UNCAPTURED)
 def broken_devices(harness: Harness, example: _Fault) -> None:
     """A device that fails for good is the same typed error in every call, and launches nothing; closing ends."""
     scenario, place, status = example
-    names = _good_run(harness, scenario)
+    names = _good_run(harness, scenario, harness.built(scenario.program))
     with _thread_restored(harness), harness.loaded(scenario.program) as loaded:
         with planted(harness, names, place, status) as fault:
             for first in (True, False):
@@ -176,50 +207,57 @@ def broken_devices(harness: Harness, example: _Fault) -> None:
                     getattr(error, "code", None) == status, f"{fault.name} returned {status.name}: {error!r}"
                 )
                 harness.require(not effects_after(observed.events), "launched on a device that failed")
-            closing = observe(harness, loaded.close)
+            closed = observe(harness, loaded.close)
             harness.require(
-                closing.error is None or getattr(closing.error, "code", None) == status,
-                f"closing raised {closing.error!r}",
+                closed.error is None or getattr(closed.error, "code", None) == status,
+                f"closing raised {closed.error!r}",
             )
         loaded.close()
 
 
-@law("F3", given=_faulty(tuple(CALL_STATUSES), Capability.ACCESS_POLICY_WINDOW), ways=LOADS)
-def failing_preparations(harness: Harness, example: _Fault) -> None:
-    """A driver call that fails while a device is preloaded is named with its status, and preloading again succeeds."""
-    scenario, place, status = example
+@law("F3", given=_each(Capability.ACCESS_POLICY_WINDOW), ways=LOADS)
+def failing_preparations(harness: Harness, example: _Faults) -> None:
+    """Each driver call of a preload fails in turn: it is named with its status, and preloading again succeeds."""
+    scenario, status = example
+    artifact = harness.built(scenario.program)
     for _ in range(2):  # a process asks for some things once
-        with harness.loaded(scenario.program) as loaded, asked(harness) as names:
+        with closing(harness.reopen(scenario.program, artifact)) as loaded, asked(harness) as names:
             loaded.preload(1)
     assume(names)
-    with harness.loaded(scenario.program) as loaded:
-        with _leaving_nothing(harness) as faults:
-            with planted(harness, names, place, status) as fault:
-                preloading = observe(harness, lambda: loaded.preload(1))
-            faults.append(fault)
-            assume(fault.struck and not (fault.name in PROBES and preloading.error is None))
-            _check_struck(harness, fault, preloading.error)
-        loaded.preload(1)
-        check_call(harness, scenario, loaded)
+    for place in _places(names):
+        with closing(harness.reopen(scenario.program, artifact)) as loaded:
+            with _leaving_nothing(harness) as faults:
+                with planted(harness, names, place, status) as fault:
+                    preloading = observe(harness, lambda: loaded.preload(1))
+                faults.append(fault)
+                if fault.struck and not (fault.name in PROBES and preloading.error is None):
+                    _check_struck(harness, fault, preloading.error)
+            loaded.preload(1)
+            check_call(harness, scenario, loaded)
 
 
-@law("F4", given=_faulty(tuple(CALL_STATUSES), Capability.ACCESS_POLICY_WINDOW), ways=LOADS)
-def failing_closes(harness: Harness, example: _Fault) -> None:
-    """A driver call that fails while a program closes is named with its status, and the program is closed."""
-    scenario, place, status = example
-    names = _closing_calls(harness, scenario)
+@law("F4", given=_each(Capability.ACCESS_POLICY_WINDOW), ways=LOADS)
+def failing_closes(harness: Harness, example: _Faults) -> None:
+    """Each driver call of a close fails in turn: it is named with its status, and the program is closed."""
+    scenario, status = example
+    artifact = harness.built(scenario.program)
+    names = _closing_calls(harness, scenario, artifact)
     assume(names)
-    loaded = harness.open(scenario.program)
+    for place in _places(names):
+        _check_close(harness, (scenario, place, status), harness.reopen(scenario.program, artifact), names)
+
+
+def _check_close(harness: Harness, example: _Fault, loaded: LoadedProgram, names: list[str]) -> None:
+    scenario, place, status = example
     try:
         harness.call(loaded, scenario.call)
         with _thread_restored(harness), planted(harness, names, place, status) as fault:
-            closing = observe(harness, loaded.close)
-        assume(fault.struck)
-        if not (fault.name in PROBES and closing.error is None):
-            _check_struck(harness, fault, closing.error)
+            closed = observe(harness, loaded.close)
+        if fault.struck and not (fault.name in PROBES and closed.error is None):
+            _check_struck(harness, fault, closed.error)
         again = observe(harness, loaded.close)
         harness.require(again.error is None, f"closing again raised {again.error!r}")
-        unloaded = any(isinstance(event, LibraryUnloaded) for event in (*closing.events, *again.events))
+        unloaded = any(isinstance(event, LibraryUnloaded) for event in (*closed.events, *again.events))
         harness.require(
             unloaded or fault.name == "cuLibraryUnload", f"{fault.name} failed, and nothing was unloaded"
         )
@@ -229,9 +267,9 @@ def failing_closes(harness: Harness, example: _Fault) -> None:
         loaded.close()
 
 
-def _closing_calls(harness: Harness, scenario: Scenario) -> list[str]:
+def _closing_calls(harness: Harness, scenario: Scenario, artifact: Artifact) -> list[str]:
     """Return what closing asks the driver after a good call."""
-    loaded = harness.open(scenario.program)
+    loaded = harness.reopen(scenario.program, artifact)
     try:
         facts, _ = harness.call(loaded, scenario.call)
         told = expect(scenario.program, facts)

@@ -6,19 +6,21 @@ import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import strategies as st
 
 from trunnion.errors import LifecycleError
+from trunnion.model.capability import Capability
 from trunnion.sim.trace import LibraryUnloaded, Synchronized
 from trunnion.testing.acts import ACTS, Life
-from trunnion.testing.changes import CHANGES, changes_of
+from trunnion.testing.changes import CHANGES, NUMBERS, changes_of
 from trunnion.testing.history import Bench, History, Step
 from trunnion.testing.laws import law
 from trunnion.testing.observed import observe
 from trunnion.testing.strategies.choices import choose
-from trunnion.testing.strategies.histories import history_programs
+from trunnion.testing.strategies.histories import history_programs, number_program, plain_program
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ _PICKS: Final = st.integers(0, 29)
 _ALIKE: Final = (1, 0, 0, 2)
 _OFTEN: Final = (False, True, True, True)  # the first is the simplest
 _HALF: Final = _OFTEN[:2]
+_SOME: Final = (False, *_HALF)
 
 
 def _some(draw: st.DrawFn, names: tuple[str, ...], taken: tuple[bool, ...] = _OFTEN) -> list[str]:
@@ -55,6 +58,10 @@ def _differences(draw: st.DrawFn, harness: Harness) -> History:
 @law("Y1", given=_differences, ways=LOADS)
 def one_difference(harness: Harness, history: History) -> None:
     """A call that differs in one thing from the calls before receives that thing, and the call after it the old one."""
+    _differ(harness, history)
+
+
+def _differ(harness: Harness, history: History) -> None:
     with harness.loaded(history.program) as loaded:
         bench = Bench(harness, history.program, loaded)
         for step in history.steps:
@@ -64,6 +71,70 @@ def one_difference(harness: Harness, history: History) -> None:
             bench.call(step.door)
             bench.change_back()
             bench.call(step.door)
+
+
+@st.composite
+def _numbers(draw: st.DrawFn, harness: Harness) -> History:
+    """Draw numbers that differ, of every type, after calls that differ in nothing."""
+    program = number_program(harness.capabilities)
+    steps = [
+        Step(change.name, place + draw(st.integers(0, 5)) * len(places))
+        for change in NUMBERS
+        for places in (change.places(program),)
+        for place in range(len(places))
+        if choose(draw, _SOME)
+    ]
+    start, door = draw(st.integers(0, len(steps))), choose(draw, _DOORS[:-1])
+    order = (*steps[start:], *steps[:start])
+    return History(
+        program, tuple(replace(step, alike=0 if at else 4, door=door) for at, step in enumerate(order))
+    )
+
+
+@law(
+    "Y5",
+    given=_numbers,
+    requires=frozenset({Capability.MULTI_LAUNCH}),
+    ways=LOADS,
+)
+def numbers_alone(harness: Harness, history: History) -> None:
+    """A number of any type that is all that differs arrives, at a kernel too that is given nothing else."""
+    _differ(harness, history)
+
+
+@st.composite
+def _interrupted(draw: st.DrawFn, harness: Harness) -> History:
+    """Draw what differs in calls that are interrupted."""
+    program = plain_program(harness.capabilities)
+    name = choose(draw, ("other integer", "memory", "extents"))
+    return History(program, (Step(name, draw(_PICKS), 0, choose(draw, ("call", "entry"))),))
+
+
+@law("Y6", given=_interrupted, ways=LOADS)
+def interrupted_calls(harness: Harness, history: History) -> None:
+    """A call that a signal's handler ends by an exception, wherever in Python, leaves nothing to the calls after it."""
+    with harness.loaded(history.program) as loaded:
+        bench = Bench(harness, history.program, loaded)
+        for step in history.steps:
+            for place in range(1 + _interrupt(bench, step, 0)):
+                _interrupt(bench, step, place)
+
+
+def _interrupt(bench: Bench, step: Step, place: int) -> int:
+    """Interrupt a call that differs from those before, and return how many places there are."""
+    for _ in range(2):
+        bench.call(step.door)
+    bench.change(CHANGES[step.what], step.pick)
+    stack = bench.harness.simulator.state.stack()
+    contexts = tuple(stack)
+    places = bench.interrupted(step.door, place)
+    left, stack[:] = tuple(stack), contexts
+    bench.harness.require(
+        left == contexts, f"{len(left)} contexts are current, not {len(contexts)}, at place {place}"
+    )
+    bench.change_back()
+    bench.call(step.door)
+    return places
 
 
 @st.composite

@@ -76,13 +76,18 @@ def delivers_each(harness: Harness, series: Series) -> None:
             check_call(harness, Scenario(series.program, call), loaded, first=index == 0)
 
 
-@law("L1", given=lambda _: scenarios(()))
+@law("L1", tier="launch", given=lambda _: scenarios(()))
 def basic_launch(harness: Harness, scenario: Scenario) -> None:
     """A launch of contiguous tensors of static shape, scalars and integers receives exactly what the program says."""
     delivers(harness, scenario)
 
 
-@law("L2", given=needing(Capability.DYNAMIC_SHAPES), requires=frozenset({Capability.DYNAMIC_SHAPES}))
+@law(
+    "L2",
+    tier="launch",
+    given=needing(Capability.DYNAMIC_SHAPES),
+    requires=frozenset({Capability.DYNAMIC_SHAPES}),
+)
 def dynamic_shapes(harness: Harness, scenario: Scenario) -> None:
     """Symbols take their values from the call's arguments alone, and every expression over them is exact."""
     delivers(harness, scenario)
@@ -100,7 +105,7 @@ def _misplaced(harness: Harness) -> SearchStrategy[Any]:
     )
 
 
-@law("L3", given=_misplaced, requires=_STRIDED)
+@law("L3", tier="launch", given=_misplaced, requires=_STRIDED)
 def strided_tensors(harness: Harness, example: tuple[Scenario, tuple[Breakage, ...]]) -> None:
     """A tensor with named strides is taken as it lies in memory, and refused if it lies otherwise."""
     scenario, mistakes = example
@@ -111,7 +116,9 @@ def strided_tensors(harness: Harness, example: tuple[Scenario, tuple[Breakage, .
                 check_call(harness, Scenario(scenario.program, broken.call), loaded, first=False)
 
 
-@law("L4", given=needing(Capability.MULTI_LAUNCH), requires=frozenset({Capability.MULTI_LAUNCH}))
+@law(
+    "L4", tier="launch", given=needing(Capability.MULTI_LAUNCH), requires=frozenset({Capability.MULTI_LAUNCH})
+)
 def several_launches(harness: Harness, scenario: Scenario) -> None:
     """Launches happen in the program's order, each with its own parameters, the same kernel twice included."""
     delivers(harness, scenario)
@@ -133,6 +140,7 @@ def _namesakes(draw: st.DrawFn) -> Scenario:
 
 @law(
     "L15",
+    tier="launch",
     given=lambda _: _namesakes(),
     requires=frozenset({Capability.MULTI_LAUNCH}),
     cost="toolchain",
@@ -142,7 +150,7 @@ def namesakes(harness: Harness, scenario: Scenario) -> None:
     delivers(harness, scenario)
 
 
-@law("L8", given=lambda harness: scenarios(harness.capabilities))
+@law("L8", tier="launch", given=lambda harness: scenarios(harness.capabilities))
 def second_call(harness: Harness, scenario: Scenario) -> None:
     """A second call with other tensors receives its own parameters, and nothing of the first call's."""
     with harness.loaded(scenario.program) as loaded:
@@ -156,7 +164,7 @@ def second_call(harness: Harness, scenario: Scenario) -> None:
         check_call(harness, scenario, loaded, first=False)
 
 
-@law("E1", given=lambda harness: scenarios(harness.capabilities))
+@law("E1", tier="launch", given=lambda harness: scenarios(harness.capabilities))
 def empty_grids(harness: Harness, scenario: Scenario) -> None:
     """A launch with an empty grid does not happen, nor is a tensor map encoded that only such launches read."""
     with harness.loaded(scenario.program) as loaded:
@@ -171,7 +179,12 @@ def empty_grids(harness: Harness, scenario: Scenario) -> None:
         harness.require(len(observed.encodes) == len(expected.maps), f"encoded {len(observed.encodes)} maps")
 
 
-@law("E2", given=needing(Capability.CONDITIONAL_LAUNCH), requires=frozenset({Capability.CONDITIONAL_LAUNCH}))
+@law(
+    "E2",
+    tier="launch",
+    given=needing(Capability.CONDITIONAL_LAUNCH),
+    requires=frozenset({Capability.CONDITIONAL_LAUNCH}),
+)
 def conditional_launches(harness: Harness, scenario: Scenario) -> None:
     """A launch happens exactly if its condition is not 0; otherwise nothing of it is computed, checked or provided."""
     delivers(harness, scenario)
@@ -200,6 +213,7 @@ def _skipped(draw: st.DrawFn) -> Scenario:
 
 @law(
     "E3",
+    tier="launch",
     given=lambda _: _skipped(),
     requires=frozenset({Capability.CONDITIONAL_LAUNCH, Capability.DYNAMIC_SHAPES}),
 )

@@ -6,18 +6,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trunnion.contract.spec import Capability
-from trunnion.errors import DeviceRequirementError
+from trunnion.errors import ArgumentError, DeviceRequirementError
 from trunnion.image import SyntheticKernel, synthetic_cubin
 from trunnion.sim.abi import DeviceAttribute
 from trunnion.testing.comparison import check_expected, check_refused
 from trunnion.testing.expected import Refused
-from trunnion.testing.harness import synthetic_image
 from trunnion.testing.laws import law
+from trunnion.testing.machine import synthetic_image
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies.limits import (
     aligned_memory,
     blocks,
     grids,
+    is_huge,
     map_layouts,
     memory_sizes,
     shared_memory,
@@ -88,7 +89,7 @@ def greatest_shared_memory(harness: Harness, example: tuple[Series, int]) -> Non
                 check_expected(harness, program, facts, (expected, observed), first=False)
 
 
-@law("X4", given=lambda h: aligned_memory(workspace=Capability.WORKSPACE in h.capabilities))
+@law("X4", tier="launch", given=lambda h: aligned_memory(workspace=Capability.WORKSPACE in h.capabilities))
 def alignments(harness: Harness, series: Series) -> None:
     """Allocated memory lies at a multiple of its alignment, up to 64 KiB; passed memory that does not is refused."""
     delivers_each(harness, series)
@@ -96,8 +97,20 @@ def alignments(harness: Harness, series: Series) -> None:
 
 @law("X5", given=lambda h: memory_sizes(workspace=Capability.WORKSPACE in h.capabilities), requires=_DYNAMIC)
 def greatest_sizes(harness: Harness, series: Series) -> None:
-    """An output or a workspace of a negative extent, or of 2**63 bytes or more, is refused, and never wraps."""
-    delivers_each(harness, series)
+    """An output or a workspace of a negative extent, or of 2**63 bytes or more, is refused, and never wraps.
+
+    One of a few bytes less, which leave no room to align it, is refused by that error or as too much memory.
+    """
+    huge = [call for call in series.calls if is_huge(series.program, call)]
+    delivers_each(harness, replace(series, calls=tuple(call for call in series.calls if call not in huge)))
+    with harness.loaded(series.program) as loaded:
+        for call in huge:
+            try:
+                _, observed = harness.call(loaded, call)
+                harness.require(isinstance(observed.error, ArgumentError), f"raised {observed.error!r}")
+            except RuntimeError as error:  # torch's own class for that is one
+                harness.require(type(error).__name__ == "OutOfMemoryError", f"raised {error!r}")
+            harness.require(not harness.observed_launches(), "a refused call launched")
 
 
 @law(
@@ -110,7 +123,12 @@ def greatest_maps(harness: Harness, series: Series) -> None:
     delivers_each(harness, series)
 
 
-@law("X7", given=lambda _: window_ranges(), requires=_DYNAMIC | {Capability.ACCESS_POLICY_WINDOW})
+@law(
+    "X7",
+    tier="driver",
+    given=lambda _: window_ranges(),
+    requires=_DYNAMIC | {Capability.ACCESS_POLICY_WINDOW},
+)
 def greatest_windows(harness: Harness, series: Series) -> None:
     """A window may end with its memory, and is refused where it would reach one byte beyond, or begin before it."""
     delivers_each(harness, series)
@@ -119,7 +137,7 @@ def greatest_windows(harness: Harness, series: Series) -> None:
 _VIEWS = _DYNAMIC | {Capability.STRIDED_TENSORS, Capability.TENSOR_VIEWS}
 
 
-@law("X8", given=lambda _: view_layouts(), requires=_VIEWS)
+@law("X8", tier="launch", given=lambda _: view_layouts(), requires=_VIEWS)
 def greatest_views(harness: Harness, series: Series) -> None:
     """An extent of a view is refused beyond 2**31 - 1; its strides travel in 64 bits."""
     delivers_each(harness, series)

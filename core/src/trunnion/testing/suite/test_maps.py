@@ -37,14 +37,14 @@ def _mapped(harness: Harness) -> st.SearchStrategy[Any]:
     return scenarios(harness.capabilities, _TILED)
 
 
-@law("T1", given=_mapped, requires=_TILED)
+@law("T1", tier="driver", given=_mapped, requires=_TILED)
 def maps_arrive(harness: Harness, scenario: Scenario) -> None:
     """A launch receives, for each tensor map, the encoding of exactly the request that the program describes."""
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
 
 
-@law("T2", given=_mapped, requires=_TILED)
+@law("T2", tier="driver", given=_mapped, requires=_TILED)
 def encoded_once(harness: Harness, scenario: Scenario) -> None:
     """In the first call each distinct map is encoded once, before its first reader; later calls add none twice."""
     with harness.loaded(scenario.program) as loaded:
@@ -73,6 +73,7 @@ def _broken_maps(draw: st.DrawFn, *, dynamic: bool) -> Scenario:
 
 @law(
     "T3",
+    tier="driver",
     given=lambda harness: _broken_maps(dynamic=Capability.DYNAMIC_SHAPES in harness.capabilities),
     requires=_TILED,
 )
@@ -92,7 +93,7 @@ def broken_rules(harness: Harness, scenario: Scenario) -> None:
 _IM2COL = frozenset({Capability.TMA_IM2COL})
 
 
-@law("T4", given=needing(Capability.TMA_IM2COL), requires=_IM2COL)
+@law("T4", tier="driver", given=needing(Capability.TMA_IM2COL), requires=_IM2COL)
 def im2col_maps_arrive(harness: Harness, scenario: Scenario) -> None:
     """A launch receives, for each im2col map, every field in the driver's order, unequal corners included."""
     delivers(harness, scenario)
@@ -120,7 +121,7 @@ def _columns(draw: st.DrawFn) -> Scenario:
     return Scenario(KernelProgram("p", Signature((tensor,)), (CODE,), (launch,)), CallSpec(args=(spec,)))
 
 
-@law("T5", given=lambda _: _columns(), requires=_IM2COL | {Capability.DYNAMIC_SHAPES})
+@law("T5", tier="driver", given=lambda _: _columns(), requires=_IM2COL | {Capability.DYNAMIC_SHAPES})
 def broken_im2col_rules(harness: Harness, scenario: Scenario) -> None:
     """An im2col map that breaks a rule in this call, such as an empty box of pixels, is refused by the library."""
     delivers(harness, scenario)
@@ -151,6 +152,7 @@ def _beyond(draw: st.DrawFn, *, dynamic: bool) -> Scenario:
 
 @law(
     "T6",
+    tier="driver",
     given=lambda harness: _beyond(dynamic=Capability.DYNAMIC_SHAPES in harness.capabilities),
     requires=_TILED,
 )
@@ -181,7 +183,7 @@ def _over_workspace(draw: st.DrawFn) -> Scenario:
     )
 
 
-@law("T7", given=lambda _: _over_workspace(), requires=_TILED | {Capability.WORKSPACE})
+@law("T7", tier="driver", given=lambda _: _over_workspace(), requires=_TILED | {Capability.WORKSPACE})
 def maps_over_workspaces(harness: Harness, scenario: Scenario) -> None:
     """A map over a workspace points into this call's memory, in every call."""
     with harness.loaded(scenario.program) as loaded:

@@ -15,11 +15,12 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
-from trunnion.sim.trace import Allocated, MemorySet
+from trunnion.sim.trace import Allocated
 from trunnion.testing.comparison import check_call, check_expected
 from trunnion.testing.delivery import is_number
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.laws import law
+from trunnion.testing.provision import places_set
 from trunnion.testing.reference import expect
 from trunnion.testing.rounding import SIZES
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
@@ -38,7 +39,7 @@ _FILL = frozenset({Capability.OUTPUT_FILL})
 _WORKSPACE = frozenset({Capability.WORKSPACE})
 
 
-@law("O3", given=needing(Capability.OUTPUT_FILL), requires=_FILL)
+@law("O3", tier="launch", given=needing(Capability.OUTPUT_FILL), requires=_FILL)
 def filled_outputs(harness: Harness, scenario: Scenario) -> None:
     """Every element of an output with a fill is that number before the first launch, under ``out=`` too."""
     with harness.loaded(scenario.program) as loaded:
@@ -88,14 +89,14 @@ def _two_outputs(draw: st.DrawFn) -> Scenario:
     return Scenario(program, CallSpec(args=(), out=out, device=0))
 
 
-@law("O4", given=lambda _: _two_outputs())
+@law("O4", tier="launch", given=lambda _: _two_outputs())
 def shared_destinations(harness: Harness, scenario: Scenario) -> None:
     """Two destinations that share memory are refused, and two that only touch are not."""
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
 
 
-@law("W1", given=needing(Capability.WORKSPACE), requires=_WORKSPACE)
+@law("W1", tier="launch", given=needing(Capability.WORKSPACE), requires=_WORKSPACE)
 def workspaces(harness: Harness, scenario: Scenario) -> None:
     """A workspace is large enough, aligned, on the launch's device, and shares memory with nothing else of the call."""
     delivers(harness, scenario)
@@ -137,7 +138,7 @@ def _conditionals(harness: Harness) -> st.SearchStrategy[Scenario]:
     )
 
 
-@law("W2", given=_conditionals, requires=_WORKSPACE)
+@law("W2", tier="launch", given=_conditionals, requires=_WORKSPACE)
 def zeroed_workspaces(harness: Harness, scenario: Scenario) -> None:
     """A zeroed workspace holds zeros when the first launch starts, in every call anew, and no other is written to."""
     with harness.loaded(scenario.program) as loaded:
@@ -145,7 +146,7 @@ def zeroed_workspaces(harness: Harness, scenario: Scenario) -> None:
         check_call(harness, scenario, loaded, first=False)
 
 
-@law("W3", given=_conditionals, requires=_WORKSPACE)
+@law("W3", tier="launch", given=_conditionals, requires=_WORKSPACE)
 def unread_workspaces(harness: Harness, scenario: Scenario) -> None:
     """A workspace that only skipped launches read is neither allocated nor zeroed; of a read one all extents count."""
     with harness.loaded(scenario.program) as loaded:
@@ -160,14 +161,14 @@ def unread_workspaces(harness: Harness, scenario: Scenario) -> None:
         wanted = sum(1 for one in expected.workspaces if one.nbytes)
         zeroed = sum(1 for one in expected.workspaces if one.nbytes and one.zeroed)
         real = [event for event in observed.events if isinstance(event, Allocated) and event.nbytes]
-        sets = [event for event in observed.events if isinstance(event, MemorySet) and event.count]
+        sets = places_set(observed.events)
         harness.require(observed.error is None, f"raised {observed.error!r}")
         harness.require(
             bool(real) == bool(wanted) and len(real) <= wanted,
             f"{len(real)} allocations for {wanted} workspaces",
         )
         harness.require(
-            bool(sets) == bool(zeroed) and len({event.address for event in sets}) <= zeroed,
+            bool(sets) == bool(zeroed) and len(sets) <= zeroed,
             f"{len(sets)} fills for {zeroed} zeroed workspaces",
         )
 

@@ -27,7 +27,7 @@ from trunnion.model.program import KernelProgram
 from trunnion.registry import default_registry
 spec = default_registry().backend(sys.argv[1])
 program = KernelProgram.from_json(sys.stdin.read())
-sys.stdout.write(spec.load_wrapper()(spec).wrap(program.plan()).text)
+sys.stdout.write(spec.load_wrapper()(spec).wrap(program.plan(), sys.argv[2]).text)
 """
 
 
@@ -59,7 +59,7 @@ def same_in_any_process(harness: Harness, program: KernelProgram) -> None:
                 "PYTHONPATH": os.pathsep.join(sys.path),
             }
             done = subprocess.run(
-                [sys.executable, "-c", _PRINT_SOURCE, harness.name],
+                [sys.executable, "-c", _PRINT_SOURCE, harness.name, harness.machine.kind],
                 input=program.to_json(),
                 capture_output=True,
                 text=True,

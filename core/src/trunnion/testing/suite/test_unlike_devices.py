@@ -12,17 +12,24 @@ from hypothesis import strategies as st
 from trunnion.contract.spec import Target
 from trunnion.errors import DeviceRequirementError, DriverError, TensorMapError
 from trunnion.model.capability import Capability
+from trunnion.model.dtypes import dtype
+from trunnion.model.expr import Const
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.params import Signature, TensorParam
+from trunnion.model.program import KernelProgram
 from trunnion.model.tensormap import TensorMap
 from trunnion.sim.abi import DeviceAttribute
-from trunnion.testing.harness import synthetic_image
+from trunnion.testing.comparison import check_call
 from trunnion.testing.history import Bench
 from trunnion.testing.laws import ONE_WAY, law
-from trunnion.testing.machine import ALIKE, ARCHITECTURES, UNLIKE
+from trunnion.testing.machine import ALIKE, ARCHITECTURES, UNLIKE, synthetic_image
 from trunnion.testing.observed import observe
 from trunnion.testing.older_driver import told_by_an_older_driver
 from trunnion.testing.portable_image import portable_image
+from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.histories import history_programs
+from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
@@ -30,7 +37,6 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
-    from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -211,6 +217,42 @@ def clusters_of_some_devices(harness: Harness, tour: Tour) -> None:
                 error = seen.error
                 harness.require(isinstance(error, DeviceRequirementError), f"{what} raised {error!r}")
                 harness.require(not seen.launches, f"{what} launched")
+
+
+_NEWER_SWIZZLES: Final = ("128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B")
+
+
+@st.composite
+def _newer_maps(draw: st.DrawFn) -> tuple[Scenario, tuple[int, ...]]:
+    """Draw a call with a map whose swizzle only some devices have, and devices."""
+    rows = draw(st.integers(1, 9))
+    tensor = TensorParam("a", dtype("float16"), (Const(rows), Const(64)))
+    tensor_map = tensor.tiled(
+        (1, draw(st.sampled_from((8, 32, 64)))), swizzle=draw(st.sampled_from(_NEWER_SWIZZLES))
+    )
+    ones = (Const(1), Const(1), Const(1))
+    launch = KernelLaunch("k", (tensor_map,), ones, ones)
+    program = KernelProgram("p", Signature((tensor,)), (CODE,), (launch,))
+    spec = TensorSpec(dtype="float16", shape=(rows, 64), strides=(64, 1))
+    return Scenario(program, CallSpec(args=(spec,))), draw(st.permutations(UNLIKE).map(tuple))
+
+
+@law("Z5", given=lambda _: _newer_maps(), requires=frozenset(_MAPS), ways=_UNLOADED, cost="toolchain")
+def swizzles_of_some_devices(harness: Harness, example: tuple[Scenario, tuple[int, ...]]) -> None:
+    """A map in a swizzle that came with compute capability 10.0 arrives there, and is a TensorMapError elsewhere."""
+    scenario, devices = example
+    for device in devices:
+        image = synthetic_image(scenario.program, Target("cuda", ARCHITECTURES[device]))
+        with harness.loaded(scenario.program, image) as loaded:
+            spec: Any = scenario.call.args[0]
+            call = CallSpec(args=(replace(spec, device=device),))
+            if ARCHITECTURES[device] == "sm_100a":
+                check_call(harness, Scenario(scenario.program, call), loaded)
+                continue
+            _, observed = harness.call(loaded, call)
+            lacking = isinstance(observed.error, (TensorMapError, DeviceRequirementError))
+            harness.require(lacking, f"{ARCHITECTURES[device]}: raised {observed.error!r}")
+            harness.require(not observed.launches, "a refused call launched")
 
 
 @law("Z4", given=lambda _: st.sampled_from((12000, 12040, 12080)), cost="process", ways=ONE_WAY)

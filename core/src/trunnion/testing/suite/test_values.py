@@ -24,6 +24,7 @@ from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_launches import delivers, delivers_each, needing
 
 if TYPE_CHECKING:
+    from trunnion.model.window import AccessPolicyWindow
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -31,25 +32,37 @@ __all__: list[str] = []
 _ONE = Const(1)
 
 
-@law("V1", given=lambda _: number_edges())
+@law("V1", tier="launch", given=lambda _: number_edges())
 def every_type(harness: Harness, series: Series) -> None:
     """A number arrives in its own type, rounded once to nearest even; infinities and NaN too."""
     delivers_each(harness, series)
 
 
-@law("V8", given=lambda h: wrong_numbers(addresses=Capability.POINTER_PARAMS in h.capabilities))
+@law(
+    "V8", tier="launch", given=lambda h: wrong_numbers(addresses=Capability.POINTER_PARAMS in h.capabilities)
+)
 def wrong_type(harness: Harness, series: Series) -> None:
     """A number that its type does not hold is refused by its name, and so is a bool for a number, or one for a bool."""
     delivers_each(harness, series)
 
 
-@law("V2", given=needing(Capability.POINTER_PARAMS), requires=frozenset({Capability.POINTER_PARAMS}))
+@law(
+    "V2",
+    tier="launch",
+    given=needing(Capability.POINTER_PARAMS),
+    requires=frozenset({Capability.POINTER_PARAMS}),
+)
 def addresses(harness: Harness, scenario: Scenario) -> None:
     """An address arrives as it was passed, and None as a null pointer; nothing is read at it."""
     delivers(harness, scenario)
 
 
-@law("V3", given=needing(Capability.STRUCT_PARAMS), requires=frozenset({Capability.STRUCT_PARAMS}))
+@law(
+    "V3",
+    tier="launch",
+    given=needing(Capability.STRUCT_PARAMS),
+    requires=frozenset({Capability.STRUCT_PARAMS}),
+)
 def structs(harness: Harness, scenario: Scenario) -> None:
     """A struct arrives byte by byte, whatever object of the buffer protocol holds it."""
     delivers(harness, scenario)
@@ -58,7 +71,7 @@ def structs(harness: Harness, scenario: Scenario) -> None:
 _VIEWS = frozenset({Capability.TENSOR_VIEWS, Capability.DYNAMIC_SHAPES})
 
 
-@law("V7", given=needing(*sorted(_VIEWS)), requires=_VIEWS)
+@law("V7", tier="launch", given=needing(*sorted(_VIEWS)), requires=_VIEWS)
 def views(harness: Harness, scenario: Scenario) -> None:
     """A view arrives as address, extents and strides, laid out as in C, without those that are constant."""
     delivers(harness, scenario)
@@ -67,7 +80,7 @@ def views(harness: Harness, scenario: Scenario) -> None:
 _NULLABLE = frozenset({Capability.NULLABLE_TENSORS})
 
 
-@law("V4", given=needing(Capability.NULLABLE_TENSORS), requires=_NULLABLE)
+@law("V4", tier="launch", given=needing(Capability.NULLABLE_TENSORS), requires=_NULLABLE)
 def absent_tensors(harness: Harness, scenario: Scenario) -> None:
     """A tensor that is left out arrives as a null pointer, and nothing of it is checked; without None all of it is."""
     delivers(harness, scenario)
@@ -115,6 +128,7 @@ def _several_places(draw: st.DrawFn) -> Scenario:
 
 @law(
     "V5",
+    tier="launch",
     given=lambda _: _several_places(),
     requires=_NULLABLE | {Capability.DYNAMIC_SHAPES, Capability.STRIDED_TENSORS},
 )
@@ -128,31 +142,40 @@ def candidates(harness: Harness, scenario: Scenario) -> None:
 
 
 @st.composite
-def _map_over_none(draw: st.DrawFn) -> Scenario:
-    """Draw maps over a tensor that is left out, read by launches of which a call may skip all."""
+def _map_over_none(draw: st.DrawFn, harness: Harness) -> Scenario:
+    """Draw a map and a window over a tensor that is left out, of launches of which a call may skip all."""
     rows = draw(st.integers(1, 9))
     tensor = TensorParam("a", dtype("float16"), (Const(rows), Const(64)), nullable=True)
-    given: tuple[tuple[str, Argument], ...] = (("m", tensor.tiled((1, 64))), ("n", tensor))
+    given: list[tuple[str, Argument, AccessPolicyWindow | None]] = [
+        ("m", tensor.tiled((1, 64)), None),
+        ("n", tensor, None),
+    ]
+    if Capability.ACCESS_POLICY_WINDOW in harness.capabilities:
+        given.append(("o", tensor, tensor.window()))
+    names = [name for name, *_ in given]
     launches = tuple(
-        KernelLaunch(f"k{name}", (argument,), (Symbol(name, min=0), _ONE, _ONE), (_ONE, _ONE, _ONE))
-        for name, argument in given
+        KernelLaunch(
+            f"k{name}", (argument,), (Symbol(name, min=0), _ONE, _ONE), (_ONE, _ONE, _ONE), window=window
+        )
+        for name, argument, window in given
     )
     params: tuple[Param, ...] = (
         tensor,
-        *(ScalarParam(name, dtype("int32"), Symbol(name, min=0)) for name in "mn"),
+        *(ScalarParam(name, dtype("int32"), Symbol(name, min=0)) for name in names),
     )
     there = TensorSpec(dtype="float16", shape=(rows, 64), strides=(64, 1))
-    args = (draw(st.sampled_from((None, None, there))), *(draw(st.integers(0, 1)) for _ in "mn"))
+    args = (draw(st.sampled_from((None, None, there))), *(draw(st.integers(0, 1)) for _ in names))
     return Scenario(KernelProgram("p", Signature(params), (CODE,), launches), CallSpec(args=args, device=0))
 
 
 @law(
     "V6",
-    given=lambda _: _map_over_none(),
+    tier="driver",
+    given=_map_over_none,
     requires=_NULLABLE | {Capability.TMA_TILED, Capability.DYNAMIC_SHAPES, Capability.MULTI_LAUNCH},
 )
 def maps_of_absent_tensors(harness: Harness, scenario: Scenario) -> None:
-    """A map over a tensor that is left out is an ArgumentError that names it, unless all its launches are skipped."""
+    """A map or a window over a tensor that is left out is an ArgumentError that names it, unless no launch reads it."""
     with harness.loaded(scenario.program) as loaded:
         facts, observed = harness.call(loaded, scenario.call)
         expected = expect(scenario.program, facts)

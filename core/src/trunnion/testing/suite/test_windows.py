@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume
@@ -14,6 +15,8 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
+from trunnion.sim.abi import DeviceAttribute
+from trunnion.sim.launch_attributes import AccessProperty
 from trunnion.sim.trace import (
     Launched,
     LimitSet,
@@ -21,17 +24,19 @@ from trunnion.sim.trace import (
     StreamAttributeSet,
     Synchronized,
 )
-from trunnion.testing.comparison import check_call
+from trunnion.testing.comparison import check_expected
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_launches import delivers, needing
+from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
-    from trunnion.sim.trace import Event
+    from trunnion.testing.expected import Expected
     from trunnion.testing.harness import Harness
+    from trunnion.testing.machine import Told
 
 __all__ = ["windows_on_stream"]
 
@@ -40,7 +45,7 @@ _ONES = (_ONE, _ONE, _ONE)
 _WINDOW = frozenset({Capability.ACCESS_POLICY_WINDOW})
 
 
-@law("P1", given=needing(Capability.ACCESS_POLICY_WINDOW), requires=_WINDOW)
+@law("P1", tier="driver", given=needing(Capability.ACCESS_POLICY_WINDOW), requires=_WINDOW)
 def windows(harness: Harness, scenario: Scenario) -> None:
     """A window covers the bytes that the program names, with its ratio and properties, for its launch and no other."""
     delivers(harness, scenario)
@@ -71,6 +76,7 @@ def _ranges(draw: st.DrawFn, *, dynamic: bool) -> Scenario:
 
 @law(
     "P2",
+    tier="driver",
     given=lambda harness: _ranges(dynamic=Capability.DYNAMIC_SHAPES in harness.capabilities),
     requires=_WINDOW,
 )
@@ -91,6 +97,7 @@ def _long(draw: st.DrawFn, most: int) -> Scenario:
 
 @law(
     "P3",
+    tier="driver",
     given=lambda harness: _long(harness.most_window_bytes()),
     requires=_WINDOW | {Capability.WORKSPACE},
     cost="toolchain",
@@ -115,27 +122,96 @@ def windows_on_stream(draw: st.DrawFn) -> Scenario:
     return Scenario(_windowed(tensor, window, 3), CallSpec(args=(spec,)))
 
 
-@law("P4", given=lambda _: windows_on_stream(), requires=_WINDOW | {Capability.MULTI_LAUNCH})
-def stream_windows(harness: Harness, scenario: Scenario) -> None:
+@law(
+    "P4",
+    tier="driver",
+    given=lambda _: st.tuples(windows_on_stream(), st.sampled_from((0, 0, 1 << 20))),
+    requires=_WINDOW | {Capability.MULTI_LAUNCH},
+)
+def stream_windows(harness: Harness, example: tuple[Scenario, int]) -> None:
     """Under policy "stream" the window is set before its launch and gone after it, its lines and the limit too."""
-    with harness.loaded(scenario.program) as loaded:
-        check_call(harness, scenario, loaded)
-        facts, observed = harness.call(loaded, scenario.call)
-        expected = expect(scenario.program, facts)
-        assume(not isinstance(expected, Refused))
-        kinds = (LimitSet, StreamAttributeSet, Launched, Synchronized, PersistingLinesReset)
-        events = [event for event in observed.events if isinstance(event, kinds)]
-        launched = [index for index, event in enumerate(events) if isinstance(event, Launched)]
-        harness.require(len(launched) == 3, f"{len(launched)} launches")  # noqa: PLR2004 - as many as the program has
-        before, after = events[launched[0] + 1 : launched[1]], events[launched[1] + 1 : launched[2]]
-        harness.require(
-            not events[: launched[0]] and not events[launched[2] + 1 :], "more than the window was set"
-        )
-        _check_set(harness, before)
-        _check_cleared(harness, before, after)
+    scenario, wanted = example
+    machine = harness.machine
+    with harness.loaded(scenario.program) as loaded, ExitStack() as limits:
+        for device in machine.alike:
+            limits.callback(machine.set_aside, device, machine.set_aside(device, wanted))
+        limit = machine.set_aside(machine.alike[0], wanted)  # a driver may round
+        for first in (True, False):
+            facts, observed = harness.call(loaded, scenario.call)
+            expected = expect(scenario.program, facts)
+            assume(not isinstance(expected, Refused))
+            if not isinstance(expected, Refused):
+                check_expected(harness, scenario.program, facts, (expected, observed), first=first)
+                _check_around(harness, observed.events, limit)
+                _check_raised(harness, expected, observed.events, limit)
 
 
-def _window_of(event: Event) -> int:
+@st.composite
+def _growing(draw: st.DrawFn) -> tuple[Scenario, ...]:
+    """Draw calls of one program whose window, of hits that persist, is now longer and now shorter."""
+    tensor = TensorParam("a", dtype("float32"), (Symbol("n", min=1),))
+    program = _windowed(tensor, tensor.window())
+    lengths = draw(st.permutations((1, 64, 1000, 5000)))
+    places = (TensorSpec(dtype="float32", shape=(count,), strides=(1,)) for count in lengths)
+    return tuple(Scenario(program, CallSpec(args=(place,))) for place in places)
+
+
+@law(
+    "P5",
+    tier="driver",
+    given=lambda _: _growing(),
+    requires=_WINDOW | {Capability.DYNAMIC_SHAPES},
+    ways=LOADS,
+)
+def room_for_windows(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
+    """For hits that persist as much cache is set aside as the longest window so far has, if the device has it."""
+    machine, device = harness.machine, harness.machine.alike[0]
+    most = machine.attribute(device, DeviceAttribute.MAX_PERSISTING_L2_CACHE_SIZE)
+    with ExitStack() as limits:
+        limits.callback(machine.set_aside, device, machine.set_aside(device, 0))
+        loaded = limits.enter_context(harness.loaded(scenarios[0].program))
+        for index, scenario in enumerate(scenarios):
+            limit = machine.set_aside(device, 0)
+            machine.set_aside(device, limit)
+            facts, observed = harness.call(loaded, scenario.call)
+            expected = expect(scenario.program, facts)
+            assert not isinstance(expected, Refused), f"no reason to refuse it: {expected}"
+            check_expected(harness, scenario.program, facts, (expected, observed), first=index == 0)
+            for event in observed.events:
+                if isinstance(event, LimitSet):
+                    limit = event.value
+                elif isinstance(event, Launched) and event.window is not None:
+                    wanted = min(event.window.nbytes, most)
+                    harness.require(limit >= wanted, f"{limit} bytes are set aside, expected {wanted}")
+
+
+def _check_raised(harness: Harness, expected: Expected, events: tuple[Told, ...], limit: int) -> None:
+    """Require that cache is set aside for a window whose hits persist, if there is none."""
+    persists = any(
+        one.window is not None and one.window.hit_property == AccessProperty.PERSISTING
+        for one in expected.launches
+    )
+    raised = [event.asked for event in events if isinstance(event, LimitSet) and event.asked > limit]
+    harness.require(raised or limit or not persists, "no cache was set aside for a window whose hits persist")
+
+
+def _check_around(harness: Harness, seen: tuple[Told, ...], limit: int) -> None:
+    """Require that the window is there for the middle one of three launches, and the limit as it was after it."""
+    kinds = (LimitSet, StreamAttributeSet, Launched, Synchronized, PersistingLinesReset)
+    events = [event for event in seen if isinstance(event, kinds)]
+    launched = [index for index, event in enumerate(events) if isinstance(event, Launched)]
+    harness.require(len(launched) == 3, f"{len(launched)} launches")  # noqa: PLR2004 - as many as the program has
+    before, after = events[launched[0] + 1 : launched[1]], events[launched[1] + 1 : launched[2]]
+    harness.require(
+        not events[: launched[0]] and not events[launched[2] + 1 :], "more than the window was set"
+    )
+    _check_set(harness, before)
+    _check_cleared(harness, before, after)
+    asked = [event.asked for event in after if isinstance(event, LimitSet)]
+    harness.require(asked in ([], [limit]), f"the limit is {asked}, was {limit} before the launch")
+
+
+def _window_of(event: Told) -> int:
     """Return the length of the window that a stream was given."""
     value = getattr(event, "value", None)
     return int(getattr(value, "nbytes", -1))

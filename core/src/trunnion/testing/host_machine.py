@@ -1,0 +1,137 @@
+"""The CPU of this machine, as laws see it: no driver, no streams, and kernels that tell what each block is given."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from trunnion.contract.spec import Target
+from trunnion.errors import LifecycleError
+from trunnion.testing.host_memory import WatchedMemory, WatchedRuntime
+from trunnion.testing.host_recorder import (
+    image_number,
+    launches_of,
+    process_log,
+    read_records,
+    recorder_source,
+)
+from trunnion.testing.probe_compiler import ProbeImages, compile_probes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    import torch
+
+    from trunnion.contract.compiler import DeviceImage
+    from trunnion.contract.runtime import Runtime
+    from trunnion.model.program import KernelProgram
+    from trunnion.testing.machine import MemorySeen, Told
+    from trunnion.testing.probe_compiler import Layout
+
+__all__ = ["HostMachine"]
+
+
+@functools.cache
+def _process_memory() -> WatchedMemory:
+    """Return the memory of this process: torch has one table of functions for all of it."""
+    return WatchedMemory()
+
+
+class HostMachine:
+    """What `trunnion.testing.machine.Machine` says, on the CPU; programs of one machine are called one after another.
+
+    Parameters
+    ----------
+    options
+        More options of the device compiler that compiles the kernels.
+    """
+
+    tier: Final = "cpu"
+    kind: Final = "cpu"
+    alike: Final = (0,)
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        self._options = dict(options or {})
+        self._memory, self._log = _process_memory(), process_log()
+        self.runtime: Runtime = WatchedRuntime(self._memory)
+        self._before: tuple[MemorySeen, ...] | None = None
+        self._images = ProbeImages(self._compiled)
+        self._layouts: dict[int, tuple[Layout, ...]] = {}
+        self.clear_trace()
+
+    @property
+    def trace(self) -> tuple[Told, ...]:
+        """See `Machine`: what was allocated, what memory held when the first kernel began, the launches, what it holds.
+
+        Raises
+        ------
+        AssertionError
+            If the blocks of a launch are not those of its grid, or were told different things.
+        """
+        allocated = tuple(self._memory.allocated)
+        now = self._memory.seen()
+        launches = launches_of(read_records(self._log.data), self._sizes)
+        if self._before is None:
+            return (*allocated, *now)
+        return (*allocated, *self._before, *launches, *now)
+
+    def clear_trace(self) -> None:
+        """See `Machine`."""
+        self._log.clear()
+        self._before = None
+        self._memory.reset()
+
+    def call(self, function: Callable[[], Any]) -> Any:
+        """See `Machine`; a call returns when its last launch has."""
+        self._log.begins = self._begin
+        with self._memory.watching():
+            result = function()
+        if self._before is None:
+            self._memory.forget_dropped()
+        return result
+
+    def _begin(self) -> None:
+        self._memory.forget_dropped()
+        self._before = self._memory.seen()
+
+    def _sizes(self, image: int, kernel: int) -> tuple[int, ...]:
+        return tuple(size for size, _ in self._layouts[image][kernel])
+
+    def attribute(self, device: int, attribute: int) -> int:  # noqa: ARG002 - the protocol's names
+        """Return 0: a CPU has nothing of what is counted there."""
+        return 0
+
+    def image(self, program: KernelProgram) -> DeviceImage:
+        """See `Machine`: of kernels that tell what they are given."""
+        return self._images.of(program)
+
+    def _compiled(self, layouts: tuple[Layout, ...]) -> DeviceImage:
+        self._layouts[image_number(layouts)] = layouts
+        return compile_probes(recorder_source(layouts), layouts, Target("cpu"), options=self._options)
+
+    def empty(self, nbytes: int, device: int) -> torch.Tensor:  # noqa: ARG002 - there is one
+        """See `Machine`."""
+        return self._memory.empty(nbytes)
+
+    def set_aside(self, device: int, nbytes: int) -> NoReturn:
+        """Refuse: see `stream`."""
+        self.stream(nbytes, device)
+
+    def new_stream(self, device: int) -> NoReturn:
+        """Refuse: see `stream`."""
+        self.stream(0, device)
+
+    def stream(self, handle: int, device: int) -> NoReturn:  # noqa: ARG002 - the protocol's names
+        """Refuse: no law of the tier asks for a stream, or for what is set aside for one.
+
+        Raises
+        ------
+        LifecycleError
+            Always.
+        """
+        raise LifecycleError("the CPU has no streams: laws that ask for one are for devices with a driver")
+
+    def capture(self, stream: int, device: int) -> AbstractContextManager[Any]:
+        """Refuse: see `stream`."""
+        self.stream(stream, device)

@@ -1,0 +1,113 @@
+"""The installed device compilers, for kernels that tell what they receive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from trunnion.attempts import probe
+from trunnion.contract.compiler import CompileRequest
+from trunnion.errors import DeviceRequirementError
+from trunnion.model.plan import KernelParameter, KernelSignature
+from trunnion.registry import default_registry
+from trunnion.testing.reference import parameter_layouts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from trunnion.contract.compiler import DeviceImage
+    from trunnion.contract.spec import CompilerSpec, Target
+    from trunnion.model.code import DeviceCode
+    from trunnion.model.program import KernelProgram
+
+__all__ = ["Layout", "ProbeImages", "compile_probes"]
+
+Layout = tuple[tuple[int, int], ...]
+"""Of a kernel, its parameters' sizes and alignments in bytes."""
+
+
+class ProbeImages:
+    """Images whose kernels tell what they receive: programs whose kernels take alike share one.
+
+    Parameters
+    ----------
+    make
+        Compiles ``kernel_0``, ``kernel_1`` and so on, of what each takes.
+    """
+
+    def __init__(self, make: Callable[[tuple[Layout, ...]], DeviceImage]) -> None:
+        self._make = make
+        self._made: dict[tuple[Layout, ...], DeviceImage] = {}
+
+    def of(self, program: KernelProgram) -> DeviceImage:
+        """Return an image whose kernels take what the oracle says that the program passes.
+
+        Raises
+        ------
+        DeviceRequirementError
+            If there is no compiler for them.
+        """
+        named = parameter_layouts(program)
+        layouts = tuple(tuple(layout) for layout in named.values())
+        made = self._made.get(layouts)
+        if made is None:
+            made = self._made[layouts] = self._make(layouts)
+        kernels = (replace(kernel, name=name) for kernel, (name, _) in zip(made.kernels, named, strict=True))
+        return replace(made, kernels=tuple(kernels))
+
+
+def compile_probes(
+    source: DeviceCode,
+    layouts: Sequence[Layout],
+    target: Target,
+    *,
+    kind: str = "",
+    options: Mapping[str, Any] | None = None,
+) -> DeviceImage:
+    """Return the image of kernels ``kernel_0``, ``kernel_1`` and so on, as an installed device compiler makes it.
+
+    Parameters
+    ----------
+    source
+        Their text.
+    layouts
+        What each takes.
+    target
+        What it is for.
+    kind
+        The kind of image; empty: any.
+    options
+        More options of the compiler.
+
+    Raises
+    ------
+    DeviceRequirementError
+        If no compiler of that language can be used here.
+    CompileError
+        If the compiler refuses the source.
+    """
+    language = source.language
+    usable = [spec for spec in default_registry().compilers() if _compiles(spec, language, target, kind)]
+    if not usable:
+        raise DeviceRequirementError(
+            f"a device compiler of {language} for {target.kind}, for probe kernels",
+            "none",
+            "trunnion doctor says what is missing",
+        )
+    spec = min(usable, key=lambda one: (-one.auto_rank, one.name))
+    request = CompileRequest(
+        code=(source,),
+        kernels=tuple(
+            KernelSignature(f"kernel_{index}", tuple(KernelParameter(*one, "bytes") for one in layout))
+            for index, layout in enumerate(layouts)
+        ),
+        target=target,
+        options=options or {},
+        accepts=(kind,) if kind else (),
+    )
+    return spec.load_compiler()().compile(request)
+
+
+def _compiles(spec: CompilerSpec, language: str, target: Target, kind: str) -> bool:
+    made = language in spec.languages and target.kind in spec.targets and (not kind or kind in spec.produces)
+    return made and not probe(spec).problem((target.kind,))

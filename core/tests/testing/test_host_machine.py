@@ -1,0 +1,93 @@
+"""The CPU as laws see it: what a call is told of, in which order, and what cannot be asked."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from trunnion import DeviceCode, ProgramBuilder
+from trunnion.errors import LifecycleError
+from trunnion.registry import default_registry
+from trunnion.sim.trace import Allocated, Launched
+from trunnion.testing.harness import Harness
+from trunnion.testing.host_machine import HostMachine
+from trunnion.testing.machine import KINDS, MemorySeen
+from trunnion.testing.observed import observe
+
+
+@pytest.fixture(scope="module")
+def harness():
+    spec = next(spec for spec in default_registry().backends() if "cpu" in spec.targets)
+    return Harness(spec=spec, machine=HostMachine())
+
+
+def program(grid=(3, 2)):
+    p = ProgramBuilder("p", DeviceCode("cuda", "no text is compiled"))
+    x, s = p.input("x", "float32", (4,)), p.scalar("s", "int16")
+    y = p.output("y", "int32", (5,), fill=3)
+    w = p.workspace("w", "uint8", (9,), zeroed=True)
+    p.launch("any name; #", args=(x, s, y, w), grid=grid, block=7, dynamic_smem_bytes=48)
+    p.launch("k", args=(w,), grid=1, block=1)
+    return p.build()
+
+
+def seen(events, address):
+    pieces = (one for one in events if isinstance(one, MemorySeen) and one.address <= address)
+    return next(one.data[address - one.address :] for one in pieces if address < one.address + len(one.data))
+
+
+def test_it_is_the_machine_of_a_tier():
+    machine = HostMachine()
+    assert KINDS[machine.tier] == machine.kind == "cpu"
+    assert (machine.alike, machine.attribute(0, 1), machine.runtime.only_device) == ((0,), 0, 0)
+
+
+def test_a_call_is_told_in_order(harness):
+    x = harness.storage(16, 0).view(torch.float32)
+    with harness.loaded(program()) as loaded:
+        got = observe(harness, lambda: loaded.call([x, -2]))
+    kinds = [type(event) for event in got.events if not isinstance(event, MemorySeen)]
+    assert kinds == [Allocated, Allocated, Launched, Launched]
+    first, second = got.launches
+    assert (first.kernel, second.kernel) == ("kernel_0", "kernel_1")
+    assert (first.grid, first.block, first.dynamic_smem_bytes) == ((3, 2, 1), (7, 1, 1), 48)
+    addresses = [int.from_bytes(one, "little") for one in first.parameters]
+    assert addresses[:3] == [x.data_ptr(), 2**16 - 2, got.result.data_ptr()]
+    assert second.parameters == first.parameters[3:]
+    before = got.events[: got.events.index(first)]
+    assert seen(before, addresses[2])[:20] == bytes((3, 0, 0, 0)) * 5
+    assert seen(before, addresses[3])[:9] == bytes(9)
+    after = got.events[got.events.index(second) :]
+    assert seen(after, addresses[2])[:20] == bytes((3, 0, 0, 0)) * 5
+
+
+def test_what_was_set_in_an_earlier_launch_is_seen_only_if_it_is_set_again(harness):
+    x = harness.storage(16, 0).view(torch.float32)
+    with harness.loaded(program()) as loaded:
+        bound = loaded.bind([x, 1])
+        harness.machine.call(bound)
+        harness.machine.clear_trace()
+        assert bound is not None
+        assert all(set(one.data) == {0xA5} for one in harness.machine.trace if isinstance(one, MemorySeen))
+
+
+def test_two_programs_are_told_apart(harness):
+    one, other = program(), program(grid=1)
+    with harness.loaded(one) as first, harness.loaded(other) as second:
+        x = harness.storage(16, 0).view(torch.float32)
+        assert observe(harness, lambda: first.call([x, 1])).launches[0].grid == (3, 2, 1)
+        assert observe(harness, lambda: second.call([x, 1])).launches[0].grid == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda m: m.set_aside(0, 1),
+        lambda m: m.new_stream(0),
+        lambda m: m.stream(0, 0),
+        lambda m: m.capture(0, 0),
+    ],
+)
+def test_it_has_no_streams(ask):
+    with pytest.raises(LifecycleError, match="no streams"):
+        ask(HostMachine())

@@ -1,0 +1,75 @@
+"""The laws on the CPU, as `trunnion conformance NAME --tier cpu` checks them, and that they can fail there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from trunnion.testing.harness import Sabotage
+from trunnion.testing.laws import EXAMPLES, LawViolation, catalogue
+from trunnion.testing.runner import Options, backends_of, check, harness_of
+from trunnion.testing.saboteur import Changed
+from trunnion.testing.saboteurs import SABOTEURS
+
+_LAWS = tuple(law.id for law in catalogue().laws.values() if law.is_of("cpu"))
+_BACKENDS = tuple(spec.name for spec in backends_of("cpu"))
+_NO_ENTRY = {"A2", "A5", "E3", "L15", "O4", "V1", "V8", "W2", "W3"}
+"""Laws whose calls name a device, which is no argument by position."""
+
+_AS_GIVEN = Sabotage().runtime
+_PAIRS = [
+    (saboteur.id, law_id)
+    for saboteur in SABOTEURS.values()
+    for law_id in saboteur.caught_by
+    # A native launcher does not ask its runtime for memory, so a runtime that errs is not its mistake.
+    if law_id in _LAWS and saboteur.sabotage.runtime is _AS_GIVEN
+]
+
+
+@pytest.fixture(scope="module")
+def harnesses():
+    return {name: harness_of(name, tier="cpu") for name in _BACKENDS}
+
+
+def test_there_is_a_backend():
+    assert _BACKENDS
+
+
+@pytest.mark.law
+@pytest.mark.parametrize("backend", _BACKENDS)
+@pytest.mark.parametrize("law_id", _LAWS)
+def test_a_law_holds(harnesses, backend, law_id):
+    law, harness = catalogue()[law_id], harnesses[backend]
+    verdict = check(law, harness, Options(tier="cpu"))
+    assert verdict.examples >= EXAMPLES[law.cost]
+    if len(law.ways) > 1 and law.applies_to(harness):
+        unused = {way for way in law.ways if verdict.made[way] < 2}
+        assert unused == {"capture"} & set(law.ways) | ({"entry"} if law_id in _NO_ENTRY else set())
+
+
+def test_every_law_of_calls_has_a_saboteur():
+    assert set(_LAWS) - {law_id for _, law_id in _PAIRS} == {"O1"}, "which has one below"
+
+
+@pytest.mark.parametrize(("saboteur", "law_id"), _PAIRS)
+def test_a_law_catches_a_saboteur(harnesses, saboteur, law_id):
+    bad = SABOTEURS[saboteur].apply(harnesses["tvm_ffi"])
+    with pytest.raises(LawViolation) as caught:
+        catalogue()[law_id].check(bad, shrink=False)
+    assert caught.value.law_id == law_id
+
+
+class _Flattening(Changed):
+    """A program whose outputs have lost their shape."""
+
+    def call(self, *args, **how):
+        got = self._true.call(*args, **how)
+        return got.flatten() if isinstance(got, torch.Tensor) else got
+
+
+def test_outputs_of_another_shape_are_noticed(harnesses):
+    bad = replace(harnesses["tvm_ffi"], sabotage=Sabotage(loaded=_Flattening))
+    with pytest.raises(LawViolation, match="O1: output"):
+        catalogue()["O1"].check(bad, shrink=False)

@@ -1,0 +1,74 @@
+"""Mistakes in a backend without core's code generation: the manual's small one, as it stands but for a line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from trunnion.testing.harness import Harness
+from trunnion.testing.laws import LawViolation, catalogue
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "from-nothing-to-green.md").read_text("utf-8")
+CODE = "\n\n".join(re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+
+MISTAKES = {
+    "one buffer for the parameters of all calls": (
+        "held = [ctypes.create_string_buffer(data, len(data)) for data in parameters]",
+        """held = self.__dict__.setdefault("h", [ctypes.create_string_buffer(len(data)) for data in parameters])
+            [ctypes.memmove(one, data, len(data)) for one, data in zip(held, parameters)]""",
+        ("H1", "H2"),
+    ),
+    "waits for the last device alone": ("self.devices.add(device)", "self.devices = {device}", ("Y3",)),
+    "the current stream of the first device": ("current_stream(device)", "current_stream(0)", ("N1",)),
+    "keeps no tensor that it is bound to": (
+        "return device, stream, parameters, results, tensors",
+        "return device, stream, parameters, results, None",
+        ("L1",),
+    ),
+    "leaves its context after an error": (
+        """    try:
+        yield
+    finally:
+        status, _ = cuda().cuCtxPopCurrent()
+        entered.left()
+""",
+        """    entered.left()
+    yield
+    status, _ = cuda().cuCtxPopCurrent()
+""",
+        ("F1",),
+    ),
+    "what has __index__ is a float": (
+        "{Kind.FLOAT: numbers.Real,",
+        "{Kind.FLOAT: object if hasattr(value, '__index__') else numbers.Real,",
+        ("V8",),
+    ),
+}
+
+
+def backend(old="", new=""):
+    """Return the page's backend, with one piece of its text replaced by another."""
+    assert not old or CODE.count(old) == 1
+    names = {"__name__": "trunnion_bare"}
+    exec(compile(CODE.replace(old, new) if old else CODE, "trunnion_bare.py", "exec"), names)
+    (spec,) = names["trunnion_register_backends"]()
+    return spec
+
+
+LAWS = sorted({law for *_, laws in MISTAKES.values() for law in laws})
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_without_a_mistake_it_holds(harness, law):
+    catalogue()[law].check(Harness(spec=backend(), machine=harness.machine), shrink=False)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "law"), [(mistake, law) for mistake, (*_, laws) in MISTAKES.items() for law in laws]
+)
+def test_each_mistake_is_caught_by_its_law(harness, mistake, law):
+    old, new, _ = MISTAKES[mistake]
+    with pytest.raises(LawViolation):
+        catalogue()[law].check(Harness(spec=backend(old, new), machine=harness.machine), shrink=False)
