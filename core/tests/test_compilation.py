@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import enum
+import inspect
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import trunnion
+from trunnion.artifacts.location import VARIABLE
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.contract.compiler import DeviceCompiler
 from trunnion.contract.spec import CompilerSpec, Target
-from trunnion.errors import BackendUnavailableError
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, BackendUnavailableError, ProgramError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.registry import Registry, default_registry
-from trunnion.testing.harness import synthetic_image
+from trunnion.storage.stamps import witness
+from trunnion.testing.machine import synthetic_image
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +32,7 @@ class Surrounded(DeviceCompiler):
 
     header = "one"
     version: str | Exception = "1"
+    files: tuple[str, ...] = ()
     compiled = 0
     meanwhile: Callable[[], None] = staticmethod(lambda: None)
 
@@ -35,6 +42,7 @@ class Surrounded(DeviceCompiler):
         return synthetic_image(PROGRAM, request.target)
 
     def surroundings(self, request: Any) -> dict[str, str]:
+        witness(self.files)
         return {"header": self.header}
 
     def fingerprint(self) -> str:
@@ -80,7 +88,11 @@ def compile_in(compiler: type[Surrounded], store: ArtifactStore) -> Callable[[],
             load_compiler=lambda: compiler,
         )
     )
-    return lambda: trunnion.compile(PROGRAM, "nvrtc", registry=plugins, cache=store).artifact
+
+    def compiled(**said: Any) -> Any:
+        return trunnion.compile(PROGRAM, "nvrtc", registry=plugins, **{"cache": store, **said}).artifact
+
+    return compiled
 
 
 def kept(store: ArtifactStore) -> int:
@@ -118,3 +130,125 @@ def test_what_nobody_knows_is_not_kept(compile_in, compiler, store) -> None:
     compile_in()
     compile_in()
     assert (compiler.compiled, kept(store)) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    "member", ["edited and put back", "read, and not known before", "read, and gone", "only looked at"]
+)
+def test_what_is_read_is_what_the_key_was_made_of(compile_in, compiler, store, tmp_path, member) -> None:
+    header, other = tmp_path / "header", tmp_path / "other"
+    header.write_text("one")
+    other.write_text("two")
+    compiler.files = (str(header),)
+
+    def meanwhile() -> None:
+        match member:
+            case "edited and put back":
+                header.write_text("two")
+                header.write_text("one")
+            case "read, and not known before":
+                witness([str(header), str(other)])
+            case "read, and gone":
+                witness([str(header), str(tmp_path / "gone")])
+            case _:
+                witness([str(header)])
+
+    compiler.meanwhile = staticmethod(meanwhile)
+    assert compile_in().files
+    assert kept(store) == (member == "only looked at")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"speed": 3}, "got 'speed', expected options by plugin: options={'acme': {'speed': ...}}"),
+        ({"amce": {"speed": 3}}, "got options for 'amce', expected only acme; did you mean 'acme'?"),
+        ({"acme": 3}, "expected {plugin: {option: value}}"),
+    ],
+)
+def test_options_under_another_name_than_the_compiler_s(compile_in, options, said) -> None:
+    with pytest.raises(ProgramError) as caught:
+        compile_in(options=options)
+    assert said in str(caught.value)
+
+
+def test_options_are_handed_on_as_python_s_own_values(compile_in, compiler, monkeypatch) -> None:
+    class Word(enum.StrEnum):
+        ONE = "1"
+
+    seen = []
+    monkeypatch.setattr(compiler, "surroundings", lambda _, request: seen.append(dict(request.options)) or {})
+    options = OrderedDict(acme=OrderedDict({Word.ONE: np.str_("a"), "more": (Word.ONE, 2), "number": 3.5}))
+    compile_in(options=options)
+    assert seen[0] == {"1": "a", "more": ["1", 2], "number": 3.5}
+    assert {*map(type, (*seen[0], seen[0]["1"], *seen[0]["more"][:1]))} == {str}
+
+
+@pytest.fixture
+def compile_with(compile_in, tmp_path, monkeypatch) -> Callable[..., Any]:
+    """Return `compile_in` for a user whose cache is in a folder of the test's."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "user"))
+    return compile_in
+
+
+def test_by_default_it_is_the_users_cache(compile_with, compiler, tmp_path) -> None:
+    default = inspect.signature(trunnion.compile).parameters["cache"].default
+    assert default is True
+    assert compile_with(cache=default) == compile_with(cache=default)
+    assert compiler.compiled == 1
+    assert kept(ArtifactStore(tmp_path / "user")) == 1
+    assert kept(ArtifactStore()) == 1
+
+
+@pytest.mark.parametrize("cache", [False, None])
+def test_without_a_cache_nothing_is_kept(compile_with, compiler, tmp_path, cache) -> None:
+    made = [compile_with(cache=cache) for _ in range(2)]
+    assert made[0] == made[1]
+    assert made[0].manifest.key == ""
+    assert compiler.compiled == 2
+    assert not (tmp_path / "user").exists()
+
+
+def test_the_environment_turns_the_users_cache_off_and_no_other(
+    compile_with, compiler, store, monkeypatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "0")
+    for _ in range(2):
+        compile_with(cache=True)
+    assert compiler.compiled == 2
+    for _ in range(2):
+        compile_with()
+    assert (compiler.compiled, kept(store)) == (3, 1)
+
+
+def test_an_environment_that_nobody_understands_is_refused_where_it_is_asked(
+    compile_with, monkeypatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "yes")
+    with pytest.raises(ArgumentValueError, match=VARIABLE):
+        compile_with(cache=True)
+    assert compile_with(cache=False).files
+    assert compile_with().files
+
+
+def test_a_user_s_cache_that_cannot_be_refuses_nothing(compile_with, tmp_path) -> None:
+    (tmp_path / "user").write_text("a file")
+    assert compile_with(cache=True).files
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_what_is_compiled_anew_replaces_what_was_kept(compile_with, compiler, store, lazy) -> None:
+    before = compile_with(lazy=lazy)
+    after = compile_with(lazy=lazy, recache=True)
+    assert before == after == compile_with(lazy=lazy)
+    assert (compiler.compiled, kept(store)) == (2, 1)
+    assert compile_with(recache=True, cache=False).files
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"cache": 5}, {"cache": 1}, {"cache": b"x"}, {"recache": 1}, {"recache": None}, {"recache": "no"}],
+)
+def test_what_says_nothing_of_a_cache_is_refused(compile_with, said) -> None:
+    with pytest.raises(ArgumentTypeError):
+        compile_with(**said)

@@ -75,9 +75,65 @@ CLOSED_TWICE = """
 assert "was closed" in said[0]
 """
 
+BUILT = """
+import faulthandler, os, subprocess, sys, threading, warnings
+faulthandler.dump_traceback_later(100, exit=True)
+warnings.simplefilter("error")
+from pathlib import Path
+import torch, trunnion
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
+text = '#include <trunnion/block.h>\\nextern "C" void k(float* x, const trunnion_block_t*) { x[0] = 5; }'
+builder = ProgramBuilder("five", DeviceCode("c++", text))
+x = builder.input("x", "float32", (1,), access="write")
+builder.launch("k", (x,), 1, 1)
+program, how, cache = builder.build(), *sys.argv[1:]
 
-def ran(text: str, *arguments: str) -> None:
-    command = [sys.executable, "-c", HEAD + text, *arguments]
+def compiled():
+    x = torch.zeros(1)
+    trunnion.compile(program, cache=cache)(x)
+    return x.item()
+
+def forked():
+    warnings.simplefilter("ignore", DeprecationWarning)  # that there are threads
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if compiled() == 5 else 1)
+        finally:
+            os._exit(9)
+    return 5 if os.waitpid(child, 0)[1] == 0 else 0
+
+class InChild(BaseException):
+    pass
+
+def leaving():
+    child = os.fork()
+    if child == 0:
+        raise InChild
+    return 5 if os.waitpid(child, 0)[1] == 0 else 0
+
+communicate, inner, locks = subprocess.Popen.communicate, [], Path(cache, "locks")
+def interrupted(process, *given, **named):
+    if "-o" in process.args and None not in inner and locks.exists() and any(locks.iterdir()):
+        inner.append(None)
+        result = {"again": compiled, "fork": forked, "leave": leaving}[how]()
+        inner[-1] = result
+    return communicate(process, *given, **named)
+subprocess.Popen.communicate = interrupted
+try:
+    assert compiled() == 5
+except InChild:
+    os._exit(0)
+assert compiled() == 5
+assert {*inner} == {5} and len(inner) > 1, inner
+left = [path.name for folder in ("locks", "staging") for path in Path(cache, folder).iterdir()]
+assert not left, left
+"""
+
+
+def ran(text: str, *arguments: str, head: str = HEAD) -> None:
+    command = [sys.executable, "-c", head + text, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_SECONDS)
     assert done.returncode == 0, done.stderr
 
@@ -93,6 +149,15 @@ def test_a_call_in_the_middle_of_the_first_one_comes_back(backend: str, call: st
 @pytest.mark.parametrize("text", [CLOSED, CLOSED_TWICE], ids=["loading", "closing"])
 def test_a_close_in_the_middle_comes_back(backend: str, text: str) -> None:
     ran(text, backend)
+
+
+@pytest.mark.parametrize("how", ["again", "fork", "leave"])
+def test_what_interrupts_the_compiler_may_compile_the_same_program_or_fork(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would wait for itself, by the locks of all that is kept; and a child takes nothing from its parent."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    ran(BUILT, how, str(tmp_path / "store"), head="")
 
 
 @pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi:cpu"])

@@ -23,7 +23,7 @@ from trunnion.errors import (
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.registry import Registry, default_registry
-from trunnion.testing.harness import synthetic_image
+from trunnion.testing.machine import synthetic_image
 
 BACKEND = "nvrtc"
 

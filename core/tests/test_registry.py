@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
 import itertools
+import os
 import subprocess
 import sys
 import textwrap
 import threading
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 
 from trunnion.contract.spec import Availability, BackendSpec, Capability, CompilerSpec
 from trunnion.errors import (
     ArgumentTypeError,
     BackendUnavailableError,
+    DeviceRequirementError,
     DuplicatePluginError,
     TrunnionError,
     UnknownBackendError,
@@ -408,3 +412,59 @@ def test_a_name_that_nobody_has_is_a_typed_error_whatever_it_is(ask):
     for other in (3, None, b"nvrtc", ["nvrtc"]):
         with pytest.raises(ArgumentTypeError, match="'name'"):
             wanted(other)
+
+
+@pytest.mark.parametrize(
+    "given", [5, "acme", [5], {"acme": 1}, torch.ones(3), (point for point in [object()])]
+)
+def test_what_is_no_entry_point_is_refused_at_once(given: Any) -> None:
+    with pytest.raises(ArgumentTypeError, match="entry_points"):
+        Registry(given)
+
+
+def test_a_generator_of_entry_points_will_do(make_plugin: MakePlugin) -> None:
+    assert Registry(make_plugin(name) for name in ("acme", "zeta")).names() == ("acme", "zeta")
+
+
+ASKED: dict[str, Callable[[Registry], object]] = {
+    "names": Registry.names,
+    "backend": lambda registry: registry.backend("acme"),
+    "compiler": lambda registry: registry.compiler("acme"),
+    "backends": Registry.backends,
+    "compilers": Registry.compilers,
+    "unavailable": Registry.unavailable,
+    "owner": lambda registry: registry.owner("acme"),
+    "plugin": lambda registry: registry.plugin("acme"),
+    "plugins": Registry.plugins,
+    "register": lambda registry: registry.register(spec("acme")),
+}
+
+
+def refuse(*_: object, **__: object) -> Any:
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+@pytest.mark.parametrize("method", ASKED)
+def test_what_the_system_refuses_while_plugins_are_listed_is_typed(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.metadata, "entry_points", refuse)
+    with pytest.raises(DeviceRequirementError, match=r"Too many open files.*ulimit -n"):
+        ASKED[method](Registry())
+
+
+@pytest.mark.parametrize("method", ["backend", "plugins", "owner"])
+def test_what_the_system_refuses_while_an_owner_is_read_is_typed(
+    method: str, make_plugin: MakePlugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = Registry([make_plugin("acme")])
+    monkeypatch.setattr(importlib.metadata.Distribution, "metadata", property(refuse))
+    monkeypatch.setattr(importlib.metadata.Distribution, "name", property(refuse), raising=False)
+    with pytest.raises(DeviceRequirementError, match=r"Too many open files.*ulimit -n"):
+        ASKED[method](registry)
+
+
+def test_what_the_system_refuses_while_a_hint_is_sought_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.metadata, "distributions", refuse)
+    with pytest.raises(DeviceRequirementError, match=r"Too many open files.*ulimit -n"):
+        Registry([]).backend("nowhere")

@@ -257,7 +257,7 @@ def test_a_named_backend_is_taken_or_refused():
 
 
 def test_a_mistyped_target_is_told_how_one_is_written():
-    plugins, written = registry(both(), compiler()), "sm_90a, compute_90, cuda:sm_90a or cpu"
+    plugins, written = registry(both(), compiler()), "'sm_90a', 'compute_90', 'cuda:sm_90a' or 'cpu'"
     subject = program()
     with pytest.raises(UnsupportedFeatureError, match=written) as caught:
         choose_backend(subject, "auto", subject.plan(), plugins, "sm90")
@@ -337,3 +337,22 @@ def test_a_loader_that_fails_is_an_unavailable_backend():
     with pytest.raises(BackendUnavailableError, match="not a class"):
         load_part(spec, lambda: 5)
     assert load_part(spec, lambda: int) is int
+
+
+def test_code_in_a_language_that_nobody_compiles_for_the_target_says_so():
+    plugins, subject = registry(both(), compiler(), host_compiler()), program()
+    said = "the device code is in cuda, and the target is cpu, for which code is in c\\+\\+"
+    with pytest.raises(UnsupportedFeatureError, match=f"supports cuda on cpu; {said}"):
+        choose_backend(subject, "auto", subject.plan(), plugins, "cpu")
+    with pytest.raises(UnsupportedFeatureError, match=said):
+        choose_compiler(subject, None, both(), plugins, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("language", "meant"), [("cpp", "c++"), ("cxx", "c++"), ("cu", "cuda"), ("cudaa", "cuda")]
+)
+def test_a_language_s_other_name_is_answered_with_its_own(language, meant):
+    plugins, subject = registry(both(), compiler(), host_compiler()), program(language=language)
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        choose_backend(subject, "auto", subject.plan(), plugins)
+    assert f"did you mean the language {meant}?" in str(caught.value)

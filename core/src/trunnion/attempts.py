@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import traceback
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from trunnion.contract.spec import Availability
-from trunnion.wording import type_name, visible
+from trunnion.wording import cut, type_name, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["Failure", "PluginRuleError", "attempt", "probe"]
 
 _T = TypeVar("_T")
+
+_MOST_REASON: Final = 1_000
+_MOST_TRACEBACK: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,19 @@ def attempt(call: Callable[[], _T]) -> _T | Failure:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything, and one broken plugin must not hurt another
+        return _failure(error)
+
+
+def _failure(error: BaseException) -> Failure:
+    """Return what was raised, as far as that lets itself be told: its class is a plugin's, too."""
+    try:
         reason = traceback.format_exception_only(error)[-1].strip()
-        return Failure(visible(reason), visible(traceback.format_exc(), lines=True))
+        told = "".join(traceback.format_exception(error))
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - to tell of an error runs its own code
+        reason, told = f"{type_name(error)}, which cannot be told", ""
+    return Failure(visible(cut(reason, _MOST_REASON)), visible(cut(told, _MOST_TRACEBACK), lines=True))
 
 
 def probe(spec: BackendSpec | CompilerSpec) -> Availability:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from trunnion.arguments import expect, file_path
+from trunnion.arguments import expect, expect_text, file_path
+from trunnion.artifacts.default_store import default_store
+from trunnion.artifacts.explanation import PROGRAM_INPUT
 from trunnion.artifacts.manifest import artifact_key
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.built_program import LOG_FILE, PROGRAM_FILE, BuiltProgram, KnownProgram, PendingArtifact
@@ -26,6 +26,7 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.image.match import match_launches
+from trunnion.plain import ForeignError, is_a, pairs, sequence, text
 from trunnion.registry import Registry, default_registry
 from trunnion.selection import (
     choose_backend,
@@ -37,9 +38,11 @@ from trunnion.selection import (
 )
 from trunnion.storage.refusals import refusals, warn_not_kept
 from trunnion.storage.scratch import scratch_folder
-from trunnion.wording import describe
+from trunnion.storage.stamps import unchanged, witnessed
+from trunnion.wording import describe, listed, suggestion
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -50,8 +53,9 @@ if TYPE_CHECKING:
     from trunnion.contract.spec import BackendSpec, CompilerSpec
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
+    from trunnion.storage.stamps import Sighting
 
-__all__ = ["compile", "load"]
+__all__ = ["compile", "key_inputs", "load"]
 
 _MISTAKEN = frozenset({errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP})
 """What says that a path is not one of a folder, whatever state the system is in."""
@@ -64,7 +68,8 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
     target: str | Target | None = None,
     compiler: str | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    cache: ArtifactStore | str | PathLike[str] | None = None,
+    cache: ArtifactStore | str | PathLike[str] | bool | None = True,
+    recache: bool = False,
     registry: Registry | None = None,
     lazy: bool = False,
     trust: bool = False,
@@ -85,7 +90,11 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
     options
         Options for plugins: ``{plugin: {option: value}}``.
     cache
-        A store, or the folder of one, that is asked first and keeps what is built; None: nothing is kept.
+        A store, or the folder of one, that is asked first and keeps what is built; True: this user's, which the
+        environment variable ``TRUNNION_CACHE`` turns off or moves, and which never keeps a program from being
+        compiled; False or None: nothing is kept.
+    recache
+        Whether to compile in any case, and to replace what the cache has.
     registry
         The plugins to choose from; None: those that are installed.
     lazy
@@ -109,16 +118,17 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
         If the compiler refuses the source.
     ParameterMismatchError
         If a launch does not pass what the compiled kernel takes.
+    ArgumentValueError
+        If ``TRUNNION_CACHE`` is neither 0 nor 1 nor an absolute path.
     DeviceRequirementError
         If no target is named and there is no device; or this machine has no file, folder or process to compile with.
     """
     expect_program(program)
-    expect(compiler, (str, NoneType), "compiler", "a device compiler's name, or None")
-    plugins = default_registry() if registry is None else expect(registry, Registry, "registry", "a Registry")
+    for flag, name in ((lazy, "lazy"), (recache, "recache")):
+        expect(flag, bool, name, "True or False")
     with _machine():
-        store = None if cache is None else _store(cache)
-        named = named_target(program) if target is None else Target.parse(target)
-        job = _job(program, backend, compiler, (plugins, None if named is None else named.kind))
+        store = _store(cache)
+        job, named = _job(program, backend, target, compiler, registry)
         _check_trust(job, trust)
         given = _options(options, job.compiler.name)
         if named is None and not lazy:
@@ -128,11 +138,38 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
 
     def artifact() -> Artifact:
         with _machine():
-            return job.artifact(job.request(named, kind, given), known, store)
+            return job.artifact(job.request(named, kind, given), known, store, anew=recache)
 
-    if lazy:
-        return CompiledProgram(BuiltProgram(PendingArtifact(kind, artifact, known), job.backend))
-    return CompiledProgram(BuiltProgram(artifact(), job.backend, known))
+    def again(broken: Artifact) -> Artifact:
+        if store is not None:
+            store.set_aside(broken.manifest.key)
+        return artifact()
+
+    built = PendingArtifact(kind, artifact, known) if lazy else artifact()
+    return CompiledProgram(BuiltProgram(built, job.backend, known, None if store is None else again))
+
+
+def key_inputs(
+    program: KernelProgram,
+    backend: str = "auto",
+    *,
+    target: str | Target | None = None,
+    compiler: str | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    registry: Registry | None = None,
+) -> dict[str, str]:
+    """Return what the key of a program's artifact is made of, each input under a name. Nothing is compiled or run.
+
+    Parameters and errors are those of `compile`.
+    """
+    expect_program(program)
+    with _machine():
+        job, named = _job(program, backend, target, compiler, registry)
+        given = _options(options, job.compiler.name)
+        named = _default_target(job.device_compiler) if named is None else named
+        kind = launch_kind(program, job.backend, named, lambda: (job.compiler,))
+        build = _Build(job, job.request(named, kind, given), job.wrap(kind), program.to_json())
+        return build.key_inputs()
 
 
 def load(artifact: Artifact | str | PathLike[str], *, registry: Registry | None = None) -> CompiledProgram:
@@ -201,11 +238,13 @@ class _Job:
             accepts=self.backend.accepts,
         )
 
-    def artifact(self, request: CompileRequest, known: KnownProgram, store: ArtifactStore | None) -> Artifact:
-        """Return what is built, or was built before and is in the store."""
+    def artifact(
+        self, request: CompileRequest, known: KnownProgram, store: ArtifactStore | None, *, anew: bool
+    ) -> Artifact:
+        """Return what is built, or was built before and is in the store, unless it is to be built anew."""
         build = _Build(self, request, known.source, known.text)
         if store is not None:
-            return build.from_store(store)
+            return build.from_store(store, anew=anew)
         with scratch_folder() as staging:
             return build.run(staging)
 
@@ -235,27 +274,40 @@ class _Build:
         built = built.including(PROGRAM_FILE, self.text.encode())
         return built.including(LOG_FILE, image.log.encode()) if image.log else built
 
-    def from_store(self, store: ArtifactStore) -> Artifact:
-        inputs = self.key_inputs()
+    def from_store(self, store: ArtifactStore, *, anew: bool) -> Artifact:
+        with witnessed() as read:
+            inputs = self.key_inputs()
         try:
-            return store.get_or_build(artifact_key(inputs), lambda staging: self._kept(inputs, staging))
+            key = artifact_key(inputs)
+            return store.get_or_build(key, lambda staging: self._kept(inputs, read, staging), anew=anew)
         except _ChangedError as changed:
             return changed.artifact
 
-    def _kept(self, inputs: Mapping[str, str], staging: Path) -> Artifact:
+    def _kept(self, inputs: Mapping[str, str], read: set[Sighting], staging: Path) -> Artifact:
         """Return what is built, with its key.
+
+        Parameters
+        ----------
+        inputs
+            What the key is made of.
+        read
+            The files that this was read from.
+        staging
+            The folder to build in.
 
         Raises
         ------
         _ChangedError
-            If what it depends on is not what it was: nobody can tell which of the two was compiled.
+            If what it depends on is not what it was, or was something else for a while, or something is read that the
+            key does not know: nobody can tell which of the two was compiled.
         """
-        artifact = self.run(staging)
-        try:
-            same = self.key_inputs() == inputs
-        except TrunnionError:  # such as a compiler that has gone since
-            same = False
-        if not same:
+        with witnessed() as read_now:
+            artifact = self.run(staging)
+            try:
+                same = self.key_inputs() == inputs
+            except TrunnionError:  # such as a compiler that has gone since
+                same = False
+        if not same or not unchanged(read, read_now):
             raise _ChangedError(artifact)
         return artifact.keyed(inputs)
 
@@ -265,7 +317,7 @@ class _Build:
         surroundings = job.device_compiler.surroundings(request)
         return {
             **{f"surroundings {name}": value for name, value in surroundings.items()},
-            "program": self.text,
+            PROGRAM_INPUT: self.text,
             "launcher": self.source.text,
             "target": str(request.target),
             "options": json.dumps(dict(request.options), sort_keys=True, default=str),
@@ -275,13 +327,22 @@ class _Build:
 
 
 def _job(
-    program: KernelProgram, backend: str, compiler: str | None, among: tuple[Registry, str | None]
-) -> _Job:
-    registry, kind = among
+    program: KernelProgram,
+    backend: str,
+    target: str | Target | None,
+    compiler: str | None,
+    registry: Registry | None,
+) -> tuple[_Job, Target | None]:
+    """Return who compiles and launches a program, and the target that somebody named; parameters are `compile`'s."""
+    if compiler is not None:
+        compiler = expect_text(compiler, "compiler", "a device compiler's name, or None")
+    plugins = default_registry() if registry is None else expect(registry, Registry, "registry", "a Registry")
+    named = named_target(program) if target is None else Target.parse(target)
+    kind = None if named is None else named.kind
     plan = program.plan()
-    chosen = choose_backend(program, backend, plan, registry, kind)
-    spec = choose_compiler(program, compiler, chosen, registry, kind)
-    return _Job(program, plan, chosen, spec, load_part(spec, spec.load_compiler)())
+    chosen = choose_backend(program, backend, plan, plugins, kind)
+    spec = choose_compiler(program, compiler, chosen, plugins, kind)
+    return _Job(program, plan, chosen, spec, load_part(spec, spec.load_compiler)()), named
 
 
 def _check_trust(job: _Job, trust: bool) -> None:
@@ -300,16 +361,24 @@ def _check_trust(job: _Job, trust: bool) -> None:
         )
 
 
-def _store(given: ArtifactStore | str | PathLike[str]) -> ArtifactStore | None:
-    """Return the store that is meant; None, with a warning, where the system refuses the folder of one.
+def _store(given: ArtifactStore | str | PathLike[str] | bool | None) -> ArtifactStore | None:
+    """Return the store that is meant, if one is; None, with a warning, where the system refuses the folder of one.
 
     Raises
     ------
     ArtifactError
         If something else is at that place.
+    ArgumentValueError
+        If the environment says of the user's what nobody understands.
     """
-    expect(given, (ArtifactStore, str, PathLike), "cache", "an ArtifactStore, the folder of one, or None")
-    if isinstance(given, ArtifactStore):
+    if given is None or given is False:
+        return None
+    if given is True:
+        return default_store()
+    expect(
+        given, (ArtifactStore, str, PathLike), "cache", "an ArtifactStore, the folder of one, True or False"
+    )
+    if is_a(given, ArtifactStore):
         return given
     folder = file_path(given)
     try:
@@ -330,15 +399,40 @@ def _options(given: Mapping[str, Mapping[str, Any]] | None, compiler: str) -> Ma
     ProgramError
         If there are options for anybody else, or they are no mapping of texts.
     """
-    every: Any = {} if given is None else given
-    own: Any = every.get(compiler, {}) if isinstance(every, Mapping) else None
-    if not isinstance(own, Mapping) or not all(isinstance(name, str) for name in (*every, *own)):
+    every = {} if given is None else _named(given)
+    own = _named(every.get(compiler, {})) if every is not None else None
+    if every is None or own is None:
         raise ProgramError(f"got {describe(given)}, expected {{plugin: {{option: value}}}}", field="options")
     unknown = sorted(set(every) - {compiler})
     if unknown:
-        names = ", ".join(shorten(name) for name in unknown)
-        raise ProgramError(f"got options for {names}, expected only {compiler}", field="options")
-    return own
+        raise ProgramError(_unknown_options(every, unknown, compiler), field="options")
+    return {name: _plain_option(value) for name, value in own.items()}
+
+
+def _unknown_options(every: Mapping[str, Any], unknown: list[str], compiler: str) -> str:
+    """Return what is wrong with options under names other than the compiler's; they may be its own, given flat."""
+    flat = [name for name in unknown if _named(every[name]) is None]
+    if flat:
+        form = f"{{{shorten(compiler)}: {{{shorten(flat[0])}: ...}}}}"
+        return f"got {listed(flat)}, expected options by plugin: options={form}"
+    return f"got options for {listed(unknown)}, expected only {compiler}{suggestion(unknown[0], (compiler,))}"
+
+
+def _named(given: object) -> dict[str, Any] | None:
+    """Return a mapping of texts as a plain one; None if it is none."""
+    try:
+        found = pairs(given)
+    except ForeignError:
+        return None
+    named = {name: value for key, value in found or () if (name := text(key)) is not None}
+    return named if found is not None and len(named) == len(found) else None
+
+
+def _plain_option(value: Any) -> Any:
+    """Return an option's value without what a subclass of Python's own classes says of itself; others as they are."""
+    if is_a(value, (list, tuple)):
+        return [text(one) if is_a(one, str) else one for one in sequence(value, 0) or ()]
+    return text(value) if is_a(value, str) else value
 
 
 def _default_target(compiler: DeviceCompiler) -> Target:

@@ -8,25 +8,29 @@ fails it becomes an `Unavailable` with its traceback while every other plugin go
 from __future__ import annotations
 
 import functools
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from trunnion.arguments import expect
+from trunnion.arguments import expect, expect_text
 from trunnion.attempts import Failure, PluginRuleError, attempt, probe
 from trunnion.contract.spec import CONTRACT_VERSION, Availability, BackendSpec, CompilerSpec
 from trunnion.distributions import installation_hint
 from trunnion.errors import (
+    ArgumentTypeError,
     BackendUnavailableError,
+    DeviceRequirementError,
     DuplicatePluginError,
     LifecycleError,
     UnknownBackendError,
     shorten,
 )
+from trunnion.plain import ForeignError, is_a, sequence
 from trunnion.turns import Turns
-from trunnion.wording import describe, type_name
+from trunnion.wording import describe, first_line, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from importlib.metadata import EntryPoint
 
 __all__ = [
@@ -39,6 +43,9 @@ __all__ = [
 
 GROUP = "trunnion"
 """The group of entry points that plugins use."""
+
+_MOST_POINTS = 1 << 16
+"""Entry points to take of what may be endless."""
 
 _Spec = TypeVar("_Spec", BackendSpec, CompilerSpec)
 
@@ -124,7 +131,44 @@ def _imported(name: str, entry_point: EntryPoint) -> _Plugin | Unavailable:
 def _owner(entry_point: EntryPoint) -> tuple[str, str]:
     """Return name and version of the distribution behind an entry point."""
     dist = entry_point.dist
-    return (dist.name or "unknown", dist.version or "") if dist is not None else ("unknown", "")
+    with _reading():  # which a name and a version are, each time
+        return (dist.name or "unknown", dist.version or "") if dist is not None else ("unknown", "")
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Turn what the system refuses while metadata are read into a typed error."""
+    try:
+        yield
+    except OSError as error:
+        advice = "close files, or raise the limit on open ones (ulimit -n), or look after the installation"
+        raise DeviceRequirementError(
+            "the metadata of what is installed", first_line(error), advice
+        ) from error
+
+
+def _given_points(given: Iterable[EntryPoint]) -> tuple[EntryPoint, ...]:
+    """Return the entry points that a caller passes.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If they are none.
+    """
+    from importlib.metadata import EntryPoint  # noqa: PLC0415 - takes longer to import than all of trunnion
+
+    expected = f"at most {_MOST_POINTS} importlib.metadata.EntryPoint, or None"
+    try:
+        points = sequence(given, _MOST_POINTS + 1)
+    except ForeignError as error:
+        raise ArgumentTypeError("entry_points", type_name(given), expected) from error.__cause__
+    if points is None or len(points) > _MOST_POINTS:
+        raise ArgumentTypeError("entry_points", type_name(given), expected)
+    known = tuple(point for point in points if is_a(point, EntryPoint))
+    if len(known) != len(points):
+        stranger = next(point for point in points if not is_a(point, EntryPoint))
+        raise ArgumentTypeError("entry_points", type_name(stranger), expected)
+    return known
 
 
 def _collect(name: str, results: Iterable[object], kind: type[_Spec]) -> _Spec | None:
@@ -194,10 +238,17 @@ class Registry:
     ----------
     entry_points
         What to choose from; None: the installed entry points of group ``"trunnion"``, listed at first use.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If they are no entry points.
+    DeviceRequirementError
+        By each method that needs to know what is installed, if this machine does not let it be read.
     """
 
     def __init__(self, entry_points: Iterable[EntryPoint] | None = None) -> None:
-        self._given = None if entry_points is None else tuple(entry_points)
+        self._given = None if entry_points is None else _given_points(entry_points)
         self._listed: dict[str, tuple[EntryPoint, ...]] | None = None
         self._loaded: dict[str, _Plugin | Unavailable] = {}
         self._loading: dict[str, Turns] = {}
@@ -218,7 +269,10 @@ class Registry:
             If its plugin could not be loaded.
         DuplicatePluginError
             If two distributions claim the name.
+        ArgumentTypeError
+            If the name is no text.
         """
+        name = expect_text(name, "name", "the name of a backend")
         spec = self._plugin(name, "backend").backend
         if spec is None:
             raise self._unknown(name, "backend")
@@ -235,7 +289,10 @@ class Registry:
             If its plugin could not be loaded.
         DuplicatePluginError
             If two distributions claim the name.
+        ArgumentTypeError
+            If the name is no text.
         """
+        name = expect_text(name, "name", "the name of a device compiler")
         spec = self._plugin(name, "device compiler").compiler
         if spec is None:
             raise self._unknown(name, "device compiler")
@@ -260,7 +317,13 @@ class Registry:
         ----------
         name
             One of `names`.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If it is no text.
         """
+        name = expect_text(name, "name", "a plugin's name")
         points = self._entries().get(name)
         if points:
             owners = [_owner(point) for point in points]
@@ -280,9 +343,11 @@ class Registry:
         ------
         UnknownBackendError
             If there is no such plugin.
+        ArgumentTypeError
+            If the name is no text.
         """
-        known = self.names()
-        if expect(name, str, "name", "a plugin's name") not in known:
+        known, name = self.names(), expect_text(name, "name", "a plugin's name")
+        if name not in known:
             raise UnknownBackendError(name, known, "plugin", "")
         return self._describe(self._load(name))
 
@@ -306,7 +371,11 @@ class Registry:
             If it was written for another contract version.
         DuplicatePluginError
             If the name is taken.
+        ArgumentTypeError
+            If it is no spec, or the distribution no text.
         """
+        expect(spec, (BackendSpec, CompilerSpec), "spec", "a BackendSpec or a CompilerSpec")
+        distribution = expect_text(distribution, "distribution", "who brings it, as text")
         checked = attempt(lambda: _check_contract(spec.contract_version))
         if isinstance(checked, Failure):
             raise BackendUnavailableError(spec.name, distribution, checked.reason)
@@ -327,7 +396,8 @@ class Registry:
             if points is None:
                 import importlib.metadata  # noqa: PLC0415 - takes longer to import than all of trunnion
 
-                points = tuple(importlib.metadata.entry_points(group=GROUP))
+                with _reading():
+                    points = tuple(importlib.metadata.entry_points(group=GROUP))
             listed: dict[str, tuple[EntryPoint, ...]] = {}
             for point in points:
                 listed[point.name] = (*listed.get(point.name, ()), point)
@@ -335,7 +405,7 @@ class Registry:
         return self._listed
 
     def _plugin(self, name: str, role: str) -> _Plugin:
-        points = self._entries().get(expect(name, str, "name", f"the name of a {role}"), ())
+        points = self._entries().get(name, ())
         if len(points) > 1:
             raise DuplicatePluginError(name, [_owner(point)[0] for point in points])
         if not points and name not in self._loaded:
@@ -353,7 +423,9 @@ class Registry:
             if isinstance(plugin, Unavailable)
             or (plugin.backend if role == "backend" else plugin.compiler) is not None
         ]
-        return UnknownBackendError(name, playing, role, installation_hint(name, role, playing))
+        with _reading():
+            hint = installation_hint(name, role, playing)
+        return UnknownBackendError(name, playing, role, hint)
 
     def _all(self) -> tuple[_Plugin | Unavailable, ...]:
         return tuple(self._load(name) for name in self.names())

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from trunnion.arguments import expect
+from trunnion.arguments import expect, expect_text
 from trunnion.attempts import Failure, attempt, probe
-from trunnion.contract.spec import Target
+from trunnion.contract.spec import Target, target_words
 from trunnion.errors import (
-    ArgumentTypeError,
     BackendUnavailableError,
     ProgramError,
     UnsupportedFeatureError,
 )
+from trunnion.model.code import LANGUAGE_ALIASES
 from trunnion.model.program import KernelProgram
 from trunnion.model.requirements import requirements
 from trunnion.registry import Registry, default_registry
-from trunnion.wording import nearest, shorten, spelled, type_name
+from trunnion.wording import nearest, shorten, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -261,10 +261,9 @@ def choose_backend(
     UnsupportedFeatureError
         If under ``"auto"`` no backend can take the program; the reasons are given.
     """
-    if (wanted := spelled(name)) is None:
-        raise ArgumentTypeError("backend", type_name(name), "a backend's name, or 'auto'")
-    if wanted != "auto":
-        return registry.backend(wanted)
+    name = expect_text(name, "backend", "a backend's name, or 'auto'")
+    if name != "auto":
+        return registry.backend(name)
     refusals = []
     for spec in _by_rank(registry.backends()):
         refusal = _refusal(spec, plan, program, registry, kind)
@@ -280,7 +279,8 @@ def choose_backend(
     reasons = [f"{refusal.backend}: {refusal.reason}" for refusal in refusals]
     concerned = [refusal for refusal in refusals if not refusal.out_of_reach]
     nowhere = frozenset.intersection(*(refusal.missing for refusal in concerned or refusals))
-    features: list[str] = [*sorted(nowhere)] or ["this program"]
+    spoken = ", ".join(sorted({part.language for part in program.code}))
+    features: list[str] = [*sorted(nowhere)] or ["this program" if kind is None else f"{spoken} on {kind}"]
     hint: list[str] = []
     if not concerned and kind is not None and not any(kind in spec.targets for spec in registry.backends()):
         features, hint = [f"target {shorten(kind)}"], _spelling(kind)
@@ -294,7 +294,7 @@ def choose_backend(
 def _spelling(kind: str) -> list[str]:
     """Return how a target is written, if the caller's may be mistyped."""
     known = kind in ("cuda", "cpu")
-    return [] if known else ["expected a target such as sm_90a, compute_90, cuda:sm_90a or cpu"]
+    return [] if known else [f"expected {target_words(kind)}"]
 
 
 def _way_out(
@@ -307,6 +307,8 @@ def _way_out(
         f"{spec.name} compiles it for {', '.join(spec.targets)}, to {', '.join(spec.produces)}"
         for spec in serving
     ]
+    if kind is not None and serving and not any(kind in spec.targets for spec in serving):
+        said.insert(0, _other_language(languages, kind, registry))
     every = registry.backends()
     if backend is not None and _reached(program, backend, registry.compilers(), None):
         change = "leave out the target, or name one of that kind"
@@ -316,10 +318,21 @@ def _way_out(
         change = f"leave out the target, or name one of that kind, for backend {' or '.join(others)}"
     else:
         known = {language for spec in registry.compilers() for language in spec.languages}
-        meant = ", ".join(near for one in sorted(languages - known) if (near := nearest(one, sorted(known))))
+        near = [nearest(one, sorted(known), LANGUAGE_ALIASES) for one in sorted(languages - known)]
         install = "install a device compiler for it; see: trunnion backends"
-        change = f"did you mean the language {meant}?" if meant else install
+        change = f"did you mean the language {', '.join(filter(None, near))}?" if any(near) else install
     return [*said, change]
+
+
+def _other_language(languages: Iterable[str], kind: str, registry: Registry) -> str:
+    """Return what is wrong where the code is in a language that nobody compiles for the target."""
+    fitting = sorted({one for spec in registry.compilers() if kind in spec.targets for one in spec.languages})
+    read = (
+        f"for which code is in {' or '.join(fitting)}"
+        if fitting
+        else "which no installed device compiler has"
+    )
+    return f"the device code is in {', '.join(sorted(languages))}, and the target is {kind}, {read}"
 
 
 def choose_compiler(

@@ -11,6 +11,7 @@ from trunnion.arguments import unallocatable
 from trunnion.call_helper import HelpedRuntime, installed_helper
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, BackendUnavailableError, CaptureError
 from trunnion.model.interval import INT64_MAX
+from trunnion.plain import is_exactly
 from trunnion.wording import type_name
 
 if TYPE_CHECKING:
@@ -166,9 +167,8 @@ class TorchRuntime(HelpedRuntime):
                 f"torch cannot allocate {shape} while the stream is being captured: "
                 "capture inside of torch.cuda.graph, or pass out="
             ) from error
-        if not self._built_with_cuda and type(error) in (
-            AssertionError,
-            RuntimeError,
+        if not self._built_with_cuda and is_exactly(
+            error, AssertionError, RuntimeError
         ):  # as it answers anything
             reason = "it was built without CUDA; install a build with it"
             raise BackendUnavailableError("torch", "", reason) from error

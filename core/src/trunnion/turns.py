@@ -100,7 +100,10 @@ class Turns:
                     f"{self.what} further up in this thread, which a signal's handler, a finalizer or the code that "
                     "this runs has interrupted; do it before, by preload() say, or leave this call to later"
                 )
-            mine.wait_for(before)
+            if not mine.wait_for(before, _PATIENCE):
+                raise LifecycleError(
+                    f"{self.what} by another thread, for more than {_PATIENCE:g} s; call again later"
+                )
             after = before.behind.setdefault(_NEXT, mine)  # one step for all threads
             if after is mine:
                 self._last = mine
@@ -145,17 +148,17 @@ class Turn:
             return True
         return self._process != _HERE.number and self.thread != _HERE.survivor
 
-    def wait_for(self, before: Turn) -> None:
-        """Wait until the turn before is over.
+    def wait_for(self, before: Turn, seconds: float) -> bool:
+        """Wait until another turn is over, for so many seconds; return whether it is.
 
         Raises
         ------
         LifecycleError
-            If its thread waits for this one; or for so long that it may well do so by a lock that is not seen here.
+            If its thread waits for this one.
         """
         if before.is_over():
-            return
-        pause, seen, deadline = _FIRST_POLL, None, time.monotonic() + _PATIENCE
+            return True
+        pause, seen, deadline = _FIRST_POLL, None, time.monotonic() + seconds
         try:
             _HERE.waiting[self] = before
             while not before.is_over():
@@ -171,9 +174,8 @@ class Turn:
                     )
                 seen = circle
                 if time.monotonic() > deadline:
-                    raise LifecycleError(
-                        f"{self._turns.what} by another thread, for more than {_PATIENCE:g} s; call again later"
-                    )
+                    return False
+            return True
         finally:
             _HERE.waiting.pop(self, None)
 

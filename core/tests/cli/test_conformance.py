@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from trunnion.cli import main
+from trunnion.errors import DeviceRequirementError
 from trunnion.testing.laws import catalogue
 from trunnion.testing.report import Report
+from trunnion.testing.runner import Options
 
 FAULTY = Path(__file__).parents[1] / "faulty_backend"
 
@@ -82,8 +85,11 @@ def test_a_right_backend_is_green_and_json_alone_is_the_document(tmp_path):
     [
         (["nowhere"], "unknown backend 'nowhere'"),
         (["nvrtc", "-k", "Z9"], "'Z9'"),
-        (["nvrtc", "--tier", "moon"], "sim or gpu"),
+        (["nvrtc", "-k", "L99"], "did you mean 'L9'?"),
+        (["nvrtc", "-k", "L99"], "L8, L9, L10, L11"),
+        (["nvrtc", "--tier", "moon"], "one of sim, gpu, cpu"),
         (["nvrtc", "--tier", "gpu"], "a GPU that torch can use"),
+        (["nvrtc", "--tier", "cpu"], "on cpu launch: tvm_ffi"),
         (["nvrtc", "--examples", "0"], "examples"),
         (["nvrtc", "--seed", "-1"], "seed"),
         ([], "NAME"),
@@ -93,6 +99,14 @@ def test_what_is_asked_for_wrongly_is_a_usage_error(words, said, monkeypatch, ca
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert main(["conformance", *words]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("kind", ["--json", "--html", "--badge"])
+def test_a_place_for_no_report_is_refused_before_anything_is_checked(kind, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("trunnion.cli.conformance._checked", None)
+    assert main(["conformance", "nvrtc", kind, str(tmp_path / "no" / "a.json")]) == 2
+    said = capsys.readouterr()
+    assert "whose folder does not exist" in " ".join(f"{said.out} {said.err}".replace("│", "").split())
 
 
 def test_a_backend_that_cannot_be_used_is_an_error(monkeypatch, capsys):
@@ -108,3 +122,21 @@ class _Unusable:
 
     def problem(self, kinds):
         return "it lacks a thing"
+
+
+def test_how_the_laws_are_checked_is_what_the_words_say(monkeypatch):
+    seen = []
+
+    def checked(spec, laws, options, *, patience):
+        seen.append((spec.name, [law.id for law in laws], options, patience))
+        raise DeviceRequirementError("nothing", "enough")
+
+    monkeypatch.setattr("trunnion.cli.conformance._checked", checked)
+    words = ["-k", "S1", "--examples", "2", "--seed", "5", "--patience", "7"]
+    assert main(["conformance", "nvrtc", *words, "--no-shrink", "--thorough"]) == 1
+    assert main(["conformance", "nvrtc", *words]) == 1
+    chosen = Options(examples=2, seed=5)
+    assert seen == [
+        ("nvrtc", ["S1"], replace(chosen, shrink=False, thorough=True), 7.0),
+        ("nvrtc", ["S1"], chosen, 7.0),
+    ]

@@ -148,16 +148,28 @@ def test_a_ptx_text_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_120"])
-def test_static_shared_memory_is_told(
+def test_the_memory_of_a_kernel_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str
 ) -> None:
-    source = 'extern "C" __global__ void k(int* x) { __shared__ int s[300]; s[threadIdx.x] = *x; *x = s[7]; }'
+    source = """
+__constant__ int table[9];
+extern "C" __global__ void k(int* x) {
+  __shared__ int s[300];
+  int kept[50];
+  for (int i = 0; i < 50; ++i) kept[i] = x[i] + table[i % 9];
+  s[threadIdx.x] = x[1];
+  for (int i = 0; i < s[7]; ++i) x[i] += kept[i * 7 % 50];
+}
+"""
     p = ProgramBuilder("k", DeviceCode("cuda", source))
-    x = p.input("x", "int32", (1,), access="read_write")
+    x = p.input("x", "int32", (50,), access="read_write")
     p.launch("k", args=(x,), grid=1, block=32)
     (tmp_path / "k.json").write_text(p.build().to_json())
     (image,) = inspect(capsys, str(tmp_path / "k.json"), "--compile", "--target", target)["images"]
-    assert image["kernels"][0]["static_smem_bytes"] == 1200
+    (kernel,) = image["kernels"]
+    assert (kernel["static_smem_bytes"], kernel["local_bytes"], image["constant_bytes"]) == (1200, 200, 36)
+    assert run(["inspect", str(tmp_path / "k.json"), "--compile", "--target", target]) == 0
+    assert "local_bytes" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF", b"\x7fELF" + bytes(4000), b"nonsense"])
@@ -209,9 +221,19 @@ def test_people_see_the_words_of_the_model_and_names(capsys: pytest.CaptureFixtu
         ["results", "c"],
         ["memory", "tensor", "a"],
         ["kernel", "hopper_gemm<3>"],
+        ["readers", "launch", "0"],
     ):
         assert words in lines, words
+    cells = [" ".join(words) for words in lines]
+    for said in (
+        "tensor param a, interleave",
+        "tensor param b, interleave",
+        "map 0, of tensor a",
+        "| - | c | - |",
+    ):
+        assert any(said in cell.replace("│", "|") for cell in cells), said
     document = inspect(capsys, "hopper_gemm")
+    assert document["program"]["launches"][0]["args"][2] == {"output": 0}  # and positions
     assert document["plan"]["encodes"][0]["swizzle"] == 3  # the document keeps the driver's number
 
 

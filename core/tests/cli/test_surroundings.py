@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import platformdirs
 import pytest
 
+from trunnion.artifacts.location import VARIABLE
 from trunnion.call_helper import Choice
 from trunnion.cli import surroundings
 from trunnion.cli.surroundings import (
@@ -179,6 +180,12 @@ def test_elsewhere_there_is_no_simulation(monkeypatch: pytest.MonkeyPatch) -> No
     assert [finding.code for finding in simulator()[1]] == ["simulator-platform"]
 
 
+@pytest.fixture
+def _cache_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE)
+
+
+@pytest.mark.usefixtures("_cache_is_on")
 def test_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)
     folders, findings = caches()
@@ -206,6 +213,7 @@ def _file(place: Path) -> Path:
     return place / "below"
 
 
+@pytest.mark.usefixtures("_cache_is_on")
 @pytest.mark.parametrize("made", [_link, _file, lambda _: Path("/proc/nowhere")])
 def test_a_cache_that_cannot_be_made_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, made: Callable[[Path], Path]
@@ -217,6 +225,19 @@ def test_a_cache_that_cannot_be_made_is_told(
     assert all(one["state"].startswith("cannot be made in /") for one in folders.values())
     assert [one.code for one in findings] == ["simulator-cache", "artifacts-cache"]
     assert all("XDG_CACHE_HOME" in one.advice for one in findings)
+
+
+def test_what_the_environment_says_of_the_cache_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(VARIABLE, "0")
+    assert caches()[0]["artifacts"]["state"] == "turned off"
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "moved"))
+    assert caches()[0]["artifacts"] == {"path": str(tmp_path / "moved"), "state": "not there yet"}
+    monkeypatch.setenv(VARIABLE, "of")
+    folders, findings = caches()
+    assert VARIABLE in folders["artifacts"]["state"]
+    assert [(one.code, VARIABLE in one.advice) for one in findings] == [("artifacts-cache", True)]
 
 
 def test_looking_at_caches_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from trunnion.contract.spec import Target
+from trunnion.contract.spec import Target, target_words
 from trunnion.errors import ProgramError
 
 
@@ -31,3 +31,23 @@ def test_other_texts_are_no_targets(text: str) -> None:
     with pytest.raises(ProgramError) as caught:
         Target.parse(text)
     assert caught.value.field.startswith("target")
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("SM_90a", "sm_90a"),
+        ("90a", "sm_90a"),
+        ("sm90", "sm_90"),
+        ("cuda:sm-80", "sm_80"),
+        ("Compute 90", "compute_90"),
+        ("host", "cpu"),
+        ("gpu", "cuda:sm_90a"),
+    ],
+)
+def test_a_mistyped_target_is_answered_with_what_was_meant(text: str, meant: str) -> None:
+    assert target_words(text).endswith(f"; did you mean {meant!r}?")
+
+
+def test_a_word_that_may_be_anybodys_is_answered_with_the_forms_alone() -> None:
+    assert target_words("hopper").endswith("or 'cpu'")

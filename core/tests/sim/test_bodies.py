@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from trunnion.errors import CorruptArtifactError, DriverError, KernelBodyError
-from trunnion.sim.bodies import KernelCall
+from trunnion.sim.bodies import KernelBodyWarning, KernelCall
 from trunnion.sim.memory import DeviceMemory
 from trunnion.sim.status import Status
 
@@ -151,6 +151,27 @@ def test_bodies_that_no_launch_ran_are_known(library, simulator, body):
     finally:
         simulator.unregister_body("plan")
     assert "plan" not in simulator.unused_bodies
+
+
+def test_a_misspelled_body_is_not_silent(library, simulator, body):
+    """The kernel is launched and computes nothing, once said with the name that was probably meant."""
+    simulator.register_body("plan", double)
+    try:
+        said = "'plain' .* no body.* a body for 'plan'.*did you mean 'plain' by 'plan'"
+        with pytest.warns(KernelBodyWarning, match=said):
+            assert launch(library, simulator.tensor(torch.arange(4.0)), 3) is Status.SUCCESS
+        launch(library, simulator.tensor(torch.arange(4.0)), 3)  # which says it no more
+    finally:
+        simulator.unregister_body("plan")
+    simulator.state.bodiless.clear()
+
+
+def test_a_body_for_another_kernel_of_an_image_is_not_misspelled(library, simulator):
+    simulator.register_body("empty", double)
+    try:
+        launch(library, simulator.tensor(torch.arange(4.0)), 3)
+    finally:
+        simulator.unregister_body("empty")
 
 
 def test_a_tensor_with_its_layout_is_decoded():

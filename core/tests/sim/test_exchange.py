@@ -33,7 +33,7 @@ class Table:
     def __init__(self):
         prototype = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
         get = prototype(("PyCapsule_GetPointer", ctypes.pythonapi))
-        self.api = exchange._Api.from_address(
+        self.api = dlpack.ExchangeApi.from_address(
             get(SimTensor.__dlpack_c_exchange_api__, b"dlpack_exchange_api")
         )
 

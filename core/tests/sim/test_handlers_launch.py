@@ -299,12 +299,6 @@ def preferred(x, y=1, z=1):
             "carveout",
             50,
         ),
-        (
-            attribute(LaunchAttributeId.PREFERRED_SHARED_MEMORY_CARVEOUT, "sharedMemCarveout", 0xFFFFFFFF),
-            "carveout",
-            -1,
-        ),
-        (preferred(4, 2, 1), "preferred_cluster", (4, 2, 1)),
     ],
 )
 def test_every_attribute_is_recorded(library, simulator, made, field, value):
@@ -319,6 +313,7 @@ def test_every_attribute_is_recorded(library, simulator, made, field, value):
         (LaunchAttributeId.MEM_SYNC_DOMAIN, "memSyncDomain", 2),
         (LaunchAttributeId.CLUSTER_SCHEDULING_POLICY_PREFERENCE, "clusterSchedulingPolicyPreference", 3),
         (LaunchAttributeId.PREFERRED_SHARED_MEMORY_CARVEOUT, "sharedMemCarveout", 101),
+        (LaunchAttributeId.PREFERRED_SHARED_MEMORY_CARVEOUT, "sharedMemCarveout", 0xFFFFFFFF),
         (LaunchAttributeId.PRIORITY, "priority", 1),
         (LaunchAttributeId.PRIORITY, "priority", -6),
     ],
@@ -343,6 +338,14 @@ def test_values_out_of_range_are_refused(library, number, field, value):
 def test_a_preferred_cluster_is_a_multiple_that_divides_the_grid(library, regular, wide, grid, fits):
     status = library.launch(library.kernel("empty"), grid=grid, attributes=(regular, wide))
     assert status is (Status.SUCCESS if fits else Status.INVALID_CLUSTER_SIZE)
+
+
+def test_a_preferred_cluster_needs_a_regular_one_and_no_cooperative_launch(library):
+    kernel = library.kernel("empty")
+    assert library.launch(kernel, grid=(8, 1, 1), attributes=(preferred(4),)) is Status.INVALID_CLUSTER_SIZE
+    together = attribute(LaunchAttributeId.COOPERATIVE, "cooperative", 1)
+    given = (cluster(2), preferred(4), together)
+    assert library.launch(kernel, grid=(8, 1, 1), attributes=given) is Status.NOT_SUPPORTED
 
 
 def test_static_shared_memory_counts(library, simulator):

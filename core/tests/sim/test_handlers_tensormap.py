@@ -141,6 +141,14 @@ def test_null_arrays_are_refused(library):
     assert library("cuTensorMapEncodeTiled", None, *arguments) is Status.INVALID_VALUE
 
 
+def test_one_dimension_has_no_stride_but_needs_the_array(library):
+    dims, box, ones = (ctypes.c_uint64 * 1)(64), (ctypes.c_uint32 * 1)(4), (ctypes.c_uint32 * 1)(1)
+    raw = ctypes.create_string_buffer(128)
+    for strides, wanted in ((None, Status.INVALID_VALUE), ((ctypes.c_uint64 * 1)(), Status.SUCCESS)):
+        arguments = (7, 1, ADDRESS, dims, strides, box, ones, 0, 0, 0, 0)
+        assert library("cuTensorMapEncodeTiled", raw, *arguments) is wanted
+
+
 def test_a_map_needs_a_context(library):
     library.ok("cuCtxSetCurrent", None)
     assert encode(library)[0] is Status.INVALID_CONTEXT

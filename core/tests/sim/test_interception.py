@@ -204,3 +204,15 @@ def test_memory_runs_out(simulator):
     assert held.shape == (1000,)
     with pytest.raises(ArgumentValueError), simulator.memory_limit(1, device=9):
         pass
+
+
+@pytest.mark.parametrize("name", [None, range(10**18), 7])
+def test_a_call_is_named_by_a_text(simulator, name):
+    with pytest.raises(ArgumentTypeError, match="expected the name of a call"), simulator.fault(name, 1):
+        pass
+
+
+@pytest.mark.parametrize("device", [None, "cuda:0", 0.0])
+def test_a_device_is_named_by_its_ordinal(simulator, device):
+    with pytest.raises(ArgumentTypeError, match="expected the ordinal of a simulated device"):
+        simulator.new_stream(device)

@@ -15,6 +15,7 @@ import trunnion
 from trunnion.attempts import Failure, attempt
 from trunnion.cli import missing_library
 from trunnion.cli.backends import backends
+from trunnion.cli.cache import cache_commands
 from trunnion.cli.conformance import conformance
 from trunnion.cli.demo import demo
 from trunnion.cli.doctor import doctor
@@ -67,6 +68,9 @@ def application() -> typer.Typer:
     app.command("demo", epilog=_EPILOG)(demo)
     app.command("doctor", epilog=_EPILOG)(doctor)
     app.command("conformance", epilog=_EPILOG)(conformance)
+    app.add_typer(
+        cache_commands(_EPILOG), name="cache", help="Look at what is kept of what was compiled, or remove it."
+    )
     return app
 
 

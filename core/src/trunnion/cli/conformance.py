@@ -13,10 +13,12 @@ from rich.text import Text
 
 import trunnion
 from trunnion.cli.presentation import Report, print_line, print_source, print_table, progress
-from trunnion.errors import BackendUnavailableError, UnknownBackendError, shorten
+from trunnion.errors import UnknownBackendError, UnsupportedFeatureError, shorten
+from trunnion.storage.refusals import refusals
+from trunnion.wording import one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from trunnion.contract.spec import BackendSpec
     from trunnion.testing.laws import Law
@@ -26,13 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["conformance"]
 
 _LIBRARIES = ("hypothesis", "torch", "trunnion")
-_TIERS = ("sim", "gpu")
 
 
 def conformance(  # noqa: PLR0913 - one for each option
     name: Annotated[str, typer.Argument(metavar="NAME", help="The backend.")],
     *,
-    tier: Annotated[str, typer.Option(help="On the simulated driver (sim), or on a GPU (gpu).")] = "sim",
+    tier: Annotated[
+        str, typer.Option(help="On the simulated driver (sim), on a GPU (gpu), or on the CPU (cpu).")
+    ] = "sim",
     json: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Write the report there, for programs.")
     ] = None,
@@ -51,9 +54,9 @@ def conformance(  # noqa: PLR0913 - one for each option
     thorough: Annotated[
         bool, typer.Option("--thorough", help="Check all examples of each law by every way in.")
     ] = False,
-    shrink: Annotated[
+    no_shrink: Annotated[
         bool, typer.Option("--no-shrink", help="Look for no smaller example once one breaks a law.")
-    ] = True,
+    ] = False,
     patience: Annotated[
         float, typer.Option(min=1.0, help="Seconds without a finished example until a law counts as hung.")
     ] = 300.0,
@@ -64,32 +67,44 @@ def conformance(  # noqa: PLR0913 - one for each option
     """
     from trunnion.testing.runner import Options
 
-    options = Options(examples=examples, seed=seed, shrink=shrink, thorough=thorough)
-    spec, laws = _spec(name), _laws(tier, law or ())
-    report = _checked(spec, laws, options, tier=tier, patience=patience)
+    options = Options(tier=_tier(tier), examples=examples, seed=seed, shrink=not no_shrink, thorough=thorough)
+    _check_places(json, html, badge)
+    spec, laws = _spec(name, tier), _laws(tier, law or ())
+    report = _checked(spec, laws, options, patience=patience)
     _write(report, json, html, badge)
     return Report(report.document(), lambda: _show(report), 0 if report.good else 1)
 
 
-def _spec(name: str) -> BackendSpec:
+def _tier(tier: str) -> str:
+    from trunnion.testing.runner import TIERS
+
+    if tier not in TIERS:
+        raise typer.BadParameter(f"got --tier {shorten(tier)}, {one_of(tier, TIERS)}")
+    return tier
+
+
+def _spec(name: str, tier: str) -> BackendSpec:
     """Return a backend.
 
     Raises
     ------
     typer.BadParameter
-        If nothing of that name is installed, or it brings no backend.
+        If nothing of that name is installed, or it brings no backend, or one that does not launch there.
     BackendUnavailableError
         If it cannot be used here.
     """
+    from trunnion.testing.runner import require_target
+
     registry = trunnion.default_registry()
     registry.backends()  # every plugin is loaded, so that an error lists those that are backends
     try:
         spec = registry.backend(name)
     except UnknownBackendError as error:
         raise typer.BadParameter(str(error)) from error
-    problem = spec.probe().problem(("cuda",))
-    if problem:
-        raise BackendUnavailableError(name, "", problem)
+    try:
+        require_target(spec, tier)
+    except UnsupportedFeatureError as error:
+        raise typer.BadParameter(str(error)) from error
     return spec
 
 
@@ -99,26 +114,28 @@ def _laws(tier: str, ids: Sequence[str]) -> tuple[Law, ...]:
     Raises
     ------
     typer.BadParameter
-        If there is no such tier or law, or no GPU for it.
+        If there is no such law, or no GPU for the tier.
     """
     from trunnion.errors import DeviceRequirementError
     from trunnion.testing.runner import laws_of
 
-    if tier not in _TIERS:
-        raise typer.BadParameter(f"got --tier {shorten(tier)}, expected {' or '.join(_TIERS)}")
     try:
         laws = {law.id: law for law in laws_of(tier)}
     except DeviceRequirementError as error:
         raise typer.BadParameter(str(error)) from error
     unknown = [law_id for law_id in ids if law_id not in laws]
     if unknown:
-        raise typer.BadParameter(f"got the law {shorten(unknown[0])}, expected one of {', '.join(laws)}")
+        raise typer.BadParameter(f"got the law {shorten(unknown[0])}, {one_of(unknown[0], _in_order(laws))}")
     return tuple(law for law in laws.values() if not ids or law.id in ids)
 
 
-def _checked(
-    spec: BackendSpec, laws: Sequence[Law], options: Options, *, tier: str, patience: float
-) -> Conformance:
+def _in_order(ids: Iterable[str]) -> list[str]:
+    """Return laws by their letters, then by their numbers."""
+    return sorted(ids, key=lambda law: (law.rstrip("0123456789"), len(law), law))
+
+
+def _checked(spec: BackendSpec, laws: Sequence[Law], options: Options, *, patience: float) -> Conformance:
+    from trunnion.testing.machine import KINDS
     from trunnion.testing.report import Report as Conformance
     from trunnion.testing.report import suite_revision
     from trunnion.testing.supervisor import supervised
@@ -130,8 +147,8 @@ def _checked(
     return Conformance(
         backend=spec.name,
         distribution=_distribution(spec.name),
-        capabilities=tuple(sorted(spec.targets.get("cuda", ()))),
-        tier=tier,
+        capabilities=tuple(sorted(spec.targets[KINDS[options.tier]])),
+        tier=options.tier,
         seed=options.seed,
         examples=options.examples,
         thorough=options.thorough,
@@ -159,7 +176,15 @@ def _write(report: Conformance, json: Path | None, html: Path | None, badge: Pat
     ]
     for path, text in made:
         if path is not None:
-            path.write_text(text(report), "utf-8")
+            with refusals(f"the report {path}"):
+                path.write_text(text(report), "utf-8")
+
+
+def _check_places(*files: Path | None) -> None:
+    """Refuse a place where no report can be written, before all is checked."""
+    for file in files:
+        if file is not None and not file.absolute().parent.is_dir():
+            raise typer.BadParameter(f"got {file}, whose folder does not exist; make it before")
 
 
 def _show(report: Conformance) -> None:

@@ -19,7 +19,7 @@ from trunnion.cli.inspection import (
 )
 from trunnion.cli.presentation import Report, print_line, print_mapping, print_source
 from trunnion.cli.subject import Subject, find_subject
-from trunnion.cli.words import plan_in_words
+from trunnion.cli.words import plan_in_words, program_in_words
 from trunnion.errors import ArgumentValueError, ProgramError
 from trunnion.wording import shorten
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["inspect"]
 
 _SECTIONS = ("program", "plan", "manifest")
+_IN_WORDS = {"program": program_in_words, "plan": plan_in_words}
 
 
 def inspect(  # noqa: PLR0913 - a command's options are its parameters
@@ -107,8 +108,7 @@ def _show(document: dict[str, Any]) -> None:
     print_line(f"{document['kind']} {document['name']}", "bold")
     for section in _SECTIONS:
         if document[section] is not None:
-            said = plan_in_words(document[section]) if section == "plan" else document[section]
-            print_mapping(section, said)
+            print_mapping(section, _IN_WORDS.get(section, dict)(document[section]))
     for image in document["images"] or ():
         print_mapping("image", image)
     for section in ("host_source", "device_source"):

@@ -11,7 +11,6 @@ from trunnion.built_program import PROGRAM_FILE
 from trunnion.cli.document import plain
 from trunnion.contract.spec import Target
 from trunnion.image.cubin import read_cubin
-from trunnion.image.elf import read_elf
 from trunnion.image.host_object import read_host_object
 from trunnion.image.ptx import read_ptx
 from trunnion.selection import choose_backend, launch_kind, load_part, named_target
@@ -31,10 +30,6 @@ __all__ = [
     "program_document",
 ]
 
-_IMAGE_PREFIX = "image."
-_SHARED = ".nv.shared."
-_RESERVED = "reserved.0"
-_SYSTEM_SMEM_BYTES = 1024
 _LANGUAGES = {".py": "python", ".cpp": "c++", ".cc": "c++", ".cu": "cuda", ".hpp": "c++", ".h": "c++"}
 
 
@@ -108,8 +103,7 @@ def artifact_document(artifact: Artifact) -> dict[str, Any]:
 
 def image_documents(artifact: Artifact) -> list[dict[str, Any]]:
     """Return what each device image of an artifact says of itself."""
-    names = [name for name in artifact.files if name.startswith(_IMAGE_PREFIX)]
-    return [image_document(artifact.files[name], name.removeprefix(_IMAGE_PREFIX)) for name in names]
+    return [image_document(data, kind) for kind, data in artifact.images.items()]
 
 
 def image_document(data: bytes, kind: str) -> dict[str, Any]:
@@ -135,23 +129,7 @@ def image_document(data: bytes, kind: str) -> dict[str, Any]:
         return {**document, "definitions": list(host.definitions), "references": list(host.references)}
     if kind != "cubin":
         return document
-    found = _untyped(plain(read_cubin(data)))
-    static = _static_smem(data)
-    for kernel in found["kernels"]:
-        kernel["static_smem_bytes"] = static.get(kernel["name"], 0)
-    return {**document, **found}
-
-
-def _static_smem(data: bytes) -> dict[str, int]:
-    """Return the bytes of static shared memory of each kernel that has some, by its symbol."""
-    sizes = {
-        section.name.removeprefix(_SHARED): section.size
-        for section in read_elf(data).sections
-        if section.name.startswith(_SHARED)
-    }
-    # Tried with ptxas 13.0 for sm_75 to sm_120: from sm_90 on there is this section, and the system's share counts.
-    system = _SYSTEM_SMEM_BYTES if _RESERVED in sizes else 0
-    return {name: max(size - system, 0) for name, size in sizes.items()}
+    return {**document, **_untyped(plain(read_cubin(data)))}
 
 
 def _bytes(part: DeviceCode) -> bytes:

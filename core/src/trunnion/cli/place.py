@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import DeviceRequirementError, ProgramError, shorten
+from trunnion.wording import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -104,7 +105,10 @@ class Place:
         for name, body in bodies.items():
             if name not in symbols:
                 known = ", ".join(shorten(kernel.name) for kernel in kernels)
-                raise ProgramError(f"got a body for {shorten(name)}, expected one for a kernel ({known})")
+                meant = suggestion(name, symbols)
+                raise ProgramError(
+                    f"got a body for {shorten(name)}, expected one for a kernel ({known}){meant}"
+                )
             if self.simulator is not None:
                 self.simulator.register_body(symbols[name], body)
 

@@ -15,6 +15,7 @@ from trunnion.cli.exhibits import is_known, known_examples, load_example
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.limits import MOST_TEXT_BYTES
 from trunnion.model.program import KernelProgram
+from trunnion.wording import suggestion
 
 if TYPE_CHECKING:
     from trunnion.examples import Example
@@ -89,7 +90,10 @@ def find_subject(text: str) -> Subject:
 
 def _nothing(text: str) -> ProgramError:
     known = ", ".join(known_examples())
-    return ProgramError(f"got {shorten(text)}, expected a file, an artifact's folder or an example ({known})")
+    meant = suggestion(text, known_examples())
+    return ProgramError(
+        f"got {shorten(text)}, expected a file, an artifact's folder or an example ({known}){meant}"
+    )
 
 
 def _file(path: Path, name: str) -> Subject:

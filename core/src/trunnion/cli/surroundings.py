@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trunnion.artifacts.artifact import check_owner
-from trunnion.artifacts.store import default_root
+from trunnion.artifacts.location import VARIABLE, default_root, is_kept_by_default
 from trunnion.call_helper import GROUP as HELPERS
 from trunnion.call_helper import installed_choice
 from trunnion.contract.diagnosis import Finding, Severity
 from trunnion.distributions import PREFIX, canonical, installed, requirements
-from trunnion.errors import DeviceRequirementError, UntrustedArtifactError
+from trunnion.errors import ArgumentValueError, ArtifactError, DeviceRequirementError
 from trunnion.registry import GROUP
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ _VARIABLES = (
 _OWN_VARIABLES = "TRUNNION_"
 _BUILT_FOR = re.compile(r"^cuda\b[^=\n]*=\s*'([0-9]+)\.([0-9]+)", re.MULTILINE)
 _SECONDS = 10.0
+_GOOD = frozenset({"usable", "not there yet", "turned off"})
+"""What there may be to say of a cache that is as it should be."""
 
 
 def versions() -> dict[str, str]:
@@ -194,25 +196,34 @@ def caches() -> tuple[dict[str, Any], tuple[Finding, ...]]:
     from trunnion.sim.shim import cache_folder
 
     folders, findings = {}, []
-    for what, folder in (("simulator", cache_folder()), ("artifacts", default_root())):
-        state = "not there yet"
+    for what, found in (("simulator", cache_folder), ("artifacts", default_root)):
+        path, state = "", ""
         try:
-            if folder.exists():
-                check_owner(folder.stat(), os.geteuid(), str(folder))
-                problem = _writing_problem(folder)
-                state = f"not writable: {problem}" if problem else "usable"
-            elif folder.is_symlink():
-                state = "a link to nothing"
-            elif problem := _writing_problem(there := _lowest_there(folder)):
-                state = f"cannot be made in {there}: {problem}"
-        except (UntrustedArtifactError, OSError) as error:
+            folder = found()
+            path = os.fsencode(folder).decode("utf-8", "backslashreplace")
+            off = found is default_root and not is_kept_by_default()
+            state = "turned off" if off else _state(folder)
+        except (ArgumentValueError, ArtifactError, OSError) as error:
             state = str(error)
-        folders[what] = {"path": os.fsencode(folder).decode("utf-8", "backslashreplace"), "state": state}
-        if state not in ("usable", "not there yet"):
+        folders[what] = {"path": path, "state": state}
+        if state not in _GOOD:
             summary = f"the cache of {what} cannot be used: {state}"
             advice = "mend or remove the folder, or set XDG_CACHE_HOME to one that can be written to"
+            advice += f"; {VARIABLE} names another for artifacts, or is 0" if found is default_root else ""
             findings.append(Finding(Severity.WARNING, f"{what}-cache", summary, advice))
     return folders, tuple(findings)
+
+
+def _state(folder: Path) -> str:
+    """Return whether a folder can be used, or why it cannot."""
+    if folder.exists():
+        check_owner(folder.stat(), os.geteuid(), str(folder))
+        problem = _writing_problem(folder)
+        return f"not writable: {problem}" if problem else "usable"
+    if folder.is_symlink():
+        return "a link to nothing"
+    problem = _writing_problem(there := _lowest_there(folder))
+    return f"cannot be made in {there}: {problem}" if problem else "not there yet"
 
 
 def _lowest_there(folder: Path) -> Path:

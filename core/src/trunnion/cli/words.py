@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from trunnion.model.words import DriverEnum
 
-__all__ = ["data_type_word", "plan_in_words", "word"]
+__all__ = ["data_type_word", "plan_in_words", "program_in_words", "word"]
 
 _SETS: Final[Mapping[str, type[DriverEnum]]] = {
     "interleave": Interleave,
@@ -52,6 +52,20 @@ def data_type_word(code: int) -> str:
     return next((name for name in names if name.startswith("uint")), names[0] if names else str(code))
 
 
+def program_in_words(program: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document of a program with the names of what its launches refer to, in place of positions.
+
+    Parameters
+    ----------
+    program
+        What `trunnion.cli.inspection.program_document` made.
+    """
+    tables = (("param", "params"), ("output", "outputs"), ("workspace", "workspaces"), ("code", "code"))
+    names = {word: [row["name"] for row in program[table]] for word, table in tables}
+    launches = [_field("launch", launch, names) for launch in program["launches"]]
+    return {**program, "launches": launches}
+
+
 def plan_in_words(plan: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document of a plan with words for the driver's numbers, and names for slots.
 
@@ -62,6 +76,8 @@ def plan_in_words(plan: Mapping[str, Any]) -> dict[str, Any]:
     """
     tables = ("tensors", "workspaces", "scalars", "pointers", "structs", "kernels")
     names = {table[:-1]: [row["name"] for row in plan[table]] for table in tables}
+    names["encode"] = [f"map {row['index']}, of {_said(row['memory'], names)}" for row in plan["encodes"]]
+    names["readers"] = [f"launch {row['index']}" for row in plan["launches"]]
     shown = {name: _said(value, names) for name, value in plan.items()}
     return shown | {"results": [names["tensor"][slot] for slot in plan["results"]]}
 
@@ -83,6 +99,8 @@ def _said(value: Any, names: Mapping[str, Sequence[str]]) -> Any:
 
 
 def _field(name: str, value: Any, names: Mapping[str, Sequence[str]]) -> Any:
+    if name == "readers":
+        return [names[name][launch] for launch in value]
     if type(value) is not int:
         return _said(value, names)
     return names[name][value] if name in names else word(name, value)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import LifecycleError, shorten
+from trunnion.errors import ArgumentTypeError, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
-    from typing import Self
 
     from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.compiler import DeviceImage
@@ -65,30 +63,28 @@ class BoundLaunch:
         where = "" if self.device is None else f" of device {self.device}"
         return f"<BoundLaunch{of} on {on}{where}>"
 
-    def __call__(self) -> Any:
+    def __call__(self, /, *given: Any, **named: Any) -> Any:
         """Launch; return None, the output, or a tuple of outputs.
 
         Raises
         ------
+        ArgumentTypeError
+            If it is given anything: what it launches with is bound.
         DriverError
             If a driver call failed.
         LifecycleError
             If the program was closed, or the process forked after it was loaded.
         """
+        if given or named:
+            got = f"{len(given) + len(named)} arguments"
+            raise ArgumentTypeError(
+                "", got, "none: the arguments are bound; call the program, or bind others"
+            )
         return self.entry()
 
 
 class LoadedProgram(ABC):
     """A program that is ready to launch in this process."""
-
-    _process: int
-    """The process that loaded it."""
-
-    def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Return a program that knows its process; subclasses need not call ``__init__``."""
-        made = super().__new__(cls)
-        made._process = os.getpid()
-        return made
 
     @property
     @abstractmethod
@@ -130,6 +126,7 @@ class LoadedProgram(ABC):
             If the program was closed, or the process forked after it was loaded.
         """
 
+    @abstractmethod
     def bind(
         self,
         args: Sequence[Any],
@@ -140,31 +137,9 @@ class LoadedProgram(ABC):
     ) -> BoundLaunch:
         """Return a call that can be repeated; parameters and errors are those of `call`, but nothing is launched yet.
 
-        This implementation makes the whole call at each launch. So the errors of `call` come with the first launch,
-        each launch takes the stream that is current then, unless one is named, and the first one allocates outputs. A
-        backend that can check, allocate and prepare once overrides it: its errors come at once, and the stream is that
-        which is current now. So does one whose programs launch after a fork.
-
-        Raises
-        ------
-        LifecycleError
-            If the process forked after the program was loaded.
+        All is decided here: arguments are checked, outputs allocated, numbers, extents and addresses read, and the
+        current stream taken if none is named. Each launch launches just that, whatever became of the arguments since.
         """
-        if self._process != os.getpid():
-            raise LifecycleError(
-                "the process forked after the program was loaded, and a device's context does not survive a fork: "
-                "start processes by spawn, or load after the fork"
-            )
-        given, kept = tuple(args), out
-
-        def entry() -> Any:
-            nonlocal kept
-            made = self.call(given, out=kept, stream=stream, device=device)
-            if kept is None and made is not None:
-                kept = made if isinstance(made, tuple) else (made,)
-            return made
-
-        return BoundLaunch(entry, device=device, stream=stream)
 
     @abstractmethod
     def preload(self, device: int) -> None:
@@ -185,7 +160,8 @@ class LoadedProgram(ABC):
     def close(self) -> None:
         """Wait for the program's launches, then unload it; calling it again does nothing.
 
-        Nothing else unloads: a captured graph may outlive every Python object.
+        Nothing else unloads: a captured graph may outlive every Python object. In a forked child it asks the driver
+        nothing.
         """
 
 
@@ -225,6 +201,8 @@ class KernelAdapter(ABC):
     @abstractmethod
     def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
         """Make an artifact callable in this process. It runs native code: the caller decides whether to trust it.
+
+        Beside what `build` returned the artifact has the program (`trunnion.built_program.PROGRAM_FILE`).
 
         Raises
         ------

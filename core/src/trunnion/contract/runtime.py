@@ -49,6 +49,8 @@ class Runtime(Protocol):
     def allocate(self, shape: tuple[int, ...], dtype: Any, device: int, stream: int) -> Any:
         """Return a new tensor of uninitialised device memory, allocated under ``stream``.
 
+        On a GPU it begins at a multiple of 256 bytes; whoever needs more allocates more, and begins within it.
+
         Parameters
         ----------
         shape
@@ -148,7 +150,8 @@ class Runtime(Protocol):
         """Return what is to be called in place of a launcher; on real devices the launcher itself.
 
         A simulated driver that runs in Python can only return a status to a launcher, as a driver does; here it gets
-        the chance to raise what really happened.
+        the chance to raise what really happened. Whoever loads a program through trunnion has this done for `entry`,
+        `call` and `bind`; a backend need not.
         """
 
     def presents_device(self, tensor: Any) -> bool:

@@ -13,7 +13,8 @@ from trunnion.model.capability import Capability
 from trunnion.model.code import language_name
 from trunnion.model.fields import integer, members
 from trunnion.model.fields import text as plain_text
-from trunnion.wording import describe
+from trunnion.plain import is_a
+from trunnion.wording import describe, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,13 +24,39 @@ if TYPE_CHECKING:
     from trunnion.contract.diagnosis import Diagnosis
     from trunnion.contract.source import SourceWrapper
 
-__all__ = ["CONTRACT_VERSION", "Availability", "BackendSpec", "Capability", "CompilerSpec", "Target"]
+__all__ = [
+    "CONTRACT_VERSION",
+    "Availability",
+    "BackendSpec",
+    "Capability",
+    "CompilerSpec",
+    "Target",
+    "target_words",
+]
 
 CONTRACT_VERSION = 1
 """The contract's major version. A plugin states, as a literal, the one that it was written for."""
 
+_NEAR_TARGET = re.compile(r"(?:cuda:)?(?:(sm|compute)[-_ ]?)?([1-9]\d{1,2})([af]?)", re.ASCII | re.IGNORECASE)
+_TARGET_ALIASES = {"host": "cpu", "native": "cpu", "x86_64": "cpu", "aarch64": "cpu", "gpu": "cuda:sm_90a"}
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _ARCH = re.compile(r"[A-Za-z0-9_.+-]{0,64}")
+
+
+def target_words(given: str) -> str:
+    """Return what a message expects in place of a target's text, with what was probably meant.
+
+    Parameters
+    ----------
+    given
+        What a caller wrote.
+    """
+    found = _NEAR_TARGET.fullmatch(given)
+    aliases = dict(_TARGET_ALIASES)
+    if found is not None:
+        aliases[given] = f"{found[1] or 'sm'}_{found[2]}{found[3]}".lower()
+    meant = suggestion(given, ("cpu", "sm_90a"), aliases)
+    return f"a target such as 'sm_90a', 'compute_90', 'cuda:sm_90a' or 'cpu'{meant}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +74,7 @@ class Target:
         object.__setattr__(self, "arch", plain_text(self.arch, "target.arch", least=0))
         if not _NAME.fullmatch(self.kind):
             raise ProgramError(
-                f"got {shorten(self.kind)}, expected a target such as 'sm_90a', 'cuda:sm_90a' or 'cpu'",
+                f"got {shorten(self.kind)}, expected {target_words(self.kind)}",
                 field="target",
             )
         if not _ARCH.fullmatch(self.arch):
@@ -64,7 +91,7 @@ class Target:
         ProgramError
             If the text is none of these.
         """
-        if isinstance(text, Target):
+        if is_a(text, Target):
             return text
         kind, colon, arch = plain_text(text, "target").partition(":")
         if not colon and kind.startswith(("sm_", "compute_")):

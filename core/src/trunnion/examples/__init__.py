@@ -6,6 +6,8 @@ from importlib import import_module
 
 from trunnion.errors import ProgramError, shorten
 from trunnion.examples.example import Example
+from trunnion.plain import text
+from trunnion.wording import one_of
 
 __all__ = ["CPU_EXAMPLES", "EXAMPLES", "Example", "load"]
 
@@ -44,7 +46,8 @@ def load(name: str) -> Example:
         If there is no such example.
     """
     known = (*EXAMPLES, *CPU_EXAMPLES)
-    if name not in known:
-        raise ProgramError(f"got example {shorten(name)}, expected one of {', '.join(known)}")
-    example: Example = import_module(f"trunnion.examples.{name}").EXAMPLE
+    wanted = text(name)
+    if wanted not in known:
+        raise ProgramError(f"got example {shorten(name)}, {one_of(name, known)}")
+    example: Example = import_module(f"trunnion.examples.{wanted}").EXAMPLE
     return example

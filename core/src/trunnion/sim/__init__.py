@@ -19,10 +19,10 @@ from trunnion.errors import LifecycleError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from trunnion.sim.bodies import KernelBody, KernelCall
+    from trunnion.sim.bodies import KernelBody, KernelBodyWarning, KernelCall
     from trunnion.sim.simulator import Simulator
 
-__all__ = ["KernelBody", "KernelCall", "Simulator", "active", "start"]
+__all__ = ["KernelBody", "KernelBodyWarning", "KernelCall", "Simulator", "active", "start"]
 
 
 class _Process:
@@ -100,7 +100,7 @@ def __getattr__(name: str) -> object:
         from trunnion.sim.simulator import Simulator  # noqa: PLC0415 - as above
 
         return Simulator
-    if name in ("KernelBody", "KernelCall"):
+    if name in ("KernelBody", "KernelBodyWarning", "KernelCall"):
         from trunnion.sim import bodies  # noqa: PLC0415 - as above
 
         return getattr(bodies, name)

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from trunnion.sim.launch_attributes import WindowAttribute
     from trunnion.sim.memory import BoundMemory
 
-__all__ = ["KernelBody", "KernelCall"]
+__all__ = ["KernelBody", "KernelBodyWarning", "KernelCall"]
+
+
+class KernelBodyWarning(UserWarning):
+    """A kernel without a body was launched, while there is one for a name that no kernel has: it may be misspelled."""
+
 
 _Request = TypeVar("_Request", TiledRequest, Im2colRequest)
 

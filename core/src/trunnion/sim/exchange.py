@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from trunnion.dlpack import CPU, CUDA, Device, Tensor, Versioned, address_in
+from trunnion.dlpack import CPU, CUDA, Device, ExchangeApi, Tensor, Versioned, address_in
 from trunnion.errors import DeviceRequirementError, LifecycleError
 from trunnion.sim import active
 
@@ -27,32 +27,19 @@ _FAILED: Final = -1
 _ManagedPointer: Final = ctypes.POINTER(Versioned)
 
 
-class _Api(ctypes.Structure):  # DLPackExchangeAPIHeader, then DLPackExchangeAPI's functions
-    _fields_ = (
-        ("major", ctypes.c_uint32),
-        ("minor", ctypes.c_uint32),
-        ("previous", ctypes.c_void_p),
-        ("allocate", ctypes.c_void_p),
-        ("from_object", ctypes.c_void_p),
-        ("to_object", ctypes.c_void_p),
-        ("view_object", ctypes.c_void_p),
-        ("current_stream", ctypes.c_void_p),
-    )
-
-
 _INT: Final = ctypes.c_int
 _FROM: Final = (_INT, ctypes.c_void_p, ctypes.POINTER(_ManagedPointer))
 _VIEW: Final = (_INT, ctypes.c_void_p, ctypes.POINTER(Tensor))
 _TO: Final = (_INT, _ManagedPointer, ctypes.POINTER(ctypes.c_void_p))
 
 
-def _host_api() -> _Api:
+def _host_api() -> ExchangeApi:
     capsule = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
     if capsule is None:
         raise DeviceRequirementError(
             "a torch with DLPack's C exchange API (2.10 or later)", torch.__version__, "upgrade torch"
         )
-    return _Api.from_address(address_in(capsule, _CAPSULE_NAME.value))
+    return ExchangeApi.from_address(address_in(capsule, _CAPSULE_NAME.value))
 
 
 class Exchange:
@@ -74,8 +61,8 @@ class Exchange:
         self._increment = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
         self._decrement = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_DecRef", ctypes.pythonapi))
         # No view_object, which the format leaves free: consumers fall back to from_object.
-        self._table = _Api(host.major, host.minor)
-        self._viewing = _Api(host.major, host.minor)
+        self._table = ExchangeApi(host.major, host.minor)
+        self._viewing = ExchangeApi(host.major, host.minor)
         running = active()
         if running is not None:
             self.connect(running)

@@ -6,24 +6,25 @@ Source: CUDA Driver API, Execution Control.
 from __future__ import annotations
 
 import ctypes
+import warnings
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from trunnion.sim.abi import LaunchAttributeStruct, LaunchConfigStruct
-from trunnion.sim.bodies import KernelCall
+from trunnion.sim.bodies import KernelBodyWarning, KernelCall
 from trunnion.sim.graph import NodeKind, Work
 from trunnion.sim.host import HostReader
 from trunnion.sim.launch_attributes import decode_attributes
 from trunnion.sim.launch_checks import Shape, check_launch
-from trunnion.sim.objects import Function, Kernel, Stream
+from trunnion.sim.objects import Function, Kernel, Library, Stream
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.submission import submit
 from trunnion.sim.trace import Launched
-from trunnion.wording import quoted
+from trunnion.wording import listed, nearest, quoted, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from trunnion.sim.call import Call, Handler
     from trunnion.sim.state import DriverState
@@ -194,7 +195,9 @@ def _start(call: Call, request: Request) -> None:
 def _run(state: DriverState, event: Launched) -> None:
     body = state.bodies.get(event.kernel)
     if body is None:
+        _warn_of_no_body(state, event.kernel)
         return
+    state.run_bodies.add(event.kernel)
     body(
         KernelCall(
             kernel=event.kernel,
@@ -209,6 +212,27 @@ def _run(state: DriverState, event: Launched) -> None:
             window=event.window,
             priority=event.priority,
         )
+    )
+
+
+def _warn_of_no_body(state: DriverState, kernel: str) -> None:
+    """Say, once for each kernel, that nothing was computed, if a body waits under a name that no kernel has."""
+    waiting: Iterable[str] = state.bodies.keys() - state.run_bodies
+    if not waiting or kernel in state.bodiless:
+        return
+    images = [one.info for one in state.handled.values() if isinstance(one, Library)]
+    waiting = sorted(set(waiting) - {known.name for image in images for known in image.kernels})
+    if not waiting:
+        return
+    state.bodiless.add(kernel)
+    meant = nearest(kernel, waiting) or next((name for name in waiting if name in kernel), "")
+    warnings.warn(
+        f"kernel {quoted(kernel)} was launched on the simulated driver and has no body, so it computed nothing; there "
+        f"is a body for {listed(waiting)}, which no image has"
+        + (f"; did you mean {quoted(kernel)} by {shorten(meant)}?" if meant else "")
+        + "; register_body takes a kernel's exact symbol",
+        KernelBodyWarning,
+        stacklevel=2,
     )
 
 

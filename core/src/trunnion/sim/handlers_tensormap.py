@@ -60,13 +60,19 @@ def _destination(result: int | None, rank: int, least: int) -> int:
     return result
 
 
+def _strides(reader: HostReader, address: int | None, rank: int) -> tuple[int, ...]:
+    if not address:  # measured on an H200: of one dimension too, which has no stride
+        raise Refusal(Status.INVALID_VALUE, "globalStrides is a null pointer")
+    return reader.array(ctypes.c_uint64, address, rank - 1, "globalStrides")
+
+
 def _common(reader: HostReader, given: Mapping[str, Any]) -> CommonFields:
     rank = given["rank"]
     return CommonFields(
         address=given["address"] or 0,
         data_type=_member(TensorMapDataType, given["data_type"], "tensorDataType"),
         dims=reader.array(ctypes.c_uint64, given["dims"], rank, "globalDim"),
-        strides=reader.array(ctypes.c_uint64, given["strides"], rank - 1, "globalStrides"),
+        strides=_strides(reader, given["strides"], rank),
         element_strides=reader.array(ctypes.c_uint32, given["element_strides"], rank, "elementStrides"),
         interleave=_member(Interleave, given["interleave"], "interleave"),
         swizzle=_member(Swizzle, given["swizzle"], "swizzle"),

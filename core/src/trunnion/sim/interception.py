@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from trunnion.arguments import expect_text
 from trunnion.errors import ArgumentTypeError, ArgumentValueError
 from trunnion.sim.status import Refusal, Status
 from trunnion.turns import Turns
@@ -66,9 +67,12 @@ class Interceptions:
 
         Raises
         ------
+        ArgumentTypeError
+            If it is no text.
         ArgumentValueError
             If there is no such call.
         """
+        name = expect_text(name, "call", "the name of a call of the driver")
         if name not in self._names:
             close = difflib.get_close_matches(name, sorted(self._names), 3)
             raise ArgumentValueError(

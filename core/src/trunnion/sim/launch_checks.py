@@ -166,10 +166,16 @@ def _check_cluster(shape: Shape) -> tuple[int, int, int] | None:
 
 
 def _check_preferred(shape: Shape, cluster: tuple[int, int, int] | None) -> None:
-    """Check the preferred cluster, which has no effect where there is no regular one."""
+    """Check the preferred cluster; an H200's driver 580 refuses it alone, and of a cooperative launch (measured)."""
     preferred = shape.attributes.preferred_cluster
-    if preferred is None or cluster is None:
+    if preferred is None:
         return
+    if cluster is None:
+        raise Refusal(
+            Status.INVALID_CLUSTER_SIZE, f"a preferred cluster of {preferred} without a regular one"
+        )
+    if shape.attributes.cooperative:
+        raise Refusal(Status.NOT_SUPPORTED, "a cooperative launch cannot prefer a cluster")
     if (
         0 in preferred
         or any(wide % width for wide, width in zip(preferred, cluster, strict=True))

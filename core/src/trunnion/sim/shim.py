@@ -10,7 +10,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from trunnion.errors import BackendUnavailableError, CompileError, DeviceRequirementError, LifecycleError
 from trunnion.storage.refusals import refuse_noexec, warn_not_kept
 from trunnion.storage.scratch import scratch_folder
+from trunnion.storage.turns import DeadlockError
 from trunnion.toolchain.host_compilation import HostCompilation
 from trunnion.toolchain.host_compiler import HostCompiler, counted_environment
 from trunnion.toolchain.host_reading import read_host
@@ -185,9 +185,14 @@ def load_shim() -> Shim:
             raise
         with scratch_folder() as folder:
             _build(compiler_command(), _source(), folder)
+            _check_process()
             shim = Shim(folder / _SONAME)
-        warn_not_kept("the simulated driver is compiled anew each time, because it cannot be kept", refused)
+        if not isinstance(refused, DeadlockError):  # whoever builds it further up in this thread keeps it
+            warn_not_kept(
+                "the simulated driver is compiled anew each time, because it cannot be kept", refused
+            )
         return shim
+    _check_process()  # again: a signal's handler may have started one meanwhile
     return Shim(path)
 
 
@@ -290,8 +295,8 @@ def compiler_problem(command: tuple[str, ...]) -> str:
         What `compiler_command` returned.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="trunnion-trial-") as folder:
-            _build(command, _TRIAL, Path(folder), _TRIAL_SECONDS)
+        with scratch_folder() as folder:
+            _build(command, _TRIAL, folder, _TRIAL_SECONDS)
     except CompileError as error:
         if error.log.startswith(_NO_LIBRARY):
             return _NO_LIBRARY  # the rest speaks of a folder that is gone

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from trunnion.arguments import expect, expect_text
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, LifecycleError
 from trunnion.sim.controls import Controls
 from trunnion.sim.driver import Driver
@@ -111,7 +112,8 @@ class Simulator(Controls):
         Parameters
         ----------
         symbol_name
-            The kernel's exact symbol name. A kernel without a body is only recorded.
+            The kernel's exact symbol name. A kernel without a body is only recorded, with a `KernelBodyWarning` if
+            there is a body for a name that no kernel has.
         body
             Called with a `KernelCall` for each launch, and done before the launch returns. What it raises is
             raised again by `raise_pending`.
@@ -121,8 +123,7 @@ class Simulator(Controls):
         ArgumentTypeError
             If the name is no text, or the body cannot be called.
         """
-        if not isinstance(symbol_name, str):
-            raise ArgumentTypeError("symbol_name", describe(symbol_name), "a kernel's symbol, as text")
+        symbol_name = expect_text(symbol_name, "symbol_name", "a kernel's symbol, as text")
         if not callable(body):
             raise ArgumentTypeError("body", describe(body), "a function of a KernelCall")
         self._state.bodies[symbol_name] = body
@@ -182,11 +183,14 @@ class Simulator(Controls):
 
         Raises
         ------
+        ArgumentTypeError
+            If it is no integer.
         ArgumentValueError
             If there is no such device.
         LifecycleError
             If this process was forked from one that used the driver: as on a GPU, a child has none.
         """
+        expect(ordinal, int, "device", "the ordinal of a simulated device")
         if not 0 <= ordinal < self.devices:
             raise ArgumentValueError("device", f"{ordinal}", f"from 0 to {self.devices - 1}")
         device = self._state.devices[ordinal]

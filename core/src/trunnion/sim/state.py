@@ -72,6 +72,10 @@ class DriverState:
         self.trace = Trace()
         self.memory = DeviceMemory()
         self.bodies: dict[str, KernelBody] = {}
+        self.run_bodies: set[str] = set()
+        """The kernels whose body was run."""
+        self.bodiless: set[str] = set()
+        """The kernels of which was said that they have none."""
         self._taking = Turns("the simulated driver is at work", nests=True)
         self.contexts = tuple(Context(self.new_handle(), device) for device in self.devices)
         self._stacks: dict[int, list[Context]] = {}

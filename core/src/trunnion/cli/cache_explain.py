@@ -1,0 +1,99 @@
+"""``trunnion cache explain``: whether a program would be found, and if not, what its key has that no other's has."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trunnion.arguments import file_path
+from trunnion.artifacts.explanation import Difference, explain_key, program_name
+from trunnion.artifacts.location import default_root
+from trunnion.artifacts.manifest import artifact_key
+from trunnion.artifacts.store import ArtifactStore
+from trunnion.cli.presentation import Report, print_line, print_table
+from trunnion.cli.subject import find_subject
+from trunnion.compilation import key_inputs
+from trunnion.errors import ProgramError, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trunnion.artifacts.explanation import Explanation
+
+__all__ = ["explain"]
+
+_MOST_SHOWN = 100
+_SHOWN_DIGITS = 12
+
+
+def explain(
+    program: Annotated[str, typer.Argument(help="A program as JSON, an artifact's folder or an example.")],
+    *,
+    target: Annotated[str, typer.Option(help="What for, such as sm_90a.")] = "",
+    backend: Annotated[str, typer.Option(help="Which backend launches it.")] = "auto",
+    compiler: Annotated[str, typer.Option(help="Which device compiler compiles it.")] = "",
+    folder: Annotated[str, typer.Option(help="The folder of a store; without it, this user's own.")] = "",
+) -> Report:
+    """Say whether compiling a program would find it kept, and which input of its key differs from the nearest one."""
+    subject = find_subject(program)
+    if subject.program is None:
+        raise ProgramError(f"{shorten(program)} is a device image: no program is in it")
+    inputs, again = (
+        key_inputs(subject.program, backend, target=target or None, compiler=compiler or None)
+        for _ in range(2)
+    )
+    changing = sorted(name for name in inputs.keys() | again.keys() if inputs.get(name) != again.get(name))
+    root = file_path(folder) if folder else default_root()
+    found = explain_key(ArtifactStore(root), inputs) if (root / "entries").is_dir() else None
+    document = {"folder": str(root), "key": artifact_key(inputs), "changing": changing} | _document(found)
+    return Report(document, lambda: _show(document))
+
+
+def _document(found: Explanation | None) -> dict[str, Any]:
+    nearest = None if found is None else found.nearest
+    return {
+        "hit": found is not None and found.hit,
+        "problem": "" if found is None else found.problem,
+        "nearest": None
+        if nearest is None
+        else {"key": nearest.key, "program": program_name(nearest.key_inputs), "target": nearest.target},
+        "differences": [] if found is None else [_row(one) for one in found.differences],
+    }
+
+
+def _row(difference: Difference) -> dict[str, Any]:
+    here, kept = difference.here, difference.kept
+    return {"name": difference.name, "here": _told(here), "kept": _told(kept), "places": [*difference.places]}
+
+
+def _told(value: str | None) -> str | None:
+    """Return an input as it is if it is one short line, else its digest."""
+    if value is None or (len(value) <= _MOST_SHOWN and "\n" not in value):
+        return value
+    return f"{len(value)} characters, SHA-256 {hashlib.sha256(value.encode()).hexdigest()[:_SHOWN_DIGITS]}"
+
+
+def _show(document: Mapping[str, Any]) -> None:
+    print_line(
+        f"{'hit' if document['hit'] else 'miss'}: {document['key']}", "green" if document["hit"] else "yellow"
+    )
+    if document["changing"]:
+        names = ", ".join(document["changing"])
+        print_line(f"it is never kept: nobody knows what it depends on ({names})")
+    if document["problem"]:
+        print_line(f"what is kept cannot be used, and is built again: {document['problem']}")
+    if document["nearest"] is None:
+        if not document["hit"]:
+            print_line(f"nothing else is kept at {document['folder']}")
+        return
+    nearest = document["nearest"]
+    print_line(f"nearest: {nearest['key']} ({nearest['program']}, {nearest['target']})")
+    columns = ("name", "here", "kept", "places")
+    rows = [[_cell(row[name]) for name in columns] for row in document["differences"]]
+    print_table("what differs", columns, rows)
+
+
+def _cell(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, list) else "-" if value is None else str(value)

@@ -1,0 +1,185 @@
+"""``trunnion cache`` looks without touching, and removes what it is told to."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import trunnion
+from trunnion import DeviceCode, ProgramBuilder
+from trunnion.artifacts.location import VARIABLE
+from trunnion.artifacts.store import ArtifactStore
+from trunnion.cli.application import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SOURCE = 'extern "C" __global__ void k(float* x) { x[0] = 1; }'
+READING = ("info", "list", "verify", "prune", "clear")
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "user"))
+    return tmp_path / "user"
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    def say(*words: str, status: int = 0) -> Any:
+        assert run(["cache", *words, "--json"]) == status
+        return json.loads(capsys.readouterr().out)
+
+    return say
+
+
+def program(source: str = SOURCE) -> trunnion.KernelProgram:
+    p = ProgramBuilder("fill", DeviceCode("cuda", source))
+    p.launch("k", args=(p.input("x", "float32", (4,), access="write"),), grid=1, block=1)
+    return p.build()
+
+
+def kept(target: str = "sm_90a", source: str = SOURCE) -> str:
+    return trunnion.compile(program(source), "nvrtc", target=target).artifact.manifest.key
+
+
+def test_what_is_not_there_is_told_and_not_made(root, said, capsys) -> None:
+    assert said("info") == {
+        "folder": str(root),
+        "used_by_default": True,
+        "entries": 0,
+        "nbytes": 0,
+        "corrupt": 0,
+        "oldest_use": None,
+        "newest_use": None,
+    }
+    assert said("list") == []
+    assert said("verify") == {"entries": 0, "good": True, "broken": []}
+    for name in ("prune", "clear"):
+        assert said(name) == {"entries": 0, "nbytes": 0}
+    for name in READING:
+        assert run(["cache", name]) == 0
+    assert "nothing is kept" in capsys.readouterr().out
+    assert not root.exists()
+
+
+def test_what_is_kept_is_listed(root, said, capsys) -> None:
+    first, second = kept("sm_80"), kept("sm_90a")
+    os.utime(root / "entries" / first, (0, 0))
+    rows = said("list")
+    assert [row["key"] for row in rows] == [second, first]
+    assert rows[1]["used"] == "1970-01-01T00:00:00Z"
+    assert {(row["program"], row["backend"], row["problem"]) for row in rows} == {("fill", "nvrtc", "")}
+    assert [row["target"] for row in rows] == ["cuda:sm_90a", "cuda:sm_80"]
+    told = said("info")
+    assert (told["entries"], told["oldest_use"]) == (2, "1970-01-01T00:00:00Z")
+    assert told["nbytes"] == sum(row["nbytes"] for row in rows)
+    assert run(["cache", "list"]) == 0
+    assert first[:12] in capsys.readouterr().out
+
+
+def test_what_was_changed_is_found_and_stays(root, said, capsys) -> None:
+    good, broken = kept("sm_80"), kept("sm_90a")
+    (root / "entries" / broken / "image.cubin").write_bytes(b"")
+    told = said("verify", status=1)
+    assert (told["entries"], told["good"]) == (2, False)
+    assert [(row["key"], "image.cubin" in row["problem"]) for row in told["broken"]] == [(broken, True)]
+    assert run(["cache", "verify"]) == 1
+    assert "1 of 2 artifacts are whole" in capsys.readouterr().out
+    assert {one.key for one in ArtifactStore(root).entries()} == {good, broken}
+    (root / "entries" / broken / "manifest.json").write_bytes(b"\x1b[31m")
+    assert said("list")[0]["problem"] == "its manifest cannot be used"
+
+
+def test_pruning_and_clearing(root, said) -> None:
+    old = kept("sm_80")
+    kept("sm_90a")
+    os.utime(root / "entries" / old, (0, 0))
+    assert said("prune", "--max-days", "30000")["entries"] == 0
+    assert said("prune")["entries"] == 1
+    assert said("prune", "--max-bytes", "100000000")["entries"] == 0
+    assert said("prune", "--max-bytes", "0")["entries"] == 1
+    kept()
+    gone = said("clear")
+    assert gone["entries"] == 1
+    assert gone["nbytes"] > 1000
+    assert said("info")["entries"] == 0
+
+
+@pytest.mark.parametrize("words", [["--max-bytes", "-1"], ["--max-bytes", "1G"], ["--max-days", "nan x"]])
+def test_what_is_no_limit_is_refused(root, said, words) -> None:
+    assert said("prune", *words, status=2)["error"]["type"] == "UsageError"
+
+
+@pytest.mark.parametrize("command", READING)
+def test_a_folder_that_is_no_store_is_refused_and_left_alone(tmp_path, said, command: str) -> None:
+    (tmp_path / "mine").write_text("mine")
+    for folder in (tmp_path, tmp_path / "nowhere", tmp_path / "mine"):
+        assert said(command, "--folder", str(folder), status=1)["error"]["type"] == "ArtifactError"
+    assert [one.name for one in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_folder_can_be_named(root, said, tmp_path) -> None:
+    trunnion.compile(program(), "nvrtc", target="sm_90a", cache=tmp_path / "other")
+    told = said("info", "--folder", str(tmp_path / "other"))
+    assert (told["entries"], told["used_by_default"]) == (1, False)
+    assert said("info")["entries"] == 0
+
+
+def test_an_environment_that_nobody_understands_is_refused(monkeypatch, said) -> None:
+    monkeypatch.setenv(VARIABLE, "off")
+    assert said("info", status=1)["error"]["type"] == "ArgumentValueError"
+
+
+def explained(said, tmp_path: Path, *words: str, source: str = SOURCE) -> dict[str, Any]:
+    (tmp_path / "p.json").write_text(program(source).to_json())
+    return said("explain", str(tmp_path / "p.json"), *words)
+
+
+def test_a_hit_and_what_differs_are_explained(root, said, tmp_path, capsys) -> None:
+    empty = explained(said, tmp_path, "--target", "sm_90a")
+    assert (empty["hit"], empty["nearest"], empty["differences"]) == (False, None, [])
+    assert not root.exists()
+    key = kept()
+    assert empty["key"] == key
+    assert explained(said, tmp_path, "--target", "sm_90a")["hit"]
+    told = explained(said, tmp_path, "--target", "sm_80")
+    assert told["nearest"] == {"key": key, "program": "fill", "target": "cuda:sm_90a"}
+    (one,) = told["differences"]
+    assert one == {"name": "target", "here": "cuda:sm_80", "kept": "cuda:sm_90a", "places": []}
+    told = explained(said, tmp_path, "--target", "sm_90a", source=SOURCE + "\n")
+    assert {row["name"]: row["places"] for row in told["differences"]}["program"] == ["code[0].source"]
+    for target in ("sm_80", "sm_90a"):
+        assert run(["cache", "explain", str(tmp_path / "p.json"), "--target", target]) == 0
+    assert "miss" in capsys.readouterr().out
+
+
+def test_what_is_kept_and_broken_is_explained(root, said, tmp_path, capsys) -> None:
+    (root / "entries" / kept() / "image.cubin").write_bytes(b"")
+    told = explained(said, tmp_path, "--target", "sm_90a")
+    assert (told["hit"], "image.cubin" in told["problem"]) == (False, True)
+    assert run(["cache", "explain", str(tmp_path / "p.json"), "--target", "sm_90a"]) == 0
+    assert "cannot be used" in capsys.readouterr().out
+
+
+def test_what_never_comes_again_is_explained(root, said, tmp_path) -> None:
+    """A header whose name nobody can know: a key of it is never the same twice."""
+    path = tmp_path / "include"
+    path.mkdir()
+    for number in range(2001):
+        (path / f"{number}.h").touch()
+    source = "#define NAME <x.h>\n#include NAME\n" + SOURCE
+    p = ProgramBuilder("fill", DeviceCode("cuda", source, options=(f"--include-path={path}",)))
+    p.launch("k", args=(p.input("x", "float32", (4,), access="write"),), grid=1, block=1)
+    (tmp_path / "p.json").write_text(p.build().to_json())
+    told = said("explain", str(tmp_path / "p.json"), "--target", "sm_90a")
+    assert told["changing"] == ["surroundings headers that nobody can name"]
+
+
+def test_an_image_has_no_key(tmp_path, said) -> None:
+    (tmp_path / "x.ptx").write_text("")
+    assert said("explain", str(tmp_path / "x.ptx"), status=1)["error"]["type"] == "ProgramError"
