@@ -18,7 +18,7 @@ from trunnion.contract.compiler import DeviceImage
 from trunnion.errors import ArtifactError, CorruptArtifactError, ProgramError
 from trunnion.image.cubin import read_cubin
 from trunnion.registry import default_registry
-from trunnion.testing.harness import synthetic_image
+from trunnion.testing.machine import synthetic_image
 from trunnion_cutedsl.adapter import CuteDslAdapter
 
 pytestmark = pytest.mark.tvm_ffi_abi

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 import trunnion
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.errors import BackendUnavailableError, CompileError
+from trunnion.storage.kernel_mark import kernel_mark
 from trunnion_cutedsl import messages, release, staging, workers
 from trunnion_cutedsl.compiler import CuteDslCompiler
 from trunnion_cutedsl.examples.cutedsl_vector_add import EXAMPLE
@@ -124,6 +126,31 @@ def test_the_folder_of_processes_that_were_all_killed_is_removed_by_the_next_wor
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("stays", [True, False])
+def test_a_folder_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkeypatch, stays):
+    """Whoever sweeps may have its lock still, or be done."""
+    monkeypatch.setattr(staging.tempfile, "tempdir", str(tmp_path))
+    flock, swept = staging.fcntl.flock, []
+
+    def lock(descriptor, how):
+        if not swept:
+            monkeypatch.setattr(staging.fcntl, "flock", flock)
+            (folder,) = tmp_path.iterdir()
+            swept.append(staging.claim(folder))
+            staging.discard(folder)
+            if not stays:
+                os.close(swept[0])
+        flock(descriptor, how)
+
+    monkeypatch.setattr(staging.fcntl, "flock", lock)
+    folder, descriptor = staging.make_staging()
+    assert swept[0] is not None
+    assert staging.claim(folder) is None, "its lock is held"
+    os.close(descriptor)
+    if stays:
+        os.close(swept[0])
+
+
 def test_nothing_is_left_among_temporary_files(tmp_path):
     temporary = tmp_path / "tmp"
     finish(start(BUILD, tmp_path / "cache", temporary=temporary))
@@ -134,26 +161,63 @@ def test_what_is_not_ours_is_not_swept(tmp_path, monkeypatch):
     monkeypatch.setattr(staging.tempfile, "tempdir", str(tmp_path))
     target = tmp_path / "precious"
     target.mkdir()
-    link = tmp_path / f"trunnion-cutedsl-{os.getuid()}-link"
+    link = tmp_path / f"trunnion-cutedsl-{os.getuid()}-{kernel_mark()}-link"
     link.symlink_to(target)
-    fresh = tmp_path / f"trunnion-cutedsl-{os.getuid()}-fresh"
+    fresh = tmp_path / f"trunnion-cutedsl-{os.getuid()}-{kernel_mark()}-fresh"
     fresh.mkdir()  # whose maker has not made its lock yet
     staging.sweep()
     assert target.exists()
     assert fresh.exists()
 
 
-def test_a_worker_that_has_nothing_to_do_ends_and_another_takes_the_next_job():
+def test_a_worker_that_has_nothing_to_do_lets_go_of_cutedsl_and_takes_the_next_job():
+    """It does not end: nobody would take up a dead one before the next job."""
     pool = workers.Workers(seconds=0.05)
     try:
         for _ in range(2):
             answer, _ = pool.run("sm_90a", job("raise KeyError"), 60)
             assert answer["failed"]["kind"] == "KeyError"
             (worker,) = pool._workers.values()
-            assert worker.process.wait(timeout=60) == 0
-            assert not worker.folder.exists()
+            place = Path("/proc", str(worker.process.pid))
+            assert gone(lambda place=place: "cutlass" not in (place / "maps").read_text())
+            assert "\nState:\tZ" not in (place / "status").read_text()
+            assert worker.is_fresh()
+            assert [one.name for one in worker.folder.iterdir()] == ["lock"]
+        assert pool.run("sm_90a", job("raise KeyError"), 60)[0]["failed"]["kind"] == "KeyError"
+        assert pool._workers == {"sm_90a": worker}
     finally:
         pool.close()
+    assert worker.process.returncode is not None
+    assert not worker.folder.exists()
+
+
+PARENT = """
+import os, sys
+from trunnion_cutedsl.workers import workers
+answer, _ = workers().run("sm_90a", {job!r}, 60)
+assert answer["failed"]["kind"] == "KeyError"
+(worker,) = workers()._workers.values()
+if os.fork() == 0:
+    sys.stdin.read()
+    os._exit(0)
+print(worker.process.pid, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_worker_ends_with_a_parent_that_was_killed_though_a_forked_child_lives(tmp_path):
+    words = [sys.executable, "-W", "ignore", "-c", PARENT.format(job=job("raise KeyError"))]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "TMPDIR": str(tmp_path),
+    }
+    with subprocess.Popen(
+        words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert int(child.stdout.readline())
+        assert gone(lambda: not list(tmp_path.glob("trunnion-cutedsl-*")))
+        child.stdin.close()
 
 
 def job(source):
@@ -269,12 +333,15 @@ def test_a_worker_does_not_outlive_the_packages_that_it_imported(pool, monkeypat
     assert pool._worker("sm_90a") is first
     found = {**workers.components(), "nvidia-cutlass-dsl": "4.9.9"}
     monkeypatch.setattr(workers, "components", lambda: found)
+    connection, _ = first.child(time.monotonic() + 60)
     second = pool._worker("sm_90a")
     assert second is not first
     assert pool._worker("sm_90a") is second
-    assert first.process.poll() is None, "a job may be under way"
-    pool.close()
-    assert first.process.poll() is not None
+    assert first.process.poll() is None, "a job is under way"
+    first.leave(connection)
+    connection.close()
+    assert pool._worker("sm_90a") is second
+    assert first.process.returncode is not None
 
 
 def test_a_package_that_is_replaced_in_place_is_noticed(tmp_path, monkeypatch):

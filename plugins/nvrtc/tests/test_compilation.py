@@ -75,6 +75,46 @@ def test_a_header_that_changes_is_another_key(tmp_path):
     assert images[0] == images[2]
 
 
+def from_files(folder, **code):
+    """Return a program whose source and header are read from files below a folder."""
+    folder.mkdir(parents=True)
+    (folder / "size.h").write_text("#define SIZE 3\n", "utf-8")
+    source = '#include "size.h"\nextern "C" __global__ void k(float* x) { x[0] = SIZE + __LINE__; }'
+    (folder / "kernel.cu").write_text(source, "utf-8")
+    p = trunnion.ProgramBuilder("p", DeviceCode.from_file(folder / "kernel.cu", **code))
+    p.launch("k", args=(p.input("x", "float32", (4,), access="write"),), grid=1, block=1)
+    return p.build()
+
+
+def test_the_key_does_not_say_where_the_sources_lay(tmp_path, monkeypatch):
+    """Nor where it is compiled; and line tables do not either, so that one image serves both."""
+    made = []
+    for name in ("one", "another/below"):
+        folder = tmp_path / name
+        subject = from_files(folder, includes=(("size.h", "#define SIZE 3\n"),))
+        (folder / "tmp").mkdir()
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr("tempfile.tempdir", str(folder / "tmp"))
+        options = {"nvrtc": {"lineinfo": True}}
+        made.append(
+            trunnion.compile(
+                subject, target="sm_90a", cache=tmp_path / name / "store", options=options
+            ).artifact
+        )
+    assert made[0].manifest.key == made[1].manifest.key
+    assert made[0] == made[1]
+    assert str(tmp_path) not in "".join(made[0].manifest.key_inputs.values())
+
+
+def test_the_key_says_where_headers_on_disk_lie(tmp_path):
+    """``__FILE__`` and line tables do too: the images differ."""
+    keys = {
+        key(tmp_path / "store", from_files(tmp_path / name), options={"nvrtc": {"I": str(tmp_path / name)}})
+        for name in ("one", "another")
+    }
+    assert len(keys) == 2
+
+
 def test_parts_that_name_different_targets_are_refused():
     parts = tuple(trunnion.DeviceCode("cuda", "", target=target) for target in ("sm_80", "sm_90a"))
     with pytest.raises(errors.ProgramError, match="different targets"):
@@ -94,7 +134,8 @@ def test_parts_that_name_different_targets_are_refused():
         ({"options": {"nvrtc": {5: 1}}}, errors.ProgramError),
         ({"options": {5: {}, "a": {}}}, errors.ProgramError),
         ({"cache": 5}, errors.ArgumentTypeError),
-        ({"cache": True}, errors.ArgumentTypeError),
+        ({"cache": 1}, errors.ArgumentTypeError),
+        ({"recache": 1}, errors.ArgumentTypeError),
         ({"cache": ""}, errors.ArtifactError),
         ({"cache": "a\0b"}, errors.ArtifactError),
         ({"cache": "/dev/null/x"}, errors.ArtifactError),

@@ -6,6 +6,7 @@ taken from the reader's own answer. No GPU is needed.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import pytest
@@ -105,12 +106,17 @@ def edge_source() -> str:
     return text
 
 
-@cache
 def compiled(arch: str, source: str = SOURCE) -> bytes:
-    """Compile the source with NVRTC itself, not with the plugin that this file lies beside."""
+    """Return the cubin of `compiled_and_said`."""
+    return compiled_and_said(arch, source)[0]
+
+
+@cache
+def compiled_and_said(arch: str, source: str, *more: str) -> tuple[bytes, str]:
+    """Compile the source with NVRTC itself, not with the plugin that this file lies beside; return the log too."""
     status, program = nvrtc.nvrtcCreateProgram(source.encode(), b"agreement.cu", 0, [], [])
     assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS
-    options = [f"--gpu-architecture={arch}".encode()]
+    options = [f"--gpu-architecture={arch}".encode(), *(word.encode() for word in more)]
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
     log = bytes(max(size, 2))  # its own: b" " is one object, which all of Python shares
@@ -120,7 +126,7 @@ def compiled(arch: str, source: str = SOURCE) -> bytes:
     image = bytes(max(size, 2))
     nvrtc.nvrtcGetCUBIN(program, image)
     nvrtc.nvrtcDestroyProgram(program)
-    return image
+    return image, log.decode()
 
 
 def kernel(info: CubinInfo, name: str) -> KernelInfo:
@@ -139,6 +145,7 @@ def rewritten(info: CubinInfo) -> bytes:
         "cluster",
         "max_cluster_blocks",
         "registers",
+        "local_bytes",
     )
     kernels = [
         SyntheticKernel(**{field: getattr(kernel, field) for field in fields}) for kernel in info.kernels
@@ -194,6 +201,57 @@ def test_the_reader_finds_the_launch_bounds(arch: str) -> None:
         assert kernel(info, "ranked").max_cluster_blocks == 4
         assert kernel(info, "blocked").required_threads == (64, 2, 1)
         assert kernel(info, "blocked").cluster == (2, 2, 1)
+
+
+MEMORY = r"""
+__constant__ float table[64];
+__constant__ char more[3];
+extern "C" __global__ void plain(float* x) { x[threadIdx.x] += table[threadIdx.x] + more[threadIdx.x]; }
+extern "C" __global__ void array(float* x, int n) {
+  float kept[100];
+  for (int i = 0; i < 100; ++i) kept[i] = x[i * n];
+  for (int i = 0; i < n; ++i) x[i] += kept[i * 7 % 100];
+}
+__device__ __noinline__ float callee(float* x, int n) {
+  float kept[20];
+  for (int i = 0; i < 20; ++i) kept[i] = x[i * n];
+  x[n] = kept[int(x[1]) % 20];
+  return kept[n % 20];
+}
+extern "C" __global__ void nested(float* x, int n) {
+  float kept[30];
+  for (int i = 0; i < 30; ++i) kept[i] = x[i * n];
+  x[0] = callee(x, n) + kept[int(x[2]) % 30];
+}
+extern "C" __global__ void __launch_bounds__(1024, 2) spills(float* x, int n) {
+  float kept[48];
+#pragma unroll
+  for (int i = 0; i < 48; ++i) kept[i] = x[i * n + threadIdx.x];
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 48; ++i) x[i * n + threadIdx.x] = kept[i] * kept[(i + 7) % 48] + kept[(i + 20) % 48];
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_local_memory_is_what_the_assembler_prints(arch: str) -> None:
+    image, log = compiled_and_said(arch, MEMORY, "--ptxas-options=-v")
+    info = read_cubin(image)
+    printed = dict.fromkeys(("plain", "array", "nested", "spills"), 0)
+    name = ""
+    for line in log.splitlines():
+        entry = re.search(r"entry function '(\w+)'", line)
+        name = entry[1] if entry else name
+        size = re.search(r"(\d+) bytes cumulative stack size", line)
+        if size:
+            printed[name] = int(size[1])
+    assert {one.name: one.local_bytes for one in info.kernels} == printed
+    assert printed["plain"] == 0
+    assert printed["array"] == 400
+    assert printed["nested"] >= 200
+    assert printed["spills"] > 0
+    assert info.constant_bytes == 4 * 64 + 3
 
 
 @pytest.mark.parametrize("arch", ARCHS)

@@ -6,7 +6,7 @@ import cuda.pathfinder
 import pytest
 
 from trunnion.model.code import DeviceCode
-from trunnion.toolchain.remembered import stamp
+from trunnion.storage.stamps import stamp
 from trunnion_nvrtc import headers
 from trunnion_nvrtc.headers import needs_toolkit, toolkit_directories
 
@@ -184,3 +184,22 @@ def test_the_working_directory_counts_where_nvrtc_looks_there(
     both = headers.reachable_headers(code('#include "m.h"\n#include <b.h>', m='#include "a.h"'), directories)
     assert {Path(path).name for path in both.files} == {"a.h", "b.h"}
     assert both.on_disk
+
+
+@pytest.mark.parametrize(
+    ("text", "defines"),
+    [
+        ("#if ASK(<late.h>)\n#endif", (("ASK", "__has_include"),)),
+        ("#if ASK(<late.h>)\n#endif", (("ASK(x)", "__has_include(x)"),)),
+        ("#define CAT(a, b) a##b\n#if CAT(__has_, include)(<late.h>)\n#endif", ()),
+        ("#if CAT(__has_, include)(<late.h>)\n#endif", (("CAT(a, b)", "a##b"),)),
+        ('#include "cat.h"\n#if CAT(<late.h>)\n#endif', ()),
+    ],
+)
+def test_a_question_that_a_macro_makes_up_is_seen(tmp_path: Path, text: str, defines: tuple) -> None:
+    (tmp_path / "cat.h").write_text("#define CAT(x) __has_##include(x)\n")
+    asked = DeviceCode("cuda", text, defines=defines)
+    assert needs_toolkit(asked)
+    before = headers.reachable_headers(asked, [str(tmp_path)])
+    (tmp_path / "late.h").touch()
+    assert not before.complete or headers.reachable_headers(asked, [str(tmp_path)]).files != before.files

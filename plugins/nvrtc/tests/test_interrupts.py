@@ -1,8 +1,8 @@
-"""An interrupt between any two lines of a launcher: the next call delivers just what it is given."""
+"""An interrupt wherever one may strike in a launcher: the next call delivers just what it is given."""
 
 from __future__ import annotations
 
-import sys
+import contextlib
 
 import pytest
 import torch
@@ -10,15 +10,12 @@ import torch
 import trunnion
 from trunnion.sim.tensormap import decode
 from trunnion.sim.trace import Launched
+from trunnion.testing.interruption import interrupting, is_of_backend
 
 SOURCE = """
 struct alignas(64) CUtensorMap { unsigned long long opaque[16]; };
 extern "C" __global__ void k(const float* x, float* y, long long n, const __grid_constant__ CUtensorMap map) {}
 """
-
-
-class Interrupt(BaseException):
-    """Stands for a KeyboardInterrupt, which pytest would take for its own."""
 
 
 @pytest.fixture
@@ -32,32 +29,15 @@ def program(simulator):
         yield compiled
 
 
-def interrupt(name, before, call):
-    """Raise before the nth line of the launcher's function of that name; return whether it came so far."""
-    seen = 0
+def interrupt(name, place, call):
+    """Interrupt the launcher's function of that name at a place, counted from 1; return whether it came so far."""
 
-    def on_line(frame, event, argument):
-        nonlocal seen
-        if event == "line":
-            seen += 1
-            if seen == before:
-                raise Interrupt
-        return on_line
+    def of_launcher(frame):
+        return (frame.f_code.co_filename, frame.f_code.co_name) == ("<launcher.py>", name)
 
-    def on_call(frame, event, argument):
-        return (
-            on_line if frame.f_code.co_name == name and frame.f_code.co_filename == "<launcher.py>" else None
-        )
-
-    tracing = sys.gettrace()
-    sys.settrace(on_call)
-    try:
+    with contextlib.suppress(KeyboardInterrupt), interrupting(of_launcher, place) as interruption:
         call()
-    except Interrupt:
-        return True
-    finally:
-        sys.settrace(tracing)
-    return False
+    return interruption.struck
 
 
 def delivered(simulator, call):
@@ -87,4 +67,42 @@ def test_nothing_of_an_interrupted_call_is_left(simulator, program, name):
         assert decode(launch.parameters[3]).dims == (8,), before
         assert (launch.window.address, launch.window.nbytes) == (small.data_ptr(), 32), before
         before += 1
-    assert before > 30
+    assert before > 10
+
+
+@pytest.mark.parametrize("way", ["call", "entry", "named stream", "bind", "launch bound", "preload"])
+def test_an_interrupted_call_leaves_the_contexts_as_they_were(simulator, way):
+    """On the device that is not current; the first time, which prepares it, and later."""
+    n = trunnion.Symbol("n")
+    p = trunnion.ProgramBuilder("p", trunnion.DeviceCode("cuda", SOURCE, target="sm_90a"))
+    x, y = p.input("x", "float32", (n,), alignment=16), p.output("y", "float32", (n,), fill=0)
+    p.launch("k", args=(x, y, n, x.tiled((4,))), grid=n, block=32)
+    with trunnion.compile(p.build(), backend="nvrtc") as compiled:
+        artifact = compiled.artifact
+    stack = simulator.state.stack()
+    place = struck = 1
+    while struck:
+        with simulator.torch_mode(), simulator.current(0), trunnion.load(artifact) as program:
+            call = _way(program, way, torch.zeros(8, device="cuda:1"), simulator.new_stream(1))
+            before = tuple(stack)
+            with contextlib.suppress(KeyboardInterrupt), interrupting(is_of_backend, place) as interruption:
+                call()
+            left, stack[:] = tuple(stack), before
+            assert left == before, place
+            struck, place = interruption.struck, place + 1
+    assert place > 3
+
+
+def _way(program, way, tensor, stream):
+    match way:
+        case "call":
+            return lambda: program(tensor)
+        case "entry":
+            return lambda: program.entry(tensor)
+        case "named stream":
+            return lambda: program(tensor, stream=stream)
+        case "bind":
+            return lambda: program.bind(tensor)
+        case "launch bound":
+            return program.bind(tensor)
+    return lambda: program.preload(1)

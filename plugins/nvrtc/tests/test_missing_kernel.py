@@ -36,11 +36,18 @@ def test_a_kernel_that_is_not_in_the_source() -> None:
     assert "subtract" in error.log
     assert error.line == 0
     first, *rest = str(error).splitlines()
-    assert first == "kernel 'subtract' is not in the source: identifier \"subtract\" is undefined"
-    assert rest[0] == "the source's kernels, without their namespaces: 'add'"
+    assert first == "kernel 'subtract' is not in the source"
+    assert rest[0] == "the source's kernels: 'add'"
+    assert rest[1].endswith(", for sm_90a")  # NVRTC says nothing that is not said already
     assert "__nv_name_map" not in str(error)
     copied = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
     assert (str(copied), copied.log) == (str(error), error.log)
+
+
+def test_what_the_compiler_says_besides_is_pointed_at() -> None:
+    error = refused("__device__ int f() { int x; return 1; }\n" + ADD, "subtract")
+    assert "it said more: .log" in str(error)
+    assert "never referenced" in error.log
 
 
 def test_of_a_kernel_that_is_not_in_a_source_with_another_mistake_the_mistake_is_told() -> None:
@@ -52,7 +59,7 @@ def test_of_a_kernel_that_is_not_in_a_source_with_another_mistake_the_mistake_is
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("ad", "kernel 'ad' is not in the source: identifier \"ad\" is undefined; did you mean 'add'?"),
+        ("ad", "kernel 'ad' is not in the source; did you mean 'add'?"),
         ("near", "kernel 'near' cannot be had by that name: identifier \"near\" is undefined"),
         (
             "many",

@@ -199,7 +199,8 @@ def test_memory_is_set_and_copied(simulator, stream):
     assert sum(isinstance(event, MemorySet) for event in simulator.trace) == 4
 
 
-def test_every_launch_attribute_arrives(simulator, kernels, stream):
+@pytest.mark.parametrize("cooperative", [False, True])  # beside which no cluster may be preferred
+def test_every_launch_attribute_arrives(simulator, kernels, stream, cooperative):
     cluster, wide = (
         attribute(ID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION),
         attribute(ID.CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION),
@@ -208,8 +209,7 @@ def test_every_launch_attribute_arrives(simulator, kernels, stream):
         dims.x, dims.y, dims.z = width, 1, 1
     attributes = (
         cluster,
-        wide,
-        attribute(ID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, cooperative=1),
+        attribute(ID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, cooperative=1) if cooperative else wide,
         attribute(ID.CU_LAUNCH_ATTRIBUTE_PRIORITY, priority=-4),
         attribute(
             ID.CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
@@ -225,8 +225,8 @@ def test_every_launch_attribute_arrives(simulator, kernels, stream):
     ok(launch(kernels("empty"), config_of(stream, attributes)))
     assert simulator.trace[-1].attributes == LaunchAttributes(
         cluster=(2, 1, 1),
-        preferred_cluster=(4, 1, 1),
-        cooperative=True,
+        preferred_cluster=None if cooperative else (4, 1, 1),
+        cooperative=True if cooperative else None,
         priority=-4,
         scheduling_policy=1,
         mem_sync_domain=1,

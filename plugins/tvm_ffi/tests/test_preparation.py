@@ -19,6 +19,7 @@ from trunnion.model.params import PointerParam, ScalarParam, StructParam, Tensor
 from trunnion.testing.delivery import is_number
 from trunnion.testing.expected import Refused, TensorFacts
 from trunnion.testing.harness import Harness, facts_of
+from trunnion.testing.machine import SimulatedMachine
 from trunnion.testing.reference import expect
 from trunnion.testing.reference_numbers import encode_number
 from trunnion.testing.strategies import calls, mistakes_of_each_kind, programs
@@ -80,7 +81,7 @@ class Subject:
     """A recording function under a program's signature."""
 
     def __init__(self, simulator, program, places):
-        self.harness = Harness(spec=None, simulator=simulator)
+        self.harness = Harness(spec=None, machine=SimulatedMachine(simulator))
         self.program = program
         self.recorder = Recorder()
         self.foreign = from_module(

@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.wording import describe, option_text
+from trunnion.plain import is_exactly
+from trunnion.wording import describe, option_text, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -104,7 +105,7 @@ def _word(value: Any, field: str) -> str:
 
 
 def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= _MOST_SECONDS:
+    if not is_exactly(value, int, float) or not 0 < value <= _MOST_SECONDS:
         raise ProgramError(
             f"got {describe(value)}, expected seconds, above 0, at most {_MOST_SECONDS:g}",
             field="options.seconds",
@@ -127,4 +128,5 @@ def _check(name: str, value: str, word: str, field: str) -> None:
 
 def _refused(word: str, field: str) -> ProgramError:
     known = ", ".join(f"--{name}" for name in OPTIONS)
-    return ProgramError(f"got {shorten(word)}, expected one of {known}, each once", field=field)
+    meant = suggestion(word.removeprefix("--").partition("=")[0], ("seconds", *OPTIONS))
+    return ProgramError(f"got {shorten(word)}, expected one of {known}, each once{meant}", field=field)

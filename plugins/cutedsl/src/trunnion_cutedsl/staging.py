@@ -9,6 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from trunnion.storage.kernel_mark import kernel_mark, used_elsewhere
+
 __all__ = ["claim", "discard", "make_staging", "sweep"]
 
 _PREFIX = "trunnion-cutedsl-"
@@ -21,10 +23,17 @@ def make_staging() -> tuple[Path, int]:
 
     As long as the descriptor is open in any process, the folder is in use.
     """
-    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getuid()}-"))
-    descriptor = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    return folder, descriptor
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getuid()}-{kernel_mark()}-"))
+        descriptor = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # somebody who sweeps was faster, and removes it
+            os.close(descriptor)
+        else:
+            if folder.exists():
+                return folder, descriptor
+            os.close(descriptor)
 
 
 def sweep() -> None:
@@ -39,7 +48,7 @@ def sweep() -> None:
 def claim(folder: Path) -> int | None:
     """Return a descriptor that holds the lock of a folder; None if somebody else holds it, or it is not ours."""
     try:
-        if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        if folder.is_symlink() or folder.stat().st_uid != os.getuid() or used_elsewhere(folder):
             return None
         lock = folder / _LOCK
         if not lock.exists() and time.time() - folder.stat().st_mtime < _GRACE_SECONDS:

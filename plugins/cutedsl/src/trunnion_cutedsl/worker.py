@@ -1,8 +1,10 @@
 """The process that has CuTeDSL imported: it forks a child for each job, and cleans up after it.
 
 ``python -m trunnion_cutedsl.worker CONTROL LOCK FOLDER SECONDS``: CONTROL is a socket on which each job comes as one
-end of a connection; LOCK is a descriptor that only has to stay open; a worker that got no job for SECONDS ends. When
-CONTROL closes (whoever started the worker ended, however it did) all children are killed and FOLDER is removed.
+end of a connection; LOCK is a descriptor that only has to stay open. CuTeDSL is imported for the first job, and a
+worker that got none for SECONDS becomes a fresh interpreter, which waits in little memory: if it ended, it would stay
+in the system's table until whoever started it looks. When CONTROL closes (that one ended, however it did) all children
+are killed and FOLDER is removed.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ class Worker:
     folder
         Where the folders of jobs are made.
     seconds
-        How long it waits for a job while none runs.
+        How long it waits for a job while none runs, before it lets go of what it has imported.
     """
 
     def __init__(self, control: socket.socket, folder: Path, seconds: float) -> None:
@@ -58,9 +60,10 @@ class Worker:
         self._seconds = seconds
         self._selector = selectors.DefaultSelector()
         self._children: dict[int, _Child] = {}
+        self._awake = False
 
     def run(self) -> None:
-        """Take jobs until nobody can send any, or none comes."""
+        """Take jobs until nobody can send any."""
         self._selector.register(self._control, selectors.EVENT_READ)
         try:
             while self._step():
@@ -71,7 +74,10 @@ class Worker:
             discard(self._folder)
 
     def _step(self) -> bool:
-        ready = self._selector.select(None if self._children else self._seconds)
+        waiting = self._awake and not self._children
+        ready = self._selector.select(self._seconds if waiting else None)
+        if not ready:
+            self._begin_anew()
         for key, _ in ready:
             if key.fd != self._control.fileno():
                 self._reap(key.fd)
@@ -83,6 +89,7 @@ class Worker:
         _, descriptors, _, _ = socket.recv_fds(self._control, 1, 1)
         if not descriptors:
             return False
+        self._wake()
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         connection = socket.socket(fileno=descriptors[0])
         pid = os.fork()
@@ -95,6 +102,22 @@ class Worker:
         self._children[descriptor] = _Child(pid, folder)
         self._selector.register(descriptor, selectors.EVENT_READ)
         return True
+
+    def _wake(self) -> None:
+        """Import CuTeDSL, so that every child has it."""
+        if not self._awake:
+            self._awake = True
+            # Each child tries again, and says what is wrong.
+            with contextlib.suppress(ImportError, OSError, RuntimeError, AttributeError):
+                import trunnion_cutedsl.dsl  # noqa: F401, PLC0415 - only for a job
+
+    def _begin_anew(self) -> None:
+        """Become a fresh interpreter with the same descriptors; where that cannot be, the worker ends."""
+        with contextlib.suppress(OSError):
+            for left in self._folder.iterdir():
+                if left.is_dir():
+                    discard(left)  # CuTeDSL's
+            os.execv(sys.executable, [sys.executable, "-P", "-m", _MAIN, *sys.argv[1:]])  # noqa: S606 - no shell is wanted
 
     def _reap(self, descriptor: int) -> None:
         """Take up a child that ended, with whatever it started, and remove its folder."""
@@ -197,9 +220,6 @@ def _text(error: BaseException) -> str:
 def main() -> None:
     """Run the worker."""
     control, _, folder, seconds = sys.argv[1:]
-    # Each child tries again, and says what is wrong.
-    with contextlib.suppress(ImportError, OSError, RuntimeError, AttributeError):
-        import trunnion_cutedsl.dsl  # noqa: F401, PLC0415 - every child has it then
     Worker(socket.socket(fileno=int(control)), Path(folder), float(seconds)).run()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import math
 import os
 import signal
 import socket
@@ -59,8 +60,10 @@ class _Worker:
     """One worker process, for one architecture."""
 
     def __init__(self, arch: str, seconds: float) -> None:
-        self.answered = False
         self.packages = components()
+        self.jobs: set[socket.socket] = set()
+        """The connections to children that are at work."""
+        self._seconds, self._last_used = seconds, -math.inf
         sweep()
         self.folder, lock = make_staging()
         self.control, theirs = socket.socketpair()
@@ -120,8 +123,17 @@ class _Worker:
         except BaseException:  # an interrupt too: nobody else has the connection to close it
             connection.close()
             raise
-        self.answered = True
+        self.jobs.add(connection)
         return connection, pid
+
+    def leave(self, connection: socket.socket) -> None:
+        """Note that a child is needed no more."""
+        self._last_used = time.monotonic()
+        self.jobs.discard(connection)
+
+    def is_fresh(self) -> bool:
+        """Whether it may have to import CuTeDSL before it has another child, which is no part of a job."""
+        return not self.jobs and time.monotonic() - self._last_used >= self._seconds
 
     def close(self) -> None:
         """Let the worker end, with its children and its folder."""
@@ -152,7 +164,7 @@ class Workers:
     Parameters
     ----------
     seconds
-        How long a worker stays that has nothing to do.
+        How long a worker that has nothing to do keeps what it has imported.
     """
 
     def __init__(self, seconds: float = _IDLE_SECONDS) -> None:
@@ -194,7 +206,7 @@ class Workers:
 
     def close(self) -> None:
         """End all workers."""
-        self._notice_fork()
+        self.notice_fork()
         with self._changing.turn():
             gone = [*self._workers.values(), *self._given_up]
             self._workers, self._given_up = {}, []
@@ -204,8 +216,8 @@ class Workers:
     @contextlib.contextmanager
     def _child(self, arch: str, seconds: float) -> Iterator[tuple[socket.socket, float]]:
         """Give a connection to a fresh child, and when it must be done; kill it if it is not done at the end."""
-        connection, pid, deadline = self._open(arch, seconds)
-        descriptor = None
+        worker, connection, pid, deadline = self._open(arch, seconds)
+        descriptor, owner = None, os.getpid()
         try:
             # Before it gets its job it is there for sure, and its number is nobody else's.
             with contextlib.suppress(ProcessLookupError):
@@ -214,23 +226,26 @@ class Workers:
         finally:
             connection.close()
             if descriptor is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                if os.getpid() == owner:  # else this process was forked meanwhile, and it is the parent's
+                    with contextlib.suppress(ProcessLookupError):
+                        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
                 os.close(descriptor)
+            worker.leave(connection)
+            self._bury()
 
-    def _open(self, arch: str, seconds: float) -> tuple[socket.socket, int, float]:
+    def _open(self, arch: str, seconds: float) -> tuple[_Worker, socket.socket, int, float]:
         for _ in range(_TRIES):
             worker = self._worker(arch)
-            fresh = not worker.answered  # it imports CuTeDSL first, which is no part of the job
+            fresh = worker.is_fresh()
             deadline = time.monotonic() + (_START_SECONDS if fresh else seconds)
             try:
                 connection, pid = worker.child(deadline)
-                return connection, pid, time.monotonic() + seconds if fresh else deadline
+                return worker, connection, pid, time.monotonic() + seconds if fresh else deadline
             except (OSError, EOFError, ValueError, TypeError, KeyError) as error:
                 if isinstance(error, TimeoutError) and not fresh:
                     self._give_up(arch, worker)
                     raise TooSlowError from error
-                self._forget(arch, worker)  # it had nothing to do, and ended just now
+                self._forget(arch, worker)  # something ended it
         raise BackendUnavailableError(
             "cutedsl",
             "the compiling process",
@@ -238,7 +253,7 @@ class Workers:
         )
 
     def _worker(self, arch: str) -> _Worker:
-        self._notice_fork()
+        self.notice_fork()
         with self._changing.turn():
             worker = self._workers.get(arch)
             if (
@@ -247,15 +262,19 @@ class Workers:
                 self._given_up.append(self._workers.pop(arch))
                 worker = None
             if worker is None:
-                self._bury()
                 worker = self._workers[arch] = _Worker(arch, self._seconds)
-            return worker
+        self._bury()
+        return worker
 
-    def _notice_fork(self) -> None:
-        """Start anew in a forked child: the workers are the parent's, and so may be whoever is changing them."""
+    def notice_fork(self) -> None:
+        """Start anew in a forked child: the workers are the parent's, and so may be whoever is changing them.
+
+        They end when it does, which they see by their sockets: the child must not have them open.
+        """
         if self._owner != os.getpid():
             for worker in (*self._workers.values(), *self._given_up):
-                worker.control.close()
+                for one in (worker.control, *worker.jobs):
+                    one.close()
             self._changing, self._workers, self._given_up = _changing(), {}, []
             self._owner = os.getpid()
 
@@ -269,6 +288,7 @@ class Workers:
         with self._changing.turn():
             if self._drop(arch, worker):
                 self._given_up.append(worker)
+        self._bury()
 
     def _drop(self, arch: str, worker: _Worker) -> bool:
         """Forget a worker, if nobody else did; called in the thread's turn."""
@@ -278,10 +298,13 @@ class Workers:
         return known
 
     def _bury(self) -> None:
-        """Clean up after the workers that were given up and have ended since; called in the thread's turn."""
-        for worker in [one for one in self._given_up if one.process.poll() is not None]:
-            self._given_up.remove(worker)
-            worker.close()
+        """End the workers that were given up and have no child at work any more."""
+        self.notice_fork()
+        for worker in tuple(self._given_up):
+            if not worker.jobs:
+                with contextlib.suppress(ValueError):  # another thread was faster
+                    self._given_up.remove(worker)
+                    worker.close()
 
 
 def _changing() -> Turns:
@@ -293,4 +316,5 @@ def workers() -> Workers:
     """Return the workers of this process; they end with it."""
     found = Workers()
     atexit.register(found.close)
+    os.register_at_fork(after_in_child=found.notice_fork)
     return found

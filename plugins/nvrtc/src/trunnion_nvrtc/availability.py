@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from trunnion.contract.spec import Availability
+from trunnion.toolchain.launcher_availability import no_driver
 
 __all__ = ["find_library", "probe_backend", "probe_compiler"]
 
@@ -23,7 +24,7 @@ def probe_backend() -> Availability:
         return bindings
     driver = "libcuda.so.1"
     where = "loaded already" if _is_loaded(driver) else find_library(driver)
-    tail = f"driver: {where}" if where else "no NVIDIA driver here: it builds, it cannot launch"
+    tail = f"driver: {where}" if where else no_driver()
     return Availability(usable=True, detail=f"{bindings.detail}; {tail}")
 
 

@@ -14,6 +14,7 @@ from trunnion.contract.spec import Target
 from trunnion.errors import ProgramError, shorten
 from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import PtxInfo, read_ptx
+from trunnion.storage.stamps import witness
 from trunnion_nvrtc import linker
 from trunnion_nvrtc.cuda_part import CompiledPart, compile_part, part_headers
 from trunnion_nvrtc.device import device_arch
@@ -127,6 +128,7 @@ class NvrtcCompiler(DeviceCompiler):
             {file for headers in reached for file in zip(headers.files, headers.versions, strict=True)}
         )
         found = {path: file_digest(path, version) for path, version in files}
+        witness(found)
         if not all(headers.complete for headers in reached):
             # A macro names a header in a folder of too many: no key is the same twice, so no image is used again.
             found["headers that nobody can name"] = uuid.uuid4().hex

@@ -119,6 +119,11 @@ def _first_headers(part: Part, directories: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _without_folder(log: str) -> str:
+    """Return a log without the folder that the program's own texts have for NVRTC, where a path begins with it."""
+    return re.sub(rf"(?<![^\s\"'(<]){re.escape(_FOLDER)}", "", log)
+
+
 class _Compilation:
     def __init__(self, part: Part, job: Job) -> None:
         self.part, self.job, self.code = part, job, part.code
@@ -134,7 +139,7 @@ class _Compilation:
             for name in self.names:
                 program.add_name_expression(name)
             result = program.run(options)
-            log = result.log.replace(_FOLDER, "")
+            log = _without_folder(result.log)
             if result.code_name == "NVRTC_ERROR_INVALID_OPTION":
                 field = f"{self.part.field}.options"
                 raise ProgramError(f"{title()} refuses an option: {log.strip()}", field=field)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from typing import TYPE_CHECKING, Any
 
 import cuda.bindings.driver as cu
 
 from trunnion.codegen.driver_status import PRIORITY_ATTRIBUTE, RefusedLaunch
+from trunnion.codegen.python.entered import EnteredContexts
 from trunnion.codegen.python.facade import EncodedMap, StreamState
 from trunnion.codegen.set_aside import process_set_aside
 from trunnion.errors import BackendUnavailableError, DeviceRequirementError
@@ -27,6 +29,7 @@ from trunnion_nvrtc.structures import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
 
     from trunnion.codegen.python.facade import FillStep, LaunchSpec, MakeCaller, WindowSpec
     from trunnion.model.tensormap_rules import Im2colFields, TiledFields
@@ -35,8 +38,9 @@ __all__ = ["Attempt", "CudaDriver", "check", "cuda_driver", "driver_error", "set
 
 _WINDOW_ATTRIBUTE = 1  # CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
 _PER_THREAD = 2  # CU_STREAM_PER_THREAD
-_RELAXED = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+_RELAXED = int(cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
 _LAUNCH_EX = 11080  # CUDA 11.8, which brought cuLaunchKernelEx
+_EXCHANGE_MODE = 10010  # CUDA 10.1, which brought cuThreadExchangeStreamCaptureMode
 _LEAST_VERSION = 12000  # which brought cuLibraryLoadData and its like
 
 
@@ -78,12 +82,15 @@ class CudaDriver:
         status, count = calls.cuDeviceGetCount()
         check("cuDeviceGetCount", status)
         self._contexts: list[Any] = [None] * count
+        self._entered = EnteredContexts(_current_context, _pop)
         self.set_aside = process_set_aside()
-        self._launch_address = _launch_address()
+        self._launch_address = _address("cuLaunchKernelEx", _LAUNCH_EX)
         # Given arguments that need no conversion, such a call takes half of the time of the one of ``cuda.bindings``
         # (``benchmarks/launch.py --pieces``). It gives up the interpreter's lock, as that one does: a launch waits
         # where the queue of a stream is full.
         self._launch_ex = ctypes.CFUNCTYPE(ctypes.c_int)(self._launch_address)
+        exchange = _address("cuThreadExchangeStreamCaptureMode", _EXCHANGE_MODE)
+        self._exchange_mode = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int))(exchange)
 
     def device_count(self) -> int:
         """Return the number of devices."""
@@ -103,12 +110,14 @@ class CudaDriver:
 
     def load(self, image: bytes) -> Any:
         """Load an image for all devices (``cuLibraryLoadData``); no stream that is being captured notices it."""
-        status, mode = calls.cuThreadExchangeStreamCaptureMode(_RELAXED)
-        check("cuThreadExchangeStreamCaptureMode", status)
+        # The driver writes the mode that was: an interrupt between a call and what is done with its result loses that.
+        mode = ctypes.c_int(_RELAXED)
         try:
+            check("cuThreadExchangeStreamCaptureMode", self._exchange_mode(mode))
             status, library = calls.cuLibraryLoadData(image, [], [], 0, [], [], 0)
         finally:
-            calls.cuThreadExchangeStreamCaptureMode(mode)
+            if mode.value != _RELAXED:
+                self._exchange_mode(mode)
         check("cuLibraryLoadData", status)
         return library
 
@@ -139,9 +148,13 @@ class CudaDriver:
         status, current = calls.cuCtxGetDevice()
         if not status and int(current) == device:
             return False
-        (status,) = calls.cuCtxPushCurrent(self._contexts[device] or self._retain(device))
-        check("cuCtxPushCurrent", status)
+        self._push(self._contexts[device] or self._retain(device), sys._getframe(1))  # noqa: SLF001 - who leaves
         return True
+
+    def _push(self, context: Any, owner: FrameType) -> None:
+        self._entered.note(owner)
+        (status,) = calls.cuCtxPushCurrent(context)
+        check("cuCtxPushCurrent", status)
 
     def _retain(self, device: int) -> Any:
         """Retain the primary context once; it stays for the life of the process, as torch's does."""
@@ -153,7 +166,12 @@ class CudaDriver:
     def leave(self) -> None:
         """Pop what `enter` pushed."""
         status, _ = calls.cuCtxPopCurrent()
+        self._entered.left()
         check("cuCtxPopCurrent", status)
+
+    def recover(self) -> None:
+        """Pop what a call that was interrupted pushed: see `DriverFacade.recover`."""
+        self._entered.recover()
 
     def stream_state(self, stream: int) -> StreamState:
         """Return a stream's device and whether it is captured (``cuStreamGetCtx``, ``cuStreamIsCapturing``)."""
@@ -165,8 +183,21 @@ class CudaDriver:
             check("cuStreamIsCapturing", status)
         none = cu.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
         capturing = not implicit and found != none
-        device = _current_device() if stream <= _PER_THREAD else _device_of_context(handle)
+        device = _current_device() if stream <= _PER_THREAD else self._device_of_context(handle)
         return StreamState(device, capturing=capturing)
+
+    def _device_of_context(self, stream: Any) -> int:
+        """Return a stream's device by its context.
+
+        ``cuStreamGetDevice`` would invalidate the stream's capture, and drivers before CUDA 12.8 do not have it.
+        """
+        status, context = calls.cuStreamGetCtx(stream)
+        check("cuStreamGetCtx", status)
+        self._push(context, sys._getframe())  # noqa: SLF001 - who leaves
+        try:
+            return _current_device()
+        finally:
+            self.leave()
 
     # Tensor maps and fills --------------------------------------------------------------------------------------
 
@@ -177,7 +208,8 @@ class CudaDriver:
             len(fields.dims),
             fields.address,
             [cu.cuuint64_t(extent) for extent in fields.dims],
-            [cu.cuuint64_t(stride) for stride in fields.strides],
+            # Of an empty list a null pointer is made, which the driver refuses: of one dimension too.
+            [cu.cuuint64_t(stride) for stride in fields.strides or (0,)],
             [cu.cuuint32_t(extent) for extent in fields.box],
             [cu.cuuint32_t(step) for step in fields.element_strides],
             cu.CUtensorMapInterleave(fields.interleave),
@@ -323,8 +355,8 @@ class CudaDriver:
         check("cuCtxResetPersistingL2Cache", status)
 
 
-def _launch_address() -> int:
-    """Return the address of ``cuLaunchKernelEx``.
+def _address(function: str, version: int) -> int:
+    """Return the address of a function of the driver, by the version of CUDA that brought it.
 
     Raises
     ------
@@ -332,12 +364,12 @@ def _launch_address() -> int:
         If the driver has no such function.
     """
     flags = cu.CUdriverProcAddress_flags.CU_GET_PROC_ADDRESS_DEFAULT
-    status, address, _ = calls.cuGetProcAddress(b"cuLaunchKernelEx", _LAUNCH_EX, int(flags))
+    status, address, _ = calls.cuGetProcAddress(function.encode(), version, int(flags))
     if status or not address:
         raise BackendUnavailableError(
             "nvrtc",
             "trunnion-nvrtc",
-            "the CUDA driver has no cuLaunchKernelEx; install one of CUDA 11.8 or later",
+            f"the CUDA driver has no {function}; install one of CUDA {version // 1000}.{version % 1000 // 10} or later",
             str(status),
         )
     return int(address)
@@ -360,22 +392,18 @@ def _refused(attempt: Attempt) -> RefusedLaunch:
     return RefusedLaunch(attempt.kernel, (*spec.attributes, *window), priorities)
 
 
+def _current_context() -> int:
+    status, context = calls.cuCtxGetCurrent()
+    check("cuCtxGetCurrent", status)
+    return int(context)
+
+
+def _pop() -> None:
+    status, _ = calls.cuCtxPopCurrent()
+    check("cuCtxPopCurrent", status)
+
+
 def _current_device() -> int:
     status, device = calls.cuCtxGetDevice()
     check("cuCtxGetDevice", status)
     return int(device)
-
-
-def _device_of_context(stream: Any) -> int:
-    """Return a stream's device by its context.
-
-    ``cuStreamGetDevice`` would invalidate the stream's capture, and drivers before CUDA 12.8 do not have it.
-    """
-    status, context = calls.cuStreamGetCtx(stream)
-    check("cuStreamGetCtx", status)
-    (status,) = calls.cuCtxPushCurrent(context)
-    check("cuCtxPushCurrent", status)
-    try:
-        return _current_device()
-    finally:
-        calls.cuCtxPopCurrent()

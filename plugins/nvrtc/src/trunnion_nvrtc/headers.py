@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trunnion.toolchain.directives import mentions, quoted_names
-from trunnion.toolchain.remembered import Stamp, stamp
+from trunnion.storage.stamps import Stamp, stamp
+from trunnion.toolchain.directives import may_paste, mentions, quoted_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,9 +48,11 @@ def needs_toolkit(code: DeviceCode, first: Sequence[str] = ()) -> bool:
         What is included before the source (``--pre-include``).
     """
     held = {name for name, _ in code.includes}
-    texts = [_bytes(code.source), *(_bytes(text) for _, text in code.includes)]
-    return any(name not in held for name in first) or any(
-        mention.name not in held for text in texts for mention in mentions(text)
+    texts = _own_texts(code)
+    return (
+        any(name not in held for name in first)
+        or any(map(may_paste, texts))
+        or any(mention.name not in held for text in texts for mention in mentions(text))
     )
 
 
@@ -90,7 +92,7 @@ class ReachableHeaders:
 
     complete: bool = True
     """Whether these are all. They are not if a macro makes up a name, and the include path has more files than are
-    worth reading: then nobody can tell when an image is stale."""
+    worth reading, or if it could make up ``__has_include``: then nobody can tell when an image is stale."""
 
     on_disk: bool = False
     """Whether a file that is not in the working directory could be read."""
@@ -163,16 +165,17 @@ class _Search:
     def run(self, first: Sequence[str]) -> ReachableHeaders:
         for name in first:
             self._follow(name, "")
-        for mention in mentions(_bytes(self.code.source)):
-            self._made_up = self._made_up or not mention.name
-            if mention.name:
-                self._follow(mention.name, "", every=mention.every)
+        for text in (_bytes(self.code.source), _defined(self.code)):
+            for mention in mentions(text):
+                self._made_up = self._made_up or not mention.name
+                if mention.name:
+                    self._follow(mention.name, "", every=mention.every)
         on_disk = bool(self.files)
-        complete = True
+        complete = not self._may_paste()
         if self._made_up:
             for mention in self._made_up_names():
                 self._follow(mention.name, "")
-            complete = self._take_all(self.own)
+            complete = self._take_all(self.own) and complete
             on_disk = on_disk or bool(self.files) or not complete
         if on_disk:
             # Without a file NVRTC is told not to look beside the includer, which for a header in memory is here.
@@ -230,13 +233,20 @@ class _Search:
 
     def _made_up_names(self) -> list[Mention]:
         """Return what macros spell out, in this source and in its author's headers: folders do not bound that."""
-        texts = [_bytes(self.code.source), *self.held.values()]
-        texts += [_bytes(f"define {name} {value}") for name, value in self.code.defines]
+        texts = _own_texts(self.code)
         found = [mention for text in texts for mention in quoted_names(text)]
         for path, version in self.files.items():
             if not path.startswith(self._inside):
                 found += _spelled_names(path, version)
         return found
+
+    def _may_paste(self) -> bool:
+        """Whether a macro of this source's author could make up a word that asks for a header."""
+        return any(map(may_paste, _own_texts(self.code))) or any(
+            _may_paste_file(path, version)
+            for path, version in self.files.items()
+            if not path.startswith(self._inside)
+        )
 
     def _take_all(self, directories: Iterable[str]) -> bool:
         """Take every file below; return False if there are too many."""
@@ -292,6 +302,12 @@ def _spelled_names(path: str, _version: Stamp) -> tuple[Mention, ...]:
 
 
 @functools.lru_cache(maxsize=8192)
+def _may_paste_file(path: str, _version: Stamp) -> bool:
+    """Return whether one version of a file has pieces of a word that asks."""
+    return may_paste(_read(path))
+
+
+@functools.lru_cache(maxsize=8192)
 def _known_digest(path: str, _version: Stamp) -> str:
     return _digest(path)
 
@@ -317,6 +333,15 @@ def _here() -> str:
         return os.getcwd()  # noqa: PTH109 - as above
     except OSError:  # the working directory is gone, and with it all that was in it
         return ""
+
+
+def _own_texts(code: DeviceCode) -> list[bytes]:
+    """Return what the author of a source wrote, but for files: macros of the request as directives."""
+    return [_bytes(code.source), _defined(code), *(_bytes(text) for _, text in code.includes)]
+
+
+def _defined(code: DeviceCode) -> bytes:
+    return _bytes("".join(f"#define {name} {value}\n" for name, value in code.defines))
 
 
 def _bytes(text: str | bytes) -> bytes:

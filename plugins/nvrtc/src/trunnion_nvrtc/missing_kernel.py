@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from trunnion.errors import CompileError, shorten
-from trunnion.wording import nearest
+from trunnion.wording import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,6 +17,8 @@ _MOST_SHOWN = 12
 
 # NVRTC looks a name up by a line of source of its own, in a file of this name; the second error of each says no more.
 _REFUSED = re.compile(r"^__nv_name_map\(\d+\): error: (.*)\n +#pragma nv_mangled_name (.*)$", re.MULTILINE)
+_UNDEFINED = re.compile(r'identifier ".*" is undefined')
+_WARNING = re.compile(r"\): (?:warning|remark)")
 _ERROR = re.compile(r"^(.*)\(\d+\): (?:catastrophic )?error", re.MULTILINE)
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -48,26 +50,25 @@ class MissingKernelError(CompileError):
         self.missing, self.known = tuple(missing), tuple(known)
 
     def _text(self) -> str:
-        lines = [f"kernel {shorten(name)} {self._verdict(name)}: {why}" for name, why in self.missing]
-        near = nearest(self.missing[0][0], self.known)
-        meant = f"; did you mean {shorten(near)}?" if near and near != self.missing[0][0] else ""
+        lines = [self._line(name, why) for name, why in self.missing]
+        meant = suggestion(self.missing[0][0], self.known)
         shown = ", ".join(shorten(name) for name in self.known[:_MOST_SHOWN])
         shown += ", ..." if len(self.known) > _MOST_SHOWN else ""
-        known = (
-            f"the source's kernels, without their namespaces: {shown}"
-            if shown
-            else "no __global__ is seen there"
-        )
+        bare = ", without their namespaces" if "namespace" in self.source else ""
+        known = f"the source's kernels{bare}: {shown}" if shown else "no __global__ is seen there"
+        more = "; it said more: .log" if _WARNING.search(self.log) else ""
         head, *others = lines
-        return "\n".join(
-            [head + meant, *others, known, f"{self.compiler}, for {self.arch}; its output: .log"]
-        )
+        return "\n".join([head + meant, *others, known, f"{self.compiler}, for {self.arch}{more}"])
 
-    def _verdict(self, name: str) -> str:
-        """Return what is wrong with a name: one of a template, or of a namespace's, may be there under another."""
+    def _line(self, name: str, why: str) -> str:
+        """Return what is wrong with a name: one of a template, or of a namespace's, may be there under another.
+
+        That it is not there is no news, so NVRTC's words for that are left out.
+        """
         bare = name.partition("<")[0].rpartition("::")[2].strip()
         there = bare in {one.partition("<")[0] for one in self.known}
-        return "cannot be had by that name" if there else "is not in the source"
+        head = f"kernel {shorten(name)} {'cannot be had by that name' if there else 'is not in the source'}"
+        return head if not there and _UNDEFINED.fullmatch(why) else f"{head}: {why}"
 
 
 def missing_kernels(log: str, names: Sequence[str]) -> list[tuple[str, str]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.wording import describe, option_text
+from trunnion.plain import is_a, sequence
+from trunnion.wording import describe, option_text, suggestion
 from trunnion_nvrtc.option_table import OPTIONS, REFUSED, Option
 from trunnion_nvrtc.ptxas_table import PTXAS_OPTIONS, allowed_for_ptxas
 
@@ -118,10 +118,10 @@ def _parse_word(word: str, field: str) -> tuple[Option, str]:
 def _parse_value(option: Option, value: Any) -> tuple[str, ...]:
     field = f"options.{option.name}"
     if not option.value:
-        if not isinstance(value, bool):
+        if type(value) is not bool:
             raise _error(f"got {describe(value)}, expected True or False", field)
         return ("",) if value else ()
-    values = value if option.repeatable and isinstance(value, (list, tuple)) else [value]
+    values = sequence(value, 0) or () if option.repeatable and is_a(value, (list, tuple)) else [value]
     texts = []
     for one in values:
         text = None if type(one) is float else option_text(one)
@@ -134,11 +134,11 @@ def _parse_value(option: Option, value: Any) -> tuple[str, ...]:
 def _lookup(name: str, field: str) -> Option:
     option = _BY_NAME.get(_key(name))
     if option is None:
-        near = get_close_matches(_key(name), _BY_NAME, n=3)
-        meant = " or ".join(dict.fromkeys(_BY_NAME[one].name for one in near))
-        known = f"did you mean {meant}?" if near else f"supported: {', '.join(one.name for one in OPTIONS)}"
-        hint = _ELSEWHERE.get(_key(name), known)
-        raise _error(f"NVRTC's option {shorten(name)} may not be given here; {hint}", field)
+        names = [one.name for one in OPTIONS]
+        aliases = {alias: one.name for one in OPTIONS for alias in one.aliases}
+        known = suggestion(name, names, aliases) or f"; supported: {', '.join(names)}"
+        hint = f"; {_ELSEWHERE[_key(name)]}" if _key(name) in _ELSEWHERE else known
+        raise _error(f"NVRTC's option {shorten(name)} may not be given here{hint}", field)
     return option
 
 

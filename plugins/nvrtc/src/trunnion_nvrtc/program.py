@@ -5,19 +5,19 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import CompileError, DriverError, LifecycleError, ProgramError, shorten
+from trunnion.model.fields import members
 from trunnion.turns import Turns
-from trunnion.wording import type_name
 from trunnion_nvrtc.nvrtc import bindings, check, failure, supported_archs, title, version
 from trunnion_nvrtc.outputs import CompiledOutput, output_named
 from trunnion_nvrtc.results import NVRTC_RESULTS, ResultCode, result_code
 from trunnion_nvrtc.source import encoded, kernel_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import TracebackType
     from typing import Self
 
@@ -91,12 +91,11 @@ class Program:
         self._log = ""
         data, path = encoded(source, "source"), encoded(name, "name")
         names, texts = [], []
-        for index, pair in enumerate(_members(headers, "headers")):
-            if not isinstance(pair, (tuple, list)) or len(pair) != _PAIR:
-                raise ProgramError(
-                    f"got {type_name(pair)}, expected a pair of name and text", field=f"headers[{index}]"
-                )
-            header, text = pair
+        for index, pair in enumerate(members(headers, "headers", "a list")):
+            two = members(pair, f"headers[{index}]", words := "a pair of name and text")
+            if len(two) != _PAIR:
+                raise ProgramError(f"got {len(two)} members, expected {words}", field=f"headers[{index}]")
+            header, text = two
             names.append(encoded(header, f"headers[{index}]"))
             texts.append(encoded(text, f"headers[{index}]"))
         made = bindings().nvrtcCreateProgram(data, path, len(names), texts, names)
@@ -134,8 +133,9 @@ class Program:
         LifecycleError
             If the program was closed.
         """
-        self._options = _members(options, "options")
-        words = [encoded(option, f"options[{index}]") for index, option in enumerate(self._options)]
+        given = members(options, "options", "a list")
+        words = [encoded(option, f"options[{index}]") for index, option in enumerate(given)]
+        self._options = tuple(word.decode() for word in words)
         with self._using.turn():
             (status,) = bindings().nvrtcCompileProgram(self._living(), len(words), words)
             code = int(status)
@@ -303,13 +303,6 @@ class Program:
             real = virtual[-1].replace("compute", "sm")
             return f"there is no {row.kind} of {virtual[-1]}, a virtual architecture; compile for {real}"
         return f"there is no {row.kind}: compile first, for a real architecture such as --gpu-architecture=sm_90a"
-
-
-def _members(given: Any, field: str) -> tuple[Any, ...]:
-    """Return the members of a list; a text, or a mapping, has other ones than are meant."""
-    if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping)):
-        raise ProgramError(f"got {type_name(given)}, expected a list", field=field)
-    return tuple(given)
 
 
 @functools.cache

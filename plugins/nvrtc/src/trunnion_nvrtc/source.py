@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.wording import type_name
+from trunnion.plain import is_a
+from trunnion.wording import spelled, type_name
 
 if TYPE_CHECKING:
     from trunnion.model.code import DeviceCode
@@ -16,7 +17,7 @@ __all__ = ["encoded", "kernel_name", "macro_options"]
 _MACRO = re.compile(r"[A-Za-z_]\w*(\([^()\n]*\))?", re.ASCII)
 
 
-def encoded(text: str | bytes, field: str) -> bytes:
+def encoded(text: object, field: str) -> bytes:
     """Return text as NVRTC takes it: UTF-8 that ends at the first NUL.
 
     Parameters
@@ -31,10 +32,11 @@ def encoded(text: str | bytes, field: str) -> bytes:
     ProgramError
         If it is no text, not Unicode, or would end before its end.
     """
-    if not isinstance(text, (str, bytes)):
+    plain = bytes.__bytes__(text) if is_a(text, bytes) else spelled(text)
+    if plain is None:
         raise ProgramError(f"got {type_name(text)}, expected a text", field=field)
     try:
-        data = text if isinstance(text, bytes) else text.encode("utf-8")
+        data = plain if isinstance(plain, bytes) else plain.encode("utf-8")
         data.decode("utf-8")
     except (UnicodeDecodeError, UnicodeEncodeError) as error:
         raise ProgramError(f"is not Unicode text: {error.reason} at {error.start}", field=field) from error
@@ -53,8 +55,10 @@ def kernel_name(name: str, field: str) -> str:
     ProgramError
         If it is not.
     """
-    if not isinstance(name, str):
+    plain = spelled(name)
+    if plain is None:
         raise ProgramError(f"got {type_name(name)}, expected a text", field=field)
+    name = plain
     if not name.strip() or len(name.splitlines()) > 1 or any(end in name for end in "\n\r"):
         raise ProgramError(f"got {shorten(name)}, expected a C++ name expression on one line", field=field)
     return name

@@ -71,11 +71,6 @@ def _one(field: str, kind: Callable[[int], Any] = int) -> Callable[[Any, tuple[i
     return lambda value, numbers: setattr(value, field, kind(numbers[0]))
 
 
-def _unsigned(number: int) -> int:
-    """Return the bits of a 32-bit number: the driver declares the carveout unsigned, and -1 its default."""
-    return number % (1 << 32)
-
-
 _VALUES: dict[int, Callable[[Any, tuple[int, ...]], None]] = {
     2: _one("cooperative"),
     4: _three("clusterDim"),
@@ -84,7 +79,7 @@ _VALUES: dict[int, Callable[[Any, tuple[int, ...]], None]] = {
     8: _one("priority"),
     10: _one("memSyncDomain", cu.CUlaunchMemSyncDomain),
     11: _three("preferredClusterDim"),
-    14: _one("sharedMemCarveout", _unsigned),
+    14: _one("sharedMemCarveout"),
 }
 """How each attribute's numbers enter ``CUlaunchAttributeValue``, by ``CUlaunchAttributeID``."""
 

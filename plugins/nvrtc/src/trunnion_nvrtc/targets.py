@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trunnion.contract.spec import target_words
 from trunnion.errors import ProgramError
 from trunnion.wording import shorten
 
@@ -53,7 +54,7 @@ class Architecture:
         found = cls.parse(target.arch)
         if target.kind != "cuda" or found is None:
             raise ProgramError(
-                f"got {shorten(str(target))}, expected a CUDA architecture such as 'sm_90a'", field="target"
+                f"got {shorten(str(target))}, expected {target_words(str(target))}", field="target"
             )
         return found
 

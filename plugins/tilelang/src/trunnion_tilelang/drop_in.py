@@ -29,7 +29,7 @@ class Settings:
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
     """Options for plugins."""
 
-    cache: Any = None
+    cache: Any = True
     """Where compiled programs are kept."""
 
 
@@ -47,7 +47,7 @@ def jit(  # noqa: PLR0913 - all that TileLang's decorator takes, and what trunni
     compile_flags: str | Sequence[str] | None = None,
     compiler: str | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    cache: Any = None,
+    cache: Any = True,
 ) -> Any:
     """Decorate a function as ``@tilelang.jit`` does; trunnion compiles and launches its kernels.
 

@@ -20,6 +20,7 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.model.dtypes import DTYPES
+from trunnion.plain import ForeignError, asked, is_a
 from trunnion.torch_runtime import HostRuntime, default_runtime
 from trunnion.wording import first_line, type_name
 from trunnion_tvm_ffi.dlpack import MAX_VERSION, Description, device_name, read_capsule
@@ -185,7 +186,7 @@ class Arrays:
 
     def is_torch(self, value: Any) -> bool:
         """Whether something is a torch tensor."""
-        return self._runtime is not None and isinstance(value, self._torch)
+        return self._runtime is not None and is_a(value, self._torch)
 
     def read(self, value: Any, purpose: Purpose) -> Any:
         """Return a torch tensor that has memory behind it, or a `ForeignArray`.
@@ -266,9 +267,12 @@ _PLACES = "one in the memory of the host or of a CUDA device"
 
 def is_producer(value: Any) -> bool:
     """Whether something exports itself through DLPack, the protocol of arrays."""
-    return (
-        hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__") and not isinstance(value, type)
-    )
+    if is_a(value, type):
+        return False
+    try:
+        return asked(lambda: hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"))
+    except ForeignError:
+        return False
 
 
 def placed(value: Any, name: str) -> tuple[int, int]:

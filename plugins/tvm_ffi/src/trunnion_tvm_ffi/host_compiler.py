@@ -17,7 +17,7 @@ from trunnion.image import HostObject, read_host_object
 from trunnion.storage.scratch import scratch_folder
 from trunnion.toolchain.host_compilation import HostCompilation, HostOutput, run_host
 from trunnion.toolchain.host_compiler import host_compiler
-from trunnion.toolchain.host_reading import files_read, read_host
+from trunnion.toolchain.host_reading import read_host, witness_reading
 from trunnion_tvm_ffi.host_glue import GLUE_VERSION, address_symbol, parameters_symbol
 from trunnion_tvm_ffi.host_request import GLUE_FILE, IMAGE_KIND, NAME, read_host_request
 
@@ -41,7 +41,10 @@ _COMPILING: Final = (
     "-Werror=date-time",  # equal requests make equal bytes
 )
 _FAMILY: Final = {"g++": ("-fno-gnu-unique",), "clang++": ()}
-_OBJECT, _DEPENDENCIES = "image.o", "image.d"
+# Names that are refused to headers, so that none is in the way of what compiler and assembler write.
+_OBJECT, _DEPENDENCIES = "trunnion_image.o", "trunnion_image.d"
+# GCC's assembler tells what it reads by itself (.incbin), which no preprocessor knows; Clang's own has no such list.
+_ASSEMBLER_LISTS: Final = {"g++": ("trunnion_assembled.d",), "clang++": ()}
 _WORD = 8  # bytes of one number of a parameter table
 
 
@@ -72,10 +75,12 @@ class CpuCompiler(DeviceCompiler):
         compiler = host_compiler(NAME)
         parts = read_host_request(request, compiler.machine)
         with scratch_folder() as folder:
-            made = [_compiled(compiler, part, _folder(folder, index)) for index, part in enumerate(parts)]
-            headers = dict.fromkeys(
-                name for index in range(len(parts)) for name in files_read(folder, str(index), _DEPENDENCIES)
-            )
+            made: list[HostOutput] = []
+            headers: dict[str, None] = {}
+            for index, part in enumerate(parts):
+                output, read = _compiled(compiler, part, folder, index)
+                made.append(output)
+                headers |= dict.fromkeys(read)
             objects = [one.data for one in made]
             _check_parts(request, parts, objects)
             data = objects[0] if len(objects) == 1 else _linked(compiler, objects, folder)
@@ -98,7 +103,7 @@ class CpuCompiler(DeviceCompiler):
         """Return the headers that the parts read on this machine, with their names and contents, as one digest.
 
         The compiler's preprocessor is asked for them, if that is not known from the last time. It is a value that never
-        comes again where the assembler reads files, or the preprocessor does not find all; then `compile` says so.
+        comes again where the assembler may read files, or the preprocessor does not find all; then `compile` says so.
         """
         compiler = host_compiler(NAME)
         digest = hashlib.sha256()
@@ -106,8 +111,6 @@ class CpuCompiler(DeviceCompiler):
             try:
                 reading = read_host(compiler, _wanted(part, _words(compiler), ""), NAME)
             except CompileError:
-                return {"headers that nobody can name": uuid.uuid4().hex}
-            if not reading.whole:
                 return {"headers that nobody can name": uuid.uuid4().hex}
             digest.update(f"{reading.text}{reading.headers}".encode())
         return {"headers": digest.hexdigest()}
@@ -132,10 +135,21 @@ def _own_headers() -> dict[str, bytes]:
 # Compiling and linking ----------------------------------------------------------------------------------------------
 
 
-def _compiled(compiler: HostCompiler, part: HostPart, folder: Path) -> HostOutput:
-    """Run the compiler in a part's own folder, where all files that are known lie: messages name them as they are."""
-    words = (*_words(compiler), "-MD", "-MF", _DEPENDENCIES, f"-ffile-prefix-map={folder}=.")
-    return run_host(compiler, _wanted(part, words, _OBJECT), folder, NAME)
+def _compiled(compiler: HostCompiler, part: HostPart, root: Path, index: int) -> tuple[HostOutput, list[str]]:
+    """Run the compiler in a part's own folder, where all files that are known lie: messages name them as they are.
+
+    Returns
+    -------
+    tuple[HostOutput, list[str]]
+        What it made, and which files it read besides.
+    """
+    folder, assembled = _folder(root, index), _ASSEMBLER_LISTS[compiler.family]
+    lists = (f"-Wa,--MD,{name}" for name in assembled)
+    words = (*_words(compiler), "-MD", "-MF", _DEPENDENCIES, *lists, f"-ffile-prefix-map={folder}=.")
+    wanted = _wanted(part, words, _OBJECT)
+    output = run_host(compiler, wanted, folder, NAME)
+    listed = [f"{folder.name}/{name}" for name in (_DEPENDENCIES, *assembled)]
+    return output, witness_reading(compiler, wanted, root, listed)
 
 
 def _words(compiler: HostCompiler) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.wording import describe, option_text
+from trunnion.plain import is_a, is_exactly, sequence
+from trunnion.wording import describe, option_text, suggestion
 from trunnion_tvm_ffi.host_option_table import OPTIONS, REFUSED, Option
 
 if TYPE_CHECKING:
@@ -154,7 +155,8 @@ def _unknown(name: str, given: str, field: str) -> ProgramError:
         if option.value and name.startswith(option.name):
             return ProgramError(f"got {shorten(given)}, expected {_form(option)}", field=field)
     known = ", ".join(one.spelled("...") if one.value else one.spelled("") for one in OPTIONS)
-    return ProgramError(f"got {shorten(given)}, expected one of {known}", field=field)
+    meant = suggestion(name, ("threads", *_BY_NAME))
+    return ProgramError(f"got {shorten(given)}, expected one of {known}{meant}", field=field)
 
 
 def _form(option: Option) -> str:
@@ -164,12 +166,12 @@ def _form(option: Option) -> str:
 def _caller_value(option: Option, value: Any) -> tuple[str, ...] | None:
     field = f"options.{option.name}"
     if not option.value:
-        if not isinstance(value, bool):
+        if type(value) is not bool:
             raise ProgramError(f"got {describe(value)}, expected True or False", field=field)
         return ("",) if value else None
     texts = []
-    for one in value if option.repeatable and isinstance(value, (list, tuple)) else [value]:
-        text = "" if type(one) in (bool, float) else option_text(one) or ""
+    for one in sequence(value, 0) or () if option.repeatable and is_a(value, (list, tuple)) else [value]:
+        text = "" if is_exactly(one, bool, float) else option_text(one) or ""
         if "\0" in text or not re.fullmatch(option.value, text):
             raise ProgramError(f"got {describe(one)}, expected {_form(option)}", field=field)
         texts.append(text)

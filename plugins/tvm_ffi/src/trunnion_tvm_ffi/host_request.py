@@ -41,6 +41,7 @@ _USUAL_NAME, _CUDA_NAME = (
     "kernel.cu",
 )  # the latter is what a DeviceCode is called that has no name
 _RESERVED = "trunnion"
+_MOST_PATH = 2048  # half of what Linux takes: the folder that it is below has a path too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,11 +167,11 @@ def _headers(code: DeviceCode, file_name: str, field: str) -> dict[str, bytes]:
     for index, (name, text) in enumerate(code.includes):
         place = f"{field}.includes[{index}]"
         segments = name.split("/")
-        plain = all(_FILE_NAME.fullmatch(segment) for segment in segments)
+        plain = len(name) <= _MOST_PATH and all(_FILE_NAME.fullmatch(segment) for segment in segments)
         if not plain or segments[0].startswith(_RESERVED):
             raise ProgramError(
-                f"got header {shorten(name)}, expected a relative path of letters, digits, '_', '.', '+' and '-' that "
-                f"does not begin with {shorten(_RESERVED)}",
+                f"got header {shorten(name)}, expected a relative path of at most {_MOST_PATH} letters, digits, "
+                f"'_', '.', '+' and '-' that does not begin with {shorten(_RESERVED)}",
                 field=place,
             )
         taken = {file_name, *headers}

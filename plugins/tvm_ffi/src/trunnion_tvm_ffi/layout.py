@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
+from trunnion.model.fields import members
 from trunnion.wording import describe
 
 if TYPE_CHECKING:
@@ -34,10 +35,10 @@ def result_places(signature: Signature, result_idx: object) -> tuple[int, ...]:
     outputs, count = len(signature.outputs), len(signature.params) + len(signature.outputs)
     if result_idx is None:
         return tuple(range(count - outputs, count))
-    given = result_idx if isinstance(result_idx, (tuple, list)) else (result_idx,)
+    given = (result_idx,) if type(result_idx) is int else members(result_idx, "result_idx", "integers")
     places = []
     for place in given:
-        if isinstance(place, bool) or not isinstance(place, int):
+        if type(place) is not int:
             raise _error(f"got {describe(place)}, expected an integer, or one for each output")
         if not -count <= place < count:
             raise _error(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trunnion.arguments import device_ordinal, expect, stream_handle
+from trunnion.arguments import device_ordinal, expect, output_list, stream_handle
 from trunnion.contract.adapter import BoundLaunch
 from trunnion.dlpack import CPU, CUDA
 from trunnion.errors import ArgumentTypeError, ProgramError
@@ -214,8 +214,11 @@ class ModuleProgram:
         return self._ready().entry
 
     def _given(self, out: Any) -> Sequence[Any] | None:
-        if out is None or isinstance(out, (tuple, list)):
-            return out
+        if out is None:
+            return None
+        several = output_list(out)
+        if several is not None:
+            return several
         if self.signature is not None and len(self.signature.outputs) == 1:
             return (out,)
         raise ArgumentTypeError("out", type_name(out), "a sequence of arrays, one for each output, or None")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import platformdirs
@@ -13,8 +14,10 @@ import torch
 
 import trunnion
 from trunnion import DeviceCode, ProgramBuilder
+from trunnion.artifacts.store import CorruptArtifactWarning
 from trunnion.contract.spec import Capability
 from trunnion.errors import (
+    CorruptArtifactError,
     DeviceRequirementError,
     UnsupportedFeatureError,
 )
@@ -68,6 +71,56 @@ else:
 assert not [name for name in sys.modules if name.startswith("trunnion")]
 """
     subprocess.run([sys.executable, "-c", source], cwd=tmp_path, check=True, timeout=300)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("how", ["no library", "gone since"])
+def test_what_is_kept_and_cannot_be_loaded_is_built_again(
+    scale: Any, tmp_path: Path, how: str, lazy: bool
+) -> None:
+    """Its bytes are those that were kept: a library that it needs has gone since, say."""
+    program, x = scale.program, torch.ones(4)
+    kept = trunnion.compile(program, cache=tmp_path / "first").artifact
+    library = kept.files["launcher.so"]
+    broken = {
+        "no library": b"no library",
+        "gone since": library.replace(b"libtvm_ffi.so\0", b"libtvm_ghost\0\0"),
+    }
+    store = trunnion.ArtifactStore(tmp_path / "second")
+    key = kept.manifest.key
+    store.get_or_build(key, lambda _: kept.including("launcher.so", broken[how]))
+    with trunnion.compile(program, cache=store, lazy=lazy) as again:
+        with pytest.warns(CorruptArtifactWarning, match="was kept and cannot be loaded; it was built again"):
+            assert again(x, 2.0).tolist() == [2.0] * 4
+        assert again.artifact.files == kept.files
+    assert len(list((store.root / "corrupt").iterdir())) == 1
+    with warnings.catch_warnings(), trunnion.compile(program, cache=store) as third:
+        warnings.simplefilter("error")
+        assert third(x, 3.0).tolist() == [3.0] * 4
+
+
+def test_what_cannot_be_loaded_and_was_not_kept_is_an_error(scale: Any, tmp_path: Path) -> None:
+    scale.artifact.including("launcher.so", b"no library").save(tmp_path / "saved")
+    with pytest.raises(CorruptArtifactError, match="cannot be loaded"):
+        trunnion.load(tmp_path / "saved")(torch.ones(4), 2.0)
+
+
+def test_the_key_does_not_say_where_the_sources_lay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    for name in ("one", "another/below"):
+        folder = tmp_path / name
+        (folder / "tmp").mkdir(parents=True)
+        text = BLOCK + '#include "size.h"\nvoid k(float* x, const trunnion_block_t*) { x[0] = SIZE; }'
+        (folder / "kernel.cc").write_text(text)
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr("tempfile.tempdir", str(folder / "tmp"))
+        p = ProgramBuilder(
+            "p", DeviceCode.from_file(folder / "kernel.cc", includes=(("size.h", "#define SIZE 3\n"),))
+        )
+        p.launch("k", args=(p.input("x", "float32", (4,), access="write"),), grid=1, block=1)
+        made.append(trunnion.compile(p.build(), target="cpu", cache=folder / "store").artifact)
+    assert made[0].manifest.key == made[1].manifest.key
+    assert made[0] == made[1]
 
 
 def test_artifacts_are_kept_and_told_apart(tmp_path: Path) -> None:

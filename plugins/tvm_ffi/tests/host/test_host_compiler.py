@@ -22,6 +22,8 @@ from trunnion.image import read_host_object
 from trunnion.image.match import match_parameters
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelParameter, KernelSignature
+from trunnion.storage.stamps import stamp, witnessed
+from trunnion_tvm_ffi import host_compiler as subject
 from trunnion_tvm_ffi.host_compiler import CpuCompiler
 
 if TYPE_CHECKING:
@@ -140,6 +142,24 @@ def test_structures_of_any_alignment_travel_by_value(host: SimpleNamespace, tmp_
     )
     wide = bytes(room[unaligned - start : unaligned - start + 128])
     assert bytes(out) == bytes(room[:3]) + wide + bytes([251])
+
+
+@pytest.mark.parametrize("name", ["image.o", "image.d", "assembled.d"])
+@pytest.mark.parametrize("below", ["", "/x.h"])
+def test_no_header_is_in_the_way_of_the_compilers_own_files(
+    host: SimpleNamespace, tmp_path: Path, name: str, below: str
+) -> None:
+    header = name + below
+    source = (
+        f'#include <trunnion/block.h>\n#include "{header}"\n'
+        "void k(int* out, const trunnion_block_t*) { *out = ONE; }"
+    )
+    image = host.compiled(
+        DeviceCode("c++", source, includes=((header, "#define ONE 1"),)), kernels={"k": (POINTER,)}
+    )
+    out = ctypes.c_int()
+    Linked(image, tmp_path).call("k", ctypes.c_void_p(ctypes.addressof(out)))
+    assert out.value == 1
 
 
 def test_headers_macros_and_options_reach_the_compiler(host: SimpleNamespace, tmp_path: Path) -> None:
@@ -316,6 +336,69 @@ def test_what_the_assembler_reads_has_no_key(host: SimpleNamespace, tmp_path: Pa
     asked = host.request(text, kernels={"k": ()})
     assert CpuCompiler().compile(asked).data
     assert CpuCompiler().surroundings(asked) != CpuCompiler().surroundings(asked)
+
+
+def test_gccs_assembler_says_what_it_reads(
+    host: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this text nobody sees it: the compiler makes up the directive of the name of a symbol."""
+    monkeypatch.setenv("CXX", "g++")
+    data = tmp_path / "data"
+    data.write_bytes(b"data")
+    text = f"""
+#include <trunnion/block.h>
+static void named() __asm__("incbin");
+__attribute__((used)) static void named() {{}}
+void k(const trunnion_block_t*) {{
+  asm volatile(".pushsection .rodata\\n.%c0 \\"{data}\\"\\n.popsection" : : "i"(named));
+}}
+"""
+    asked = host.request(text, kernels={"k": ()})
+    with witnessed() as known:
+        CpuCompiler().surroundings(asked)
+    with witnessed() as read:
+        made = CpuCompiler().compile(asked)
+    assert str(data) in made.headers_read
+    assert (str(data), stamp(str(data))) in read - known
+
+
+@pytest.mark.parametrize("options", [(), ("-g",)])
+def test_what_is_read_is_what_the_key_knows(
+    host: SimpleNamespace, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    (tmp_path / "v.h").write_text("#include <stdint.h>\n#include <cmath>\n")
+    text = "#include <trunnion/block.h>\n#include <v.h>\nvoid k(const trunnion_block_t*) {}\n"
+    code = DeviceCode("c++", text, options=(*options, f"-I{tmp_path}"))
+    asked = host.request(code, kernels={"k": ()})
+    with witnessed() as known:
+        CpuCompiler().surroundings(asked)
+    with witnessed() as read:
+        CpuCompiler().compile(asked)
+    assert (str(tmp_path / "v.h"), stamp(str(tmp_path / "v.h"))) in read <= known
+
+
+def test_a_header_that_was_read_and_is_gone_is_noted(
+    host: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It came first where the compiler looked, and went before anybody looked at it again."""
+    early, late = tmp_path / "early", tmp_path / "late"
+    for folder in (early, late):
+        folder.mkdir()
+    (late / "v.h").touch()
+    text = "#include <trunnion/block.h>\n#include <v.h>\nvoid k(const trunnion_block_t*) {}\n"
+    asked = host.request(DeviceCode("c++", text, options=(f"-I{early}", f"-I{late}")), kernels={"k": ()})
+
+    def run_host(*arguments, run=subject.run_host):
+        (early / "v.h").touch()
+        try:
+            return run(*arguments)
+        finally:
+            (early / "v.h").unlink()
+
+    monkeypatch.setattr(subject, "run_host", run_host)
+    with witnessed() as read:
+        CpuCompiler().compile(asked)
+    assert (str(early / "v.h"), None) in read
 
 
 @pytest.mark.parametrize("parts", [1, 2])

@@ -132,6 +132,7 @@ def test_a_wrong_request_is_refused_with_its_field(
         (DeviceCode("c++", "", includes=(("a//x.h", ""),)), "code.includes[0]"),
         (DeviceCode("c++", "", includes=(("x\n.h", ""),)), "code.includes[0]"),
         (DeviceCode("c++", "", includes=(("x" * 300, ""),)), "code.includes[0]"),
+        (DeviceCode("c++", "", includes=(("x/" * 3000 + "y.h", ""),)), "code.includes[0]"),
         (DeviceCode("c++", "", includes=(("trunnion/block.h", ""),)), "code.includes[0]"),
         (DeviceCode("c++", "", includes=(("trunnion_glue.hpp", ""),)), "code.includes[0]"),
         (DeviceCode("c++", "", includes=(("kernel.cc", ""),)), "code.includes[0]"),
