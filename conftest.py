@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 from trunnion import sim
+from trunnion.artifacts.location import VARIABLE
 from trunnion.testing.draws import drawn_by_seed_alone
 from trunnion.testing.machine import start_simulator
 
@@ -52,7 +53,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Have Hypothesis draw nothing that it reads in modules: which are imported depends on what ran before.
 
     And let Ctrl-C interrupt: whoever starts a run in the background has it ignored, by every process of the run.
+
+    And keep no program in the user's cache, nor take one from there, here and in every process that a test starts: what
+    is tested is what is compiled now. A test of the cache names a folder of its own.
     """
+    os.environ[VARIABLE] = "0"
     signal.signal(signal.SIGINT, signal.default_int_handler)
     drawing = contextlib.ExitStack()
     drawing.enter_context(drawn_by_seed_alone())
@@ -158,6 +163,16 @@ def simulator(running_simulator: Simulator) -> Iterator[Simulator]:
     state.bodies.clear()
     state.bodies.update(bodies)
     running_simulator.raise_pending()
+
+
+@pytest.fixture(autouse=True)
+def _leaves_no_exception_behind() -> Iterator[None]:
+    """Fail a test after which its thread still handles an exception: whatever asks for one then is told of that."""
+    before = sys.exc_info()[1]
+    yield
+    left = sys.exc_info()[1]
+    if left is not before:
+        pytest.fail(f"the test left {type(left).__name__} behind, as the exception that its thread handles")
 
 
 @pytest.fixture(autouse=True)

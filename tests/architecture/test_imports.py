@@ -17,13 +17,14 @@ from architecture_rules.imports import (
 )
 from architecture_rules.source import Module, core_modules, plugin_modules, plugin_names, snippet
 
-_VALUES = frozenset({"arguments", "errors", "model", "turns", "wording"})
+_VALUES = frozenset({"arguments", "errors", "model", "plain", "turns", "wording"})
 _CONTRACT = _VALUES | {"contract"}
 _MAKING = _CONTRACT | {"artifacts", "codegen", "image", "storage"}
 _FRONT = _MAKING | {
     "attempts",
     "built_program",
     "compiled",
+    "compiled_kernel",
     "distributions",
     "hookspecs",
     "registry",
@@ -31,12 +32,13 @@ _FRONT = _MAKING | {
 }
 
 LAYERS = {
-    "wording": frozenset[str](),
+    "plain": frozenset[str](),
+    "wording": frozenset({"plain"}),
     "errors": frozenset({"wording"}),
     "dlpack": frozenset[str](),
     "turns": frozenset({"errors"}),
-    "arguments": frozenset({"errors", "wording"}),
-    "model": frozenset({"errors", "wording"}),
+    "arguments": frozenset({"errors", "plain", "wording"}),
+    "model": frozenset({"errors", "plain", "wording"}),
     "contract": _VALUES,
     "hookspecs": frozenset[str](),
     "distributions": frozenset({"wording"}),
@@ -47,17 +49,18 @@ LAYERS = {
     "attempts": _CONTRACT,
     "registry": _CONTRACT | {"attempts", "distributions", "hookspecs"},
     "toolchain": _CONTRACT | {"storage"},
-    "storage": frozenset({"errors", "wording"}),
+    "storage": frozenset({"errors", "turns", "wording"}),
     "call_helper": _CONTRACT | {"attempts"},
     "torch_runtime": _CONTRACT | {"call_helper", "sim"},
     "built_program": _CONTRACT | {"artifacts", "selection"},
-    "compiled": _MAKING | {"built_program", "registry", "selection", "torch_runtime"},
+    "compiled_kernel": _CONTRACT | {"artifacts", "image", "toolchain"},
+    "compiled": _MAKING | {"built_program", "compiled_kernel", "registry", "selection", "torch_runtime"},
     "selection": _CONTRACT | {"attempts", "registry"},
     "compilation": _FRONT | {"selection"},
     "sim": _VALUES | {"call_helper", "dlpack", "image", "storage", "toolchain"},
     "examples": _VALUES | {"sim"},
     "cli": _FRONT | {"call_helper", "compilation", "examples", "selection", "sim", "testing", "toolchain"},
-    "testing": _FRONT | {"compilation", "examples", "sim", "toolchain"},
+    "testing": _FRONT | {"compilation", "dlpack", "examples", "sim", "toolchain"},
 }
 """What each part of core may import. ``cli`` has everything; nobody else has ``testing``."""
 
@@ -75,9 +78,13 @@ AT_IMPORT = frozenset(
         "core/src/trunnion/sim/runtime.py torch",
         "core/src/trunnion/sim/tensor.py torch",
         "core/src/trunnion/sim/torch_mode.py torch",
+        "core/src/trunnion/testing/gpu/machine.py torch",
+        "core/src/trunnion/testing/gpu/probes.py torch",
+        "core/src/trunnion/testing/gpu/readback.py cuda",
+        "core/src/trunnion/testing/gpu/readback.py torch",
     }
 )
-"""Files that subclass a heavy package's class, and are themselves imported only inside functions."""
+"""Files that subclass a heavy package's class, or are for GPUs alone; they are imported only inside functions."""
 
 IN_CALLS = frozenset(
     {
@@ -105,8 +112,10 @@ IN_CALLS = frozenset(
         "core/src/trunnion/sim/im2col_view.py torch",
         "core/src/trunnion/sim/memory.py torch",
         "core/src/trunnion/sim/tiled_view.py torch",
+        "core/src/trunnion/testing/gpu/cupti.py cuda",
         "core/src/trunnion/testing/harness.py torch",
-        "core/src/trunnion/testing/host_calls.py torch",
+        "core/src/trunnion/testing/host_memory.py torch",
+        "core/src/trunnion/testing/machine.py torch",
         "core/src/trunnion/testing/runner.py torch",
         "core/src/trunnion/testing/strategies/calls.py torch",
         "core/src/trunnion/torch_runtime.py torch",
@@ -132,6 +141,7 @@ FOR_PLUGINS = frozenset(
         "sim",  # what the bodies of those examples are given
         "toolchain",
         "torch_runtime",  # for what a plugin offers to call beside its backend
+        "plain",  # so that what a caller passes comes through one door
         "wording",  # so that a plugin's messages show what a user wrote as all others do
         "turns",
     }

@@ -106,7 +106,17 @@ def test_a_foreign_value_gets_into_no_message_by_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["f'{x!r}'", "f'{x!a}'", "repr(x)", "ascii(x)", "type(x).__name__", "type(x.y).__qualname__"]
+    "line",
+    [
+        "f'{x!r}'",
+        "f'{x!a}'",
+        "repr(x)",
+        "ascii(x)",
+        "type(x).__name__",
+        "type(x.y).__qualname__",
+        "type(x) in (a, b)",
+        "type(x) == a",
+    ],
 )
 def test_foreign_values_sees(line: str) -> None:
     assert list(foreign_values(snippet(line)))

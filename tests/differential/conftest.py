@@ -8,6 +8,7 @@ from twins.twins import Twins
 from trunnion.registry import default_registry
 from trunnion.testing.harness import Harness
 from trunnion.testing.kept_launchers import launcher_folder
+from trunnion.testing.machine import SimulatedMachine
 
 NAMES = ("nvrtc", "tvm_ffi")
 
@@ -17,11 +18,13 @@ def twins(simulator):
     """Return the Python launcher's backend and the C++ launcher's."""
     specs = {spec.name: spec for spec in default_registry().backends()}
     kept = launcher_folder()
-    return Twins(tuple(Harness(spec=specs[name], simulator=simulator, kept=kept) for name in NAMES))
+    return Twins(
+        tuple(Harness(spec=specs[name], machine=SimulatedMachine(simulator), kept=kept) for name in NAMES)
+    )
 
 
 @pytest.fixture
 def every_backend(simulator):
     """Return every installed backend that launches on CUDA devices."""
     specs = [spec for spec in default_registry().backends() if "cuda" in spec.targets and spec.probe().usable]
-    return Twins(tuple(Harness(spec=spec, simulator=simulator) for spec in specs))
+    return Twins(tuple(Harness(spec=spec, machine=SimulatedMachine(simulator)) for spec in specs))

@@ -10,7 +10,7 @@ from trunnion.contract.spec import Target
 from trunnion.errors import DeviceRequirementError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
-from trunnion.testing.harness import synthetic_image
+from trunnion.testing.machine import synthetic_image
 
 DEVICE = "device 1, of compute capability 8.0"
 HINT = "launch on a device that has it, or leave the attribute out"

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+import trunnion
 from trunnion.errors import ArgumentValueError, DriverError, TrunnionError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
@@ -224,14 +225,14 @@ def test_every_attribute_of_a_refused_launch_is_told(twins, simulator):
         "cluster": (2, 1, 1),
         "preferred_cluster": (4, 1, 1),
         "cooperative": True,
-        "carveout": -1,
+        "carveout": 25,
         "scheduling_policy": "spread",
         "mem_sync_domain": "remote",
         "window": True,
     }
     python, cpp = said_of_launch(twins, simulator, Status.LAUNCH_OUT_OF_RESOURCES, **said)
     assert python == cpp
-    told = ("cluster=(2, 1, 1)", "preferred_cluster=(4, 1, 1)", "cooperative=True", "carveout=-1", "window")
+    told = ("cluster=(2, 1, 1)", "preferred_cluster=(4, 1, 1)", "cooperative=True", "carveout=25", "window")
     assert all(one in python for one in (*told, "scheduling_policy='spread'", "mem_sync_domain='remote'"))
 
 
@@ -239,3 +240,18 @@ def test_a_refused_launch_without_attributes_names_its_kernel(twins, simulator):
     python, cpp = said_of_launch(twins, simulator, Status.INVALID_VALUE)
     assert python == cpp
     assert python.endswith("the launch is of kernel 'scale<float>' without launch attributes")
+
+
+@pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi", "cutedsl"])
+def test_an_image_for_another_device_names_both_architectures(simulator, backend):
+    builder = ProgramBuilder("p", DeviceCode("cuda", 'extern "C" __global__ void k(int number) {}'))
+    builder.launch("k", (builder.scalar("number", "int32"),), 1, 1)
+    for target, kind in (("sm_100a", "cubin"), ("compute_120", "ptx")):
+        if backend == "cutedsl" and kind == "ptx":
+            continue
+        program = trunnion.compile(builder.build(), backend, target=target)
+        with pytest.raises(DriverError) as caught:
+            simulator.call(program, 1, device=0)
+        assert caught.value.code_name == "CUDA_ERROR_NO_BINARY_FOR_GPU"
+        real = target.replace("compute", "sm")
+        assert f"the image is for {real}, device 0 is sm_90" in str(caught.value)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from trunnion.cli.application import application
+from trunnion.cli.cache import cache_commands
 from trunnion.cli.trial import Outcome
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text("utf-8")
@@ -34,6 +35,7 @@ def _document(*words: str) -> object:
 
 
 COMMANDS = [command.name for command in application().registered_commands]
+CACHE_COMMANDS = [command.name for command in cache_commands("").registered_commands]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -50,6 +52,24 @@ def test_every_option_is_named(command: str) -> None:
     assert options <= set(re.findall(r"--[a-z-]+", _section(command)))
 
 
+@pytest.mark.parametrize("command", CACHE_COMMANDS)
+def test_every_command_of_the_cache_is_named_with_its_options(command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "trunnion.cli", "cache", command, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    options = set(re.findall(r"^\s+(--[a-z-]+)", done.stdout, re.MULTILINE)) - {"--help", "--json"}
+    assert "--folder" in options
+    assert options <= set(re.findall(r"--[a-z-]+", _section("cache")))
+    assert re.search(rf"^\| `{command}\b", _section("cache"), re.MULTILINE)
+
+
+def test_the_groups_of_commands_are_those_that_this_page_is_tested_for() -> None:
+    assert [group.name for group in application().registered_groups] == ["cache"]
+
+
 @pytest.mark.parametrize(
     ("command", "words"), [("doctor", []), ("inspect", ["vector_add"]), ("run", ["vector_add", "--simulate"])]
 )
@@ -58,6 +78,13 @@ def test_every_key_is_named(command: str, words: list[str]) -> None:
     assert isinstance(document, dict)
     named = _named(command) | (_named("demo") if command == "run" else set())
     assert set(document) <= named
+
+
+@pytest.mark.parametrize("words", [["info"], ["explain", "vector_add", "--target", "sm_90a"]])
+def test_every_key_of_the_cache_is_named(words: list[str]) -> None:
+    document = _document("cache", *words)
+    assert isinstance(document, dict)
+    assert set(document) <= _named("cache")
 
 
 def test_every_key_of_a_row_is_named() -> None:

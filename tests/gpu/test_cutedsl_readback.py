@@ -8,8 +8,10 @@ from __future__ import annotations
 import struct
 
 import pytest
-from gpu_reading import maps, readback
+from gpu_reading import maps
 from gpu_reading.captures import PLAIN, capture, int32, pointer, scratch, shown
+
+from trunnion.testing.gpu import readback
 
 pytestmark = pytest.mark.gpu
 

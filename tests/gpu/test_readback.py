@@ -9,12 +9,13 @@ import struct
 
 import pytest
 import torch
-from gpu_reading import maps, readback, trials
+from gpu_reading import maps, trials
 from gpu_reading.captures import PLAIN, capture, int32, int64, pointer, scratch, shown
 
 import trunnion
 from trunnion import errors, examples
 from trunnion.codegen.set_aside import SetAsideWarning
+from trunnion.testing.gpu import readback
 
 pytestmark = pytest.mark.gpu
 

@@ -29,6 +29,7 @@ from trunnion.model.window import AccessPolicyWindow
 from trunnion.registry import default_registry
 from trunnion.sim.status import Refusal, Status
 from trunnion.testing.harness import Harness
+from trunnion.testing.machine import SimulatedMachine
 
 CALLS, WARM_UP = 1500, 300
 MOST_HEAP = 16  # bytes of a call: the smallest block of the C library has 32
@@ -147,7 +148,7 @@ def built(running_simulator):
 
     def artifact(name, program):
         spec = next(spec for spec in default_registry().backends() if spec.name == name)
-        harness = Harness(spec=spec, simulator=running_simulator)
+        harness = Harness(spec=spec, machine=SimulatedMachine(running_simulator))
         if (name, program) not in made:
             made[name, program] = harness.build(program)
         return harness, made[name, program]

@@ -70,7 +70,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=400, help="so many mutants of each language shall count")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--shards", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--folder", type=Path, default=ROOT / ".mutants", help="what is kept between runs")
+    parser.add_argument("--folder", type=_folder, default=ROOT / ".mutants", help="what is kept between runs")
     parser.add_argument("--results", type=Path, help="where mutants.json and mutants.md are written")
     parser.add_argument(
         "--laws", nargs="+", metavar="ID", default=[], help="only these: a look, and no score"
@@ -82,6 +82,11 @@ def _options() -> argparse.Namespace:
         help="take what other sources' laws killed for killed, if the mutated file is the same",
     )
     return parser.parse_args()
+
+
+def _folder(text: str) -> Path:
+    """Return a folder's absolute path: trials run in folders of their own."""
+    return Path(text).resolve()
 
 
 def _sample(language: str, options: argparse.Namespace) -> list[Mutant]:

@@ -20,6 +20,7 @@ from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Op, Symbol
 from trunnion.testing.harness import Harness
+from trunnion.testing.machine import SimulatedMachine
 
 CHECKS = "[[maybe_unused]] bool failed = false;\n"
 # Where the address comes from, the compiler does not see: it would tell that the array is too small.
@@ -67,7 +68,9 @@ def in_a_child(run):
 
 
 def main():
-    harness = Harness(spec=trunnion.default_registry().backend("tvm_ffi"), simulator=sim.start(devices=1))
+    harness = Harness(
+        spec=trunnion.default_registry().backend("tvm_ffi"), machine=SimulatedMachine(sim.start(devices=1))
+    )
     stack, overflow, sound = artifacts(harness)
     trunnion.compile(one_vector(), "tvm_ffi").close()  # so that children find it built
 

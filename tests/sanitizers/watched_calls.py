@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from hypothesis import strategies as st
 
@@ -21,8 +19,8 @@ from trunnion.errors import TrunnionError
 from trunnion.testing.comparison import check_call
 from trunnion.testing.draws import for_examples
 from trunnion.testing.harness import Harness
-from trunnion.testing.host_calls import host_arguments
-from trunnion.testing.host_recorder import HOST_CAPABILITIES, recording_program
+from trunnion.testing.host_machine import HostMachine
+from trunnion.testing.machine import SimulatedMachine
 from trunnion.testing.strategies import PROGRAM_CAPABILITIES, Scenario, calls, mistakes_of_each_kind, programs
 
 PROGRAMS, HOST_PROGRAMS, CALLS = 4, 2, 3
@@ -44,7 +42,9 @@ def drawn(capabilities, count):
 def on_devices(tally):
     """Call programs on the simulated driver: each way in, every kind of mistake, bound launches, after the end."""
     simulator = sim.start(devices=2)
-    harness = Harness(spec=trunnion.default_registry().backend("tvm_ffi"), simulator=simulator)
+    harness = Harness(
+        spec=trunnion.default_registry().backend("tvm_ffi"), machine=SimulatedMachine(simulator)
+    )
     found = drawn(PROGRAM_CAPABILITIES, PROGRAMS)
     with ThreadPoolExecutor(2) as pool:
         artifacts = list(pool.map(harness.build, [program for program, _, _ in found]))
@@ -62,15 +62,16 @@ def on_devices(tally):
 
 def on_the_host(tally):
     """Call programs for the CPU, on several threads."""
-    with tempfile.TemporaryDirectory() as folder:
-        for program, good, mistakes in drawn(HOST_CAPABILITIES, HOST_PROGRAMS):
-            recorded = recording_program(program, Path(folder, "records"))
-            with trunnion.compile(recorded, "tvm_ffi", options={"tvm_ffi": {"threads": 2}}) as compiled:
-                for call in [*good, *(broken.call for broken in mistakes)]:
-                    args = host_arguments(call.args)
-                    device = None if call.device is None else 0
-                    tally.count(compiled, *args, device=device)
-                    tally.count(twice, compiled.bind, *args, device=device)
+    machine = HostMachine({"threads": 2})
+    harness = Harness(spec=trunnion.default_registry().backend("tvm_ffi"), machine=machine)
+    for program, good, mistakes in drawn(harness.capabilities, HOST_PROGRAMS):
+        with harness.loaded(program) as loaded:
+            for call in [*good, *(broken.call for broken in mistakes)]:
+                check_call(harness, Scenario(program, call), loaded, first=False)
+                args = harness.arguments(call.args)
+                device = None if call.device is None else 0
+                tally.count(loaded.call, args, device=device)
+                tally.count(twice, loaded.bind, args, device=device)
 
 
 def twice(bind, *args, **said):

@@ -10,6 +10,7 @@ from tilelang_host.bench import Bench
 
 from trunnion.registry import default_registry
 from trunnion.testing.harness import Harness
+from trunnion.testing.machine import SimulatedMachine
 
 BACKENDS = ("nvrtc", "tvm_ffi", "cutedsl")
 
@@ -37,4 +38,4 @@ def bench(lowered):
 def harnesses(simulator):
     """Return the backends."""
     specs = {spec.name: spec for spec in default_registry().backends()}
-    return tuple(Harness(spec=specs[name], simulator=simulator) for name in BACKENDS)
+    return tuple(Harness(spec=specs[name], machine=SimulatedMachine(simulator)) for name in BACKENDS)

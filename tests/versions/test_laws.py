@@ -8,6 +8,7 @@ from trunnion.registry import default_registry
 from trunnion.testing.harness import Harness
 from trunnion.testing.kept_launchers import launcher_folder
 from trunnion.testing.laws import catalogue
+from trunnion.testing.machine import SimulatedMachine
 
 pytestmark = pytest.mark.tvm_ffi_abi
 
@@ -21,5 +22,5 @@ _LAWS = ("A1", "O1", "O2", "N1", "N2", "N3", "N5", "V1", "V2", "V3", "V4", "T1",
 @pytest.mark.parametrize("law_id", _LAWS)
 def test_law(running_simulator, law_id):
     spec = default_registry().backend("tvm_ffi")
-    harness = Harness(spec=spec, simulator=running_simulator, kept=launcher_folder())
+    harness = Harness(spec=spec, machine=SimulatedMachine(running_simulator), kept=launcher_folder())
     assert catalogue()[law_id].check(harness, examples=_EXAMPLES, shrink=False).examples >= _EXAMPLES

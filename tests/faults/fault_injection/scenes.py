@@ -19,7 +19,7 @@ from trunnion.contract.spec import CompilerSpec, Target
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.registry import Registry, default_registry
-from trunnion.testing.harness import synthetic_image
+from trunnion.testing.machine import synthetic_image
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,7 +144,7 @@ def _kept(root: Path, identity: str = "identity") -> Any:
 
 def _building(root: Path) -> list[str]:
     _kept(root, "another")  # whoever builds next clears it
-    return [path.name for path in (root / "trunnion" / "launchers").glob("building-*")]
+    return [path.name for path in (root / "trunnion" / "launchers" / "staging").glob("*")]
 
 
 SCENES = {

@@ -6,9 +6,10 @@ import contextlib
 import struct
 
 import torch
-from gpu_reading import readback, trials
+from gpu_reading import trials
 
 from trunnion.cli.exhibits import load_example
+from trunnion.testing.gpu import readback
 
 PLAIN = {
     "cluster": (0, 0, 0),

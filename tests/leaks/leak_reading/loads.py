@@ -23,6 +23,7 @@ from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol
 from trunnion.registry import default_registry
 from trunnion.testing.harness import Harness
+from trunnion.testing.machine import SimulatedMachine
 from trunnion.torch_runtime import default_runtime
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def loading(
         adapter, runtime = spec.load_adapter()(spec), default_runtime("cpu")
         artifact = trunnion.compile(adding("cpu"), backend, target="cpu").artifact
         return lambda given: adapter.load(given, runtime), artifact, torch.ones(4)
-    harness = Harness(spec=spec, simulator=simulator)
+    harness = Harness(spec=spec, machine=SimulatedMachine(simulator))
 
     def load(artifact: Artifact) -> LoadedProgram:
         simulator.clear_trace()

@@ -111,7 +111,7 @@ def _vector_add(harness: Harness) -> str:
     import torch
 
     from trunnion.examples.vector_add import EXAMPLE
-    from trunnion.testing.harness import synthetic_image
+    from trunnion.testing.machine import synthetic_image
 
     simulator = harness.simulator
     kernels = synthetic_image(EXAMPLE.program).kernels

@@ -95,8 +95,10 @@ def signed(rng: Random, document: Any) -> Any:
     if not isinstance(document, dict):
         return document
     members = {name: value for name, value in document.items() if name != "sha256"}
-    if rng.random() < 0.5 and isinstance(members.get("key_inputs"), dict) and members["key_inputs"]:
-        members["key"] = artifact_key(members["key_inputs"])
+    inputs = members.get("key_inputs")
+    texts = isinstance(inputs, dict) and inputs and all(isinstance(one, str) for one in inputs.values())
+    if rng.random() < 0.5 and texts:  # nothing else has a key
+        members["key"] = artifact_key(inputs)
     return {**members, "sha256": hashlib.sha256(spelling(members)).hexdigest()}
 
 

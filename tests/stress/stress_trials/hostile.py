@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import enum
 import warnings
+import weakref
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -13,7 +15,7 @@ import torch
 warnings.filterwarnings("ignore", module="torch")
 warnings.filterwarnings("ignore", message=".*quantize")
 
-__all__ = ["ForeignCodeError", "devices", "streams", "tensors", "values"]
+__all__ = ["ForeignCodeError", "claiming", "devices", "ending", "streams", "tensors", "values"]
 
 
 class ForeignCodeError(Exception):
@@ -72,9 +74,58 @@ def _posing(kind: type) -> Any:
     return _hostile("Posing", __class__=property(lambda _: kind))()
 
 
+def _end(self: object, *_: object, **__: object) -> Any:
+    raise SystemExit(0)
+
+
+class _Unequal(type):
+    """A class that ends the process when it is compared."""
+
+    __eq__ = _end
+    __hash__ = type.__hash__
+
+
+class _Unhashable(type):
+    """A class that ends the process when it is looked up, as abstract classes do."""
+
+    __hash__ = _end
+
+
+_KEPT = torch.zeros(4)
+
+
+def _dead() -> Any:
+    gone = Foreign()
+    return weakref.proxy(gone)
+
+
+def claiming() -> list[Any]:
+    """Return what says that it is a tensor, by ``__class__`` alone, which even torch believes; and what cannot say."""
+    return [_posing(torch.Tensor), weakref.proxy(_KEPT), mock.MagicMock(spec=torch.Tensor), _dead()]
+
+
+def _ending(base: type, metaclass: type = type) -> type:
+    """Return a class of which every method of ``base`` ends the process."""
+    kept = {"__new__", "__init__", "__class__", "__getattribute__", "__init_subclass__", "__subclasshook__"}
+    asked = ["__fspath__", "__index__", "__iter__", "__len__", "__str__", "__bool__", "__hash__", "__eq__"]
+    return metaclass("Ending", (base,), dict.fromkeys({*dir(base), *asked} - kept, _end))
+
+
+def ending() -> list[Any]:
+    """Return values that end the process, with status 0, whatever they are asked."""
+    text, number = _ending(str)("cpu"), _ending(int)(3)
+    numbers = [number, _ending(float)(1.5), _ending(bytes)(b"12345678")]
+    several = [_ending(list)([1]), _ending(tuple)((1, 2)), _ending(dict)(a=1), _ending(set)({1})]
+    posing = type("Posing", (), {"__class__": property(_end)})()
+    unknown = type("Unknown", (), {"__getattr__": _end})()
+    unhashable = object.__new__(_Unhashable("Unhashable", (), {}))
+    things = [_ending(object)(), _ending(object, _Unequal)(), posing, unknown, unhashable]
+    return [text, *numbers, *several, *things, [text], (number, text), {"a": text}]
+
+
 def values() -> list[Any]:
     """Return what is wrong for whatever it is given."""
-    return [*_foreign(), *_numbers(), *_things()]
+    return [*_foreign(), *_numbers(), *_things(), *claiming()]
 
 
 def _foreign() -> list[Any]:

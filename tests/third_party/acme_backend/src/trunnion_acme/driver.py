@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from typing import TYPE_CHECKING, Any
 
+from trunnion.codegen.python.entered import EnteredContexts
 from trunnion.codegen.python.facade import EncodedMap, StreamState
 from trunnion.errors import BackendUnavailableError, CaptureError, DeviceRequirementError, DriverError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import FrameType
 
     from trunnion.codegen.python.facade import FillStep, LaunchSpec
     from trunnion.model.tensormap_rules import Im2colFields, TiledFields
@@ -39,6 +42,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuDeviceGet": (_POINTER, _INT),
     "cuDeviceGetAttribute": (_POINTER, _INT, _INT),
     "cuDevicePrimaryCtxRetain": (_POINTER, _INT),
+    "cuCtxGetCurrent": (_POINTER,),
     "cuCtxGetDevice": (_POINTER,),
     "cuCtxPushCurrent_v2": (_POINTER,),
     "cuCtxPopCurrent_v2": (_POINTER,),
@@ -116,6 +120,7 @@ class AcmeDriver:
         count = _INT()
         self._call("cuDeviceGetCount", ctypes.byref(count))
         self._contexts: list[int | None] = [None] * count.value
+        self._entered = EnteredContexts(self._current, self._pop)
 
     def _call(self, name: str, *arguments: Any) -> None:
         """Call the driver; anything but success is a `DriverError`."""
@@ -165,11 +170,11 @@ class AcmeDriver:
             return StreamState(device.value, capturing=capturing.value != 0)
         context = _POINTER()  # cuStreamGetDevice would invalidate a capture
         self._call("cuStreamGetCtx", stream, ctypes.byref(context))
-        self._call("cuCtxPushCurrent_v2", context)
+        self._push(context.value, sys._getframe())
         try:
             self._call("cuCtxGetDevice", ctypes.byref(device))
         finally:
-            self._call("cuCtxPopCurrent_v2", ctypes.byref(context))
+            self.leave()
         return StreamState(device.value, capturing=capturing.value != 0)
 
     def enter(self, device: int) -> bool:
@@ -177,12 +182,31 @@ class AcmeDriver:
         current = _INT(-1)
         if not self._library.cuCtxGetDevice(ctypes.byref(current)) and current.value == self._device(device):
             return False
-        self._call("cuCtxPushCurrent_v2", self._contexts[device] or self._retain(device))
+        self._push(self._contexts[device] or self._retain(device), sys._getframe(1))
         return True
+
+    def _push(self, context: int | None, owner: FrameType) -> None:
+        self._entered.note(owner)
+        self._call("cuCtxPushCurrent_v2", context)
+
+    def _current(self) -> int | None:
+        context = _POINTER()
+        self._call("cuCtxGetCurrent", ctypes.byref(context))
+        return context.value
 
     def leave(self) -> None:
         """Pop what `enter` pushed."""
+        status = self._library.cuCtxPopCurrent_v2(ctypes.byref(_POINTER()))
+        self._entered.left()
+        if status:
+            raise self._error("cuCtxPopCurrent_v2", status)
+
+    def _pop(self) -> None:
         self._call("cuCtxPopCurrent_v2", ctypes.byref(_POINTER()))
+
+    def recover(self) -> None:
+        """Pop what a call that was interrupted pushed."""
+        self._entered.recover()
 
     def synchronize(self, device: int) -> None:
         """Wait for all work on a device."""
@@ -210,11 +234,14 @@ class AcmeDriver:
     def load(self, image: bytes) -> int | None:
         """Load an image for all devices; the driver copies it."""
         library, mode = _POINTER(), _INT(_RELAXED)
-        self._call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))  # a stream may be being captured
         try:
+            self._call(
+                "cuThreadExchangeStreamCaptureMode", ctypes.byref(mode)
+            )  # a stream may be being captured
             self._call("cuLibraryLoadData", ctypes.byref(library), image, None, None, 0, None, None, 0)
         finally:
-            self._call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+            if mode.value != _RELAXED:
+                self._library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
         return library.value
 
     def unload(self, library: int) -> None:
