@@ -72,9 +72,11 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
 .PHONY: $(STAMP)
 endif
 $(STAMP): $(MANIFESTS)
+	@echo 'making $(VENV): it installs about 2 GB of packages, which takes some minutes and is done once'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) --upgrade pip
 	$(INSTALL) --group build
+	@echo 'making $(VENV): downloading and installing torch, CUDA compilers and the plugins, silently'
 	$(INSTALL) --no-build-isolation --group dev \
 	    --editable 'core[cli,conformance,cpp]' --editable 'plugins/nvrtc[compiler]' \
 	    --editable 'plugins/tvm_ffi[headers]' --editable 'plugins/cutedsl[compiler]' \
@@ -85,8 +87,10 @@ $(STAMP): $(MANIFESTS)
 	    echo 'trunnion-fastcall is left out: this Python has no Python.h (on Debian, install python3-dev)'; \
 	fi
 	echo '$(CURDIR)' >$@
+	@echo 'making $(VENV): done'
 
 demo: $(STAMP)
+	@echo 'compiling and running the examples with each backend: one or two minutes on 2 cores'
 	$(BIN)/trunnion demo $(ARGS)
 
 # Files mostly stay together, and the laws, which take the most time and are one file, are shared.

@@ -23,7 +23,7 @@ from trunnion.codegen.cpp.emitter import emit_launcher
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol, ceildiv
-from trunnion.testing.harness import synthetic_image
+from trunnion.testing.machine import synthetic_image
 from trunnion.toolchain.host_compilation import HostCompilation, compile_host
 from trunnion.toolchain.host_compiler import host_compiler
 
