@@ -445,6 +445,9 @@ def _default_target(compiler: DeviceCompiler) -> Target:
     """
     found = compiler.default_target()
     if found is None:
-        hint = "pass target='sm_90a', say, or simulate a GPU: trunnion.sim.start()"
+        hint = (
+            "name one, such as target='sm_90a' (on the command line: --target sm_90a), "
+            "or simulate a GPU: trunnion.sim.start()"
+        )
         raise DeviceRequirementError("a target", "none, and no device to take it from", hint)
     return found

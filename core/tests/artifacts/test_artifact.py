@@ -127,8 +127,9 @@ def test_saving_again_is_fine_and_over_something_else_is_refused(
         make_artifact().save(saved)
     file = saved.parent / "file"
     file.write_bytes(b"")
-    with pytest.raises(ArtifactError):
+    with pytest.raises(ArtifactError, match="already") as caught:
         make_artifact().save(file)
+    assert str(caught.value).count("/") == str(file).count("/")  # no place but the one that was named
     assert sorted(path.name for path in saved.parent.iterdir()) == ["artifact", "file"]
 
 

@@ -83,22 +83,34 @@ def test_a_right_backend_is_green_and_json_alone_is_the_document(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["nowhere"], "unknown backend 'nowhere'"),
         (["nvrtc", "-k", "Z9"], "'Z9'"),
         (["nvrtc", "-k", "L99"], "did you mean 'L9'?"),
         (["nvrtc", "-k", "L99"], "L8, L9, L10, L11"),
         (["nvrtc", "--tier", "moon"], "one of sim, gpu, cpu"),
-        (["nvrtc", "--tier", "gpu"], "a GPU that torch can use"),
-        (["nvrtc", "--tier", "cpu"], "on cpu launch: tvm_ffi"),
         (["nvrtc", "--examples", "0"], "examples"),
         (["nvrtc", "--seed", "-1"], "seed"),
         ([], "NAME"),
     ],
 )
-def test_what_is_asked_for_wrongly_is_a_usage_error(words, said, monkeypatch, capsys):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+def test_what_is_asked_for_wrongly_is_a_usage_error(words, said, capsys):
     assert main(["conformance", *words]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "said"),
+    [
+        (["nowhere"], "UnknownBackendError", "unknown backend 'nowhere'"),
+        (["nvrtc", "--tier", "gpu"], "DeviceRequirementError", "a GPU that torch can use"),
+        (["nvrtc", "--tier", "cpu"], "UnsupportedFeatureError", "on cpu launch: tvm_ffi"),
+    ],
+)
+def test_what_is_not_here_is_its_own_error(words, kind, said, monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert main(["conformance", *words, "--json"]) == 1
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["type"] == kind
+    assert said in error["message"]
 
 
 @pytest.mark.parametrize("kind", ["--json", "--html", "--badge"])

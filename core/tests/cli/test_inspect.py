@@ -15,7 +15,7 @@ from hypothesis import given, settings
 import trunnion
 from trunnion import DeviceCode, ProgramBuilder, Symbol, examples
 from trunnion.cli.application import run
-from trunnion.cli.document import plan_document
+from trunnion.cli.document import plan_document, told
 from trunnion.cli.inspect import _show
 from trunnion.cli.inspection import device_sources, program_document
 from trunnion.image import SyntheticKernel, pack_parameters, synthetic_cubin
@@ -83,6 +83,16 @@ def test_an_artifact_is_told_as_it_lies_there(artifact: Path, capsys: pytest.Cap
     assert document["manifest"]["digest"] == trunnion.load(artifact).artifact.digest
     assert document["host_source"][0]["text"] == (artifact / "launcher.py").read_text()
     assert document["images"][0]["sha256"] == document["manifest"]["files"]["image.cubin"]["sha256"]
+
+
+def test_long_inputs_of_a_key_are_told_by_digest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = examples.load("vector_add").program
+    trunnion.compile(program, target="sm_90a", cache=tmp_path)
+    (kept,) = (tmp_path / "entries").iterdir()
+    inputs = inspect(capsys, str(kept))["manifest"]["key_inputs"]
+    assert inputs["target"] == "cuda:sm_90a"
+    assert inputs["program"] == told(program.to_json())
+    assert all(len(value) <= 100 for value in inputs.values())
 
 
 def test_an_artifact_of_a_backend_that_is_not_installed_is_told_too(

@@ -186,15 +186,16 @@ class Artifact:
             ) from error
 
     def _save(self, final: Path) -> None:
+        taken = f"something else is already at {shorten(str(final))}; remove it or choose another place"
+        if final.exists() and not final.is_dir():
+            raise ArtifactError(taken)
         final.parent.mkdir(parents=True, exist_ok=True)
         with temporary_folder(final.parent, f".{final.name[:64]}.") as folder:
             staging = folder / "finished"
             staging.mkdir()
             self.write(staging)
             if not publish(staging, final) and not self._is_at(final):
-                raise ArtifactError(
-                    f"something else is already at {final}; remove it or choose another place"
-                )
+                raise ArtifactError(taken)
 
     def _is_at(self, directory: Path) -> bool:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +11,7 @@ from trunnion.artifacts.explanation import Difference, explain_key, program_name
 from trunnion.artifacts.location import default_root
 from trunnion.artifacts.manifest import artifact_key
 from trunnion.artifacts.store import ArtifactStore
+from trunnion.cli.document import told
 from trunnion.cli.presentation import Report, print_line, print_table
 from trunnion.cli.subject import find_subject
 from trunnion.compilation import key_inputs
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["explain"]
 
-_MOST_SHOWN = 100
-_SHOWN_DIGITS = 12
 
 
 def explain(
@@ -64,15 +62,8 @@ def _document(found: Explanation | None) -> dict[str, Any]:
 
 
 def _row(difference: Difference) -> dict[str, Any]:
-    here, kept = difference.here, difference.kept
-    return {"name": difference.name, "here": _told(here), "kept": _told(kept), "places": [*difference.places]}
-
-
-def _told(value: str | None) -> str | None:
-    """Return an input as it is if it is one short line, else its digest."""
-    if value is None or (len(value) <= _MOST_SHOWN and "\n" not in value):
-        return value
-    return f"{len(value)} characters, SHA-256 {hashlib.sha256(value.encode()).hexdigest()[:_SHOWN_DIGITS]}"
+    here, kept = (None if one is None else told(one) for one in (difference.here, difference.kept))
+    return {"name": difference.name, "here": here, "kept": kept, "places": [*difference.places]}
 
 
 def _show(document: Mapping[str, Any]) -> None:

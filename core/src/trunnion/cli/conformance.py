@@ -13,7 +13,7 @@ from rich.text import Text
 
 import trunnion
 from trunnion.cli.presentation import Report, print_line, print_source, print_table, progress
-from trunnion.errors import UnknownBackendError, UnsupportedFeatureError, shorten
+from trunnion.errors import shorten
 from trunnion.storage.refusals import refusals
 from trunnion.wording import one_of
 
@@ -88,8 +88,10 @@ def _spec(name: str, tier: str) -> BackendSpec:
 
     Raises
     ------
-    typer.BadParameter
-        If nothing of that name is installed, or it brings no backend, or one that does not launch there.
+    UnknownBackendError
+        If nothing of that name is installed, or it brings no backend.
+    UnsupportedFeatureError
+        If it does not launch there.
     BackendUnavailableError
         If it cannot be used here.
     """
@@ -97,14 +99,8 @@ def _spec(name: str, tier: str) -> BackendSpec:
 
     registry = trunnion.default_registry()
     registry.backends()  # every plugin is loaded, so that an error lists those that are backends
-    try:
-        spec = registry.backend(name)
-    except UnknownBackendError as error:
-        raise typer.BadParameter(str(error)) from error
-    try:
-        require_target(spec, tier)
-    except UnsupportedFeatureError as error:
-        raise typer.BadParameter(str(error)) from error
+    spec = registry.backend(name)
+    require_target(spec, tier)
     return spec
 
 
@@ -114,15 +110,13 @@ def _laws(tier: str, ids: Sequence[str]) -> tuple[Law, ...]:
     Raises
     ------
     typer.BadParameter
-        If there is no such law, or no GPU for the tier.
+        If there is no such law.
+    DeviceRequirementError
+        If there is no GPU for the tier.
     """
-    from trunnion.errors import DeviceRequirementError
     from trunnion.testing.runner import laws_of
 
-    try:
-        laws = {law.id: law for law in laws_of(tier)}
-    except DeviceRequirementError as error:
-        raise typer.BadParameter(str(error)) from error
+    laws = {law.id: law for law in laws_of(tier)}
     unknown = [law_id for law_id in ids if law_id not in laws]
     if unknown:
         raise typer.BadParameter(f"got the law {shorten(unknown[0])}, {one_of(unknown[0], _in_order(laws))}")

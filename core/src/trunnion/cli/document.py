@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -19,7 +20,10 @@ from trunnion.wording import describe
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan
 
-__all__ = ["plain", "plan_document"]
+__all__ = ["plain", "plan_document", "told"]
+
+_MOST_SHOWN = 100
+_SHOWN_DIGITS = 12
 
 
 def plan_document(plan: LaunchPlan) -> dict[str, Any]:
@@ -31,6 +35,13 @@ def plan_document(plan: LaunchPlan) -> dict[str, Any]:
         "hash": plan.hash,
         **{field.name: plain(getattr(plan, field.name), plan.symbols) for field in shown},
     }
+
+
+def told(value: str) -> str:
+    """Return an input of an artifact's key as it is if it is one short line, else its length and digest."""
+    if len(value) <= _MOST_SHOWN and "\n" not in value:
+        return value
+    return f"{len(value)} characters, SHA-256 {hashlib.sha256(value.encode()).hexdigest()[:_SHOWN_DIGITS]}"
 
 
 def plain(value: Any, names: Sequence[str] = ()) -> Any:

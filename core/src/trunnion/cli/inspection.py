@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import trunnion
 from trunnion.built_program import PROGRAM_FILE
-from trunnion.cli.document import plain
+from trunnion.cli.document import plain, told
 from trunnion.contract.spec import Target
 from trunnion.image.cubin import read_cubin
 from trunnion.image.host_object import read_host_object
@@ -97,8 +97,10 @@ def launchers_in(artifact: Artifact) -> list[dict[str, Any]]:
 
 
 def artifact_document(artifact: Artifact) -> dict[str, Any]:
-    """Return an artifact's manifest and its digest."""
-    return {"digest": artifact.digest, **json.loads(artifact.manifest.to_json())}
+    """Return an artifact's manifest and its digest; of long inputs of its key, what is shorter."""
+    manifest = json.loads(artifact.manifest.to_json())
+    inputs = {name: told(value) for name, value in artifact.manifest.key_inputs.items()}
+    return {"digest": artifact.digest, **manifest, "key_inputs": inputs}
 
 
 def image_documents(artifact: Artifact) -> list[dict[str, Any]]:
