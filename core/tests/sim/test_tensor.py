@@ -174,9 +174,29 @@ def test_no_such_device():
             make()
 
 
-def test_no_autograd():
-    with pytest.raises(UnsupportedFeatureError):
-        torch.ones(1, device="cuda", requires_grad=True)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda _: torch.ones(1, device="cuda", requires_grad=True),
+        lambda x: x.requires_grad_(),
+        lambda x: x.requires_grad_(True),  # noqa: FBT003 - torch's own signature
+        lambda x: x.requires_grad_(requires_grad=True),
+        lambda x: setattr(x, "requires_grad", True),
+        torch.nn.Parameter,
+    ],
+)
+def test_no_autograd(make):
+    x = torch.ones(1, device="cuda")
+    with pytest.raises(UnsupportedFeatureError, match="detach"):
+        make(x)
+    assert not x.requires_grad
+
+
+def test_what_does_without_autograd_may_say_so():
+    x = torch.ones(1, device="cuda")
+    x.requires_grad = False
+    assert x.requires_grad_(requires_grad=False) is x
+    assert where(torch.nn.Parameter(x, requires_grad=False).data) == "cuda:0"
 
 
 @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")

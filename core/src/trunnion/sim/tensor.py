@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["EMPTY", "SimTensor", "empty", "move", "place", "poison", "target_device"]
 
 
+_DETACH: Final = "detach the tensor first; autograd is shown on the CPU"
+
+# What makes a tensor take part in autograd once it is there: the method, the attribute.
+_GRADIENT: Final = (torch.Tensor.requires_grad_, torch.Tensor.requires_grad.__set__)
+
+
 class SimTensor(torch.Tensor):
     """A CUDA tensor of a simulated device.
 
@@ -204,7 +210,7 @@ def place(simulator: Simulator, tensor: torch.Tensor, ordinal: int) -> SimTensor
     """
     expect(tensor, torch.Tensor, "host", "a torch.Tensor; make one of anything else with torch.as_tensor")
     if tensor.requires_grad:
-        raise UnsupportedFeatureError("the simulated device", ("autograd",), "detach the tensor first")
+        raise UnsupportedFeatureError("the simulated device", ("autograd",), _DETACH)
     source = _plain(tensor).resolve_conj().resolve_neg()
     if 0 in source.stride():  # an expanded dimension has no place of its own to copy to
         source = source.contiguous()
@@ -298,6 +304,8 @@ def _run(
 ) -> Any:
     if func in (torch.Tensor.to, torch.Tensor.cpu, torch.Tensor.cuda):
         return move(simulator, func, args, kwargs)
+    if func in _GRADIENT and (kwargs.get("requires_grad", True) if len(args) < 2 else args[1]):  # noqa: PLR2004 - itself
+        raise UnsupportedFeatureError("the simulated device", ("autograd",), _DETACH)
     given = kwargs.pop("device", None)
     ordinal = _common_ordinal(func, args, kwargs)
     with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - documented for subclasses
