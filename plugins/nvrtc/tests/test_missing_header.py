@@ -76,3 +76,11 @@ def test_any_other_header_is_looked_for_elsewhere(name: str) -> None:
     hint = missing_header_hint(name, toolkit_directories())
     assert hint.startswith(f"hint: {name} is neither a header in memory")
     assert "pip install nvidia-cuda-runtime" in hint
+
+
+def test_the_drivers_own_header_is_named_not_what_it_includes() -> None:
+    with pytest.raises(CompileError) as caught:
+        compiled("#include <cuda.h>")
+    (note,) = caught.value.__notes__
+    assert note.startswith("hint: cuda.h declares the driver's functions")
+    assert compiled(note.rpartition("such as: ")[2])

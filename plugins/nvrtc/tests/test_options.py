@@ -246,7 +246,11 @@ def test_ptxas_options_with_a_value_act() -> None:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("use_fast_mth", r"did you mean 'use_fast_math'\?"), ("zzz", "supported: ")],
+    [
+        ("use_fast_mth", r"did you mean 'use_fast_math'\?"),
+        ("lineinf", r"did you mean 'lineinfo'\?"),
+        ("zzz", "supported: "),
+    ],
 )
 def test_a_mistyped_option_is_answered_with_the_nearest(name: str, said: str) -> None:
     with pytest.raises(ProgramError, match=said) as caught:

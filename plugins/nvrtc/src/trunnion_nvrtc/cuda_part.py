@@ -214,9 +214,11 @@ class _Compilation:
                 f"hint: the program launches {names}; lines of __nv_name_map look these names up in the source, "
                 "and there one is missing, ambiguous or no kernel"
             )
-        missing = re.search(r'(?:could not|cannot) open source file "([^"\n]+)"', log)
+        missing = re.search(
+            r'^(?:(.+)\(\d+\): .*)?(?:could not|cannot) open source file "([^"\n]+)"', log, re.MULTILINE
+        )
         if missing:
-            error.add_note(missing_header_hint(missing[1], toolkit_directories()))
+            error.add_note(missing_header_hint(missing[2], toolkit_directories(), missing[1] or ""))
         return error
 
     def _line(self, log: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from trunnion_nvrtc.headers import find_header
@@ -35,9 +36,11 @@ _POSIX = frozenset((
 
 _BUILT_IN = "printf, assert, memcpy and the functions of math.h need no header"
 _INSTALL = "pip install nvidia-cuda-cccl"
+_DRIVER_API = "cuda.h"
+_TENSOR_MAP = "struct alignas(64) CUtensorMap { unsigned long long opaque[16]; };"
 
 
-def missing_header_hint(name: str, directories: Sequence[str]) -> str:
+def missing_header_hint(name: str, directories: Sequence[str], within: str = "") -> str:
     """Return the hint for a source that includes what cannot be opened.
 
     Parameters
@@ -46,7 +49,14 @@ def missing_header_hint(name: str, directories: Sequence[str]) -> str:
         The header, as ``#include`` names it.
     directories
         Where headers were looked for: CUDA's C++ library too, if it is here.
+    within
+        The file that includes it.
     """
+    if PurePath(within).name == _DRIVER_API:
+        return (
+            f"hint: {_DRIVER_API} declares the driver's functions, which host code calls; leave it out, and declare "
+            f"what device code needs of it, such as: {_TENSOR_MAP}"
+        )
     ours = _in_cpp(name)
     if ours is None:
         return (

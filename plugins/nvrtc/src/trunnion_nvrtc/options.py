@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OPTIONS", "REFUSED", "Option", "linker_options", "merge_options", "render_options"]
 
+_SHORT = 3
 _BITS = {"true": "1", "false": "0"}
 
 
@@ -136,7 +137,8 @@ def _lookup(name: str, field: str) -> Option:
     if option is None:
         names = [one.name for one in OPTIONS]
         aliases = {alias: one.name for one in OPTIONS for alias in one.aliases}
-        known = suggestion(name, names, aliases) or f"; supported: {', '.join(names)}"
+        words = [alias for alias in aliases if len(alias) > _SHORT]  # a letter is near to everything
+        known = suggestion(name, [*names, *words], aliases) or f"; supported: {', '.join(names)}"
         hint = f"; {_ELSEWHERE[_key(name)]}" if _key(name) in _ELSEWHERE else known
         raise _error(f"NVRTC's option {shorten(name)} may not be given here{hint}", field)
     return option
