@@ -179,7 +179,7 @@ def test_no_such_device():
     [
         lambda _: torch.ones(1, device="cuda", requires_grad=True),
         lambda x: x.requires_grad_(),
-        lambda x: x.requires_grad_(True),  # noqa: FBT003 - torch's own signature
+        lambda x: x.requires_grad_(True),
         lambda x: x.requires_grad_(requires_grad=True),
         lambda x: setattr(x, "requires_grad", True),
         torch.nn.Parameter,

@@ -97,7 +97,8 @@ def _findings(answer: dict[str, object], cuda: tuple[int, int] | None, module: s
             "there is no NVIDIA driver: programs for the CPU run here; those for CUDA can be built, and run on the "
             "simulated driver alone"
         )
-        return (Finding(Severity.INFO, "no-driver", summary, "run those with: trunnion run --simulate (it takes a C compiler and torch)"),)
+        advice = "run those with: trunnion run --simulate (it takes a C compiler and torch)"
+        return (Finding(Severity.INFO, "no-driver", summary, advice),)
     advice = (
         f"install the driver again, or mend the search path; the kernel module is {module or 'not loaded'}"
     )
