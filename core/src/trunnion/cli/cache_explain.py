@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 
-
 def explain(
     program: Annotated[str, typer.Argument(help="A program as JSON, an artifact's folder or an example.")],
     *,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import torch
@@ -24,7 +25,7 @@ __all__ = ["EMPTY", "SimTensor", "empty", "move", "place", "poison", "target_dev
 _DETACH: Final = "detach the tensor first; autograd is shown on the CPU"
 
 # What makes a tensor take part in autograd once it is there: the method, the attribute.
-_GRADIENT: Final = (torch.Tensor.requires_grad_, torch.Tensor.requires_grad.__set__)
+_GRADIENT: Final = (torch.Tensor.requires_grad_, getattr_static(torch.Tensor, "requires_grad").__set__)
 
 
 class SimTensor(torch.Tensor):
