@@ -79,6 +79,8 @@ def pytest_configure(config: pytest.Config) -> None:
     tier = config.getoption("--trunnion-tier")
     if tier == "sim":
         return
+    # Of torch's own memory: what it says once of a type that some output has is no finding.
+    config.addinivalue_line("filterwarnings", "ignore:ComplexHalf support is experimental:UserWarning")
     from trunnion.errors import TrunnionError  # noqa: PLC0415 - only where the option is given
     from trunnion.testing.runner import laws_of, require_target  # noqa: PLC0415 - likewise
 
