@@ -8,7 +8,9 @@ from trunnion.testing.laws import LawViolation, catalogue
 from trunnion.testing.runner import Options, check, harness_of
 from trunnion.testing.saboteurs import SABOTEURS
 
-pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")  # torch's own word on a type
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:ComplexHalf support is experimental"
+)  # torch's own word on a type
 
 _LAWS = tuple(law.id for law in catalogue().laws.values() if law.is_of("gpu"))
 _PAIRS = [
