@@ -139,16 +139,16 @@ class _Unusable:
 def test_how_the_laws_are_checked_is_what_the_words_say(monkeypatch):
     seen = []
 
-    def checked(spec, laws, options, *, patience):
-        seen.append((spec.name, [law.id for law in laws], options, patience))
+    def checked(spec, laws, options, *, patience, jobs):
+        seen.append((spec.name, [law.id for law in laws], options, patience, jobs))
         raise DeviceRequirementError("nothing", "enough")
 
     monkeypatch.setattr("trunnion.cli.conformance._checked", checked)
     words = ["-k", "S1", "--examples", "2", "--seed", "5", "--patience", "7"]
-    assert main(["conformance", "nvrtc", *words, "--no-shrink", "--thorough"]) == 1
+    assert main(["conformance", "nvrtc", *words, "--no-shrink", "--thorough", "--jobs", "3"]) == 1
     assert main(["conformance", "nvrtc", *words]) == 1
     chosen = Options(examples=2, seed=5)
     assert seen == [
-        ("nvrtc", ["S1"], replace(chosen, shrink=False, thorough=True), 7.0),
-        ("nvrtc", ["S1"], chosen, 7.0),
+        ("nvrtc", ["S1"], replace(chosen, shrink=False, thorough=True), 7.0, 3),
+        ("nvrtc", ["S1"], chosen, 7.0, len(os.sched_getaffinity(0))),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from trunnion.errors import BackendUnavailableError
 from trunnion.testing.laws import catalogue
 from trunnion.testing.runner import Options
-from trunnion.testing.supervisor import supervised
+from trunnion.testing.supervisor import PATIENCE, supervised
 
 FAULTY = Path(__file__).parents[1] / "faulty_backend"
 QUICK = Options(examples=2, shrink=False)
@@ -67,3 +68,31 @@ def test_equal_seeds_draw_the_same_in_every_process_and_others_do_not():
 def test_a_process_that_checks_nothing_is_an_error_and_no_verdict():
     with pytest.raises(BackendUnavailableError, match="unknown backend 'nowhere'"):
         next(supervised("nowhere", laws("L1"), QUICK))
+
+
+@pytest.mark.usefixtures("_faulty")
+def test_several_processes_at_once_tell_the_same():
+    chosen = laws("V1", "L5", "L9", "W1", "S4")
+    alone, together = ({one.id: one for one in supervised("faulty", chosen, QUICK, jobs=n)} for n in (1, 3))
+    assert [*alone] == [law.id for law in chosen]
+    assert alone.keys() == together.keys()
+    for law_id, one in alone.items():
+        other = together[law_id]
+        assert (one.status, one.digest, one.calls) == (other.status, other.digest, other.calls)
+
+
+@pytest.mark.usefixtures("_faulty")
+def test_who_does_not_wait_leaves_no_process(monkeypatch):
+    monkeypatch.setenv("TRUNNION_FAULTY_HANGS", "1")
+    found = supervised("faulty", laws("W1", "L10"), QUICK, jobs=2)
+    assert next(found).id == "W1"
+    started = time.monotonic()
+    found.close()
+    assert time.monotonic() - started < PATIENCE / 2
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_of_several_that_check_nothing_the_error_is_told():
+    with pytest.raises(BackendUnavailableError, match="unknown backend 'nowhere'"):
+        next(supervised("nowhere", laws("L1", "L2", "L3"), QUICK, jobs=3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from datetime import UTC, datetime
 from importlib import metadata
@@ -60,6 +61,10 @@ def conformance(  # noqa: PLR0913 - one for each option
     patience: Annotated[
         float, typer.Option(min=1.0, help="Seconds without a finished example until a law counts as hung.")
     ] = 300.0,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Laws that are checked at once (default: one for each processor)."),
+    ] = None,
 ) -> Report:
     """Hold a backend to the laws, each in a process that may crash or hang, and report what became of each.
 
@@ -70,7 +75,7 @@ def conformance(  # noqa: PLR0913 - one for each option
     options = Options(tier=_tier(tier), examples=examples, seed=seed, shrink=not no_shrink, thorough=thorough)
     _check_places(json, html, badge)
     spec, laws = _spec(name, tier), _laws(tier, law or ())
-    report = _checked(spec, laws, options, patience=patience)
+    report = _checked(spec, laws, options, patience=patience, jobs=jobs or len(os.sched_getaffinity(0)))
     _write(report, json, html, badge)
     return Report(report.document(), lambda: _show(report), 0 if report.good else 1)
 
@@ -128,15 +133,18 @@ def _in_order(ids: Iterable[str]) -> list[str]:
     return sorted(ids, key=lambda law: (law.rstrip("0123456789"), len(law), law))
 
 
-def _checked(spec: BackendSpec, laws: Sequence[Law], options: Options, *, patience: float) -> Conformance:
+def _checked(
+    spec: BackendSpec, laws: Sequence[Law], options: Options, *, patience: float, jobs: int
+) -> Conformance:
     from trunnion.testing.machine import KINDS
     from trunnion.testing.report import Report as Conformance
     from trunnion.testing.report import suite_revision
     from trunnion.testing.supervisor import supervised
 
-    found = supervised(spec.name, laws, options, patience=patience)
+    title = f"holding {spec.name} to the laws"
+    found = supervised(spec.name, laws, options, patience=patience, jobs=jobs)
     # One verdict for each step: a law is over when its verdict is there.
-    verdicts = [next(found) for _ in progress(f"holding {spec.name} to the laws", laws)]
+    verdicts = {verdict.id: verdict for verdict in (next(found) for _ in progress(title, laws))}
     versions = {library: metadata.version(library) for library in _LIBRARIES}
     return Conformance(
         backend=spec.name,
@@ -149,7 +157,7 @@ def _checked(spec: BackendSpec, laws: Sequence[Law], options: Options, *, patien
         suite=suite_revision(),
         versions={**versions, "python": platform.python_version()},
         date=datetime.now(UTC).date().isoformat(),
-        laws=tuple(verdicts),
+        laws=tuple(verdicts[law.id] for law in laws),
     )
 
 

@@ -6,11 +6,13 @@ import contextlib
 import dataclasses
 import json
 import os
+import queue
 import select
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -34,9 +36,9 @@ _WORDS = 1500
 
 
 def supervised(
-    backend: str, laws: Sequence[Law], options: Options, *, patience: float = PATIENCE
+    backend: str, laws: Sequence[Law], options: Options, *, patience: float = PATIENCE, jobs: int = 1
 ) -> Iterator[LawReport]:
-    """Check laws in processes of their own, and yield what becomes of each, in their order.
+    """Check laws in processes of their own, and yield what becomes of each as it is done: with one job in their order.
 
     Parameters
     ----------
@@ -48,15 +50,56 @@ def supervised(
         How they are checked.
     patience
         Seconds without a word of a process that checks a law, until it counts as hung; it says one after each example.
+    jobs
+        How many processes check laws at once, 1 or more. What is drawn does not depend on it.
 
     Raises
     ------
     BackendUnavailableError
         If a process ends, or hangs, before it begins with a law.
     """
+    told: queue.SimpleQueue[LawReport | BaseException | None] = queue.SimpleQueue()
+    over = threading.Event()
+    shares = [laws[first::jobs] for first in range(min(jobs, len(laws)))]  # laws of a kind cost alike
+    threads = [
+        threading.Thread(target=_told, args=(_reports(backend, share, options, patience, over), told))
+        for share in shares
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        running = len(threads)
+        while running:
+            found = told.get()
+            if isinstance(found, BaseException):
+                raise found
+            if found is None:
+                running -= 1
+            else:
+                yield found
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def _told(reports: Iterator[LawReport], told: queue.SimpleQueue[LawReport | BaseException | None]) -> None:
+    """Pass on what becomes of laws, or why that is not known; then None."""
+    try:
+        for report in reports:
+            told.put(report)
+    except BaseException as error:  # noqa: BLE001 - whoever waits raises it
+        told.put(error)
+    told.put(None)
+
+
+def _reports(
+    backend: str, laws: Sequence[Law], options: Options, patience: float, over: threading.Event
+) -> Iterator[LawReport]:
+    """Check laws one after another, each process until it crashes or hangs, or nobody waits any more."""
     left = list(laws)
-    while left:
-        with _Worker(backend, [law.id for law in left], options) as worker:
+    while left and not over.is_set():
+        with _Worker(backend, [law.id for law in left], options, over) as worker:
             for report in worker.reports(patience):
                 law = left.pop(0)
                 yield dataclasses.replace(report, sentence=law.sentence, requires=tuple(sorted(law.requires)))
@@ -65,8 +108,8 @@ def supervised(
 class _Worker:
     """One process, and what it says."""
 
-    def __init__(self, backend: str, laws: Sequence[str], options: Options) -> None:
-        self._backend, self._laws = backend, laws
+    def __init__(self, backend: str, laws: Sequence[str], options: Options, over: threading.Event) -> None:
+        self._backend, self._laws, self._over = backend, laws, over
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
         self._reading, writing = os.pipe()
         job = [backend, " ".join(laws), json.dumps(dataclasses.asdict(options)), str(writing)]
@@ -111,7 +154,7 @@ class _Worker:
                 yield LawReport(**{**message["verdict"], "requires": tuple(message["verdict"]["requires"])})
             elif "law" in message:
                 running, start = message["law"], time.monotonic()
-        if done == len(self._laws):
+        if done == len(self._laws) or self._over.is_set():
             return
         ended = self._process.poll()
         self._end()
@@ -147,6 +190,8 @@ class _Worker:
                 yield from map(json.loads, lines)
                 limit = patience  # the first word is that it has begun
             elif not running or time.monotonic() - heard > limit:  # what it forked may keep the pipe open
+                return
+            if self._over.is_set():
                 return
 
     def _said(self) -> str:
