@@ -1,6 +1,7 @@
 """Write the manual's page of known backends, from the reports in ``results/conformance``.
 
-``trunnion conformance NAME --json docs/results/conformance/NAME.json`` makes one; then run this script.
+``trunnion conformance NAME --json docs/results/conformance/NAME.json`` makes one, with ``--tier gpu`` one for the
+folder ``gpu`` there; then run this script.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["REPORTS", "page", "read"]
 
 REPORTS = Path(__file__).parent / "results" / "conformance"
-"""Where the reports are."""
+"""Where the reports are; of other tiers than the simulated driver, in folders of their names."""
 
 _INTRODUCTION = """\
 # Known backends
@@ -34,20 +35,42 @@ python docs/known_backends.py
 """
 
 
-def page(reports: Sequence[Report]) -> str:
+_ON_A_GPU = """\
+
+## On a GPU
+
+What became of the laws that can be checked [on a GPU](laws.md#on-a-gpu) (`--tier gpu`).
+"""
+
+
+def page(reports: Sequence[Report], on_a_gpu: Sequence[Report]) -> str:
     """Return the page.
 
     Parameters
     ----------
     reports
-        One for each backend.
+        One for each backend, of the simulated driver.
+    on_a_gpu
+        Those of GPUs.
     """
-    rows = [
-        "| backend | of | held | refused | broken | day | suite | draws |",
-        "|---|---|---|---|---|---|---|---|",
-        *(_row(report) for report in reports),
-    ]
-    return "\n".join((_INTRODUCTION, *rows, *(line for one in reports for line in _section(one)))) + "\n"
+    sections = (line for one in reports for line in _section(one))
+    measured = ("", *(f"`{one.backend}`: {_counted(one)}." for one in on_a_gpu))
+    lines = (_INTRODUCTION, *_table(reports), *sections, _ON_A_GPU, *_table(on_a_gpu), *measured)
+    return "\n".join(lines) + "\n"
+
+
+def _table(reports: Sequence[Report]) -> Iterator[str]:
+    yield "| backend | of | held | refused | broken | day | suite | draws |"
+    yield "|---|---|---|---|---|---|---|---|"
+    yield from (_row(report) for report in reports)
+
+
+def _counted(report: Report) -> str:
+    """Return on how much it was checked, in which time and with what."""
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(report.versions.items()))
+    examples = sum(law.examples for law in report.laws)
+    seconds = sum(law.seconds for law in report.laws)
+    return f"{report.summary()}; {examples} examples in {seconds:.0f} s, seed {report.seed}; {versions}"
 
 
 def _row(report: Report) -> str:
@@ -60,10 +83,7 @@ def _row(report: Report) -> str:
 def _section(report: Report) -> Iterator[str]:
     """Yield what else there is to say of a backend."""
     yield from ("", f"## {report.backend}", "")
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(report.versions.items()))
-    examples = sum(law.examples for law in report.laws)
-    seconds = sum(law.seconds for law in report.laws)
-    yield f"{report.summary()}; {examples} examples in {seconds:.0f} s, seed {report.seed}; {versions}."
+    yield f"{_counted(report)}."
     lacking = sorted(set(map(str, Capability)) - set(report.capabilities))
     yield f"It declares {f'all but {_words(lacking)}' if lacking else 'every capability'}."
     for status in ("refused", "failed", "crashed", "hung"):
@@ -76,10 +96,10 @@ def _words(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def read() -> list[Report]:
-    """Return every report, by the names of their files."""
-    return [Report.from_json(path.read_text("utf-8")) for path in sorted(REPORTS.glob("*.json"))]
+def read(tier: str = "") -> list[Report]:
+    """Return every report of a tier other than the simulated driver, or of that, by the names of their files."""
+    return [Report.from_json(path.read_text("utf-8")) for path in sorted((REPORTS / tier).glob("*.json"))]
 
 
 if __name__ == "__main__":
-    (Path(__file__).parent / "known-backends.md").write_text(page(read()), "utf-8")
+    (Path(__file__).parent / "known-backends.md").write_text(page(read(), read("gpu")), "utf-8")

@@ -29,10 +29,11 @@ def _script() -> Any:
 
 SCRIPT = _script()
 REPORTS = SCRIPT.read()
+ON_A_GPU = SCRIPT.read("gpu")
 
 
 def test_the_page_is_made_from_the_reports() -> None:
-    assert (DOCS / "known-backends.md").read_text("utf-8") == SCRIPT.page(REPORTS)
+    assert (DOCS / "known-backends.md").read_text("utf-8") == SCRIPT.page(REPORTS, ON_A_GPU)
 
 
 @pytest.mark.parametrize("report", REPORTS, ids=[report.backend for report in REPORTS])
@@ -41,9 +42,18 @@ def test_every_report_is_of_all_laws_and_good(report: Report) -> None:
     assert {law.id for law in report.laws} == set(catalogue().laws)
 
 
+@pytest.mark.parametrize("report", ON_A_GPU, ids=[report.backend for report in ON_A_GPU])
+def test_every_report_of_a_gpu_is_of_all_laws_of_the_tier_and_good(report: Report) -> None:
+    assert report.tier == "gpu"
+    assert report.good
+    assert {law.id for law in report.laws} == {
+        law.id for law in catalogue().laws.values() if law.is_of("gpu")
+    }
+
+
 def test_what_is_broken_is_said() -> None:
     (first, *_) = REPORTS
     broken = LawReport(id="T4", status="crashed")
-    text = SCRIPT.page([replace(first, laws=(broken,))])
+    text = SCRIPT.page([replace(first, laws=(broken,))], [])
     assert "| 0 | 0 | 1 |" in text
     assert "Crashed: `T4`." in text
