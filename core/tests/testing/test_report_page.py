@@ -53,6 +53,11 @@ def test_the_page_says_what_became_of_each_law():
         assert said in page.text
 
 
+def test_code_in_a_sentence_is_shown_as_code():
+    law = LawReport(id="O2", status="held", sentence="Under ``out=`` a <b> returns.")
+    assert "Under <code>out=</code> a &lt;b&gt; returns." in html_page(replace(REPORT, laws=(law,)))
+
+
 def test_nothing_of_the_report_is_taken_as_markup():
     law = LawReport(
         **{one.name: EVIL for one in fields(LawReport) if one.type == "str"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["badge_endpoint", "badge_svg", "html_page"]
 
 _GREEN, _RED = "#2da44e", "#cf222e"
+_CODE = re.compile("``(.+?)``")  # as docstrings mark it, from which laws have their sentences
 _LETTER = 7  # pixels, on average, in the badge's font
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; color: #1f2328; }
@@ -71,7 +73,7 @@ def _law_cells(law: LawReport) -> list[str]:
         verdict if law.status in GOOD else f'<a href="#{name}">{verdict}</a>',
         str(law.examples),
         f"{law.seconds:.1f}",
-        escape(law.sentence),
+        _CODE.sub(r"<code>\1</code>", escape(law.sentence)),
         escape(ways),
         f"<code>{escape(law.digest)}</code>",
     ]
