@@ -32,15 +32,18 @@ class StoreStatistics:
     hits: int
     """How often this process found what it asked for."""
 
+    fetched: int
+    """How often a tier behind it had what it lacked."""
+
     misses: int
-    """How often it did not."""
+    """How often nobody had it."""
 
 
 class Tally:
     """How often this process found what it asked for: no lock, because threads that lose a count lose nothing else."""
 
     def __init__(self) -> None:
-        self.hits = self.misses = 0
+        self.hits = self.misses = self.fetched = 0
 
     def count(self, *, hit: bool) -> None:
         """Count one that was asked for."""

@@ -17,6 +17,7 @@ from trunnion.artifacts.eviction import MOST_AGE_SECONDS, MOST_BYTES, Eviction, 
 from trunnion.artifacts.location import VARIABLE, default_root
 from trunnion.artifacts.publish import publish
 from trunnion.artifacts.statistics import StoreStatistics, tally
+from trunnion.artifacts.tiers import Tiers
 from trunnion.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -34,7 +35,7 @@ from trunnion.storage.workshop import Workshop
 from trunnion.wording import describe, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from os import PathLike
 
     from trunnion.artifacts.entries import Entry
@@ -66,6 +67,10 @@ class ArtifactStore:
     ----------
     root
         The folder, made with mode 0700 if it is not there; None: `default_root`.
+    behind
+        Where to look for what is not there before it is built: the folder of another store, a URL as `fsspec
+        <https://filesystem-spec.readthedocs.io>`_ takes it, or several in a list. They are only read, what is found is
+        verified and kept here too, and what cannot be read is done without, with a `NotKeptWarning`.
     wait_seconds
         How long to wait for somebody else who builds the same; after that everybody builds for himself.
     max_bytes
@@ -77,7 +82,8 @@ class ArtifactStore:
     Raises
     ------
     ArtifactError
-        If there can be none at that place, or it is no path.
+        If there can be none at that place, or it is no path; if what is behind it is no path and no URL that can be
+        read here.
     ArgumentValueError
         If ``wait_seconds`` or ``max_age_seconds`` is no time, or ``max_bytes`` no number of bytes.
     UntrustedArtifactError
@@ -88,6 +94,7 @@ class ArtifactStore:
         self,
         root: str | PathLike[str] | None = None,
         *,
+        behind: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
         wait_seconds: float = WAIT_SECONDS,
         max_bytes: int | None = MOST_BYTES,
         max_age_seconds: float | None = MOST_AGE_SECONDS,
@@ -99,6 +106,8 @@ class ArtifactStore:
         self.limits = _limits(max_bytes, max_age_seconds)
         self._owner = os.geteuid()
         self._wait_seconds = wait_seconds
+        self._tiers = Tiers(behind)
+        self._useless: set[str] = set()
         try:
             self.root = self.root.absolute()
             self._workshop = Workshop(self.root, Rank.ARTIFACT, "artifact")
@@ -168,7 +177,7 @@ class ArtifactStore:
     def set_aside(self, key: str) -> None:
         """Set an artifact aside that is whole, and cannot be loaded here all the same: the next build replaces it.
 
-        It stays where the folder does not let it be moved.
+        It stays where the folder does not let it be moved. This object does not take it from a tier behind it any more.
 
         Parameters
         ----------
@@ -181,6 +190,7 @@ class ArtifactStore:
             If it is no such key.
         """
         key = _known_key(key)
+        self._useless.add(key)
         with suppress(_RefusedError), self._turn(key), _refusals():
             if (self._entries / key).exists():
                 self._move_aside(key)
@@ -222,13 +232,23 @@ class ArtifactStore:
                 if found is not None:
                     self._tally.count(hit=True)
                     return found
-                built = _built(key, build)
+                built = self._made(key, build, anew=anew)
                 self._keep(built, mine)
         except _RefusedError as error:
-            built = _built(key, build) if built is None else built
+            built = self._made(key, build, anew=anew) if built is None else built
             if not isinstance(error.reason, DeadlockError):  # who has the lock keeps it
                 text = not_kept(f"cannot keep artifact {key[:12]} in {self.root}", error.reason)
                 self._tell(text, NotKeptWarning)
+        return built
+
+    def _made(self, key: str, build: Callable[[Path], Artifact], *, anew: bool) -> Artifact:
+        """Return what a tier behind the store has, or what is built."""
+        if not anew and key not in self._useless:
+            found = self._tiers.read(key, lambda text: self._tell(text, NotKeptWarning, 6))
+            if found is not None:
+                self._tally.fetched += 1
+                return found
+        built = _built(key, build)
         self._tally.count(hit=False)
         return built
 
@@ -292,6 +312,7 @@ class ArtifactStore:
             oldest_use=min(used, default=None),
             newest_use=max(used, default=None),
             hits=self._tally.hits,
+            fetched=self._tally.fetched,
             misses=self._tally.misses,
         )
 

@@ -1,0 +1,244 @@
+"""What stands behind a store: it is read, verified and kept, and whatever it has or refuses, the program is built."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+import pytest
+
+from trunnion import ArtifactStore
+from trunnion.artifacts import tiers
+from trunnion.artifacts.manifest import artifact_key
+from trunnion.errors import ArtifactError
+from trunnion.storage.refusals import NotKeptWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from trunnion.artifacts.artifact import Artifact
+
+INPUTS = {"program": "p"}
+KEY = artifact_key(INPUTS)
+
+
+@pytest.fixture
+def artifact(make_artifact: Callable[..., Artifact]) -> Artifact:
+    return make_artifact().keyed(INPUTS)
+
+
+@pytest.fixture
+def behind(artifact: Artifact, tmp_path: Path) -> Path:
+    """Return the folder of a store that has the artifact."""
+    store = ArtifactStore(tmp_path / "behind")
+    store.get_or_build(KEY, lambda _: artifact)
+    return store.root
+
+
+@pytest.fixture
+def memory(behind: Path) -> Iterator[str]:
+    """Return the URL of a copy of that folder in fsspec's memory."""
+    files = fsspec.filesystem("memory")
+    files.put(str(behind), "memory://kernels", recursive=True)
+    yield "memory://kernels"
+    files.rm("memory://kernels", recursive=True)
+
+
+class Builds:
+    """Builds the artifact, and counts."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.artifact, self.count = artifact, 0
+
+    def __call__(self, _: Path) -> Artifact:
+        self.count += 1
+        return self.artifact
+
+
+@pytest.fixture
+def build(artifact: Artifact) -> Builds:
+    return Builds(artifact)
+
+
+def snapshot(root: Path) -> dict[str, tuple[int, int]]:
+    return {
+        str(path.relative_to(root)): (path.stat().st_mtime_ns, path.stat().st_size)
+        for path in root.rglob("*")
+    }
+
+
+@pytest.mark.parametrize("kind", ["a path", "a text", "file://", "several"])
+def test_a_folder_is_read_and_nothing_is_written_there(
+    kind: str, behind: Path, artifact: Artifact, build: Builds, tmp_path: Path
+) -> None:
+    given: Any = {
+        "a path": behind,
+        "a text": str(behind),
+        "file://": f"file://{behind}",
+        "several": [tmp_path / "nothing", behind],
+    }[kind]
+    before = snapshot(behind)
+    store = ArtifactStore(tmp_path / "store", behind=given)
+    assert store.get_or_build(KEY, build) == artifact
+    assert build.count == 0
+    assert snapshot(behind) == before
+    assert ArtifactStore(store.root).get(KEY) == artifact  # it is kept
+    found = store.statistics()
+    assert (found.hits, found.fetched, found.misses) == (1, 1, 0)
+
+
+def test_a_url_is_read_by_fsspec(memory: str, artifact: Artifact, build: Builds, tmp_path: Path) -> None:
+    store = ArtifactStore(tmp_path / "store", behind=memory)
+    assert store.get_or_build(KEY, build) == artifact
+    assert build.count == 0
+    other = {"program": "q"}
+    built = store.get_or_build(artifact_key(other), lambda _: build.artifact.keyed(other))
+    assert built.manifest.key_inputs == other
+
+
+def test_what_is_wanted_anew_is_built(behind: Path, build: Builds, tmp_path: Path) -> None:
+    ArtifactStore(tmp_path / "store", behind=behind).get_or_build(KEY, build, anew=True)
+    assert build.count == 1
+
+
+def test_what_could_not_be_loaded_is_not_taken_again(behind: Path, build: Builds, tmp_path: Path) -> None:
+    store = ArtifactStore(tmp_path / "store", behind=behind)
+    store.get_or_build(KEY, build)
+    store.set_aside(KEY)
+    store.get_or_build(KEY, build)
+    assert build.count == 1
+
+
+def _flip(place: Path) -> None:
+    file = next(path for path in sorted(place.iterdir()) if path.name != "manifest.json")
+    data = bytearray(file.read_bytes())
+    data[0] ^= 1
+    file.write_bytes(data)
+
+
+def _append(place: Path) -> None:
+    with next(path for path in place.iterdir() if path.name != "manifest.json").open("ab") as file:
+        file.write(b"more")
+
+
+def _replace(place: Path) -> None:
+    other = place.parent / artifact_key({"program": "other"})
+    shutil.rmtree(place)
+    shutil.copytree(other, place)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "a flipped byte": _flip,
+    "a longer file": _append,
+    "a missing file": lambda place: next(p for p in place.iterdir() if p.name != "manifest.json").unlink(),
+    "half a manifest": lambda place: (place / "manifest.json").write_bytes(b"{"),
+    "another artifact": _replace,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("kind", ["folder", "memory"])
+def test_what_is_damaged_is_built_and_told(
+    kind: str, damage: str, behind: Path, build: Builds, tmp_path: Path
+) -> None:
+    other = {"program": "other"}
+    ArtifactStore(behind).get_or_build(artifact_key(other), lambda _: build.artifact.keyed(other))
+    DAMAGES[damage](behind / "entries" / KEY)
+    url = f"memory://{tmp_path}"
+    if kind == "memory":
+        fsspec.filesystem("memory").put(str(behind), url, recursive=True)
+    store = ArtifactStore(tmp_path / "store", behind=behind if kind == "folder" else url)
+    with pytest.warns(NotKeptWarning, match="behind" if kind == "folder" else "memory://") as told:
+        assert store.get_or_build(KEY, build) == build.artifact
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    assert build.count == 1
+    assert store.get(KEY) == build.artifact
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_what_others_could_have_written_is_not_used(behind: Path, build: Builds, tmp_path: Path) -> None:
+    os.chown(behind / "entries" / KEY, 1234, 1234)
+    with pytest.warns(NotKeptWarning, match="UntrustedArtifactError: .*belongs to user 1234"):
+        ArtifactStore(tmp_path / "one", behind=behind).get_or_build(KEY, build)
+    os.chown(behind / "entries" / KEY, 0, 0)
+    behind.chmod(0o777)
+    with pytest.warns(NotKeptWarning, match="can be written by others"):
+        ArtifactStore(tmp_path / "two", behind=f"file://{behind}").get_or_build(KEY, build)
+    assert build.count == 2
+
+
+class Broken(fsspec.AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """A server that is not there."""
+
+    protocol = "trunnionbroken"
+    asked = 0
+    error: type[BaseException] = TimeoutError
+
+    def cat_file(self, path: str, **_: Any) -> bytes:
+        type(self).asked += 1
+        raise self.error(f"no route to {path}\nand more")
+
+
+@pytest.mark.parametrize("error", [TimeoutError, OSError, RuntimeError, SystemExit])
+def test_a_server_that_is_not_there_is_done_without_for_a_while(
+    error: type[BaseException], build: Builds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsspec.register_implementation(Broken.protocol, Broken, clobber=True)
+    monkeypatch.setattr(Broken, "error", error)
+    monkeypatch.setattr(Broken, "asked", 0)
+    now = [1000.0]
+    monkeypatch.setattr(tiers.time, "monotonic", lambda: now[0])
+    store = ArtifactStore(tmp_path / "store", behind="trunnionbroken://user:secret@host/place?token=abc")
+    with pytest.warns(NotKeptWarning, match=f"{error.__name__}: no route") as told:
+        store.get_or_build(KEY, build)
+    assert not {"user", "secret", "abc"} & set(re.split(r"\W+", str(told[0].message)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        store.get_or_build(KEY, build, anew=True)
+        other = {"program": "other"}
+        store.get_or_build(artifact_key(other), lambda _: build.artifact.keyed(other))
+        assert Broken.asked == 1
+    now[0] += tiers.REST_SECONDS
+    third = {"program": "third"}
+    with pytest.warns(NotKeptWarning):
+        store.get_or_build(artifact_key(third), lambda _: build.artifact.keyed(third))
+    assert Broken.asked == 2
+
+
+def test_an_interrupt_passes(build: Builds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsspec.register_implementation(Broken.protocol, Broken, clobber=True)
+    monkeypatch.setattr(Broken, "error", KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        ArtifactStore(tmp_path / "store", behind="trunnionbroken://x").get_or_build(KEY, build)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ("nosuch://bucket", ArtifactError, "fsspec cannot read 'nosuch://bucket'"),
+        (3, ArtifactError, "expected the path"),
+        ("", ArtifactError, "expected the path"),
+        ([""], ArtifactError, "expected the path"),
+        ("nosuch://user:secret@bucket?token=abc", ArtifactError, "fsspec cannot read 'nosuch://bucket'"),
+    ],
+)
+def test_what_is_no_place_is_refused(given: Any, error: type[Exception], said: str, tmp_path: Path) -> None:
+    with pytest.raises(error, match=said):
+        ArtifactStore(tmp_path / "store", behind=given)
+
+
+def test_without_fsspec_a_url_is_refused_and_a_folder_is_read(
+    behind: Path, build: Builds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with pytest.raises(ArtifactError, match=r"trunnion\[remote\]"):
+        ArtifactStore(tmp_path / "store", behind="memory://x")
+    ArtifactStore(tmp_path / "store", behind=behind).get_or_build(KEY, build)
+    assert build.count == 0
