@@ -87,17 +87,22 @@ def _places(names: list[str]) -> list[int]:
 
 @contextmanager
 def _leaving_nothing(harness: Harness) -> Iterator[list[PlantedFault]]:
-    """Require that the thread's contexts and each device's memory are after the block as before.
+    """Require that the thread's contexts and capture mode, and each device's memory, are after the block as before.
 
     The faults that the block adds to the list are named, and excuse what nobody could take back.
     """
     faults: list[PlantedFault] = []
     gc.collect()
     used = _used(harness)
+    captures, thread = harness.simulator.state.captures, harness.simulator.state.thread()
+    mode = captures.mode_of(thread)
     with _thread_restored(harness) as contexts:
         yield faults
-        after = tuple(harness.simulator.state.stack())
+        after, left = tuple(harness.simulator.state.stack()), captures.mode_of(thread)
     name = faults[0].name
+    harness.require(
+        left == mode or name in UNDO, f"{name} failed, and the thread's capture mode is {left}, was {mode}"
+    )
     harness.require(
         after == contexts or name in UNDO,
         f"{name} failed, and {len(after)} contexts are current, not {len(contexts)}",
