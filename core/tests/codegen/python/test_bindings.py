@@ -116,6 +116,20 @@ def test_a_map_or_a_window_over_an_absent_tensor_is_refused_unless_it_is_skipped
     assert len(r.facade.launched) == 1
 
 
+def test_a_window_over_an_absent_tensor_is_refused_as_that_where_the_tensor_would_be_empty_too(
+    rig: Any,
+) -> None:
+    p = ProgramBuilder("p", CODE)
+    (n,) = symbols("n")
+    x = p.input("x", "float32", (n,), nullable=True)
+    p.scalar("n", "int32", symbol=n)
+    p.launch("k", (x,), 1, 32, window=x.window(nbytes=4))
+    r = rig(p.build())
+    with pytest.raises(ArgumentTypeError) as caught:
+        r.program.call((None, 0), device=0)
+    assert caught.value.argument == "x"
+
+
 def test_nothing_is_recalled_of_tensors_that_may_be_absent(rig: Any, tensor: Any) -> None:
     r = rig(bias())
     a = tensor("float32", 3, 4, strides=(8, 1))

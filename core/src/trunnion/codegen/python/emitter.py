@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = "18"
+VERSION = "19"
 """Changes whenever the text for some plan does."""
 
 _CONTEXT = (

@@ -105,7 +105,9 @@ def emit_window_values(
         nbytes = "None" if window.nbytes is None else printer.text(window.nbytes)
         limit = printer.text(window.limit_bytes)
         name = python_string(memory_name(plan, window.memory))
-        out.line(f"n{index} = window_bytes(device, {name}, (o{index}, {nbytes}, {limit}))")
+        # Over nothing there is no window to judge: that it is absent is told where all checks that come before held.
+        there = f" if t{window.memory.slot} is not None else 0" if _may_be_absent(plan, window.memory) else ""
+        out.line(f"n{index} = window_bytes(device, {name}, (o{index}, {nbytes}, {limit})){there}")
 
 
 def emit_absent(out: SourceWriter, plan: LaunchPlan) -> None:
@@ -119,8 +121,12 @@ def emit_absent(out: SourceWriter, plan: LaunchPlan) -> None:
 
 def _emit_absent(out: SourceWriter, plan: LaunchPlan, memory: MemoryRef, reading: tuple[str, str]) -> None:
     condition, reader = reading
-    if memory.kind is MemoryKind.TENSOR and plan.tensors[memory.slot].nullable:
+    if _may_be_absent(plan, memory):
         needed = "" if condition == "True" else f" and ({condition})"
         with out.block(f"if t{memory.slot} is None{needed}:"):
             name = python_string(plan.tensors[memory.slot].name)
             out.line(f"raise absent_error({name}, {python_string(reader)})")
+
+
+def _may_be_absent(plan: LaunchPlan, memory: MemoryRef) -> bool:
+    return memory.kind is MemoryKind.TENSOR and plan.tensors[memory.slot].nullable
