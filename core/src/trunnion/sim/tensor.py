@@ -305,7 +305,9 @@ def _run(
 ) -> Any:
     if func in (torch.Tensor.to, torch.Tensor.cpu, torch.Tensor.cuda):
         return move(simulator, func, args, kwargs)
-    if func in _GRADIENT and (kwargs.get("requires_grad", True) if len(args) < 2 else args[1]):  # noqa: PLR2004 - itself
+    if func in _GRADIENT and all(
+        (*args[1:], kwargs.get("requires_grad", True))
+    ):  # the flag, however it is given
         raise UnsupportedFeatureError("the simulated device", ("autograd",), _DETACH)
     given = kwargs.pop("device", None)
     ordinal = _common_ordinal(func, args, kwargs)

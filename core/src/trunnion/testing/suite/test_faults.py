@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import LoadedProgram
+    from trunnion.sim.capture import CaptureMode
+    from trunnion.sim.objects import Context
     from trunnion.sim.status import Status
     from trunnion.testing.faults import PlantedFault
     from trunnion.testing.harness import Harness
@@ -94,11 +96,9 @@ def _leaving_nothing(harness: Harness) -> Iterator[list[PlantedFault]]:
     faults: list[PlantedFault] = []
     gc.collect()
     used = _used(harness)
-    captures, thread = harness.simulator.state.captures, harness.simulator.state.thread()
-    mode = captures.mode_of(thread)
-    with _thread_restored(harness) as contexts:
+    with _thread_restored(harness) as (contexts, mode):
         yield faults
-        after, left = tuple(harness.simulator.state.stack()), captures.mode_of(thread)
+        after, left = _thread(harness)
     name = faults[0].name
     harness.require(
         left == mode or name in UNDO, f"{name} failed, and the thread's capture mode is {left}, was {mode}"
@@ -114,16 +114,21 @@ def _leaving_nothing(harness: Harness) -> Iterator[list[PlantedFault]]:
 
 
 @contextmanager
-def _thread_restored(harness: Harness) -> Iterator[tuple[object, ...]]:
+def _thread_restored(harness: Harness) -> Iterator[tuple[tuple[Context, ...], CaptureMode]]:
     """Give the thread back its contexts and its capture mode at the end of the block, whatever a fault left."""
     state = harness.simulator.state
-    stack, thread = state.stack(), state.thread()
-    contexts, mode = tuple(stack), state.captures.mode_of(thread)
+    contexts, mode = _thread(harness)
     try:
-        yield contexts
+        yield contexts, mode
     finally:
-        stack[:] = contexts
-        state.captures.exchange_mode(thread, mode)
+        state.stack()[:] = contexts
+        state.captures.exchange_mode(state.thread(), mode)
+
+
+def _thread(harness: Harness) -> tuple[tuple[Context, ...], CaptureMode]:
+    """Return the thread's contexts and its capture mode."""
+    state = harness.simulator.state
+    return tuple(state.stack()), state.captures.mode_of(state.thread())
 
 
 def _used(harness: Harness) -> tuple[int, ...]:
