@@ -63,6 +63,11 @@ def test_a_wrong_backend_is_red_and_every_verdict_is_there(run):
     assert "workspace" not in report.capabilities
 
 
+def test_each_law_is_told_when_it_is_checked_where_no_terminal_shows_it(run):
+    told = [line.split(", ")[0] for line in run[0].stderr.splitlines() if line.endswith(" s")]
+    assert sorted(told) == ["L5: crashed", "L9: failed", "W1: refused"]
+
+
 def test_the_page_and_the_badge_are_made_of_the_report(run):
     _, folder = run
     assert "crashed in law L5 (SIGSEGV)" in (folder / "html").read_text("utf-8")

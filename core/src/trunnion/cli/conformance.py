@@ -13,7 +13,7 @@ import typer
 from rich.text import Text
 
 import trunnion
-from trunnion.cli.presentation import Report, print_line, print_source, print_table, progress
+from trunnion.cli.presentation import Report, print_line, print_source, print_step, print_table, progress
 from trunnion.errors import shorten
 from trunnion.storage.refusals import refusals
 from trunnion.wording import one_of
@@ -144,7 +144,11 @@ def _checked(
     title = f"holding {spec.name} to the laws"
     found = supervised(spec.name, laws, options, patience=patience, jobs=jobs)
     # One verdict for each step: a law is over when its verdict is there.
-    verdicts = {verdict.id: verdict for verdict in (next(found) for _ in progress(title, laws))}
+    verdicts = {}
+    for _ in progress(title, laws):
+        verdict = next(found)
+        verdicts[verdict.id] = verdict
+        print_step(f"{verdict.id}: {verdict.status}, {verdict.seconds:.1f} s")
     versions = {library: metadata.version(library) for library in _LIBRARIES}
     return Conformance(
         backend=spec.name,

@@ -37,6 +37,7 @@ __all__ = [
     "print_mapping",
     "print_records",
     "print_source",
+    "print_step",
     "print_table",
     "progress",
     "reserved_output",
@@ -166,6 +167,13 @@ def print_mapping(title: str, mapping: Mapping[str, Any]) -> None:
 def print_line(text: str, style: str = "") -> None:
     """Print one line on the standard output, none of it taken as markup."""
     _console(stderr=False).print(Text(visible(text), style=style), soft_wrap=True)
+
+
+def print_step(text: str) -> None:
+    """Print one line on the standard error of what long work has done, where no terminal shows how far it is."""
+    console = _console(stderr=True)
+    if not (console.is_terminal or _console(stderr=False).is_terminal):
+        console.print(Text(visible(text)), soft_wrap=True)
 
 
 def progress(title: str, steps: Sequence[_Step]) -> Iterable[_Step]:
