@@ -36,3 +36,9 @@ def test_cpp_literals_are_blanked_and_nothing_else():
 def test_another_language_has_no_rule():
     with pytest.raises(ValueError, match="cobol"):
         blank_literals("cobol", "")
+
+
+def test_json_is_compared_without_its_texts():
+    assert blank_literals("json", '{"a": ["x", 1]}') == blank_literals("json", '{"a": ["y", 1]}')
+    assert blank_literals("json", '{"a": ["x", 1]}') != blank_literals("json", '{"b": ["x", 1]}')
+    assert blank_literals("json", '{"a": ["x", 1]}') != blank_literals("json", '{"a": ["x", 2]}')

@@ -24,7 +24,7 @@ class GeneratedSource:
     """A launcher's text."""
 
     language: str
-    """``"python"`` or ``"c++"``."""
+    """``"python"``, ``"c++"`` or ``"json"``: by it, law ``S3`` finds the text's string literals."""
 
     filename: str
     """The file name under which it is stored in an artifact."""

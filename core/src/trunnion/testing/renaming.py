@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import json
 import re
 from typing import Any
 
@@ -17,7 +18,10 @@ from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
 from trunnion.model.workspace import Workspace
 
-__all__ = ["blank_literals", "renamed"]
+__all__ = ["LANGUAGES", "blank_literals", "renamed"]
+
+LANGUAGES = ("python", "c++", "json")
+"""What the text of a launcher may be in."""
 
 _FIELD = {
     KernelProgram: "name",
@@ -70,25 +74,36 @@ _CPP = re.compile(
 )
 
 
+def _blank_values(value: Any) -> Any:
+    """Return JSON's value with each text in it emptied; the names of members stay."""
+    if isinstance(value, dict):
+        return {name: _blank_values(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_blank_values(member) for member in value]
+    return "" if isinstance(value, str) else value
+
+
 def blank_literals(language: str, text: str) -> str:
     """Return a source with every string literal emptied; comments, which say nothing to a compiler, are dropped.
 
     Parameters
     ----------
     language
-        ``"python"`` or ``"c++"``.
+        ``"python"``, ``"c++"`` or ``"json"``.
     text
         The source.
 
     Raises
     ------
     ValueError
-        If the language is neither.
+        If the language is none of them, or the text is no JSON.
     SyntaxError
-        If the text is not of the language.
+        If the text is no Python.
     """
     if language == "python":
         return ast.dump(_Blank().visit(ast.parse(text)), indent=1)
+    if language == "json":
+        return json.dumps(_blank_values(json.loads(text)), indent=1)
     if language == "c++":
         return _CPP.sub(lambda match: "" if match[0].startswith("/") else '""', text)
     raise ValueError(f"no rule for the language {language!r}")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from trunnion.errors import UnsupportedFeatureError
 from trunnion.model.program import KernelProgram
 from trunnion.testing.laws import law
-from trunnion.testing.renaming import blank_literals, renamed
+from trunnion.testing.renaming import LANGUAGES, blank_literals, renamed
 from trunnion.testing.strategies import PROGRAM_CAPABILITIES, programs
+from trunnion.wording import shorten
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -75,6 +76,8 @@ def same_in_any_process(harness: Harness, program: KernelProgram) -> None:
 def names_are_literals(harness: Harness, program: KernelProgram) -> None:
     """A user's name appears only inside string literals: other names change nothing else."""
     source = harness.source(program)
+    known = f"a source in {shorten(source.language)}, expected one of {', '.join(LANGUAGES)}"
+    harness.require(source.language in LANGUAGES, known)
     other = harness.source(renamed(program))
     here, there = (blank_literals(text.language, text.text) for text in (source, other))
     harness.require(here == there, "the source changes outside of string literals when names change")
