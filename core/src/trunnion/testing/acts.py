@@ -71,6 +71,18 @@ class Life(Bench):
             self.change_back()
             self.call(step.door)
 
+    def end(self) -> None:
+        """Launch once more all that can be, then close the program.
+
+        Raises
+        ------
+        LawViolation
+            If anything that arrives is not what the oracle says, or a closed program goes on.
+        """
+        for one in (*self.bound, *self.graphs):
+            self.launch(one)
+        _close(self, 0)
+
     def switch(self) -> None:
         """Go on with the other program."""
         if self.other is None:

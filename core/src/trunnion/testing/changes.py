@@ -211,6 +211,22 @@ def _memory(bench: Bench, param: Any, form: int) -> None:
     bench.put(param)
 
 
+def _in_place(*changes: Callable[[Bench, Any, int], None]) -> Callable[[Bench, Any, int], None]:
+    """Return the change of the very same tensor object, by what makes another one of it in one of some ways."""
+
+    def apply(bench: Bench, param: Any, form: int) -> None:
+        if bench.now.tensors[param.name] is None:
+            bench.put(param)
+        tensor = bench.now.tensors[param.name]
+        before = tensor.view_as(tensor)
+        changes[form % len(changes)](bench, param, form // len(changes))
+        tensor.data = bench.now.tensors[param.name]
+        bench.now.tensors[param.name] = tensor
+        bench.on_change_back(lambda: setattr(tensor, "data", before))
+
+    return apply
+
+
 def _freed(bench: Bench, param: Any, form: int) -> None:
     """Be another tensor that lies where the one before lay: of the same extents."""
     del form
@@ -347,6 +363,9 @@ _ALL: Final[Sequence[Change]] = (
     Change("offset", _offset, _is_tensor),
     Change("memory", _memory, _is_tensor),
     Change("freed memory", _freed, _is_tensor),
+    Change("layout in place", _in_place(_spread, _rank), _is_tensor),
+    Change("memory in place", _in_place(_memory, _offset), _is_tensor),
+    Change("element type in place", _in_place(_dtype), _is_tensor),
     Change("one device of two", _elsewhere, _is_tensor),
     Change("extents", _extents),
     Change("extents in freed memory", _freed_extents),

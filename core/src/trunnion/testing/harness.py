@@ -235,7 +235,17 @@ class Harness:
             If the backend refuses it.
         """
         with self._accepting():
-            loaded = self.way.load(self, artifact, program)
+            return self.take(program, artifact)
+
+    def take(self, program: KernelProgram, artifact: Artifact) -> LoadedProgram:
+        """Make what was built callable in the harness's way, as `reopen` does, where the driver may fail.
+
+        Raises
+        ------
+        TrunnionError
+            Whatever the backend, or the driver, refuses with.
+        """
+        loaded = self.way.load(self, artifact, program)
         self.made[self.way.id] += self.way.loads
         return loaded
 

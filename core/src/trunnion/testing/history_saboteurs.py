@@ -90,6 +90,29 @@ class _ByAddress(_Keeping):
         return args
 
 
+class _SameObject(_Keeping):
+    """A loaded program that looks again at the very tensor of the call before if one of some things differs."""
+
+    def __init__(self, true: LoadedProgram, looked_at: Callable[[Any], Any]) -> None:
+        super().__init__(true)
+        self._looked_at = looked_at
+        self._seen: dict[int, tuple[Any, ...]] = {}
+
+    def kept(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return what is called with."""
+        return tuple(
+            self._as_seen(place, value) if _is_tensor(value) else value for place, value in enumerate(args)
+        )
+
+    def _as_seen(self, place: int, tensor: Any) -> Any:
+        """Return the tensor as it was when it was looked at."""
+        found, (seen, before, kept) = self._looked_at(tensor), self._seen.get(place, (None, None, None))
+        if seen is tensor and found == before:
+            return kept
+        self._seen[place] = tensor, found, tensor.view_as(tensor)
+        return tensor
+
+
 class _NeverAbsentAgain(_Keeping):
     """A loaded program that passes the tensor of an earlier call where one is left out."""
 
@@ -439,6 +462,24 @@ HISTORY_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("one-zero", "Takes equal floats for the same.", "Y1", _OneZero),
     _saboteur("own-floats", "Takes no real number of another class.", "Y1", _OwnFloats),
     _saboteur("by-address", "Takes tensors at equal addresses for the same.", "Y1", _ByAddress),
+    _saboteur(
+        "same-object-moved",
+        "Takes the same tensor object of the same shape and strides for the same memory.",
+        "Y1",
+        lambda true: _SameObject(true, lambda tensor: (tensor.dtype, tensor.shape, tensor.stride())),
+    ),
+    _saboteur(
+        "same-object-laid",
+        "Takes the same tensor object of the same shape and address for the same strides.",
+        "Y1",
+        lambda true: _SameObject(true, lambda tensor: (tensor.dtype, tensor.shape, tensor.data_ptr())),
+    ),
+    _saboteur(
+        "same-object-typed",
+        "Takes the same tensor object that lies as before for the same element type.",
+        "Y1",
+        lambda true: _SameObject(true, lambda tensor: (tensor.shape, tensor.stride(), tensor.data_ptr())),
+    ),
     _saboteur("never-absent-again", "Passes earlier tensors for None.", "Y1", _NeverAbsentAgain),
     _saboteur("same-bytes", "Reads an object's bytes once.", "Y1", _SameBytes),
     _saboteur("same-destinations", "Goes on writing to given destinations.", "Y1", _SameDestinations),

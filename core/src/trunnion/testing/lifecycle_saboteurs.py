@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from trunnion import sim
 from trunnion.errors import DriverError
+from trunnion.sim.capture import CaptureMode
 from trunnion.testing.saboteur import Changed, Saboteur, Swallowing, saboteur
 
 if TYPE_CHECKING:
@@ -86,6 +89,55 @@ class _SwallowsErrors(Swallowing):
     swallowed = DriverError
 
 
+class _OpenAfterFailure(Changed):
+    """A loaded program that cannot be closed once it could not be preloaded."""
+
+    _failed = False
+
+    def preload(self, device: int) -> None:
+        """Prepare."""
+        try:
+            self._true.preload(device)
+        except DriverError:
+            self._failed = True
+            raise
+
+    def close(self) -> None:
+        """Unload."""
+        if not self._failed:
+            self._true.close()
+
+
+def _relaxed_loading(true: LoadedProgram) -> LoadedProgram:
+    """Preload a device in the relaxed capture mode, which only success takes back."""
+    if simulator := sim.active():
+        captures, thread = simulator.state.captures, simulator.state.thread()
+        mode = captures.exchange_mode(thread, CaptureMode.RELAXED)
+        true.preload(0)
+        captures.exchange_mode(thread, mode)
+    return true
+
+
+class _UnwaitedFailure(Changed):
+    """A loaded program that waits for nothing when it is closed and no call of it has succeeded."""
+
+    _succeeded = False
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch."""
+        result = self._true.call(*args, **how)
+        self._succeeded = True
+        return result
+
+    def close(self) -> None:
+        """Unload."""
+        with ExitStack() as unwaiting:
+            if not self._succeeded and (simulator := sim.active()):
+                for name in ("cuCtxSynchronize", "cuStreamSynchronize"):
+                    unwaiting.enter_context(simulator.intercept(name, lambda *_: None))
+            self._true.close()
+
+
 class _OtherStatus(Changed):
     """A loaded program that takes every driver's status for one."""
 
@@ -110,6 +162,9 @@ LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("bound-to-zero", "Binds to the legacy stream whatever is given.", "N2", _BoundToStreamZero),
     _saboteur("bound-once", "Launches a bound call once.", "L1", _BoundOnce),
     _saboteur("swallowed-errors", "Takes a failing driver call for a good one.", "F1 F3 F4", _SwallowsErrors),
+    _saboteur("open-after-failure", "Never unloads what failed to preload.", "F3", _OpenAfterFailure),
+    _saboteur("relaxed-loading", "Leaves the capture mode when loading fails.", "F3", _relaxed_loading),
+    _saboteur("unwaited-failure", "Closes without waiting for half a call.", "Y3", _UnwaitedFailure),
     _saboteur("other-status", "Reports another status than the driver's.", "F1 F2", _OtherStatus),
 )
 """The saboteurs."""

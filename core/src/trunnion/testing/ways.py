@@ -11,6 +11,7 @@ import functools
 import gc
 import tempfile
 import warnings
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -79,9 +80,12 @@ def _at_first_call(harness: Harness, artifact: Artifact, program: KernelProgram)
 
 def _preloaded(harness: Harness, artifact: Artifact, program: KernelProgram) -> LoadedProgram:
     del program
-    loaded = harness.load(artifact)
-    for device in harness.machine.alike:
-        loaded.preload(device)
+    with ExitStack() as undo:
+        loaded = harness.load(artifact)
+        undo.callback(loaded.close)
+        for device in harness.machine.alike:
+            loaded.preload(device)
+        undo.pop_all()
     return loaded
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.model.capability import Capability
+from trunnion.sim.objects import Library
 from trunnion.sim.trace import LibraryUnloaded
 from trunnion.testing.comparison import check_call, check_expected
 from trunnion.testing.expected import Refused
@@ -136,6 +137,20 @@ def _used(harness: Harness) -> tuple[int, ...]:
     return tuple(map(harness.simulator.memory.used, range(harness.simulator.devices)))
 
 
+@contextmanager
+def _unloading_all(harness: Harness) -> Iterator[None]:
+    """Require that what the block loads is unloaded at its end."""
+    before = _libraries(harness)
+    yield
+    left = _libraries(harness) - before
+    harness.require(not left, f"the program is closed, and libraries of it that are loaded: {left}")
+
+
+def _libraries(harness: Harness) -> int:
+    """Return how many libraries are loaded."""
+    return sum(isinstance(one, Library) for one in harness.simulator.state.handled.values())
+
+
 def _good_run(harness: Harness, scenario: Scenario, artifact: Artifact) -> list[str]:
     """Return what a first call asks the driver; examples in which none succeeds are passed over.
 
@@ -182,7 +197,7 @@ def failing_driver_calls(harness: Harness, example: _Faults) -> None:
     artifact = harness.built(scenario.program)
     names = _good_run(harness, scenario, artifact)
     for place in _places(names):
-        with closing(harness.reopen(scenario.program, artifact)) as loaded:
+        with _unloading_all(harness), closing(harness.reopen(scenario.program, artifact)) as loaded:
             with _leaving_nothing(harness) as faults:
                 fault, error, observed = _struck_call(harness, (scenario, place, status), loaded, names)
                 faults.append(fault)
@@ -225,25 +240,45 @@ def broken_devices(harness: Harness, example: _Fault) -> None:
         loaded.close()
 
 
+class _Preparation:
+    """A program that is loaded and preloaded, the latter in one go with the former or not."""
+
+    def __init__(self, harness: Harness, scenario: Scenario, artifact: Artifact) -> None:
+        self._harness, self._scenario, self._artifact = harness, scenario, artifact
+        self._loaded: LoadedProgram | None = None
+
+    def run(self) -> LoadedProgram:
+        """Load the program, unless it is loaded, and preload a device."""
+        if self._loaded is None:
+            self._loaded = self._harness.take(self._scenario.program, self._artifact)
+        self._loaded.preload(1)
+        return self._loaded
+
+    def close(self) -> None:
+        """Close the program, if it is loaded."""
+        if self._loaded is not None:
+            self._loaded.close()
+
+
 @law("F3", given=_each(Capability.ACCESS_POLICY_WINDOW), ways=LOADS)
 def failing_preparations(harness: Harness, example: _Faults) -> None:
-    """Each driver call of a preload fails in turn: it is named with its status, and preloading again succeeds."""
+    """Each driver call of loading and preloading fails in turn: it is named with its status, and again they succeed."""
     scenario, status = example
     artifact = harness.built(scenario.program)
     for _ in range(2):  # a process asks for some things once
-        with closing(harness.reopen(scenario.program, artifact)) as loaded, asked(harness) as names:
-            loaded.preload(1)
+        with closing(_Preparation(harness, scenario, artifact)) as preparation, asked(harness) as names:
+            preparation.run()
     assume(names)
     for place in _places(names):
-        with closing(harness.reopen(scenario.program, artifact)) as loaded:
+        with _unloading_all(harness), closing(_Preparation(harness, scenario, artifact)) as preparation:
             with _leaving_nothing(harness) as faults:
                 with planted(harness, names, place, status) as fault:
-                    preloading = observe(harness, lambda: loaded.preload(1))
+                    prepared = observe(harness, preparation.run)
                 faults.append(fault)
-                if fault.struck and not (fault.name in PROBES and preloading.error is None):
-                    _check_struck(harness, fault, preloading.error)
-            loaded.preload(1)
-            check_call(harness, scenario, loaded)
+                if fault.struck and not (fault.name in PROBES and prepared.error is None):
+                    _check_struck(harness, fault, prepared.error)
+                del prepared
+            check_call(harness, scenario, preparation.run())
 
 
 @law("F4", given=_each(Capability.ACCESS_POLICY_WINDOW), ways=LOADS)

@@ -13,12 +13,16 @@ from hypothesis import strategies as st
 
 from trunnion.errors import LifecycleError
 from trunnion.model.capability import Capability
+from trunnion.sim.status import Status
 from trunnion.sim.trace import LibraryUnloaded, Synchronized
 from trunnion.testing.acts import ACTS, Life
 from trunnion.testing.changes import CHANGES, NUMBERS, changes_of
+from trunnion.testing.expected import Refused
+from trunnion.testing.faults import PlantedFault
 from trunnion.testing.history import Bench, History, Step
 from trunnion.testing.laws import law
 from trunnion.testing.observed import observe
+from trunnion.testing.reference import expect
 from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.histories import history_programs, number_program, plain_program
 from trunnion.testing.ways import LOADS
@@ -154,6 +158,7 @@ def histories(harness: Harness, history: History) -> None:
         life.call()
         for step in history.steps:
             life.take(step)
+        life.end()
 
 
 _QUIET: Final = ("again", "bind", "launch bound", "capture", "launch graph")
@@ -170,18 +175,44 @@ def _launches_elsewhere(draw: st.DrawFn, harness: Harness) -> History:
 
 @law("Y3", given=_launches_elsewhere, ways=LOADS, cost="toolchain")
 def waiting_closes(harness: Harness, history: History) -> None:
-    """Closing waits for every stream on which the program launched, on each device, before it unloads."""
+    """Closing waits for all that the program launched, on each stream and device, though a call failed half way."""
     with closing(Life(harness, history.program)) as life:
         used: set[tuple[int, int]] = set()
         for step in (Step("again"), *history.steps):
             life.take(step)
-            used |= {(event.device, event.stream) for event in harness.observed_launches()}
-        events = observe(harness, life.loaded.close).events
-        before = tuple(itertools.takewhile(lambda event: not isinstance(event, LibraryUnloaded), events))
-        harness.require(len(before) < len(events), "closing unloaded nothing")
-        waits = {(event.device, event.stream) for event in before if isinstance(event, Synchronized)}
-        missed = sorted(one for one in used if not {one, (one[0], None)} & waits)
-        harness.require(not missed, f"unloaded, and did not wait for {missed} (device, stream)")
+            used |= _launched_on(harness)
+        _check_waits(life, used)
+        life.reopen()
+        if _launch_half(life):
+            _check_waits(life, _launched_on(harness))
+
+
+def _launched_on(harness: Harness) -> set[tuple[int, int]]:
+    return {(event.device, event.stream) for event in harness.observed_launches()}
+
+
+def _launch_half(life: Life) -> bool:
+    """Make a call whose last launch fails, if there is one; return whether it did."""
+    given = life.given()
+    told = expect(life.program, life.harness.facts(given.args, out=given.out, device=given.device))
+    if isinstance(told, Refused) or not told.launches:
+        return False
+    fault = PlantedFault("cuLaunchKernelEx", len(told.launches), Status.UNKNOWN)
+    with life.harness.simulator.intercept_every(fault):
+        _, observed = life.harness.call_with(life.loaded, given)
+    if fault.struck:
+        life.harness.require(observed.error is not None, "a launch failed, and the call went through")
+    return fault.struck
+
+
+def _check_waits(life: Life, used: set[tuple[int, int]]) -> None:
+    """Close the program, and require that it waits first for all streams that were launched on."""
+    events = observe(life.harness, life.loaded.close).events
+    before = tuple(itertools.takewhile(lambda event: not isinstance(event, LibraryUnloaded), events))
+    life.harness.require(len(before) < len(events), "closing unloaded nothing")
+    waits = {(event.device, event.stream) for event in before if isinstance(event, Synchronized)}
+    missed = sorted(one for one in used if not {one, (one[0], None)} & waits)
+    life.harness.require(not missed, f"unloaded, and did not wait for {missed} (device, stream)")
 
 
 _MOMENT: Final = (
