@@ -163,7 +163,6 @@ EDGES = frozenset(
         "plugins/cutedsl/src/trunnion_cutedsl/dsl.py",
         "plugins/tilelang/src/trunnion_tilelang/jit_kernel.py",
         "plugins/tilelang/src/trunnion_tilelang/lowering.py",
-        "plugins/nvrtc/src/trunnion_nvrtc/device.py",
         "plugins/nvrtc/src/trunnion_nvrtc/headers.py",
         "plugins/nvrtc/src/trunnion_nvrtc/linker.py",
         "plugins/nvrtc/src/trunnion_nvrtc/nvrtc.py",

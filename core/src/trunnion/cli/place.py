@@ -72,11 +72,12 @@ class Place:
         """
         if self.simulator is None or not _CUDA_ARCH.fullmatch(target.arch):
             return
-        from trunnion.sim.devices import ARCHITECTURES, can_assemble, can_run
+        from trunnion.image.target import can_assemble, can_run
+        from trunnion.sim.devices import ARCHITECTURES
 
         kind, _, version = target.arch.partition("_")
         device = self.simulator.device(0)
-        if not (can_run if kind == "sm" else can_assemble)(f"sm_{version}", device):
+        if not (can_run if kind == "sm" else can_assemble)(f"sm_{version}", device.compute_capability):
             others = ", ".join(sorted(set(ARCHITECTURES) - {device.arch.name}))
             raise DeviceRequirementError(
                 f"a device of {target.arch}",

@@ -24,8 +24,6 @@ __all__ = [
     "Device",
     "architecture",
     "architecture_of",
-    "can_assemble",
-    "can_run",
     "check_integer",
     "check_version",
     "least_version",
@@ -339,44 +337,3 @@ def chosen(arch: str | Sequence[str] | None, capability: tuple[int, int] | None)
             "compute_capability", f"{capability} beside {shorten(str(arch))}", "one of the two"
         )
     return (architecture_of(capability),)
-
-
-def can_run(image: str, device: Device) -> bool:
-    """Whether a device can run an image.
-
-    Parameters
-    ----------
-    image
-        The image's architecture, for example ``"sm_90"``: an image runs on its own major version from its
-        minor version on, with an ``a`` on exactly its own version (CUDA C++ Programming Guide, binary
-        compatibility).
-    device
-        The device.
-    """
-    version, suffix = _version(image)
-    if suffix == "a":
-        return version == device.compute_capability
-    return version[0] == device.compute_capability[0] and version <= device.compute_capability
-
-
-def can_assemble(target: str, device: Device) -> bool:
-    """Whether the driver can assemble PTX for a device.
-
-    Parameters
-    ----------
-    target
-        The PTX's target, for example ``"sm_90"``: it can be assembled for that version and all later ones, with
-        an ``a`` for exactly its own, with an ``f`` for later ones of its major version (PTX ISA, ``.target``).
-    device
-        The device.
-    """
-    version, suffix = _version(target)
-    if suffix:
-        return can_run(target, device)
-    return version <= device.compute_capability
-
-
-def _version(arch: str) -> tuple[tuple[int, int], str]:
-    digits = arch.removeprefix("sm_").rstrip("abcdefghijklmnopqrstuvwxyz")
-    suffix = arch.removeprefix("sm_")[len(digits) :]
-    return (int(digits[:-1]), int(digits[-1])), suffix

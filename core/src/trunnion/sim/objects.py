@@ -6,8 +6,8 @@ import ctypes
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from trunnion.image.target import can_assemble, can_run
 from trunnion.sim.abi import DeviceAttribute, FunctionAttribute
-from trunnion.sim.devices import can_assemble, can_run
 from trunnion.sim.status import Refusal, Status
 
 if TYPE_CHECKING:
@@ -146,7 +146,8 @@ class Library:
         """
         target = self.target
         for device in devices:
-            if can_run(self.info.arch, device) if target is None else can_assemble(target, device):
+            capability = device.compute_capability
+            if can_run(self.info.arch, capability) if target is None else can_assemble(target, capability):
                 return
         have = " and ".join(dict.fromkeys(device.arch.name for device in devices))
         raise Refusal(

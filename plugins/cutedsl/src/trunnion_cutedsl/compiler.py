@@ -11,8 +11,8 @@ from trunnion.contract.compiler import DeviceCompiler, DeviceImage, ImageKernel
 from trunnion.contract.spec import Target
 from trunnion.errors import ProgramError, shorten
 from trunnion.image.cubin import read_cubin
+from trunnion.toolchain.device import device_arch
 from trunnion_cutedsl.answer import MalformedAnswerError, read_answer
-from trunnion_cutedsl.device import device_arch
 from trunnion_cutedsl.diagnostics import compile_error, raise_answer
 from trunnion_cutedsl.release import components, require_release
 from trunnion_cutedsl.request import read_request

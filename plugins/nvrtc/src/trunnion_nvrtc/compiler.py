@@ -15,9 +15,9 @@ from trunnion.errors import ProgramError, shorten
 from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import PtxInfo, read_ptx
 from trunnion.storage.stamps import witness
+from trunnion.toolchain.device import device_arch
 from trunnion_nvrtc import linker
 from trunnion_nvrtc.cuda_part import CompiledPart, compile_part, part_headers
-from trunnion_nvrtc.device import device_arch
 from trunnion_nvrtc.headers import file_digest
 from trunnion_nvrtc.linker import LinkInput
 from trunnion_nvrtc.nvrtc import supported_archs
