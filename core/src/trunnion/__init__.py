@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from trunnion import sim as sim
     from trunnion.artifacts.artifact import Artifact
     from trunnion.artifacts.store import ArtifactStore
+    from trunnion.building import BuildJob, build_many
+    from trunnion.bundles.bundle import Bundle
+    from trunnion.bundles.writing import write_bundle
     from trunnion.compilation import compile, load  # noqa: A004 - the verb of the field
     from trunnion.compiled import CompiledProgram
     from trunnion.contract.adapter import BoundLaunch, KernelAdapter, LoadedProgram
@@ -58,6 +61,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "trunnion.artifacts.artifact": ("Artifact",),
     "trunnion.artifacts.store": ("ArtifactStore",),
+    "trunnion.building": ("BuildJob", "build_many"),
+    "trunnion.bundles.bundle": ("Bundle",),
+    "trunnion.bundles.writing": ("write_bundle",),
     "trunnion.compilation": ("compile", "load"),
     "trunnion.compiled": ("CompiledProgram",),
     "trunnion.contract.adapter": ("BoundLaunch", "KernelAdapter", "LoadedProgram"),
@@ -112,6 +118,8 @@ __all__ = [
     "ArtifactStore",
     "BackendSpec",
     "BoundLaunch",
+    "BuildJob",
+    "Bundle",
     "Capability",
     "Check",
     "Choice",
@@ -146,6 +154,7 @@ __all__ = [
     "TrunnionError",
     "Workspace",
     "__version__",
+    "build_many",
     "ceildiv",
     "compile",
     "default_registry",
@@ -163,6 +172,7 @@ __all__ = [
     "ne",
     "select",
     "symbols",
+    "write_bundle",
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trunnion.artifacts.manifest import built_by
 from trunnion.contract.spec import CONTRACT_VERSION, Target
 from trunnion.errors import ArtifactError, CorruptArtifactError, ProgramError
 from trunnion.model.program import KernelProgram
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from trunnion.contract.spec import BackendSpec
 
 __all__ = [
+    "BUNDLE_SUFFIX",
     "LOG_FILE",
     "PROGRAM_FILE",
     "BuiltProgram",
@@ -31,6 +33,9 @@ __all__ = [
 
 PROGRAM_FILE = "program.json"
 """The file of an artifact that holds the program that it was built from."""
+
+BUNDLE_SUFFIX = ".trn"
+"""What the names of a bundle's files end in."""
 
 LOG_FILE = "compile.log"
 """The file of an artifact that holds what the device compiler said; there is none if it said nothing."""
@@ -185,8 +190,8 @@ class BuiltProgram:
 
 def _check_version(manifest: Manifest, emitter: str) -> None:
     """Refuse an artifact that another version built."""
-    built = f"{manifest.emitter}, contract {manifest.contract_version}"
-    here = f"{emitter}, contract {CONTRACT_VERSION}"
+    built = built_by(manifest.emitter, manifest.contract_version)
+    here = built_by(emitter, CONTRACT_VERSION)
     if built != here:
         raise ArtifactError(f"it was built by {built}; this is {here}: build it again from the program")
 

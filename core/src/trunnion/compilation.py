@@ -6,14 +6,21 @@ import errno
 import json
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from trunnion.arguments import expect, expect_text, file_path
 from trunnion.artifacts.default_store import default_store
 from trunnion.artifacts.explanation import PROGRAM_INPUT
 from trunnion.artifacts.manifest import artifact_key
 from trunnion.artifacts.store import ArtifactStore
-from trunnion.built_program import LOG_FILE, PROGRAM_FILE, BuiltProgram, KnownProgram, PendingArtifact
+from trunnion.built_program import (
+    BUNDLE_SUFFIX,
+    LOG_FILE,
+    PROGRAM_FILE,
+    BuiltProgram,
+    KnownProgram,
+    PendingArtifact,
+)
 from trunnion.compiled import CompiledProgram
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
@@ -26,7 +33,7 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.image.match import match_launches
-from trunnion.plain import ForeignError, is_a, pairs, sequence, text
+from trunnion.plain import ForeignError, is_a, pairs, path_text, sequence, text
 from trunnion.registry import Registry, default_registry
 from trunnion.selection import (
     choose_backend,
@@ -47,6 +54,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trunnion.artifacts.artifact import Artifact
+    from trunnion.bundles.bundle import Bundle
     from trunnion.contract.adapter import KernelAdapter
     from trunnion.contract.compiler import DeviceCompiler
     from trunnion.contract.source import GeneratedSource
@@ -172,26 +180,66 @@ def key_inputs(
         return build.key_inputs()
 
 
-def load(artifact: Artifact | str | PathLike[str], *, registry: Registry | None = None) -> CompiledProgram:
-    """Take up a built program. At its first call it runs native code: load only what you trust.
+@overload
+def load(
+    artifact: Artifact, *, digest: str | None = None, registry: Registry | None = None
+) -> CompiledProgram: ...
+
+
+@overload
+def load(
+    artifact: str | PathLike[str], *, digest: str | None = None, registry: Registry | None = None
+) -> Any: ...
+
+
+def load(
+    artifact: Artifact | str | PathLike[str], *, digest: str | None = None, registry: Registry | None = None
+) -> CompiledProgram | Bundle:
+    """Take up what was built. At its first call it runs native code: load only what you trust.
 
     Parameters
     ----------
     artifact
-        An artifact, or the folder that `Artifact.save` wrote; every byte of it is verified.
+        An artifact, the folder that `Artifact.save` wrote, or the index of a bundle, a file in ``.trn``; every byte of
+        what is used is verified.
+    digest
+        What it must be: `Artifact.digest`, or `Bundle.digest`. Without it, what is read must be root's or this user's,
+        and nobody else may write to it.
     registry
         The plugins to choose from; None: those that are installed.
+
+    Returns
+    -------
+    CompiledProgram or Bundle
+        A program; of a bundle all of them, by name (`CompiledProgram.from_artifact` and `Bundle.open` return one of
+        them alone).
 
     Raises
     ------
     ArtifactError
-        If there is no folder of that name, or another version built it.
+        If there is nothing of that name, or another version built it.
     CorruptArtifactError
-        If the artifact is not whole.
+        If it is not whole.
+    UntrustedArtifactError
+        If its digest is another, or somebody else could have written it.
     UnknownBackendError, BackendUnavailableError
         If the backend that built it is not installed, or cannot work here.
     """
-    return CompiledProgram.from_artifact(artifact, registry=registry)
+    index = _index_path(artifact)
+    if index is not None:
+        from trunnion.bundles.bundle import Bundle  # noqa: PLC0415 - whoever compiles opens no archives
+
+        return Bundle.open(index, digest=digest, registry=registry)
+    return CompiledProgram.from_artifact(artifact, digest=digest, registry=registry)
+
+
+def _index_path(given: object) -> Path | None:
+    """Return the path of a bundle's index: of what lies there, or is called so if nothing does; None: it is none."""
+    said = path_text(given)
+    if said is None or not said.endswith(BUNDLE_SUFFIX):
+        return None
+    path = file_path(said)
+    return None if path.is_dir() else path
 
 
 def _machine() -> AbstractContextManager[None]:

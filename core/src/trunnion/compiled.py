@@ -16,7 +16,7 @@ from trunnion.arguments import (
     output_list,
     stream_handle,
 )
-from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.artifact import Artifact, check_digest
 from trunnion.artifacts.store import CorruptArtifactWarning
 from trunnion.built_program import LOG_FILE, BuiltProgram
 from trunnion.compiled_kernel import CompiledKernels, compiled_kernels
@@ -75,6 +75,7 @@ class CompiledProgram:
         cls,
         artifact: Artifact | str | PathLike[str],
         *,
+        digest: str | None = None,
         registry: Registry | None = None,
         runtime: Runtime | None = None,
     ) -> Self:
@@ -84,6 +85,9 @@ class CompiledProgram:
         ----------
         artifact
             An artifact, or the folder that `Artifact.save` wrote; every byte of it is verified.
+        digest
+            What `Artifact.digest` must be. Without it, a folder and its files must be root's or this user's, and nobody
+            else may write to them.
         registry
             The plugins to choose from; None: those that are installed.
         runtime
@@ -95,13 +99,17 @@ class CompiledProgram:
             If there is no folder of that name, or another version built it.
         CorruptArtifactError
             If the artifact is not whole, or its launcher's text is what runs and is not what its program makes of it.
+        UntrustedArtifactError
+            If its digest is another, or somebody else could have written it.
         UnknownBackendError, BackendUnavailableError
             If the backend that built it is not installed, or cannot work here.
         """
         expect(artifact, (Artifact, str, PathLike), "artifact", "an Artifact, or the folder of one")
         plugins = default_registry() if registry is None else registry
         expect(plugins, Registry, "registry", "a Registry")
-        whole = artifact if is_a(artifact, Artifact) else Artifact.open(artifact)
+        whole = artifact if is_a(artifact, Artifact) else Artifact.open(artifact, trusted=digest is None)
+        if digest is not None:
+            check_digest(whole.digest, digest, "the artifact")
         return cls(BuiltProgram(whole, plugins.backend(whole.manifest.backend)), runtime)
 
     # What it is ------------------------------------------------------------------------------------------------

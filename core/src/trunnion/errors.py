@@ -19,7 +19,7 @@ __all__ = [
     "CaptureError", "CompileError", "CorruptArtifactError", "DeviceRequirementError", "DriverError",
     "DuplicatePluginError", "ExprError", "KernelBodyError", "LifecycleError", "ParameterMismatchError",
     "ProgramError", "RegistryError", "TensorMapError", "TrunnionError", "UnboundSymbolError", "UnknownBackendError",
-    "UnknownKernelError", "UnsupportedFeatureError", "UntrustedArtifactError", "shorten",
+    "UnknownKernelError", "UnknownProgramError", "UnsupportedFeatureError", "UntrustedArtifactError", "shorten",
 ]  # fmt: skip
 
 _MOST_PLACES, _EXCERPT_RADIUS = 12, 3
@@ -152,6 +152,24 @@ class UnknownKernelError(ArgumentValueError, KeyError):
         known = listed(self.kernels) or "none"
         expected = f"a kernel of the program ({known}){suggestion(name, self.kernels)}"
         super().__init__("kernel", shorten(name), expected)
+
+
+class UnknownProgramError(ArgumentValueError, KeyError):
+    """A bundle has no program of a name; a `KeyError` too, as of any mapping.
+
+    Parameters
+    ----------
+    name
+        What was asked for.
+    programs
+        The names that there are.
+    """
+
+    def __init__(self, name: str, programs: Iterable[str]) -> None:
+        self.name, self.programs = name, tuple(programs)
+        known = listed(self.programs) or "none"
+        expected = f"a program of the bundle ({known}){suggestion(name, self.programs)}"
+        super().__init__("program", shorten(name), expected)
 
 
 class RegistryError(TrunnionError):

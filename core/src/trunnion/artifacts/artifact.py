@@ -35,7 +35,15 @@ if TYPE_CHECKING:
     from trunnion.contract.source import GeneratedSource
     from trunnion.contract.spec import BackendSpec
 
-__all__ = ["IMAGE_PREFIX", "Artifact", "check_owner", "read_artifact", "read_manifest"]
+__all__ = [
+    "IMAGE_PREFIX",
+    "Artifact",
+    "check_digest",
+    "check_owner",
+    "read_artifact",
+    "read_manifest",
+    "trusted_owner",
+]
 
 IMAGE_PREFIX = "image."
 """What the name of a file that is a device image begins with; its kind follows."""
@@ -215,8 +223,15 @@ class Artifact:
                 out.write(data)
 
     @classmethod
-    def open(cls, directory: str | os.PathLike[str]) -> Artifact:
+    def open(cls, directory: str | os.PathLike[str], *, trusted: bool = False) -> Artifact:
         """Read an artifact and verify every byte of it. Nothing of it is run.
+
+        Parameters
+        ----------
+        directory
+            The folder that `save` wrote.
+        trusted
+            Whether to refuse what somebody else than root and this user could have written.
 
         Raises
         ------
@@ -224,11 +239,13 @@ class Artifact:
             If there is no folder, or it cannot be opened.
         CorruptArtifactError
             If its schema is unknown, or a file is missing, changed, extra or not a plain file.
+        UntrustedArtifactError
+            If it is to be trusted, and somebody else could have written it.
         """
         folder = file_path(directory)
         where, end = shorten(str(folder)), "expected the folder of an artifact, as Artifact.save writes it"
         try:
-            return read_artifact(folder)
+            return read_artifact(folder, trusted_owner(folder.stat()) if trusted else None)
         except CorruptArtifactError as error:
             if not os.path.lexists(folder / MANIFEST_NAME):
                 raise CorruptArtifactError(
@@ -284,6 +301,17 @@ def read_manifest(directory: Path, owner: int) -> Manifest:
         return Manifest.from_json(_read_file(root, MANIFEST_NAME, None, owner))
 
 
+def trusted_owner(status: os.stat_result) -> int:
+    """Return who must own what is to be trusted: root, of what is root's, else this user.
+
+    Parameters
+    ----------
+    status
+        Of the file or folder.
+    """
+    return status.st_uid if status.st_uid == 0 else os.geteuid()
+
+
 def check_owner(status: os.stat_result, owner: int, what: str) -> None:
     """Refuse what somebody else owns or could write to.
 
@@ -299,6 +327,23 @@ def check_owner(status: os.stat_result, owner: int, what: str) -> None:
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UntrustedArtifactError(
             f"{what} can be written by others (mode {stat.S_IMODE(status.st_mode):03o}); run chmod go-w on it"
+        )
+
+
+def check_digest(found: str, wanted: str, what: str) -> None:
+    """Refuse what has another digest than it must have.
+
+    Raises
+    ------
+    UntrustedArtifactError
+        If the digests differ.
+    ArgumentTypeError
+        If the one that is wanted is no text.
+    """
+    wanted = expect_text(wanted, "digest", "a SHA-256 in hex, or None")
+    if found != wanted:
+        raise UntrustedArtifactError(
+            f"{what} has the digest {found}, expected {shorten(wanted)}: it is another one"
         )
 
 

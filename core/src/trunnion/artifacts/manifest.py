@@ -10,10 +10,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import expect_text
+from trunnion.artifacts.sealed_json import SealedJson, sealed
 from trunnion.contract.compiler import ImageKernel, ImageParameter
 from trunnion.errors import ArgumentTypeError, CorruptArtifactError, shorten
 from trunnion.plain import ForeignError, pairs
-from trunnion.wording import describe, listed, type_name
+from trunnion.wording import describe, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,6 +27,7 @@ __all__ = [
     "FileRecord",
     "Manifest",
     "artifact_key",
+    "built_by",
     "plain_inputs",
 ]
 
@@ -41,8 +43,22 @@ MAX_FILE_BYTES = 1 << 30
 MAX_MANIFEST_BYTES = 1 << 24
 """Nor may the manifest itself be: 16 MiB."""
 
+_DOCUMENT = SealedJson(MANIFEST_NAME, MAX_MANIFEST_BYTES)
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def built_by(emitter: str, contract_version: int) -> str:
+    """Return the words for what built an artifact; whatever else builds there cannot load it.
+
+    Parameters
+    ----------
+    emitter
+        Name and version of what wrote the launcher.
+    contract_version
+        The contract version that the backend was written for.
+    """
+    return f"{emitter}, contract {contract_version}"
 
 
 def artifact_key(inputs: Mapping[str, str]) -> str:
@@ -192,7 +208,7 @@ class Manifest:
             "key_inputs": dict(self.key_inputs),
             "key": self.key,
         }
-        return _spell({**members, "sha256": hashlib.sha256(_spell(members)).hexdigest()})
+        return sealed(members)
 
     @classmethod
     def from_json(cls, data: bytes) -> Manifest:
@@ -204,32 +220,22 @@ class Manifest:
             If the bytes are too many, or not exactly what `to_json` writes: another schema, an unknown, missing or
             repeated field, a value of the wrong type, another spelling.
         """
-        if len(data) > MAX_MANIFEST_BYTES:
-            raise CorruptArtifactError(
-                MANIFEST_NAME, f"has {len(data)} bytes, expected at most {MAX_MANIFEST_BYTES}"
-            )
-        try:
-            members = json.loads(data.decode("ascii"))
-        except (ValueError, RecursionError) as error:
-            raise CorruptArtifactError(MANIFEST_NAME, f"is not JSON: {type_name(error)}") from error
+        members = _DOCUMENT.members(data)
         if isinstance(members, dict) and members.get("schema") != SCHEMA:
             found = members.get("schema")
             raise CorruptArtifactError(
                 MANIFEST_NAME,
                 f"got schema {describe(found)}, this trunnion reads {SCHEMA}; build the artifact again",
             )
-        fields = _record(members, _FIELDS, "the manifest")
+        fields = _DOCUMENT.record(members, _FIELDS, "the manifest")
         del fields["sha256"]  # compared with the rest of the bytes below
         kernels = tuple(_kernel(member) for member in fields["kernels"])
         files = {name: _file(member) for name, member in fields["files"].items()}
         for name in ("toolchain", "key_inputs"):
             for value in fields[name].values():
-                _typed(value, str, name)
+                _DOCUMENT.typed(value, str, name)
         manifest = cls(**{**fields, "kernels": kernels, "files": files})
-        if manifest.to_json() != data:
-            raise CorruptArtifactError(
-                MANIFEST_NAME, "is not spelled as it was written; it was edited or truncated"
-            )
+        _DOCUMENT.check_spelling(data, manifest.to_json())
         return manifest
 
 
@@ -254,42 +260,19 @@ _PARAMETER_FIELDS: Mapping[str, type] = MappingProxyType({"ordinal": int, "offse
 _FILE_FIELDS: Mapping[str, type] = MappingProxyType({"sha256": str, "size": int})
 
 
-def _spell(members: Mapping[str, Any]) -> bytes:
-    return (json.dumps(members, indent=1, sort_keys=True, allow_nan=False) + "\n").encode("ascii")
-
-
 def _kernel_members(kernel: ImageKernel) -> dict[str, Any]:
     table = [{"ordinal": p.ordinal, "offset": p.offset, "size": p.size} for p in kernel.parameters]
     return {"name": kernel.name, "symbol": kernel.symbol, "parameters": table}
 
 
 def _kernel(members: object) -> ImageKernel:
-    fields = _record(members, _KERNEL_FIELDS, "a kernel")
+    fields = _DOCUMENT.record(members, _KERNEL_FIELDS, "a kernel")
     table = tuple(
-        ImageParameter(**_record(member, _PARAMETER_FIELDS, "a parameter")) for member in fields["parameters"]
+        ImageParameter(**_DOCUMENT.record(member, _PARAMETER_FIELDS, "a parameter"))
+        for member in fields["parameters"]
     )
     return ImageKernel(fields["name"], fields["symbol"], table)
 
 
 def _file(members: object) -> FileRecord:
-    return FileRecord(**_record(members, _FILE_FIELDS, "a file"))
-
-
-def _record(members: object, fields: Mapping[str, type], what: str) -> dict[str, Any]:
-    """Return a JSON object's members if they are exactly ``fields``, each of its type."""
-    checked: dict[str, Any] = _typed(members, dict, what)
-    odd = sorted(checked.keys() ^ fields.keys())
-    if odd:
-        raise CorruptArtifactError(MANIFEST_NAME, f"{what} has unknown or missing fields: {listed(odd)}")
-    for name, kind in fields.items():
-        _typed(checked[name], kind, f"{what}, field {name}")
-    return checked
-
-
-def _typed(value: Any, kind: type, what: str) -> Any:
-    # Not isinstance: true is no number here.
-    if type(value) is not kind:
-        raise CorruptArtifactError(
-            MANIFEST_NAME, f"{what} is of type {type_name(value)}, expected {kind.__name__}"
-        )
-    return value
+    return FileRecord(**_DOCUMENT.record(members, _FILE_FIELDS, "a file"))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import os
 import re
 import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trunnion.arguments import file_path
-from trunnion.artifacts.artifact import Artifact, check_owner, read_artifact
+from trunnion.artifacts.artifact import Artifact, check_owner, read_artifact, trusted_owner
 from trunnion.artifacts.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest
 from trunnion.errors import (
     ArtifactError,
@@ -119,7 +118,6 @@ class FolderTier:
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         self.name = shorten(str(self.root))
-        self._users = (0, os.geteuid())
 
     def shown(self, said: str) -> str:
         """See `Tier`."""
@@ -132,7 +130,7 @@ class FolderTier:
             # Who can write to a folder above can put another in place of the one below.
             for folder in (self.root, place.parent, place):
                 status = folder.stat()
-                owner = status.st_uid if status.st_uid in self._users else self._users[1]
+                owner = trusted_owner(status)
                 check_owner(status, owner, str(folder))
             return read_artifact(place, owner)
         except FileNotFoundError:

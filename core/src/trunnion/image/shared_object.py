@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Final
 from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     Bytes = bytes | mmap.mmap
 
-__all__ = ["PREFIX", "elf_machine", "exported_functions", "shared_object_functions"]
+__all__ = ["PREFIX", "elf_machine", "exported_functions", "needed_versions", "shared_object_functions"]
 
 PREFIX: Final = "__tvm_ffi_"
 """What TVM-FFI puts before a function's name to make it a symbol."""
@@ -32,6 +33,11 @@ _SYMBOL: Final = struct.Struct("<IBBHQQ")
 _LOAD: Final = 1  # PT_LOAD
 _DYNSYM: Final = 11  # SHT_DYNSYM
 _FUNCTION: Final = 2  # STT_FUNC
+_VERNEED: Final = 0x6FFFFFFE  # SHT_GNU_verneed
+_NEED: Final = struct.Struct(
+    "<HHIII"
+)  # Elf64_Verneed: version, count, file, offset of the first aux, of the next
+_AUX: Final = struct.Struct("<IHHII")  # Elf64_Vernaux: hash, flags, other, name, offset of the next
 _RESERVED: Final = ("_library_", "_metadata_", "_doc_")  # what TVM-FFI itself puts behind its prefix
 
 
@@ -71,6 +77,24 @@ def shared_object_functions(name: str, data: bytes) -> tuple[str, ...]:
         If it is no shared library for 64 bits, or is shorter than its headers say.
     """
     return _Library(name, data).functions()
+
+
+def needed_versions(name: str, data: bytes) -> tuple[str, ...]:
+    """Return the symbol versions that a shared library asks of others, such as ``"GLIBC_2.34"``, sorted.
+
+    Parameters
+    ----------
+    name
+        What errors call it.
+    data
+        Its bytes.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If it is no shared library for 64 bits, or is shorter than its headers say.
+    """
+    return _Library(name, data).needed_versions()
 
 
 def elf_machine(data: bytes) -> int:
@@ -113,6 +137,28 @@ class _Library:
                     if section and info & 0xF == _FUNCTION and text.startswith(PREFIX):
                         found.add(text.removeprefix(PREFIX))
         return tuple(sorted(name for name in found if not name.startswith(_RESERVED)))
+
+    def needed_versions(self) -> tuple[str, ...]:
+        """Return the names of the versions that are needed (Linux Standard Base, symbol versioning)."""
+        found = set()
+        for table in self.sections:
+            if table[1] == _VERNEED and table[6] < len(self.sections):
+                strings = self._contents(self.sections[table[6]])
+                for name in self._needed(table):
+                    found.add(strings[name : strings.find(b"\0", name)].decode(errors="replace"))
+        return tuple(sorted(found))
+
+    def _needed(self, table: tuple[int, ...]) -> Iterator[int]:
+        """Yield where the names of needed versions lie; each offset leads on, so that it ends."""
+        need, end = table[4], table[4] + table[5]
+        while need < end:
+            _, _, _, first, following = self._unpack(_NEED, need, "a needed version")
+            aux = need + first
+            while aux < end:
+                _, _, _, name, further = self._unpack(_AUX, aux, "a needed version")
+                yield name
+                aux = aux + further if further else end
+            need = need + following if following else end
 
     def _unpack(self, layout: struct.Struct, offset: int, what: str) -> tuple[int, ...]:
         if offset + layout.size > len(self.data):

@@ -1,0 +1,94 @@
+"""JSON documents in one spelling, sealed by their own SHA-256: manifests, and the index of a bundle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trunnion.errors import CorruptArtifactError
+from trunnion.wording import listed, type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["SealedJson", "sealed"]
+
+
+def sealed(members: Mapping[str, Any]) -> bytes:
+    """Return the one spelling of a document: keys sorted, ASCII, the SHA-256 of the rest among the members."""
+    return _spell({**members, "sha256": hashlib.sha256(_spell(members)).hexdigest()})
+
+
+def _spell(members: Mapping[str, Any]) -> bytes:
+    return (json.dumps(members, indent=1, sort_keys=True, allow_nan=False) + "\n").encode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class SealedJson:
+    """A kind of such documents, of which nothing is believed that is read."""
+
+    name: str
+    """What errors call the document: its file."""
+
+    most_bytes: int
+    """No document is longer."""
+
+    def members(self, data: bytes) -> Any:
+        """Return the value that a document spells.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If the bytes are too many, or no JSON in ASCII.
+        """
+        if len(data) > self.most_bytes:
+            raise self.corrupt(f"has {len(data)} bytes, expected at most {self.most_bytes}")
+        try:
+            return json.loads(data.decode("ascii"))
+        except (ValueError, RecursionError) as error:
+            raise self.corrupt(f"is not JSON: {type_name(error)}") from error
+
+    def record(self, members: object, fields: Mapping[str, type], what: str) -> dict[str, Any]:
+        """Return an object's members if they are exactly some fields, each of its type.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If they are not.
+        """
+        checked: dict[str, Any] = self.typed(members, dict, what)
+        odd = sorted(checked.keys() ^ fields.keys())
+        if odd:
+            raise self.corrupt(f"{what} has unknown or missing fields: {listed(odd)}")
+        for name, kind in fields.items():
+            self.typed(checked[name], kind, f"{what}, field {name}")
+        return checked
+
+    def typed(self, value: Any, kind: type, what: str) -> Any:
+        """Return a value if it is of a type; true is no number here.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If it is not.
+        """
+        if type(value) is not kind:
+            raise self.corrupt(f"{what} is of type {type_name(value)}, expected {kind.__name__}")
+        return value
+
+    def check_spelling(self, data: bytes, spelled: bytes) -> None:
+        """Refuse bytes that are not what was read from them, spelled again.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If they differ.
+        """
+        if spelled != data:
+            raise self.corrupt("is not spelled as it was written; it was edited or truncated")
+
+    def corrupt(self, problem: str) -> CorruptArtifactError:
+        """Return the error of such a document."""
+        return CorruptArtifactError(self.name, problem)

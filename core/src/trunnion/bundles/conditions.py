@@ -1,0 +1,201 @@
+"""When something that was built can be used: conditions as data, and what is known of this machine.
+
+A condition is a fact, a rule and a value, all of them text. Whoever reads one whose fact or rule is new cannot use what
+stands under it, and says so; so later versions may add some.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from trunnion.artifacts.manifest import built_by
+from trunnion.contract.spec import CONTRACT_VERSION
+from trunnion.errors import CorruptArtifactError, TrunnionError, shorten
+from trunnion.image.cubin import read_cubin
+from trunnion.image.ptx import read_ptx
+from trunnion.image.shared_object import needed_versions
+from trunnion.image.target import can_assemble, can_run
+from trunnion.selection import load_part
+from trunnion.toolchain.device import arch_of, device_capability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from trunnion.artifacts.artifact import Artifact
+    from trunnion.registry import Registry
+
+__all__ = ["Condition", "Machine", "conditions_of"]
+
+_ARCH: Final = re.compile(r"sm_[1-9][0-9]+[af]?")
+_GLIBC: Final = re.compile(r"GLIBC_([0-9]+(?:\.[0-9]+)*)")
+_SHARED: Final = b"\x7fELF\x02\x01\x01"
+_SHARED_TYPE: Final = (slice(16, 18), b"\x03\x00")  # e_type, and ET_DYN
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One thing that must hold."""
+
+    fact: str
+    """What it is about: ``"device"``, ``"host.machine"``, ``"host.libc"``, ``"backend"``."""
+
+    rule: str
+    """How the fact is compared with the value: ``"runs"``, ``"assembles"``, ``"is"``, ``"at least"``, ``"writes"``."""
+
+    value: str
+    """What it is compared with: ``"sm_90a"``, ``"x86_64"``, ``"2.34"``, ``"nvrtc 19"``."""
+
+    def lack(self, machine: Machine) -> str:
+        """Return what a machine lacks of it, in words; empty if it holds.
+
+        Parameters
+        ----------
+        machine
+            The machine.
+        """
+        rule = _RULES.get((self.fact, self.rule))
+        if rule is None:
+            return f"this trunnion does not know the condition {shorten(f'{self.fact} {self.rule}')}"
+        return rule(machine, self.value)
+
+
+class Machine:
+    """What is known of this machine, found out when it is first asked for.
+
+    Parameters
+    ----------
+    device
+        The ordinal of the device that programs are for.
+    registry
+        The plugins.
+    """
+
+    def __init__(self, device: int, registry: Registry) -> None:
+        self.device, self.registry = device, registry
+
+    @functools.cached_property
+    def capability(self) -> tuple[int, int] | None:
+        """The device's compute capability; None if there is no driver or no such device."""
+        return device_capability(self.device)
+
+    @functools.cached_property
+    def processor(self) -> str:
+        """The processor, such as ``"x86_64"``."""
+        return platform.machine()
+
+    @functools.cached_property
+    def libc(self) -> tuple[str, str]:
+        """The C library and its version, such as ``("glibc", "2.36")``."""
+        return platform.libc_ver()
+
+
+def _of_device(machine: Machine, arch: str, fits: Callable[[str, tuple[int, int]], bool]) -> str:
+    if machine.capability is None:
+        return f"it is for {shorten(arch)}, and there is no device {machine.device}"
+    if not _ARCH.fullmatch(arch):
+        return f"this trunnion does not know the architecture {shorten(arch)}"
+    here = arch_of(machine.capability)
+    return (
+        "" if fits(arch, machine.capability) else f"it is for {arch}, and device {machine.device} is {here}"
+    )
+
+
+def _runs(machine: Machine, arch: str) -> str:
+    return _of_device(machine, arch, can_run)
+
+
+def _assembles(machine: Machine, arch: str) -> str:
+    return _of_device(machine, arch, can_assemble)
+
+
+def _is_processor(machine: Machine, wanted: str) -> str:
+    return "" if machine.processor == wanted else f"it is for {shorten(wanted)}, this is {machine.processor}"
+
+
+def _libc_at_least(machine: Machine, version: str) -> str:
+    name, here = machine.libc
+    if name == "glibc" and _numbers(here) >= _numbers(version):
+        return ""
+    return f"it needs glibc {shorten(version)}, this is {name or 'another C library'} {here}".rstrip()
+
+
+def _writes(machine: Machine, built: str) -> str:
+    """Whether the backend is here, and is of the version that built something."""
+    backend, _, emitter = built.partition(" ")
+    try:
+        spec = machine.registry.backend(backend)
+        here = load_part(spec, spec.load_wrapper)(spec).version
+    except TrunnionError as error:
+        return f"it needs the backend {shorten(backend)}: {error}"
+    here = built_by(here, CONTRACT_VERSION)
+    return "" if here == emitter else f"it was built by {shorten(emitter)}, this is {here}"
+
+
+_RULES: Final[Mapping[tuple[str, str], Callable[[Machine, str], str]]] = MappingProxyType(
+    {
+        ("device", "runs"): _runs,
+        ("device", "assembles"): _assembles,
+        ("host.machine", "is"): _is_processor,
+        ("host.libc", "at least"): _libc_at_least,
+        ("backend", "writes"): _writes,
+    }
+)
+
+
+def conditions_of(artifact: Artifact) -> tuple[Condition, ...]:
+    """Return what must hold where an artifact is to be loaded and launched.
+
+    Parameters
+    ----------
+    artifact
+        The artifact.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If its image cannot be read.
+    """
+    manifest = artifact.manifest
+    written = built_by(manifest.emitter, manifest.contract_version)
+    return (
+        Condition("backend", "writes", f"{manifest.backend} {written}"),
+        *_device_conditions(artifact),
+        *_host_conditions(artifact),
+    )
+
+
+def _device_conditions(artifact: Artifact) -> Iterator[Condition]:
+    images = artifact.images
+    if "cubin" in images:
+        yield Condition("device", "runs", read_cubin(images["cubin"]).arch)
+    elif "ptx" in images:
+        yield Condition("device", "assembles", read_ptx(images["ptx"]).target)
+    elif artifact.manifest.target.startswith("cuda"):
+        raise CorruptArtifactError(
+            "manifest.json", "is of an artifact for CUDA that holds neither cubin nor PTX"
+        )
+
+
+def _host_conditions(artifact: Artifact) -> Iterator[Condition]:
+    """Yield what the artifact's machine code asks of the host: there is none beside a launcher in Python."""
+    place, kind = _SHARED_TYPE
+    needed: list[str] = []
+    native = False
+    for name, data in artifact.files.items():
+        if data.startswith(_SHARED) and data[place] == kind and "image." not in name:
+            native = True
+            found = (_GLIBC.fullmatch(one) for one in needed_versions(name, data))
+            needed += [one[1] for one in found if one]
+    if native:
+        yield Condition("host.machine", "is", platform.machine())
+    if needed:
+        yield Condition("host.libc", "at least", max(needed, key=_numbers))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"[0-9]+", version))

@@ -1,0 +1,155 @@
+"""The index of a bundle: which programs there are, in which variants, and where each of them lies."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from trunnion.artifacts.manifest import MAX_FILE_BYTES
+from trunnion.artifacts.sealed_json import SealedJson, sealed
+from trunnion.built_program import BUNDLE_SUFFIX
+from trunnion.bundles.conditions import Condition
+from trunnion.errors import CorruptArtifactError, shorten
+from trunnion.wording import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["MAX_INDEX_BYTES", "SCHEMA", "Index", "Variant"]
+
+SCHEMA: Final = "trunnion.bundle/1"
+"""The schema's name and version. An index of another one is refused, not guessed at."""
+
+MAX_INDEX_BYTES: Final = 1 << 26
+"""No index may be larger: 64 MiB."""
+
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_FILE: Final = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.+-]{{0,250}}{re.escape(BUNDLE_SUFFIX)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One build of a program.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If the digest is none.
+    """
+
+    target: str
+    """What it was compiled for, as `Target` spells it: ``"cuda:sm_90a"``."""
+
+    backend: str
+    """The backend that built it, and that can load it."""
+
+    part: str
+    """The part that holds it: a name in `Index.parts`."""
+
+    digest: str
+    """The artifact's digest: the SHA-256, in hex, of its manifest, and so of everything."""
+
+    nbytes: int
+    """The sum of its files' sizes."""
+
+    conditions: tuple[Condition, ...] = ()
+    """When it can be used: all of them hold."""
+
+    def __post_init__(self) -> None:
+        if not _DIGEST.fullmatch(self.digest):
+            raise CorruptArtifactError(
+                "the index", f"got digest {shorten(self.digest)}, expected 64 hex digits"
+            )
+        if not 0 <= self.nbytes <= MAX_FILE_BYTES << 10:
+            raise CorruptArtifactError("the index", f"got a variant of {self.nbytes} bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """What a bundle holds. Equal bundles have equal indices: there is no time, path or host in it.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If a part's file has no plain name, or a variant lies in no part.
+    """
+
+    programs: Mapping[str, tuple[Variant, ...]]
+    """The variants of each program, those that are to be preferred first."""
+
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """The file of each part, beside the index: one for each architecture."""
+
+    def __post_init__(self) -> None:
+        for name, file in self.parts.items():
+            if not _FILE.fullmatch(file):
+                raise CorruptArtifactError(
+                    "the index",
+                    f"got file {shorten(file)} of part {shorten(name)}, expected a plain name in {BUNDLE_SUFFIX}",
+                )
+        strays = {one.part for variants in self.programs.values() for one in variants} - self.parts.keys()
+        if strays:
+            raise CorruptArtifactError("the index", f"names part {shorten(min(strays))}, and no file of it")
+        for name in ("programs", "parts"):
+            object.__setattr__(self, name, MappingProxyType(dict(sorted(getattr(self, name).items()))))
+
+    def to_json(self) -> bytes:
+        """Return the one spelling of this index, sealed by its own SHA-256."""
+        programs = {name: [_members(one) for one in variants] for name, variants in self.programs.items()}
+        return sealed({"schema": SCHEMA, "parts": dict(self.parts), "programs": programs})
+
+    @classmethod
+    def from_json(cls, data: bytes, name: str) -> Index:
+        """Read what `to_json` wrote, and nothing else.
+
+        Parameters
+        ----------
+        data
+            The bytes.
+        name
+            What errors call the file.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If the bytes are too many, or not exactly what `to_json` writes.
+        """
+        document = SealedJson(name, MAX_INDEX_BYTES)
+        members = document.members(data)
+        if not isinstance(members, dict) or members.get("schema") != SCHEMA:
+            found = members.get("schema") if isinstance(members, dict) else members
+            raise document.corrupt(f"got schema {describe(found)}, this trunnion reads {SCHEMA}")
+        fields = document.record(members, _FIELDS, "the index")
+        programs = {
+            program: tuple(_variant(document, one) for one in document.typed(several, list, "the variants"))
+            for program, several in fields["programs"].items()
+        }
+        parts = {part: document.typed(file, str, "a part") for part, file in fields["parts"].items()}
+        index = cls(programs=programs, parts=parts)
+        document.check_spelling(data, index.to_json())
+        return index
+
+
+_FIELDS: Final[Mapping[str, type]] = MappingProxyType(
+    {"schema": str, "parts": dict, "programs": dict, "sha256": str}
+)
+_VARIANT_FIELDS: Final[Mapping[str, type]] = MappingProxyType(
+    {"target": str, "backend": str, "part": str, "digest": str, "nbytes": int, "conditions": list}
+)
+_CONDITION_FIELDS: Final[Mapping[str, type]] = MappingProxyType({"fact": str, "rule": str, "value": str})
+
+
+def _members(variant: Variant) -> dict[str, Any]:
+    conditions = [{"fact": one.fact, "rule": one.rule, "value": one.value} for one in variant.conditions]
+    plain = {name: getattr(variant, name) for name in _VARIANT_FIELDS if name != "conditions"}
+    return {**plain, "conditions": conditions}
+
+
+def _variant(document: SealedJson, members: object) -> Variant:
+    fields = document.record(members, _VARIANT_FIELDS, "a variant")
+    conditions = tuple(
+        Condition(**document.record(one, _CONDITION_FIELDS, "a condition")) for one in fields["conditions"]
+    )
+    return Variant(**{**fields, "conditions": conditions})

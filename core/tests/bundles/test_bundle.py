@@ -1,0 +1,306 @@
+"""Bundles: what is written is what is opened, on the machine that opens it, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import replace
+
+import pytest
+import torch
+
+import trunnion
+from trunnion import examples
+from trunnion.bundles import conditions
+from trunnion.bundles.bundle import Bundle
+from trunnion.bundles.conditions import Condition
+from trunnion.bundles.index import Index, Variant
+from trunnion.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ArtifactError,
+    CorruptArtifactError,
+    DeviceRequirementError,
+    LifecycleError,
+    UnknownProgramError,
+    UntrustedArtifactError,
+)
+
+HOPPER, AMPERE = "sm_90a", "sm_80"
+ADD = examples.load("vector_add").program
+
+
+def built(backend="nvrtc", target=HOPPER, program=ADD):
+    return trunnion.compile(program, backend, target=target).artifact
+
+
+@pytest.fixture(scope="module")
+def artifacts():
+    """Return vector_add by three backends for two architectures."""
+    return {
+        (backend, target): built(backend, target)
+        for backend in ("nvrtc", "tvm_ffi")
+        for target in (HOPPER, AMPERE)
+    }
+
+
+@pytest.fixture
+def written(tmp_path, artifacts):
+    """Return the index of a bundle of vector_add for two architectures."""
+    trunnion.write_bundle(
+        tmp_path / "kernels.trn", {"add": [artifacts["nvrtc", AMPERE], artifacts["nvrtc", HOPPER]]}
+    )
+    return tmp_path / "kernels.trn"
+
+
+def adds(program, device=0):
+    a, b = (torch.arange(257, dtype=torch.float32, device=f"cuda:{device}") for _ in range(2))
+    program(a, b)
+
+
+# What is written ----------------------------------------------------------------------------------------------------
+
+
+def test_an_index_and_a_file_for_each_architecture(written):
+    names = sorted(file.name for file in written.parent.iterdir())
+    assert names == ["kernels.sm_80.trn", "kernels.sm_90a.trn", "kernels.trn"]
+    assert written.stat().st_size < 4096  # thin: it holds no artifact
+    index = Index.from_json(written.read_bytes(), "kernels.trn")
+    assert [one.target for one in index.programs["add"]] == ["cuda:sm_90a", "cuda:sm_80"]
+
+
+def test_equal_programs_give_equal_bytes(written, tmp_path, artifacts):
+    again = tmp_path / "again" / "kernels.trn"
+    trunnion.write_bundle(again, {"add": (artifacts["nvrtc", HOPPER], artifacts["nvrtc", AMPERE])})
+    for file in written.parent.glob("*.trn"):
+        assert (again.parent / file.name).read_bytes() == file.read_bytes(), file.name
+
+
+def test_compiled_programs_are_taken_alone_and_together(tmp_path):
+    program = trunnion.compile(ADD, "nvrtc", target=HOPPER)
+    index = trunnion.write_bundle(tmp_path / "x.trn", {"one": program, "two": [program, program.artifact]})
+    assert [len(variants) for variants in index.programs.values()] == [1, 2]
+    with zipfile.ZipFile(tmp_path / "x.sm_90a.trn") as part:  # equal ones are written once
+        assert len({name.partition("/")[0] for name in part.namelist()}) == 1
+
+
+def test_what_it_needs_of_the_host_is_in_the_index(artifacts):
+    python, cpp = (conditions.conditions_of(artifacts[name, HOPPER]) for name in ("nvrtc", "tvm_ffi"))
+    assert [(one.fact, one.rule) for one in python] == [("backend", "writes"), ("device", "runs")]
+    facts = {(one.fact, one.rule): one.value for one in cpp}
+    assert facts["device", "runs"] == HOPPER
+    assert facts["host.machine", "is"] == os.uname().machine
+    assert facts["host.libc", "at least"].startswith("2.")
+
+
+@pytest.mark.parametrize(
+    ("name", "programs", "kind"),
+    [
+        ("kernels", {}, ArgumentValueError),
+        (".trn", {}, ArgumentValueError),
+        ("a b.trn", {}, ArgumentValueError),
+        ("x.trn", {"add": 3}, ArgumentTypeError),
+        ("x.trn", {"add": [ADD]}, ArgumentTypeError),
+        ("x.trn", [ADD], ArgumentTypeError),
+    ],
+)
+def test_what_is_no_bundle_is_refused_and_nothing_is_written(tmp_path, name, programs, kind):
+    with pytest.raises(kind):
+        trunnion.write_bundle(tmp_path / name, programs)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_to_is_a_typed_error(tmp_path, artifacts):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArtifactError, match="cannot write"):
+        trunnion.write_bundle(tmp_path / "file" / "x.trn", {"add": artifacts["nvrtc", HOPPER]})
+
+
+# What is opened -----------------------------------------------------------------------------------------------------
+
+
+def test_a_program_launches(written, simulator):
+    with simulator.torch_mode(), trunnion.load(written) as bundle:
+        assert (list(bundle), len(bundle), "add" in bundle) == (["add"], 1, True)
+        adds(bundle["add"])
+        assert bundle["add"] is bundle["add"]
+        assert str(bundle["add"].target) == "cuda:sm_90a"
+    with pytest.raises(LifecycleError, match="the bundle was closed"):
+        bundle["add"]
+
+
+def test_a_library_launches_from_a_bundle(tmp_path, artifacts, simulator):
+    trunnion.write_bundle(tmp_path / "x.trn", {"add": artifacts["tvm_ffi", HOPPER]})
+    with simulator.torch_mode(), Bundle.open(tmp_path / "x.trn") as bundle:
+        adds(bundle["add"])
+
+
+@pytest.mark.parametrize(
+    ("capability", "target"), [((9, 0), "cuda:sm_90a"), ((8, 0), "cuda:sm_80"), ((8, 9), "cuda:sm_80")]
+)
+def test_the_device_decides(written, monkeypatch, capability, target):
+    monkeypatch.setattr(conditions, "device_capability", lambda _: capability)
+    assert str(Bundle.open(written)["add"].target) == target
+
+
+@pytest.mark.parametrize(
+    ("capability", "said"), [((10, 0), "is for sm_80, and device 0 is sm_100a"), (None, "there is no device 0")]
+)
+def test_where_nothing_fits_it_says_what_is_lacking(written, monkeypatch, capability, said):
+    monkeypatch.setattr(conditions, "device_capability", lambda _: capability)
+    with pytest.raises(DeviceRequirementError, match=said):
+        Bundle.open(written)["add"]
+
+
+def test_ptx_is_for_what_nothing_else_fits(tmp_path, artifacts, monkeypatch):
+    ptx = trunnion.compile(ADD, "nvrtc", target="compute_80")
+    trunnion.write_bundle(tmp_path / "x.trn", {"add": [ptx, artifacts["nvrtc", HOPPER]]})
+    bundle = Bundle.open(tmp_path / "x.trn")
+    for capability, kind in (((9, 0), "cubin"), ((12, 0), "ptx")):
+        monkeypatch.setattr(conditions, "device_capability", lambda _, here=capability: here)
+        opened = Bundle.open(tmp_path / "x.trn")
+        assert list(opened["add"].artifact.images) == [kind]
+    assert len(bundle.fits("add")) == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (Condition("host.machine", "is", "riscv128"), "it is for 'riscv128'"),
+        (Condition("host.libc", "at least", "9.99"), "it needs glibc '9.99'"),
+        (Condition("backend", "writes", "nvrtc python/0, contract 1"), "it was built by 'python/0, contract 1'"),
+        (Condition("backend", "writes", "absent x"), "it needs the backend 'absent'"),
+        (Condition("moon", "is", "full"), "does not know the condition 'moon is'"),
+        (Condition("device", "runs", "sm_ninety"), "does not know the architecture 'sm_ninety'"),
+    ],
+)
+def test_a_condition_that_does_not_hold_is_told(written, changed, said, simulator):
+    del simulator
+    bundle = Bundle.open(written)
+    (variant, _) = bundle.index.programs["add"]
+    index = replace(bundle.index, programs={"add": (replace(variant, conditions=(changed,)),)})
+    written.write_bytes(index.to_json())
+    with pytest.raises(DeviceRequirementError, match="a variant of 'add' for this machine") as caught:
+        Bundle.open(written)["add"]
+    assert said in str(caught.value)
+
+
+def test_an_unknown_program_is_a_key_error_with_a_suggestion(written):
+    with pytest.raises(UnknownProgramError, match="did you mean 'add'"):
+        Bundle.open(written)["ad"]
+    with pytest.raises(KeyError):
+        Bundle.open(written).fits("nothing")
+
+
+# What is refused ----------------------------------------------------------------------------------------------------
+
+
+def test_a_part_that_is_not_here_is_named(written, simulator):
+    del simulator
+    (written.parent / "kernels.sm_90a.trn").unlink()
+    with pytest.raises(ArtifactError, match=r"kernels\.sm_90a\.trn' is not here"):
+        Bundle.open(written)["add"]
+
+
+def test_nothing_there_is_named(tmp_path):
+    with pytest.raises(ArtifactError, match=r"cannot open .*nothing\.trn"):
+        trunnion.load(tmp_path / "nothing.trn")
+
+
+def test_each_byte_of_an_index_counts(written):
+    good = written.read_bytes()
+    for place in range(0, len(good), 7):
+        written.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        with pytest.raises(CorruptArtifactError):
+            Bundle.open(written)
+    for cut in (0, 1, len(good) // 2, len(good) - 1):
+        written.write_bytes(good[:cut])
+        with pytest.raises(CorruptArtifactError):
+            Bundle.open(written)
+
+
+def test_no_byte_of_a_part_is_believed(written, simulator):
+    del simulator
+    part = written.parent / "kernels.sm_90a.trn"
+    good = part.read_bytes()
+    digest = Bundle.open(written)["add"].artifact.digest
+    for place in range(0, len(good), 13):
+        part.write_bytes(good[:place] + bytes([good[place] ^ 0x5A]) + good[place + 1 :])
+        try:
+            found = Bundle.open(written)["add"].artifact.digest
+        except CorruptArtifactError:
+            continue
+        assert found == digest  # what the archive says of dates and modes is of no account
+    for cut in (0, 1, len(good) // 2, len(good) - 1):
+        part.write_bytes(good[:cut])
+        with pytest.raises(CorruptArtifactError):
+            Bundle.open(written)["add"]
+
+
+def test_a_part_of_another_bundle_is_refused(written, tmp_path, artifacts, simulator):
+    del simulator
+    other = tmp_path / "other" / "kernels.trn"
+    trunnion.write_bundle(other, {"add": artifacts["tvm_ffi", HOPPER]})
+    (other.parent / "kernels.sm_90a.trn").replace(written.parent / "kernels.sm_90a.trn")
+    with pytest.raises(CorruptArtifactError, match=r"manifest\.json.* is missing from the part"):
+        Bundle.open(written)["add"]
+
+
+def test_a_part_that_is_compressed_is_refused(written, simulator):
+    del simulator
+    part = written.parent / "kernels.sm_90a.trn"
+    with zipfile.ZipFile(part) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    with pytest.raises(CorruptArtifactError, match="is compressed"):
+        Bundle.open(written)["add"]
+
+
+@pytest.mark.parametrize("file", ["kernels.trn", "kernels.sm_90a.trn", "."])
+def test_what_others_can_write_is_refused_unless_a_digest_vouches_for_it(written, file, simulator):
+    del simulator
+    digest = Bundle.open(written).digest
+    (written.parent / file).chmod(0o777)
+    with pytest.raises(UntrustedArtifactError, match="can be written by others"):
+        Bundle.open(written)["add"]
+    assert trunnion.load(written, digest=digest)["add"].artifact
+    with pytest.raises(UntrustedArtifactError, match="it is another one"):
+        trunnion.load(written, digest="0" * 64)
+
+
+def test_a_pipe_does_not_hang(written, simulator):
+    del simulator
+    part = written.parent / "kernels.sm_90a.trn"
+    part.unlink()
+    os.mkfifo(part)
+    with pytest.raises(CorruptArtifactError, match="is not a plain file"):
+        Bundle.open(written)["add"]
+    written.unlink()
+    os.mkfifo(written)
+    with pytest.raises(CorruptArtifactError, match="is not a plain file"):
+        Bundle.open(written)
+
+
+GOOD = Variant(target="cuda:sm_90a", backend="nvrtc", part="sm_90a", digest="0" * 64, nbytes=1)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"programs": {"p": (GOOD,)}, "parts": {}},
+        {"programs": {}, "parts": {"sm_90a": "../x.trn"}},
+        {"programs": {}, "parts": {"sm_90a": "/etc/x.trn"}},
+        {"programs": {}, "parts": {"sm_90a": "x.zip"}},
+    ],
+)
+def test_an_index_that_leads_elsewhere_is_refused(fields):
+    with pytest.raises(CorruptArtifactError):
+        Index(**fields)
+
+
+@pytest.mark.parametrize("changes", [{"digest": "0"}, {"nbytes": -1}])
+def test_a_variant_that_cannot_be_is_refused(changes):
+    with pytest.raises(CorruptArtifactError):
+        replace(GOOD, **changes)
