@@ -9,10 +9,10 @@ import os
 import platform
 import shutil
 import signal
-import threading
 from pathlib import Path
 
 import pytest
+from leak_reading.processes import children
 
 from trunnion.errors import BackendUnavailableError, CompileError, DeviceRequirementError
 from trunnion.testing.interruption import interrupting
@@ -208,9 +208,8 @@ def test_an_interrupt_at_any_place_leaves_no_process_and_no_descriptor(fake, fol
 
 
 def held() -> tuple[set[str], set[str]]:
-    """Return the children of this thread, and the descriptors of this process."""
-    children = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
-    return set(children), {link.name for link in Path("/proc/self/fd").iterdir() if link.is_symlink()}
+    """Return the children and the descriptors of this process."""
+    return children(), {link.name for link in Path("/proc/self/fd").iterdir() if link.is_symlink()}
 
 
 def of_compilation(frame) -> bool:
