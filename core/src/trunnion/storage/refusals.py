@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
-    "NotKeptWarning", "advice", "not_kept", "of_a_folder", "refusals", "refuse_noexec", "said", "said_by",
+    "NotKeptWarning", "advice", "is_noexec", "not_kept", "of_a_folder", "refusals", "refuse_noexec", "said", "said_by",
     "warn_not_kept",
 ]  # fmt: skip
 
@@ -147,6 +147,20 @@ def refusals(requirement: str, hint: str = "") -> Iterator[None]:
         raise DeviceRequirementError(requirement, said(error), words) from error
 
 
+def is_noexec(folder: Path) -> bool:
+    """Whether no code can be loaded from a folder: its file system is mounted with ``noexec``.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    """
+    try:
+        return bool(os.statvfs(folder).f_flag & os.ST_NOEXEC)
+    except OSError:
+        return False
+
+
 def refuse_noexec(folder: Path, advice_: str) -> None:
     """Refuse a folder from which no code can be loaded; called when loading failed.
 
@@ -162,10 +176,6 @@ def refuse_noexec(folder: Path, advice_: str) -> None:
     DeviceRequirementError
         If its file system is mounted with ``noexec``.
     """
-    try:
-        flags = os.statvfs(folder).f_flag
-    except OSError:
-        return
-    if flags & os.ST_NOEXEC:
+    if is_noexec(folder):
         got = f"{shorten(str(folder))}, which is mounted noexec"
         raise DeviceRequirementError("a folder that code can be loaded from", got, advice_)

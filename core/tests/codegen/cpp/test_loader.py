@@ -52,6 +52,43 @@ def test_no_function_holds_python_s_lock_whatever_the_default_is(built: Any, tmp
     assert (done.stdout, done.stderr) == (f"{[True] * 7}\n", "")
 
 
+LOADING = """
+import os, sys, tempfile
+sys.path[:0] = {path!r}
+from pathlib import Path
+import tvm_ffi
+from trunnion.codegen.cpp import loader
+load, flags = tvm_ffi.load_module, os.statvfs_result((*[0] * 8, os.ST_NOEXEC, 255))
+def refusing(file):
+    if not Path(file).is_symlink():
+        raise RuntimeError("failed to map segment from shared object")
+    return load(file)
+os.statvfs, tvm_ffi.load_module = (lambda _: flags), refusing
+library = Path({library!r}).read_bytes()
+kept = [loader.load_library(data, "test")("main") for data in (library, library + b"another")]
+left = list(Path(tempfile.gettempdir()).iterdir())
+print(len(kept), "/memfd:launcher.so" in Path("/proc/self/maps").read_text(), len(left))
+"""
+
+
+def test_where_no_code_is_loaded_from_files_it_is_loaded_from_memory(built: Any, tmp_path: Path) -> None:
+    """What a folder that is mounted noexec says is said for it here: not everybody may mount one."""
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    p.launch("k", (), 1, 32)
+    library, folder = tmp_path / "launcher.so", tmp_path / "scratch"
+    library.write_bytes(built(p.build()))
+    folder.mkdir()
+    script = LOADING.format(path=sys.path, library=str(library))
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "TMPDIR": str(folder)},
+    )
+    assert (done.stdout, done.stderr) == ("2 True 0\n", "")
+
+
 # How long a library stays ---------------------------------------------------------------------------------------
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import sysconfig
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import BackendUnavailableError, CorruptArtifactError, DeviceRequirementError
-from trunnion.storage.refusals import refusals, refuse_noexec
+from trunnion.storage.refusals import is_noexec, refusals, refuse_noexec
 from trunnion.storage.scratch import scratch_folder
 from trunnion.wording import shorten
 
@@ -134,7 +135,8 @@ process_libraries()  # made here, while the import's lock is held: two threads t
 def load_library(library: bytes, plugin: str) -> Exports:
     """Load a shared library; return the functions of a new program of it. It is native code: the caller trusts it.
 
-    It is loaded from a file of its own, deleted at once: what runs is what was verified. Equal bytes are loaded once,
+    It is loaded from a file of its own, deleted at once: what runs is what was verified. Where ``TMPDIR`` is mounted
+    ``noexec``, that file is one in memory. Equal bytes are loaded once,
     and two programs never share what they hold. It leaves the process when all of its programs are closed, and their
     functions and bound launches gone (`Libraries.unload`).
 
@@ -170,7 +172,9 @@ def _load(library: bytes, plugin: str, before: int) -> _Library:
         with refusals("a folder to load a launcher from", _OTHER_FOLDER):
             file.write_bytes(library)
         try:
-            return _Library(ffi.load_module(file), ffi.get_global_func("ffi.ModuleGlobalsRemove"))
+            return _Library(
+                _module(ffi.load_module, file, library), ffi.get_global_func("ffi.ModuleGlobalsRemove")
+            )
         except (RuntimeError, OSError) as error:
             refuse_noexec(folder, _OTHER_FOLDER)
             count, most = _mappings()
@@ -180,6 +184,39 @@ def _load(library: bytes, plugin: str, before: int) -> _Library:
                     "memory that a launcher is mapped to", got, _CLOSE_SOME
                 ) from error
             raise CorruptArtifactError(_LAUNCHER, f"cannot be loaded: {error}") from error
+
+
+def _module(load_module: Callable[[Path], Any], file: Path, library: bytes) -> Any:
+    """Load a library from its file; where no code can be loaded from that, from a copy in memory.
+
+    Parameters
+    ----------
+    load_module
+        TVM-FFI's.
+    file
+        Where the library lies.
+    library
+        Its bytes.
+
+    Raises
+    ------
+    RuntimeError, OSError
+        If it cannot be loaded.
+    """
+    try:
+        return load_module(file)
+    except (RuntimeError, OSError):
+        if not is_noexec(file.parent) or not hasattr(os, "memfd_create"):
+            raise
+    descriptor = os.memfd_create(_LAUNCHER, os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(descriptor, "wb", closefd=False) as memory:
+            memory.write(library)
+        file.unlink()
+        file.symlink_to(f"/proc/self/fd/{descriptor}")  # by the name that TVM-FFI knows a library by
+        return load_module(file)
+    finally:
+        os.close(descriptor)
 
 
 _OF_A_LIBRARY = 16  # more mappings than one takes
