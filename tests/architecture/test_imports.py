@@ -56,10 +56,23 @@ LAYERS = {
     "compiled_kernel": _CONTRACT | {"artifacts", "image", "toolchain"},
     "compiled": _MAKING | {"built_program", "compiled_kernel", "registry", "selection", "torch_runtime"},
     "selection": _CONTRACT | {"attempts", "registry"},
-    "compilation": _FRONT | {"selection"},
+    "bundles": _MAKING | {"built_program", "compiled", "image", "registry", "selection", "toolchain"},
+    "building": _FRONT | {"compilation"},
+    "compilation": _FRONT | {"bundles", "selection"},
     "sim": _VALUES | {"call_helper", "dlpack", "image", "storage", "toolchain"},
     "examples": _VALUES | {"sim"},
-    "cli": _FRONT | {"call_helper", "compilation", "examples", "selection", "sim", "testing", "toolchain"},
+    "cli": _FRONT
+    | {
+        "building",
+        "bundles",
+        "call_helper",
+        "compilation",
+        "examples",
+        "selection",
+        "sim",
+        "testing",
+        "toolchain",
+    },
     "testing": _FRONT | {"compilation", "dlpack", "examples", "sim", "toolchain"},
 }
 """What each part of core may import. ``cli`` has everything; nobody else has ``testing``."""

@@ -144,7 +144,8 @@ def test_the_device_decides(written, monkeypatch, capability, target):
 
 
 @pytest.mark.parametrize(
-    ("capability", "said"), [((10, 0), "is for sm_80, and device 0 is sm_100a"), (None, "there is no device 0")]
+    ("capability", "said"),
+    [((10, 0), "is for sm_80, and device 0 is sm_100a"), (None, "there is no device 0")],
 )
 def test_where_nothing_fits_it_says_what_is_lacking(written, monkeypatch, capability, said):
     monkeypatch.setattr(conditions, "device_capability", lambda _: capability)
@@ -168,7 +169,10 @@ def test_ptx_is_for_what_nothing_else_fits(tmp_path, artifacts, monkeypatch):
     [
         (Condition("host.machine", "is", "riscv128"), "it is for 'riscv128'"),
         (Condition("host.libc", "at least", "9.99"), "it needs glibc '9.99'"),
-        (Condition("backend", "writes", "nvrtc python/0, contract 1"), "it was built by 'python/0, contract 1'"),
+        (
+            Condition("backend", "writes", "nvrtc python/0, contract 1"),
+            "it was built by 'python/0, contract 1'",
+        ),
         (Condition("backend", "writes", "absent x"), "it needs the backend 'absent'"),
         (Condition("moon", "is", "full"), "does not know the condition 'moon is'"),
         (Condition("device", "runs", "sm_ninety"), "does not know the architecture 'sm_ninety'"),
@@ -304,3 +308,24 @@ def test_an_index_that_leads_elsewhere_is_refused(fields):
 def test_a_variant_that_cannot_be_is_refused(changes):
     with pytest.raises(CorruptArtifactError):
         replace(GOOD, **changes)
+
+
+# Artifacts by themselves --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("changed", [".", "image.cubin", "manifest.json"])
+def test_an_artifact_that_others_can_write_is_refused_unless_a_digest_vouches_for_it(
+    tmp_path, artifacts, changed
+):
+    artifact = artifacts["nvrtc", HOPPER]
+    artifact.save(tmp_path / "saved")
+    assert trunnion.load(tmp_path / "saved").artifact == artifact
+    (tmp_path / "saved" / changed).chmod(0o777)
+    with pytest.raises(UntrustedArtifactError, match="can be written by others"):
+        trunnion.load(tmp_path / "saved")
+    assert trunnion.load(tmp_path / "saved", digest=artifact.digest).artifact == artifact
+    for given in (tmp_path / "saved", artifact):
+        with pytest.raises(UntrustedArtifactError, match="it is another one"):
+            trunnion.load(given, digest="0" * 64)
+    with pytest.raises(ArgumentTypeError, match="a SHA-256 in hex"):
+        trunnion.load(artifact, digest=3)

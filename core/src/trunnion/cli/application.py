@@ -15,6 +15,7 @@ import trunnion
 from trunnion.attempts import Failure, attempt
 from trunnion.cli import missing_library
 from trunnion.cli.backends import backends
+from trunnion.cli.build import build
 from trunnion.cli.cache import cache_commands
 from trunnion.cli.conformance import conformance
 from trunnion.cli.demo import demo
@@ -65,6 +66,7 @@ def application() -> typer.Typer:
     app.command("backends", epilog=_EPILOG)(backends)
     app.command("inspect", epilog=_EPILOG)(inspect)
     app.command("run", epilog=_EPILOG)(run_program)
+    app.command("build", epilog=_EPILOG)(build)
     app.command("demo", epilog=_EPILOG)(demo)
     app.command("doctor", epilog=_EPILOG)(doctor)
     app.command("conformance", epilog=_EPILOG)(conformance)

@@ -1,0 +1,146 @@
+"""``trunnion build``: programs, compiled for several targets into one bundle."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.filesize import decimal
+
+from trunnion.building import BuildJob, build_many
+from trunnion.bundles.bundle import Bundle
+from trunnion.bundles.writing import write_bundle
+from trunnion.cli.presentation import Report, error_report, print_line, print_step, print_table, progress
+from trunnion.cli.subject import find_subject
+from trunnion.errors import ProgramError, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from trunnion.artifacts.artifact import Artifact
+    from trunnion.model.program import KernelProgram
+
+__all__ = ["build"]
+
+_COLUMNS = ("program", "target", "backend", "size", "part")
+
+
+def build(
+    files: Annotated[list[str], typer.Argument(help="Programs as JSON, artifacts' folders or examples.")],
+    *,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The bundle's index: a name in .trn.")],
+    target: Annotated[
+        list[str] | None, typer.Option(help="What for, such as sm_90a; may be repeated.")
+    ] = None,
+    backend: Annotated[
+        list[str] | None, typer.Option(help="Which backend launches it; may be repeated.")
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(min=0, help="How many processes build; 0: one for each processor.")
+    ] = 0,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Run device code that is a program, where it is one.")
+    ] = False,
+) -> Report:
+    """Compile programs for several targets, and write all of them into one bundle.
+
+    An artifact's folder is taken as it is. A program goes by its own name; two of one name are refused.
+    """
+    wanted = _wanted(files, target or [None], backend or ["auto"], trust=trust)
+    every = [job for several in wanted.values() for job in several if isinstance(job, BuildJob)]
+    try:
+        made = dict(zip(every, _built(every, jobs or os.cpu_count() or 1), strict=True))
+    except ExceptionGroup as group:
+        return _failed(group.exceptions)
+    index = write_bundle(
+        out,
+        {
+            name: [made[one] if isinstance(one, BuildJob) else one for one in several]
+            for name, several in wanted.items()
+        },
+    )
+    rows: list[dict[str, Any]] = [
+        {
+            "program": name,
+            "target": one.target,
+            "backend": one.backend,
+            "nbytes": one.nbytes,
+            "part": index.parts[one.part],
+        }
+        for name, variants in index.programs.items()
+        for one in variants
+    ]
+    document = {"index": str(out), "digest": Bundle.open(out).digest, "variants": rows}
+
+    def show() -> None:
+        cells = [[str(row[name]) for name in _COLUMNS if name != "size"] for row in rows]
+        for cell, row in zip(cells, rows, strict=True):
+            cell.insert(_COLUMNS.index("size"), decimal(row["nbytes"]))
+        print_table("variants", _COLUMNS, cells)
+        print_line(f"{out}: digest {document['digest']}", "green")
+
+    return Report(document, show)
+
+
+def _wanted(
+    files: Sequence[str], targets: Sequence[str | None], backends: Sequence[str], *, trust: bool
+) -> dict[str, list[BuildJob | Artifact]]:
+    """Return what is to be built, and what is built, by the name of its program.
+
+    Raises
+    ------
+    ProgramError
+        If something is a device image, or two programs have one name.
+    """
+    found: dict[str, list[BuildJob | Artifact]] = {}
+    programs: dict[str, KernelProgram] = {}
+    for file in files:
+        subject = find_subject(file)
+        program = subject.program
+        if program is None:
+            raise ProgramError(f"{shorten(file)} is a device image: no program is in it")
+        if programs.setdefault(program.name, program) != program:
+            raise ProgramError(
+                f"{shorten(file)} is another program that is called {shorten(program.name)}, too"
+            )
+        several = found.setdefault(program.name, [])
+        if subject.artifact is not None:
+            several.append(subject.artifact)
+            continue
+        trusted = trust or subject.example is not None
+        several += (
+            BuildJob(program=program, target=target, backend=backend, trust=trusted)
+            for target in targets
+            for backend in backends
+        )
+    return found
+
+
+def _built(jobs: Sequence[BuildJob], processes: int) -> list[Artifact]:
+    """Build by so many processes at the most, and show how far it is."""
+    bar: Iterator[BuildJob] = iter(progress("building", jobs))
+    next(bar, None)
+
+    def told(job: BuildJob, made: Artifact | Exception) -> None:
+        print_step(f"{job}: {'failed' if isinstance(made, Exception) else 'built'}")
+        next(bar, None)
+
+    count = min(processes, len(jobs))
+    pool = ProcessPoolExecutor(count, mp_context=get_context("spawn")) if count > 1 else nullcontext()
+    with pool as executor:
+        return build_many(jobs, executor, told=told)
+
+
+def _failed(errors: Sequence[Exception]) -> Report:
+    reports = [error_report(error, traceback=False) for error in errors]
+
+    def show() -> None:
+        for report in reports:
+            report.show()
+
+    return Report({"errors": [report.document["error"] for report in reports]}, show, 1)

@@ -1,0 +1,124 @@
+"""``trunnion build``: one bundle of what was named, for every target and backend that was named."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+import trunnion
+from trunnion import examples
+from trunnion.cli import main
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "kernels.trn"
+
+
+def test_each_program_for_each_target_by_each_backend(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["vector_add", "affine", "--target", "sm_90a", "--target", "sm_80", "--backend", "nvrtc"]
+    assert main(["build", *words, "-o", str(place), "--json"]) == 0
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    found = [(row["program"], row["target"], row["part"]) for row in document["variants"]]
+    assert found == [
+        (program, f"cuda:{arch}", f"kernels.{arch}.trn")
+        for program in ("affine", "vector_add")
+        for arch in ("sm_90a", "sm_80")
+    ]
+    told = [line for line in captured.err.splitlines() if line.endswith(": built")]
+    assert len(told) == 4
+    bundle = trunnion.load(place, digest=document["digest"])
+    assert sorted(bundle) == ["affine", "vector_add"]
+
+
+def test_for_people_it_is_a_table_and_the_digest(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["vector_add", "--target", "sm_90a", "--backend", "nvrtc", "--jobs", "1"]
+    assert main(["build", *words, "-o", str(place)]) == 0
+    shown = capsys.readouterr().out
+    assert "kernels.sm_90a.trn" in shown
+    assert f"digest {trunnion.load(place).digest}" in shown.replace("\n", "")
+
+
+def test_an_artifact_is_taken_as_it_is_beside_a_program(tmp_path: Path, place: Path) -> None:
+    program = examples.load("vector_add").program
+    trunnion.compile(program, "tvm_ffi", target="sm_90a").artifact.save(tmp_path / "saved")
+    (tmp_path / "program.json").write_text(program.to_json())
+    words = [
+        str(tmp_path / "saved"),
+        str(tmp_path / "program.json"),
+        "--target",
+        "sm_80",
+        "--backend",
+        "nvrtc",
+    ]
+    assert main(["build", *words, "-o", str(place)]) == 0
+    variants = trunnion.load(place).index.programs["vector_add"]
+    assert [(one.backend, one.target) for one in variants] == [
+        ("tvm_ffi", "cuda:sm_90a"),
+        ("nvrtc", "cuda:sm_80"),
+    ]
+
+
+def test_what_cannot_be_built_is_told_and_nothing_is_written(
+    tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builder = ProgramBuilder("broken", DeviceCode("cuda", 'extern "C" __global__ void k() { no; }'))
+    builder.launch("k", (), 1, 1)
+    (tmp_path / "broken.json").write_text(builder.build().to_json())
+    words = [str(tmp_path / "broken.json"), "vector_add", "--target", "sm_90a", "--backend", "nvrtc"]
+    assert main(["build", *words, "-o", str(place), "--json"]) == 1
+    (error,) = json.loads(capsys.readouterr().out)["errors"]
+    assert error["type"] == "CompileError"
+    assert error["notes"] == ["it was to be built: 'broken' by nvrtc for sm_90a"]
+    assert main(["build", *words, "-o", str(place)]) == 1
+    assert 'identifier "no" is undefined' in capsys.readouterr().err
+    assert not place.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["vector_add", "-o", "kernels"], "a plain name that ends in .trn"),
+        (["nothing", "-o", "x.trn"], "expected a file, an artifact's folder or an example"),
+        (["vector_add"], "Missing option"),
+    ],
+)
+def test_what_is_asked_for_wrongly(
+    words: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["build", *words, "--target", "sm_90a", "--backend", "nvrtc"]) in (1, 2)
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_programs_of_one_name_are_refused(
+    tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builder = ProgramBuilder("vector_add", DeviceCode("cuda", 'extern "C" __global__ void k() {}'))
+    builder.launch("k", (), 1, 1)
+    (tmp_path / "other.json").write_text(builder.build().to_json())
+    words = ["vector_add", str(tmp_path / "other.json"), "--target", "sm_90a", "-o", str(place)]
+    assert main(["build", *words]) == 1
+    assert "is another program that is called 'vector_add', too" in capsys.readouterr().err
+
+
+def test_an_image_is_no_program(tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    artifact = trunnion.compile(examples.load("vector_add").program, "nvrtc", target="sm_90a").artifact
+    (tmp_path / "k.cubin").write_bytes(artifact.images["cubin"])
+    assert main(["build", str(tmp_path / "k.cubin"), "-o", str(place)]) == 1
+    assert "is a device image: no program is in it" in capsys.readouterr().err
