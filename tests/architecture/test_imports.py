@@ -58,6 +58,7 @@ LAYERS = {
     "selection": _CONTRACT | {"attempts", "registry"},
     "bundles": _MAKING | {"built_program", "compiled", "image", "registry", "selection", "toolchain"},
     "building": _FRONT | {"compilation"},
+    "lock": _FRONT | {"bundles", "compilation"},
     "compilation": _FRONT | {"bundles", "selection"},
     "sim": _VALUES | {"call_helper", "dlpack", "image", "storage", "toolchain"},
     "examples": _VALUES | {"sim"},

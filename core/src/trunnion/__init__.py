@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from trunnion.errors import TrunnionError
     from trunnion.hookspecs import hookimpl
     from trunnion.image.prebuilt import PrebuiltImage
+    from trunnion.lock import Lock
     from trunnion.model.builder import ProgramBuilder
     from trunnion.model.code import DeviceCode
     from trunnion.model.dtypes import DType, dtype
@@ -73,6 +74,7 @@ _HOMES = {
     "trunnion.errors": ("TrunnionError",),
     "trunnion.hookspecs": ("hookimpl",),
     "trunnion.image.prebuilt": ("PrebuiltImage",),
+    "trunnion.lock": ("Lock",),
     "trunnion.model.builder": ("ProgramBuilder",),
     "trunnion.model.dtypes": ("DType", "dtype"),
     "trunnion.model.expr": (
@@ -138,6 +140,7 @@ __all__ = [
     "KernelProgram",
     "LaunchPlan",
     "LoadedProgram",
+    "Lock",
     "PointerParam",
     "PrebuiltImage",
     "ProgramBuilder",

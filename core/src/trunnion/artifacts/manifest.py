@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import expect_text
-from trunnion.artifacts.sealed_json import SealedJson, sealed
+from trunnion.artifacts.json_document import JsonDocument, sealed
 from trunnion.contract.compiler import ImageKernel, ImageParameter
 from trunnion.errors import ArgumentTypeError, CorruptArtifactError, shorten
 from trunnion.plain import ForeignError, pairs
@@ -43,7 +43,7 @@ MAX_FILE_BYTES = 1 << 30
 MAX_MANIFEST_BYTES = 1 << 24
 """Nor may the manifest itself be: 16 MiB."""
 
-_DOCUMENT = SealedJson(MANIFEST_NAME, MAX_MANIFEST_BYTES)
+_DOCUMENT = JsonDocument(MANIFEST_NAME, MAX_MANIFEST_BYTES)
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from trunnion.bundles.index import Variant
     from trunnion.contract.runtime import Runtime
 
-__all__ = ["Bundle", "Fit"]
+__all__ = ["Bundle", "Fit", "index_digest"]
 
 _READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK  # a pipe there must not hang the reader
 
@@ -129,10 +129,7 @@ class Bundle(Mapping[str, CompiledProgram]):
         plugins = (
             default_registry() if registry is None else expect(registry, Registry, "registry", "a Registry")
         )
-        try:
-            data, owner = _read_index(file, trusting=digest is not None)
-        except OSError as error:
-            raise ArtifactError(f"cannot open {shorten(str(file))}: {error.strerror}") from error
+        data, owner = _index_bytes(file, trusting=digest is not None)
         found = hashlib.sha256(data).hexdigest()
         if digest is not None:
             check_digest(found, digest, shorten(str(file)))
@@ -278,18 +275,39 @@ class Bundle(Mapping[str, CompiledProgram]):
         return self is other
 
 
-def _read_index(file: Path, *, trusting: bool) -> tuple[bytes, int | None]:
+def index_digest(path: str | PathLike[str]) -> str:
+    """Return the digest of a bundle's index, as it lies there: what `Bundle.open` can be told to expect.
+
+    Raises
+    ------
+    ArtifactError
+        If there is no such file, or it cannot be read.
+    CorruptArtifactError
+        If it is not a plain file, or too large.
+    """
+    data, _ = _index_bytes(file_path(path).absolute(), trusting=True)
+    return hashlib.sha256(data).hexdigest()
+
+
+def _index_bytes(file: Path, *, trusting: bool) -> tuple[bytes, int | None]:
     """Return an index's bytes, and who must own its parts; None if a digest vouches for them.
 
     Raises
     ------
+    ArtifactError
+        If it cannot be read.
     CorruptArtifactError
         If it is not a plain file, or too large.
     UntrustedArtifactError
         If somebody else than root or this user could have written it, and no digest vouches for it.
-    OSError
-        If it cannot be read.
     """
+    try:
+        return _read_index(file, trusting=trusting)
+    except OSError as error:
+        raise ArtifactError(f"cannot open {shorten(str(file))}: {error.strerror}") from error
+
+
+def _read_index(file: Path, *, trusting: bool) -> tuple[bytes, int | None]:
     with opened(file, _READ_FLAGS) as descriptor:
         status: Any = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from trunnion.artifacts.json_document import JsonDocument, sealed
 from trunnion.artifacts.manifest import MAX_FILE_BYTES
-from trunnion.artifacts.sealed_json import SealedJson, sealed
 from trunnion.built_program import BUNDLE_SUFFIX
 from trunnion.bundles.conditions import Condition
 from trunnion.errors import CorruptArtifactError, shorten
@@ -116,7 +116,7 @@ class Index:
         CorruptArtifactError
             If the bytes are too many, or not exactly what `to_json` writes.
         """
-        document = SealedJson(name, MAX_INDEX_BYTES)
+        document = JsonDocument(name, MAX_INDEX_BYTES)
         members = document.members(data)
         if not isinstance(members, dict) or members.get("schema") != SCHEMA:
             found = members.get("schema") if isinstance(members, dict) else members
@@ -147,7 +147,7 @@ def _members(variant: Variant) -> dict[str, Any]:
     return {**plain, "conditions": conditions}
 
 
-def _variant(document: SealedJson, members: object) -> Variant:
+def _variant(document: JsonDocument, members: object) -> Variant:
     fields = document.record(members, _VARIANT_FIELDS, "a variant")
     conditions = tuple(
         Condition(**document.record(one, _CONDITION_FIELDS, "a condition")) for one in fields["conditions"]

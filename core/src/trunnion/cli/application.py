@@ -21,6 +21,7 @@ from trunnion.cli.conformance import conformance
 from trunnion.cli.demo import demo
 from trunnion.cli.doctor import doctor
 from trunnion.cli.inspect import inspect
+from trunnion.cli.lock import lock
 from trunnion.cli.presentation import (
     Report,
     error_report,
@@ -68,6 +69,7 @@ def application() -> typer.Typer:
     app.command("run", epilog=_EPILOG)(run_program)
     app.command("build", epilog=_EPILOG)(build)
     app.command("demo", epilog=_EPILOG)(demo)
+    app.command("lock", epilog=_EPILOG)(lock)
     app.command("doctor", epilog=_EPILOG)(doctor)
     app.command("conformance", epilog=_EPILOG)(conformance)
     app.add_typer(

@@ -1,4 +1,4 @@
-"""JSON documents in one spelling, sealed by their own SHA-256: manifests, and the index of a bundle."""
+"""JSON documents in one spelling: manifests, indices of bundles, lock files; some sealed by their own SHA-256."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from trunnion.wording import listed, type_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SealedJson", "sealed"]
+__all__ = ["JsonDocument", "sealed", "spelled"]
 
 
 def sealed(members: Mapping[str, Any]) -> bytes:
-    """Return the one spelling of a document: keys sorted, ASCII, the SHA-256 of the rest among the members."""
-    return _spell({**members, "sha256": hashlib.sha256(_spell(members)).hexdigest()})
+    """Return the one spelling of a document with the SHA-256 of the rest among its members."""
+    return spelled({**members, "sha256": hashlib.sha256(spelled(members)).hexdigest()})
 
 
-def _spell(members: Mapping[str, Any]) -> bytes:
+def spelled(members: Mapping[str, Any]) -> bytes:
+    """Return the one spelling of a document: keys sorted, ASCII."""
     return (json.dumps(members, indent=1, sort_keys=True, allow_nan=False) + "\n").encode("ascii")
 
 
 @dataclass(frozen=True, slots=True)
-class SealedJson:
-    """A kind of such documents, of which nothing is believed that is read."""
+class JsonDocument:
+    """A document that is read, and of which nothing is believed."""
 
     name: str
     """What errors call the document: its file."""

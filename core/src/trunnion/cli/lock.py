@@ -1,0 +1,57 @@
+"""``trunnion lock``: write down which bundles and artifacts a project loads, or check that they are still these."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trunnion.cli.presentation import Report, print_line, print_table
+from trunnion.lock import LOCK_FILE, Lock
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["lock"]
+
+
+def lock(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Bundles' indices and artifacts' folders; without any, those that are locked already."
+        ),
+    ] = None,
+    *,
+    file: Annotated[Path, typer.Option(help="The lock file.")] = Path(LOCK_FILE),
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing: say which are not what is locked.")
+    ] = False,
+) -> Report:
+    """Write the digest of each into a lock file, after every byte is verified; or check that they are still these."""
+    if check:
+        return _checked(Lock.open(file), paths or ())
+    found = Lock.of(paths or [file.parent / path for path in Lock.open(file).digests], file)
+    found.save()
+    rows = [(path, digest) for path, digest in found.digests.items()]
+
+    def show() -> None:
+        print_table("locked", ("path", "digest"), rows)
+
+    return Report({"file": str(file), "digests": dict(rows)}, show)
+
+
+def _checked(locked: Lock, paths: Sequence[str]) -> Report:
+    if paths:
+        raise typer.BadParameter(f"got {paths[0]} with --check, which checks all that is locked")
+    problems = [{"path": path, "problem": problem} for path, problem in locked.problems()]
+    document = {"file": str(locked.file), "locked": len(locked.digests), "problems": problems}
+
+    def show() -> None:
+        for row in problems:
+            print_line(f"{row['path']}: {row['problem']}", "red")
+        good = len(locked.digests) - len(problems)
+        print_line(f"{good} of {len(locked.digests)} are what is locked", "red" if problems else "green")
+
+    return Report(document, show, 1 if problems else 0)

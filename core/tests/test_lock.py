@@ -1,0 +1,125 @@
+"""Lock files: what is locked is loaded, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import trunnion
+from trunnion import Lock, examples
+from trunnion.cli import main
+from trunnion.errors import ArgumentTypeError, ArtifactError, CorruptArtifactError, UntrustedArtifactError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def artifacts() -> dict[str, Any]:
+    program = examples.load("vector_add").program
+    return {arch: trunnion.compile(program, "nvrtc", target=arch).artifact for arch in ("sm_90a", "sm_80")}
+
+
+@pytest.fixture
+def project(tmp_path: Path, artifacts: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a project with a bundle and an artifact, and go there."""
+    trunnion.write_bundle(tmp_path / "kernels" / "all.trn", {"add": list(artifacts.values())})
+    artifacts["sm_90a"].save(tmp_path / "add")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_what_is_locked_is_loaded_whoever_may_write_to_it(project: Path, artifacts: dict[str, Any]) -> None:
+    Lock.of(["kernels/all.trn", project / "add"]).save()
+    locked = Lock.open()
+    assert dict(locked.digests) == {
+        "add": artifacts["sm_90a"].digest,
+        "kernels/all.trn": trunnion.load("kernels/all.trn").digest,
+    }
+    (project / "kernels").chmod(0o777)
+    assert list(locked.load("kernels/all.trn")) == ["add"]
+    assert locked.load("add").artifact == artifacts["sm_90a"]
+    assert not list(locked.problems())
+
+
+def test_another_one_is_refused(project: Path, artifacts: dict[str, Any]) -> None:
+    Lock.of(["kernels/all.trn", "add"]).save()
+    trunnion.write_bundle("kernels/all.trn", {"add": artifacts["sm_80"]})
+    (project / "add" / "image.cubin").unlink()
+    locked = Lock.open()
+    with pytest.raises(UntrustedArtifactError, match="it is another one"):
+        locked.load("kernels/all.trn")
+    with pytest.raises(CorruptArtifactError, match="is missing"):
+        locked.load("add")
+    assert [path for path, _ in locked.problems()] == ["add", "kernels/all.trn"]
+
+
+def test_each_part_is_read_before_it_is_locked(project: Path) -> None:
+    part = project / "kernels" / "all.sm_80.trn"
+    part.write_bytes(part.read_bytes()[:-1000])
+    with pytest.raises(CorruptArtifactError, match=r"all\.sm_80\.trn"):
+        Lock.of(["kernels/all.trn"])
+
+
+def test_what_is_not_locked_is_not_loaded(project: Path) -> None:
+    del project
+    Lock.of(["add"]).save()
+    with pytest.raises(UntrustedArtifactError, match=r"'kernels/all\.trn' is not in .*trunnion\.lock"):
+        Lock.open().load("kernels/all.trn")
+    with pytest.raises(ArgumentTypeError, match="a path of the lock file"):
+        Lock.open().load(3)  # type: ignore[arg-type]  # that is the mistake
+
+
+@pytest.mark.parametrize("path", ["nothing", "../outside", "/etc"])
+def test_what_is_not_there_or_elsewhere_is_not_locked(project: Path, path: str) -> None:
+    (project.parent / "outside").mkdir(exist_ok=True)
+    with pytest.raises(ArtifactError):
+        Lock.of([path])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"schema": "trunnion.lock/2", "digests": {}}',
+        '{"schema": "trunnion.lock/1", "digests": []}',
+        '{"schema": "trunnion.lock/1", "digests": {"x": 1}}',
+        '{"schema": "trunnion.lock/1", "digests": {"../x": "0"}}',
+        '{"schema": "trunnion.lock/1", "digests": {"/x": "0"}}',
+        '{"schema": "trunnion.lock/1", "digests": {}, "more": 1}',
+        "[" * 100_000,
+    ],
+)
+def test_what_is_no_lock_file_is_refused(project: Path, text: str) -> None:
+    (project / "trunnion.lock").write_text(text)
+    with pytest.raises(CorruptArtifactError):
+        Lock.open()
+
+
+def test_no_lock_file_and_no_place_for_one_are_typed_errors(project: Path) -> None:
+    with pytest.raises(ArtifactError, match=r"cannot open .*trunnion\.lock"):
+        Lock.open()
+    (project / "taken").mkdir()
+    with pytest.raises(ArtifactError, match="cannot write"):
+        Lock.of(["add"], "taken").save()
+
+
+def test_the_command_locks_checks_and_locks_again(
+    project: Path, artifacts: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    del project
+    assert main(["lock", "kernels/all.trn", "add", "--json"]) == 0
+    assert sorted(json.loads(capsys.readouterr().out)["digests"]) == ["add", "kernels/all.trn"]
+    assert main(["lock", "--check"]) == 0
+    assert "2 of 2 are what is locked" in capsys.readouterr().out
+    trunnion.write_bundle("kernels/all.trn", {"add": artifacts["sm_80"]})
+    assert main(["lock", "--check", "--json"]) == 1
+    (problem,) = json.loads(capsys.readouterr().out)["problems"]
+    assert problem["path"] == "kernels/all.trn"
+    assert main(["lock", "--check", "add"]) == 2
+    assert main(["lock"]) == 0
+    assert main(["lock", "--check"]) == 0
