@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from leak_reading.processes import children
 
 import trunnion
 from trunnion.artifacts.artifact import Artifact
@@ -62,14 +63,12 @@ class Process:
     def now(cls) -> Process:
         gc.collect()
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-        own = Path("/proc/self/task")
-        children = [word for task in own.iterdir() for word in (task / "children").read_text().split()]
         return cls(
             resident=pages * os.sysconf("SC_PAGE_SIZE"),
             mappings=Path("/proc/self/maps").read_bytes().count(b"\n"),
             descriptors=len(list(Path("/proc/self/fd").iterdir())),
             temporary_files=len(list(Path(tempfile.gettempdir()).iterdir())),
-            children=len(children),
+            children=len(children()),
         )
 
     def __sub__(self, other: Process) -> Process:
