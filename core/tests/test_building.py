@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import multiprocessing
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+import time
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import trunnion
-from trunnion import examples
+from trunnion import building, examples
 from trunnion.artifacts.artifact import Artifact
-from trunnion.errors import ArgumentTypeError, CompileError, UnsupportedFeatureError
+from trunnion.errors import (
+    ArgumentTypeError,
+    ArtifactError,
+    CompileError,
+    ProgramError,
+    TrunnionError,
+    UnsupportedFeatureError,
+)
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 
@@ -47,7 +56,7 @@ def test_what_is_built_comes_in_the_order_of_the_jobs(executor: Callable[[], Exe
     told: list[str] = []
     wanted = jobs()
 
-    def tell(job: trunnion.BuildJob, made: Artifact | Exception) -> None:
+    def tell(job: trunnion.BuildJob, made: Artifact | TrunnionError) -> None:
         assert isinstance(made, Artifact)
         told.append(str(job))
 
@@ -72,13 +81,90 @@ def test_all_are_built_though_some_cannot_be(executor: Callable[[], Executor] | 
     assert {type(error) for error in caught.value.exceptions} == {CompileError, UnsupportedFeatureError}
     notes = sorted(error.__notes__[0] for error in caught.value.exceptions)
     assert notes == [
-        "it was to be built: 'broken' by nvrtc for sm_90a",
-        "it was to be built: 'vector_add' by nvrtc for cpu",
+        "it was to be built: 'broken' by 'nvrtc' for cuda:sm_90a",
+        "it was to be built: 'vector_add' by 'nvrtc' for cpu",
     ]
     assert set(told) == {CompileError, UnsupportedFeatureError, Artifact}
 
 
+class Dying(ThreadPoolExecutor):
+    """An executor whose workers end, as those of processes do that are killed."""
+
+    def submit(self, *_: object, **__: object) -> Any:
+        future: Future[Any] = Future()
+        future.set_exception(ERROR)
+        return future
+
+
+class Shut(ThreadPoolExecutor):
+    """An executor that takes nothing."""
+
+    def submit(self, *_: object, **__: object) -> Any:
+        raise RuntimeError("cannot schedule new futures after shutdown")
+
+
+class Answering(ThreadPoolExecutor):
+    """An executor that answers something else."""
+
+    def submit(self, *_: object, **__: object) -> Any:
+        return super().submit(int)
+
+
+ERROR = BrokenProcessPool("A process in the process pool was terminated abruptly")
+
+
+@pytest.mark.parametrize("executor", [Dying, Shut, Answering])
+def test_an_executor_that_fails_is_each_job_s_own_typed_error(executor: type[ThreadPoolExecutor]) -> None:
+    with executor(1) as pool, pytest.raises(ExceptionGroup) as caught:
+        trunnion.build_many(jobs()[:2], pool)
+    assert [type(error) for error in caught.value.exceptions] == [ArtifactError] * 2
+    assert [len(error.__notes__) for error in caught.value.exceptions] == [1, 1]
+
+
+@pytest.mark.parametrize("executor", [None, partial(ThreadPoolExecutor, 1)])
+def test_whatever_a_plugin_raises_is_its_job_s_failure(
+    executor: Callable[[], Executor] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(job: trunnion.BuildJob) -> Artifact:
+        raise KeyError("of a plugin") if job is wanted[0] else StopAsyncIteration
+
+    wanted = jobs()[:2]
+    monkeypatch.setattr(building, "_build", failing)
+    with nullcontext() if executor is None else executor() as pool, pytest.raises(ExceptionGroup) as caught:
+        trunnion.build_many(wanted, pool)
+    assert [type(error) for error in caught.value.exceptions] == [ArtifactError] * 2
+    assert "KeyError" in str(caught.value.exceptions[0])
+
+
+def test_what_the_caller_raises_cancels_what_has_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+
+    def counted(job: trunnion.BuildJob) -> Any:
+        begun.append(job)
+        time.sleep(0.1)
+        return None
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(building, "_build", counted)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
+        trunnion.build_many(jobs() * 5, pool, told=interrupt)
+    assert len(begun) < 5
+
+
+@pytest.mark.parametrize("fields", [{"program": 3}, {"backend": 3}, {"target": 3}])
+def test_what_is_no_job_is_refused_when_it_is_made(fields: dict[str, Any]) -> None:
+    with pytest.raises((ArgumentTypeError, ProgramError)):
+        trunnion.BuildJob(**{"program": examples.load("vector_add").program, **fields})
+
+
 def test_what_is_no_job_and_no_executor_is_refused() -> None:
+    for given in (3, None, jobs()[0]):
+        with pytest.raises(ArgumentTypeError, match="a sequence of BuildJobs"):
+            trunnion.build_many(given)  # type: ignore[arg-type]  # that is the mistake
+    with pytest.raises(ArgumentTypeError, match="something to call"):
+        trunnion.build_many([], told=3)  # type: ignore[arg-type]  # likewise
     with pytest.raises(ArgumentTypeError, match="BuildJobs"):
         trunnion.build_many([examples.load("vector_add").program])  # type: ignore[list-item]  # that is the mistake
     with pytest.raises(ArgumentTypeError, match="Executor, or None"):

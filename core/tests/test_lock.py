@@ -57,9 +57,9 @@ def test_another_one_is_refused(project: Path, artifacts: dict[str, Any]) -> Non
 
 
 def test_each_part_is_read_before_it_is_locked(project: Path) -> None:
-    part = project / "kernels" / "all.sm_80.trn"
+    (part,) = (project / "kernels").glob("all.sm_80.*.trn")
     part.write_bytes(part.read_bytes()[:-1000])
-    with pytest.raises(CorruptArtifactError, match=r"all\.sm_80\.trn"):
+    with pytest.raises(CorruptArtifactError, match=r"all\.sm_80\."):
         Lock.of(["kernels/all.trn"])
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from trunnion.contract.source import GeneratedSource, SourceWrapper
     from trunnion.contract.spec import BackendSpec, Capability, CompilerSpec, Target
     from trunnion.errors import TrunnionError
+    from trunnion.exporters.wheel import export_wheel
     from trunnion.hookspecs import hookimpl
     from trunnion.image.prebuilt import PrebuiltImage
     from trunnion.lock import Lock
@@ -72,6 +73,7 @@ _HOMES = {
     "trunnion.contract.source": ("GeneratedSource", "SourceWrapper"),
     "trunnion.contract.spec": ("BackendSpec", "Capability", "CompilerSpec", "Target"),
     "trunnion.errors": ("TrunnionError",),
+    "trunnion.exporters.wheel": ("export_wheel",),
     "trunnion.hookspecs": ("hookimpl",),
     "trunnion.image.prebuilt": ("PrebuiltImage",),
     "trunnion.lock": ("Lock",),
@@ -164,6 +166,7 @@ __all__ = [
     "dtype",
     "eq",
     "explain",
+    "export_wheel",
     "ge",
     "gt",
     "hookimpl",

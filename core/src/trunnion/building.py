@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, Future, as_completed
+import functools
+from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from trunnion.arguments import expect
+from trunnion.arguments import expect, expect_text
+from trunnion.artifacts.artifact import Artifact
 from trunnion.compilation import compile as compile_program
-from trunnion.errors import TrunnionError, shorten
+from trunnion.contract.spec import Target
+from trunnion.errors import ArgumentTypeError, ArtifactError, TrunnionError, shorten
+from trunnion.model.program import KernelProgram
+from trunnion.plain import ForeignError, is_a, sequence
+from trunnion.wording import describe, first_line, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from trunnion.artifacts.artifact import Artifact
-    from trunnion.contract.spec import Target
-    from trunnion.model.program import KernelProgram
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 __all__ = ["BuildJob", "build_many"]
 
+_MOST_JOBS: Final = 1 << 20
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BuildJob:
-    """One thing to build; its fields are parameters of `trunnion.compile`."""
+    """One thing to build; its fields are parameters of `trunnion.compile`.
+
+    Raises
+    ------
+    ArgumentTypeError, ProgramError
+        If the program, the target or the backend is none.
+    """
 
     program: KernelProgram
     """The program."""
@@ -45,20 +55,26 @@ class BuildJob:
     trust: bool = False
     """Whether device code may run here, as you, while it is compiled."""
 
+    def __post_init__(self) -> None:
+        expect(self.program, KernelProgram, "program", "a KernelProgram")
+        object.__setattr__(self, "backend", expect_text(self.backend, "backend", "the name of a backend"))
+        if self.target is not None:
+            object.__setattr__(self, "target", Target.parse(self.target))
+
     def __str__(self) -> str:
-        return " ".join(
-            (shorten(self.program.name), f"by {self.backend}", f"for {self.target}" if self.target else "")
-        ).rstrip()
+        target = "" if self.target is None else f" for {self.target}"
+        return f"{shorten(self.program.name)} by {shorten(self.backend)}{target}"
 
 
-_IGNORED: Final = lambda *_: None  # noqa: E731 - it is the default of a parameter
+def _ignore(job: BuildJob, made: Artifact | TrunnionError) -> None:
+    """Tell nobody."""
 
 
 def build_many(
     jobs: Iterable[BuildJob],
     executor: Executor | None = None,
     *,
-    told: Callable[[BuildJob, Artifact | Exception], object] = _IGNORED,
+    told: Callable[[BuildJob, Artifact | TrunnionError], object] = _ignore,
 ) -> list[Artifact]:
     """Build programs, all of them even if some cannot be built.
 
@@ -70,7 +86,8 @@ def build_many(
         Who builds: of threads, of processes, or anybody's of `concurrent.futures.Executor`'s interface, such as Dask's
         or mpi4py's, on whose machines trunnion and its plugins are installed. None: this thread, one after another.
     told
-        Called in this thread when a job is done, with what was built or what was raised: for progress.
+        Called in this thread when a job is done, with what was built or what was raised: for progress. What it raises,
+        and an interrupt, cancels the jobs that have not begun.
 
     Returns
     -------
@@ -80,50 +97,79 @@ def build_many(
     Raises
     ------
     ExceptionGroup
-        When all is done, if some could not be built: what each of them raised, as `trunnion.compile` does or the
-        executor, with a note that names the job.
+        When all is done, if some could not be built: a `TrunnionError` for each, with a note that names the job. It is
+        what `trunnion.compile` raised, or an `ArtifactError` where the executor failed, or anything else was raised.
     ArgumentTypeError
-        If something else than a job is given.
+        If something else than a job is given, the executor is none, or ``told`` cannot be called.
     """
-    wanted = [expect(job, BuildJob, "jobs", "BuildJobs") for job in jobs]
+    wanted = _wanted(jobs)
     if executor is not None:
         expect(executor, Executor, "executor", "a concurrent.futures.Executor, or None")
+    if not callable(told):
+        raise ArgumentTypeError("told", describe(told), "something to call with a job and what was made")
     built: dict[int, Artifact] = {}
-    errors: list[Exception] = []
-    for place, future in _done(wanted, executor):
-        error = future.exception()
-        if error is None:
-            built[place] = future.result()
-            told(wanted[place], built[place])
-            continue
-        if not isinstance(error, Exception):
-            raise error
-        error.add_note(f"it was to be built: {wanted[place]}")
-        errors.append(error)
-        told(wanted[place], error)
+    errors: list[TrunnionError] = []
+    for place, made in _here(wanted) if executor is None else _by(executor, wanted):
+        if isinstance(made, Artifact):
+            built[place] = made
+        else:
+            made.add_note(f"it was to be built: {wanted[place]}")
+            errors.append(made)
+        told(wanted[place], made)
     if errors:
         raise ExceptionGroup(f"{len(errors)} of {len(wanted)} could not be built", errors)
     return [built[place] for place in range(len(wanted))]
 
 
-def _done(jobs: list[BuildJob], executor: Executor | None) -> Iterator[tuple[int, Future[Artifact]]]:
-    """Yield each job's place, and its future, as they come to an end."""
-    if executor is None:
-        for place, job in enumerate(jobs):
-            yield place, _here(job)
-        return
-    places = {executor.submit(_build, job): place for place, job in enumerate(jobs)}
-    for future in as_completed(places):
-        yield places[future], future
-
-
-def _here(job: BuildJob) -> Future[Artifact]:
-    future: Future[Artifact] = Future()
+def _wanted(jobs: object) -> list[BuildJob]:
     try:
-        future.set_result(_build(job))
+        given = sequence(jobs, _MOST_JOBS)
+    except ForeignError as error:
+        raise ArgumentTypeError("jobs", type_name(jobs), "BuildJobs") from error.__cause__
+    if given is None:
+        raise ArgumentTypeError("jobs", type_name(jobs), "a sequence of BuildJobs")
+    return [expect(job, BuildJob, "jobs", "BuildJobs") for job in given]  # type: ignore[misc]  # which it refuses
+
+
+def _here(jobs: Sequence[BuildJob]) -> Iterator[tuple[int, Artifact | TrunnionError]]:
+    """Yield each job's place, and what came of it."""
+    for place, job in enumerate(jobs):
+        yield place, _outcome(job, functools.partial(_build, job))
+
+
+def _by(executor: Executor, jobs: Sequence[BuildJob]) -> Iterator[tuple[int, Artifact | TrunnionError]]:
+    """Yield each job's place, and what came of it, as they come to an end."""
+    places: dict[Any, int] = {}
+    try:
+        for place, job in enumerate(jobs):
+            try:
+                places[executor.submit(_build, job)] = place
+            except RuntimeError as error:  # it is broken, or shut down
+                yield place, _failed(job, error)
+        for future in as_completed(places):
+            place = places[future]
+            yield place, _outcome(jobs[place], future.result)
+    finally:
+        for future in places:
+            future.cancel()
+
+
+def _outcome(job: BuildJob, result: Callable[[], Any]) -> Artifact | TrunnionError:
+    try:
+        made = result()
     except TrunnionError as error:
-        future.set_exception(error)
-    return future
+        return error
+    except Exception as error:  # noqa: BLE001 - an executor's, or of a plugin: that job's failure, and nobody else's
+        return _failed(job, error)
+    return (
+        made if is_a(made, Artifact) else _failed(job, TypeError(f"the executor returned {type_name(made)}"))
+    )
+
+
+def _failed(job: BuildJob, error: Exception) -> ArtifactError:
+    failure = ArtifactError(f"{job} was not built: {type_name(error)}: {first_line(error)}")
+    failure.__cause__ = error
+    return failure
 
 
 def _build(job: BuildJob) -> Artifact:

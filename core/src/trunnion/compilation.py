@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
@@ -239,7 +240,7 @@ def _index_path(given: object) -> Path | None:
     if said is None or not said.endswith(BUNDLE_SUFFIX):
         return None
     path = file_path(said)
-    return None if path.is_dir() else path
+    return None if os.path.isdir(path) else path  # noqa: PTH112 - False for a name that is too long
 
 
 def _machine() -> AbstractContextManager[None]:

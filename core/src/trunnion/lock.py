@@ -62,10 +62,10 @@ class Lock:
         CorruptArtifactError
             If it is not whole.
         """
-        place = file_path(file).absolute()
+        place = _absolute(file)
         found = {}
         for path in paths:
-            whole = Path(os.path.normpath(file_path(path).absolute()))
+            whole = Path(os.path.normpath(_absolute(path)))
             if not whole.is_relative_to(place.parent):
                 raise ArtifactError(
                     f"{shorten(str(whole))} is not below {shorten(str(place.parent))}, where the lock file is"
@@ -84,7 +84,7 @@ class Lock:
         CorruptArtifactError
             If it is none.
         """
-        place = file_path(file).absolute()
+        place = _absolute(file)
         document = JsonDocument(place.name, _MOST_BYTES)
         try:
             with place.open("rb") as data:
@@ -154,9 +154,17 @@ class Lock:
                 yield path, str(error)
 
 
+def _absolute(path: str | PathLike[str]) -> Path:
+    given = file_path(path)
+    try:
+        return given.absolute()
+    except OSError as error:  # there is no working folder
+        raise ArtifactError(f"cannot find {shorten(str(given))}: {said(error)}; {advice(error)}") from error
+
+
 def _digest(path: Path) -> str:
     """Return the digest of what lies at a path, after every byte of it is verified."""
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112 - False for a name that is too long, where Path.is_dir raises
         return Artifact.open(path).digest
     bundle = Bundle.open(path, digest=index_digest(path))  # whoever owns it: what counts is what it is
     for variant in {

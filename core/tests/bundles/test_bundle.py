@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
+import threading
 import zipfile
 from dataclasses import replace
 
@@ -11,10 +14,12 @@ import torch
 
 import trunnion
 from trunnion import examples
+from trunnion.bundles import bundle as opened_bundles
 from trunnion.bundles import conditions
 from trunnion.bundles.bundle import Bundle
 from trunnion.bundles.conditions import Condition
-from trunnion.bundles.index import Index, Variant
+from trunnion.bundles.index import Index, Part, Variant
+from trunnion.compiled import CompiledProgram
 from trunnion.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -22,6 +27,7 @@ from trunnion.errors import (
     CorruptArtifactError,
     DeviceRequirementError,
     LifecycleError,
+    TrunnionError,
     UnknownProgramError,
     UntrustedArtifactError,
 )
@@ -53,6 +59,11 @@ def written(tmp_path, artifacts):
     return tmp_path / "kernels.trn"
 
 
+def part_of(index, arch):
+    """Return the file of a part."""
+    return index.with_name(Bundle.open(index).index.parts[arch].file)
+
+
 def adds(program, device=0):
     a, b = (torch.arange(257, dtype=torch.float32, device=f"cuda:{device}") for _ in range(2))
     program(a, b)
@@ -63,7 +74,10 @@ def adds(program, device=0):
 
 def test_an_index_and_a_file_for_each_architecture(written):
     names = sorted(file.name for file in written.parent.iterdir())
-    assert names == ["kernels.sm_80.trn", "kernels.sm_90a.trn", "kernels.trn"]
+    assert len(names) == 3
+    for name, arch in zip(names, ("sm_80", "sm_90a"), strict=False):
+        digest = hashlib.sha256((written.parent / name).read_bytes()).hexdigest()
+        assert name == f"kernels.{arch}.{digest[:12]}.trn"
     assert written.stat().st_size < 4096  # thin: it holds no artifact
     index = Index.from_json(written.read_bytes(), "kernels.trn")
     assert [one.target for one in index.programs["add"]] == ["cuda:sm_90a", "cuda:sm_80"]
@@ -79,8 +93,8 @@ def test_equal_programs_give_equal_bytes(written, tmp_path, artifacts):
 def test_compiled_programs_are_taken_alone_and_together(tmp_path):
     program = trunnion.compile(ADD, "nvrtc", target=HOPPER)
     index = trunnion.write_bundle(tmp_path / "x.trn", {"one": program, "two": [program, program.artifact]})
-    assert [len(variants) for variants in index.programs.values()] == [1, 2]
-    with zipfile.ZipFile(tmp_path / "x.sm_90a.trn") as part:  # equal ones are written once
+    assert [len(variants) for variants in index.programs.values()] == [1, 1]
+    with zipfile.ZipFile(part_of(tmp_path / "x.trn", HOPPER)) as part:  # equal ones are written once
         assert len({name.partition("/")[0] for name in part.namelist()}) == 1
 
 
@@ -102,6 +116,9 @@ def test_what_it_needs_of_the_host_is_in_the_index(artifacts):
         ("x.trn", {"add": 3}, ArgumentTypeError),
         ("x.trn", {"add": [ADD]}, ArgumentTypeError),
         ("x.trn", [ADD], ArgumentTypeError),
+        ("x.trn", {"add": []}, ArgumentValueError),
+        ("x.trn", {3: ADD}, ArgumentTypeError),
+        ("größe.trn", {}, ArgumentValueError),
     ],
 )
 def test_what_is_no_bundle_is_refused_and_nothing_is_written(tmp_path, name, programs, kind):
@@ -184,7 +201,9 @@ def test_a_condition_that_does_not_hold_is_told(written, changed, said, simulato
     (variant, _) = bundle.index.programs["add"]
     index = replace(bundle.index, programs={"add": (replace(variant, conditions=(changed,)),)})
     written.write_bytes(index.to_json())
-    with pytest.raises(DeviceRequirementError, match="a variant of 'add' for this machine") as caught:
+    with pytest.raises(
+        DeviceRequirementError, match="a variant of 'add' that this machine can use"
+    ) as caught:
         Bundle.open(written)["add"]
     assert said in str(caught.value)
 
@@ -201,8 +220,8 @@ def test_an_unknown_program_is_a_key_error_with_a_suggestion(written):
 
 def test_a_part_that_is_not_here_is_named(written, simulator):
     del simulator
-    (written.parent / "kernels.sm_90a.trn").unlink()
-    with pytest.raises(ArtifactError, match=r"kernels\.sm_90a\.trn' is not here"):
+    part_of(written, HOPPER).unlink()
+    with pytest.raises(ArtifactError, match=r"kernels\.sm_90a\.\w+\.trn' .*is not here"):
         Bundle.open(written)["add"]
 
 
@@ -225,7 +244,7 @@ def test_each_byte_of_an_index_counts(written):
 
 def test_no_byte_of_a_part_is_believed(written, simulator):
     del simulator
-    part = written.parent / "kernels.sm_90a.trn"
+    part = part_of(written, HOPPER)
     good = part.read_bytes()
     digest = Bundle.open(written)["add"].artifact.digest
     for place in range(0, len(good), 13):
@@ -245,24 +264,35 @@ def test_a_part_of_another_bundle_is_refused(written, tmp_path, artifacts, simul
     del simulator
     other = tmp_path / "other" / "kernels.trn"
     trunnion.write_bundle(other, {"add": artifacts["tvm_ffi", HOPPER]})
-    (other.parent / "kernels.sm_90a.trn").replace(written.parent / "kernels.sm_90a.trn")
-    with pytest.raises(CorruptArtifactError, match=r"manifest\.json.* is missing from the part"):
+    part = part_of(written, HOPPER)
+    part_of(other, HOPPER).replace(part)
+    with pytest.raises(CorruptArtifactError, match=r"\.trn: has \d+ bytes, expected \d+"):
+        Bundle.open(written)["add"]
+    index = Index.from_json(written.read_bytes(), "kernels.trn")
+    parts = {**index.parts, HOPPER: Part(part.name, part.stat().st_size)}
+    written.write_bytes(replace(index, parts=parts).to_json())
+    with pytest.raises(
+        CorruptArtifactError, match=rf"manifest\.json: is missing from the part \(in '{part.name}'\)"
+    ):
         Bundle.open(written)["add"]
 
 
 def test_a_part_that_is_compressed_is_refused(written, simulator):
     del simulator
-    part = written.parent / "kernels.sm_90a.trn"
+    part = part_of(written, HOPPER)
     with zipfile.ZipFile(part) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
             archive.writestr(name, data)
+    index = Index.from_json(written.read_bytes(), "kernels.trn")
+    parts = {**index.parts, HOPPER: Part(part.name, part.stat().st_size)}
+    written.write_bytes(replace(index, parts=parts).to_json())
     with pytest.raises(CorruptArtifactError, match="is compressed"):
         Bundle.open(written)["add"]
 
 
-@pytest.mark.parametrize("file", ["kernels.trn", "kernels.sm_90a.trn", "."])
+@pytest.mark.parametrize("file", ["kernels.trn", "."])
 def test_what_others_can_write_is_refused_unless_a_digest_vouches_for_it(written, file, simulator):
     del simulator
     digest = Bundle.open(written).digest
@@ -276,7 +306,7 @@ def test_what_others_can_write_is_refused_unless_a_digest_vouches_for_it(written
 
 def test_a_pipe_does_not_hang(written, simulator):
     del simulator
-    part = written.parent / "kernels.sm_90a.trn"
+    part = part_of(written, HOPPER)
     part.unlink()
     os.mkfifo(part)
     with pytest.raises(CorruptArtifactError, match="is not a plain file"):
@@ -290,18 +320,15 @@ def test_a_pipe_does_not_hang(written, simulator):
 GOOD = Variant(target="cuda:sm_90a", backend="nvrtc", part="sm_90a", digest="0" * 64, nbytes=1)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"programs": {"p": (GOOD,)}, "parts": {}},
-        {"programs": {}, "parts": {"sm_90a": "../x.trn"}},
-        {"programs": {}, "parts": {"sm_90a": "/etc/x.trn"}},
-        {"programs": {}, "parts": {"sm_90a": "x.zip"}},
-    ],
-)
-def test_an_index_that_leads_elsewhere_is_refused(fields):
+@pytest.mark.parametrize("file", ["../x.trn", "/etc/x.trn", "x.zip", "", ".trn", "a/b.trn", "x\n.trn"])
+def test_a_part_that_leads_elsewhere_is_refused(file):
     with pytest.raises(CorruptArtifactError):
-        Index(**fields)
+        Part(file, 1)
+
+
+def test_a_variant_that_lies_nowhere_is_refused():
+    with pytest.raises(CorruptArtifactError, match="names part 'sm_90a', and no file of it"):
+        Index(programs={"p": (GOOD,)}, parts={})
 
 
 @pytest.mark.parametrize("changes", [{"digest": "0"}, {"nbytes": -1}])
@@ -329,3 +356,181 @@ def test_an_artifact_that_others_can_write_is_refused_unless_a_digest_vouches_fo
             trunnion.load(given, digest="0" * 64)
     with pytest.raises(ArgumentTypeError, match="a SHA-256 in hex"):
         trunnion.load(artifact, digest=3)
+
+
+# What fresh eyes broke ----------------------------------------------------------------------------------------------
+
+
+def test_whoever_opened_the_old_one_goes_on_and_no_reader_meets_half_of_a_new_one(
+    written, artifacts, simulator
+):
+    del simulator
+    old = Bundle.open(written)
+    trunnion.write_bundle(written, {"add": artifacts["tvm_ffi", HOPPER]})
+    assert old["add"].backend == "nvrtc"
+    assert Bundle.open(written)["add"].backend == "tvm_ffi"
+    wrong, stop = [], threading.Event()
+
+    def read():
+        while not stop.is_set():
+            try:
+                Bundle.open(written)["add"]
+            except TrunnionError as error:
+                wrong.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for backend in ("nvrtc", "tvm_ffi") * 10:
+        trunnion.write_bundle(written, {"add": artifacts[backend, HOPPER]})
+    stop.set()
+    reader.join()
+    assert not wrong
+
+
+def test_a_write_that_fails_leaves_the_old_bundle(written, artifacts, monkeypatch, simulator):
+    del simulator
+    before = written.read_bytes()
+    real = os.replace
+
+    def failing(source, target):
+        if str(target).endswith("kernels.trn"):
+            raise OSError(28, "No space left on device")
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(ArtifactError, match="cannot write"):
+        trunnion.write_bundle(written, {"add": artifacts["tvm_ffi", HOPPER]})
+    assert written.read_bytes() == before
+    assert Bundle.open(written)["add"].backend == "nvrtc"
+    assert not [file for file in written.parent.iterdir() if file.name.startswith(".")]
+
+
+def test_folders_that_are_made_are_nobody_elses_to_write(tmp_path, artifacts, simulator):
+    del simulator
+    before = os.umask(0o002)
+    try:
+        trunnion.write_bundle(tmp_path / "new" / "below" / "x.trn", {"add": artifacts["nvrtc", HOPPER]})
+    finally:
+        os.umask(before)
+    assert trunnion.load(tmp_path / "new" / "below" / "x.trn")["add"]
+
+
+def test_in_a_folder_with_the_sticky_bit_nobody_can_exchange_anything(written, simulator):
+    del simulator
+    written.parent.chmod(0o1777)
+    assert Bundle.open(written)["add"]
+
+
+def test_links_are_followed_and_what_they_lead_to_is_judged(written, tmp_path, simulator):
+    del simulator
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    for file in written.parent.glob("*.trn"):
+        (place / file.name).symlink_to(file)
+    assert Bundle.open(place / "kernels.trn")["add"]
+    written.parent.chmod(0o777)
+    with pytest.raises(UntrustedArtifactError):
+        Bundle.open(place / "kernels.trn")
+
+
+def test_a_bundle_that_is_closed_while_it_is_read_leaves_nothing_open(written, monkeypatch, simulator):
+    del simulator
+    bundle, made = Bundle.open(written), []
+
+    class Watched(CompiledProgram):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self)
+
+    monkeypatch.setattr(opened_bundles, "CompiledProgram", Watched)
+    real = opened_bundles.read_part
+    monkeypatch.setattr(opened_bundles, "read_part", lambda *args: (bundle.close(), real(*args))[1])
+    with pytest.raises(LifecycleError, match="the bundle was closed"):
+        bundle["add"]
+    assert [one._closed for one in made] == [True]
+
+
+@pytest.mark.parametrize(
+    ("device", "kind"),
+    [(2**32, ArgumentValueError), (2**64, ArgumentValueError), (None, ArgumentTypeError), (True, ArgumentTypeError),
+     (1.0, ArgumentTypeError), ([], ArgumentTypeError), ("cpu", ArgumentTypeError), ("x", ArgumentTypeError)],
+)  # fmt: skip
+def test_what_is_no_device_is_refused(written, device, kind, simulator):
+    del simulator
+    for ask in (Bundle.open(written).on, Bundle.open(written).fits):
+        with pytest.raises(kind):
+            ask("add", device)
+
+
+def test_one_variant_is_one_program_on_every_device(written, simulator):
+    del simulator
+    bundle = Bundle.open(written)
+    assert bundle.on("add", 0) is bundle["add"]
+
+
+@pytest.mark.parametrize("name", [[], 3, None, b"add"])
+def test_what_is_no_name_is_in_no_bundle(written, name):
+    bundle = Bundle.open(written)
+    assert name not in bundle
+    assert bundle.get(name, "nothing") == "nothing"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"nbytes": 1}, {"target": "cuda:sm_80"}, {"backend": "tvm_ffi"}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_what_the_index_says_of_an_artifact_is_compared_with_it(written, changes, simulator):
+    del simulator
+    index = Index.from_json(written.read_bytes(), "kernels.trn")
+    (first, *_) = index.programs["add"]
+    written.write_bytes(replace(index, programs={"add": (replace(first, **changes),)}).to_json())
+    with pytest.raises(CorruptArtifactError, match="what its manifest does not"):
+        Bundle.open(written)["add"]
+
+
+@pytest.mark.parametrize("version", ["9" * 5000, "", "whatever", "2.x"])
+def test_a_version_that_is_none_holds_nowhere(version):
+    lack = Condition("host.libc", "at least", version).lack(
+        conditions.Machine(0, trunnion.default_registry())
+    )
+    assert "does not know the version" in lack
+
+
+def test_an_index_is_a_value(written):
+    index = Index.from_json(written.read_bytes(), "kernels.trn")
+    assert pickle.loads(pickle.dumps(index)) == index  # noqa: S301 - its own
+    assert len({index, Index.from_json(written.read_bytes(), "kernels.trn")}) == 1
+    assert index.digest == Bundle.open(written).digest
+
+
+def test_a_part_is_not_an_index(written):
+    with pytest.raises(
+        CorruptArtifactError, match="is a part of a bundle, or another archive; open its index"
+    ):
+        trunnion.load(part_of(written, HOPPER))
+
+
+@pytest.mark.parametrize("digest", ["0" * 63, "A" * 64, " " + "0" * 63, "sha256:" + "0" * 64])
+def test_a_digest_that_is_none_is_said_to_be_none(written, digest):
+    with pytest.raises(ArgumentValueError, match="64 digits"):
+        trunnion.load(written, digest=digest)
+
+
+def test_names_that_are_too_long_and_no_working_folder_are_typed_errors(tmp_path, monkeypatch):
+    with pytest.raises(ArtifactError):
+        trunnion.load("x" * 5000 + ".trn")
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(ArtifactError):
+        trunnion.load("kernels.trn")
+    with pytest.raises(ArtifactError):
+        trunnion.write_bundle("kernels.trn", {})
+
+
+def test_a_folder_in_the_place_of_the_index_is_refused_before_anything_is_written(tmp_path, artifacts):
+    (tmp_path / "x.trn").mkdir()
+    with pytest.raises(ArtifactError, match="a folder is at"):
+        trunnion.write_bundle(tmp_path / "x.trn", {"add": artifacts["nvrtc", HOPPER]})
+    assert [file.name for file in tmp_path.iterdir()] == ["x.trn"]

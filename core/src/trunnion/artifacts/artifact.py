@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.arguments import expect, expect_text, file_path
 from trunnion.artifacts.manifest import (
+    DIGEST,
     MANIFEST_NAME,
     MAX_FILE_BYTES,
     MAX_MANIFEST_BYTES,
@@ -22,7 +23,13 @@ from trunnion.artifacts.manifest import (
     plain_inputs,
 )
 from trunnion.artifacts.publish import publish
-from trunnion.errors import ArtifactError, CorruptArtifactError, UntrustedArtifactError, shorten
+from trunnion.errors import (
+    ArgumentValueError,
+    ArtifactError,
+    CorruptArtifactError,
+    UntrustedArtifactError,
+    shorten,
+)
 from trunnion.storage.descriptors import opened
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
@@ -42,7 +49,7 @@ __all__ = [
     "check_owner",
     "read_artifact",
     "read_manifest",
-    "trusted_owner",
+    "trusted_owners",
 ]
 
 IMAGE_PREFIX = "image."
@@ -245,7 +252,7 @@ class Artifact:
         folder = file_path(directory)
         where, end = shorten(str(folder)), "expected the folder of an artifact, as Artifact.save writes it"
         try:
-            return read_artifact(folder, trusted_owner(folder.stat()) if trusted else None)
+            return read_artifact(folder, trusted_owners() if trusted else None)
         except CorruptArtifactError as error:
             if not os.path.lexists(folder / MANIFEST_NAME):
                 raise CorruptArtifactError(
@@ -260,7 +267,7 @@ class Artifact:
             raise ArtifactError(f"cannot open {where}: {error.strerror}; {end}") from error
 
 
-def read_artifact(directory: Path, owner: int | None = None) -> Artifact:
+def read_artifact(directory: Path, owner: int | tuple[int, ...] | None = None) -> Artifact:
     """Read and verify an artifact.
 
     Parameters
@@ -269,7 +276,7 @@ def read_artifact(directory: Path, owner: int | None = None) -> Artifact:
         Where it is. All that is in it is opened relative to one descriptor of it, so that replacing the
         directory meanwhile cannot mix two artifacts.
     owner
-        If given, the user who must own the directory and each file, while nobody else may write to any.
+        If given, who must own the directory and each file, while nobody else may write to any; see `check_owner`.
 
     Raises
     ------
@@ -301,30 +308,40 @@ def read_manifest(directory: Path, owner: int) -> Manifest:
         return Manifest.from_json(_read_file(root, MANIFEST_NAME, None, owner))
 
 
-def trusted_owner(status: os.stat_result) -> int:
-    """Return who must own what is to be trusted: root, of what is root's, else this user.
+def trusted_owners() -> tuple[int, ...]:
+    """Return whose files are trusted: root's and this user's."""
+    return 0, os.geteuid()
+
+
+def check_owner(
+    status: os.stat_result, owner: int | tuple[int, ...], what: str, *, sticky: bool = False
+) -> None:
+    """Refuse what somebody else owns or could write to.
 
     Parameters
     ----------
     status
-        Of the file or folder.
-    """
-    return status.st_uid if status.st_uid == 0 else os.geteuid()
-
-
-def check_owner(status: os.stat_result, owner: int, what: str) -> None:
-    """Refuse what somebody else owns or could write to.
+        Of a file, or of a folder.
+    owner
+        The user who must own it, or those of whom one must.
+    what
+        What errors call it.
+    sticky
+        Whether others may write to a folder with the sticky bit, where they can exchange nothing.
 
     Raises
     ------
     UntrustedArtifactError
-        If it does not belong to ``owner``, or group or others may write.
+        If it does not belong to the owner, or group or others may write.
     """
-    if status.st_uid != owner:
+    owners = owner if isinstance(owner, tuple) else (owner,)
+    if status.st_uid not in owners:
+        expected = " or ".join(dict.fromkeys(map(str, owners)))
         raise UntrustedArtifactError(
-            f"{what} belongs to user {status.st_uid}, expected {owner}; use a place of your own"
+            f"{what} belongs to user {status.st_uid}, expected {expected}; use a place of your own"
         )
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    kept = sticky and status.st_mode & stat.S_ISVTX
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not kept:
         raise UntrustedArtifactError(
             f"{what} can be written by others (mode {stat.S_IMODE(status.st_mode):03o}); run chmod go-w on it"
         )
@@ -337,10 +354,12 @@ def check_digest(found: str, wanted: str, what: str) -> None:
     ------
     UntrustedArtifactError
         If the digests differ.
-    ArgumentTypeError
-        If the one that is wanted is no text.
+    ArgumentTypeError, ArgumentValueError
+        If the one that is wanted is none.
     """
     wanted = expect_text(wanted, "digest", "a SHA-256 in hex, or None")
+    if not DIGEST.fullmatch(wanted):
+        raise ArgumentValueError("digest", shorten(wanted), "64 digits of 0-9 and a-f")
     if found != wanted:
         raise UntrustedArtifactError(
             f"{what} has the digest {found}, expected {shorten(wanted)}: it is another one"
@@ -353,7 +372,7 @@ def _check_names(found: Mapping[str, bytes] | set[str], manifest: Manifest) -> N
         raise CorruptArtifactError(shorten(name), problem)
 
 
-def _read_file(root: int, name: str, record: FileRecord | None, owner: int | None) -> bytes:
+def _read_file(root: int, name: str, record: FileRecord | None, owner: int | tuple[int, ...] | None) -> bytes:
     """Return a file's bytes; a record's size is checked before anything is read."""
     with ExitStack() as held:
         try:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 __all__ = [
+    "DIGEST",
     "MANIFEST_NAME",
     "MAX_FILE_BYTES",
     "MAX_MANIFEST_BYTES",
@@ -45,7 +46,8 @@ MAX_MANIFEST_BYTES = 1 << 24
 
 _DOCUMENT = JsonDocument(MANIFEST_NAME, MAX_MANIFEST_BYTES)
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+DIGEST = re.compile(r"[0-9a-f]{64}")
+"""How a SHA-256 is written."""
 
 
 def built_by(emitter: str, contract_version: int) -> str:
@@ -111,7 +113,7 @@ class FileRecord:
     """Bytes."""
 
     def __post_init__(self) -> None:
-        if not _SHA256.fullmatch(self.sha256):
+        if not DIGEST.fullmatch(self.sha256):
             raise CorruptArtifactError(
                 MANIFEST_NAME, f"got SHA-256 {shorten(self.sha256)}, expected 64 hex digits"
             )

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trunnion.arguments import file_path
-from trunnion.artifacts.artifact import Artifact, check_owner, read_artifact, trusted_owner
+from trunnion.artifacts.artifact import Artifact, check_owner, read_artifact, trusted_owners
 from trunnion.artifacts.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest
 from trunnion.errors import (
     ArtifactError,
@@ -129,10 +129,8 @@ class FolderTier:
         try:
             # Who can write to a folder above can put another in place of the one below.
             for folder in (self.root, place.parent, place):
-                status = folder.stat()
-                owner = trusted_owner(status)
-                check_owner(status, owner, str(folder))
-            return read_artifact(place, owner)
+                check_owner(folder.stat(), trusted_owners(), str(folder))
+            return read_artifact(place, trusted_owners())
         except FileNotFoundError:
             return None
 

@@ -8,12 +8,12 @@ import stat
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from trunnion.arguments import expect, expect_text, file_path
-from trunnion.artifacts.artifact import check_digest, check_owner, trusted_owner
+from trunnion.arguments import expect, expect_ordinal, file_path
+from trunnion.artifacts.artifact import check_digest, check_owner, trusted_owners
 from trunnion.bundles.conditions import Machine
-from trunnion.bundles.index import MAX_INDEX_BYTES, Index
+from trunnion.bundles.index import MAX_INDEX_BYTES, Index, Variant
 from trunnion.bundles.parts import read_part
 from trunnion.compiled import CompiledProgram
 from trunnion.errors import (
@@ -24,9 +24,12 @@ from trunnion.errors import (
     UnknownProgramError,
     shorten,
 )
+from trunnion.plain import text
 from trunnion.registry import Registry, default_registry
 from trunnion.storage.descriptors import opened
+from trunnion.storage.refusals import advice, said
 from trunnion.turns import Turns
+from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,12 +39,12 @@ if TYPE_CHECKING:
     from typing import Self
 
     from trunnion.artifacts.artifact import Artifact
-    from trunnion.bundles.index import Variant
     from trunnion.contract.runtime import Runtime
 
 __all__ = ["Bundle", "Fit", "index_digest"]
 
 _READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK  # a pipe there must not hang the reader
+_ARCHIVE = b"PK"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +65,10 @@ class Bundle(Mapping[str, CompiledProgram]):
 
     Parameters
     ----------
-    folder
-        Where the parts lie.
+    file
+        The index's file; the parts lie beside it.
     index
         What there is.
-    digest
-        The SHA-256 of the index's bytes, in hex.
-    owner
-        If given, the user who must own each part, while nobody else may write to it; None: a digest vouches for all.
     registry
         The plugins to choose from.
     runtime
@@ -77,19 +76,11 @@ class Bundle(Mapping[str, CompiledProgram]):
     """
 
     def __init__(
-        self,
-        folder: Path,
-        index: Index,
-        *,
-        digest: str,
-        owner: int | None,
-        registry: Registry,
-        runtime: Runtime | None = None,
+        self, file: Path, index: Index, *, registry: Registry, runtime: Runtime | None = None
     ) -> None:
-        self.index, self.digest = index, digest
-        self._folder, self._owner, self._registry, self._runtime = folder, owner, registry, runtime
-        self._machines: dict[int, Machine] = {}
-        self._programs: dict[tuple[str, int], CompiledProgram] = {}
+        self.file, self.index, self.digest, self.registry = file, index, index.digest, registry
+        self._runtime = runtime
+        self._programs: dict[str, CompiledProgram] = {}
         self._reading = Turns("a program of the bundle is being read")
         self._closed = False
 
@@ -107,10 +98,11 @@ class Bundle(Mapping[str, CompiledProgram]):
         Parameters
         ----------
         path
-            Its index, as `trunnion.write_bundle` wrote it; the parts lie beside it.
+            Its index, as `trunnion.write_bundle` wrote it, or a link to it; the parts lie beside that, or are links.
         digest
             The SHA-256 of the index's bytes, in hex, as `digest` gives it: an index of another one is refused. Without
-            it the index, its folder and the parts must be root's or this user's, and nobody else may write to them.
+            it the index and its folder must be root's or this user's, and nobody else may write to them. What the parts
+            hold is that of which the index names the digests, whoever owns them.
         registry
             The plugins to choose from; None: those that are installed.
         runtime
@@ -124,23 +116,21 @@ class Bundle(Mapping[str, CompiledProgram]):
             If it is no whole index, or is of another schema.
         UntrustedArtifactError
             If its digest is another, or somebody else could have written it.
+        ArgumentValueError
+            If the digest is none.
         """
-        file = file_path(path).absolute()
-        plugins = (
-            default_registry() if registry is None else expect(registry, Registry, "registry", "a Registry")
-        )
-        data, owner = _index_bytes(file, trusting=digest is not None)
-        found = hashlib.sha256(data).hexdigest()
+        plugins = default_registry() if registry is None else registry
+        expect(plugins, Registry, "registry", "a Registry")
+        file, data = _index_bytes(file_path(path), trusting=digest is not None)
         if digest is not None:
-            check_digest(found, digest, shorten(str(file)))
-        index = Index.from_json(data, file.name)
-        return cls(file.parent, index, digest=found, owner=owner, registry=plugins, runtime=runtime)
+            check_digest(hashlib.sha256(data).hexdigest(), digest, shorten(str(file)))
+        return cls(file, Index.from_json(data, file.name), registry=plugins, runtime=runtime)
 
     # Programs --------------------------------------------------------------------------------------------------
 
     def __getitem__(self, name: str) -> CompiledProgram:
         """Return a program, in the first of its variants that device 0 and this machine can use; see `on`."""
-        return self.on(0, name)
+        return self.on(name, 0)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.index.programs)
@@ -149,48 +139,50 @@ class Bundle(Mapping[str, CompiledProgram]):
         return len(self.index.programs)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.index.programs
+        return text(name) in self.index.programs
 
-    def on(self, device: int, name: str) -> CompiledProgram:
+    def on(self, name: str, device: int) -> CompiledProgram:
         """Return a program in the first of its variants that a device and this machine can use.
 
-        It is the same object each time, and closed with the bundle.
+        It is the same object each time, for each device that uses this variant, and is closed with the bundle.
 
         Parameters
         ----------
-        device
-            The device's ordinal.
         name
             The program's name in the bundle.
+        device
+            The device's ordinal.
 
         Raises
         ------
         UnknownProgramError
             If there is no program of that name.
+        ArgumentError
+            If the device is no ordinal.
         DeviceRequirementError
             If no variant of it can be used here: what each of them lacks is said.
         ArtifactError
             If the part that it lies in is not here, or cannot be read.
         CorruptArtifactError
             If it is not whole.
-        UntrustedArtifactError
-            If somebody else could have written the part.
         LifecycleError
             If the bundle was closed.
         """
-        found = self._programs.get((name, device))
+        variant = self._chosen(name, device)
+        found = self._programs.get(variant.digest)
         if found is not None and not self._closed:
             return found
         with self._reading.turn():
-            if self._closed:
-                raise LifecycleError("the bundle was closed; open it again")
-            found = self._programs.get((name, device))
+            self._check_open()
+            found = self._programs.get(variant.digest)
             if found is None:
-                artifact = self.artifact(self._chosen(name, device))
                 found = CompiledProgram.from_artifact(
-                    artifact, registry=self._registry, runtime=self._runtime
+                    self.artifact(variant), registry=self.registry, runtime=self._runtime
                 )
-                self._programs[name, device] = found
+                if self._closed:  # by a handler that came between, which could not wait
+                    found.close()
+                self._check_open()
+                self._programs[variant.digest] = found
             return found
 
     def fits(self, name: str, device: int = 0) -> tuple[Fit, ...]:
@@ -207,11 +199,13 @@ class Bundle(Mapping[str, CompiledProgram]):
         ------
         UnknownProgramError
             If there is no program of that name.
+        ArgumentError
+            If the device is no ordinal.
         """
-        variants = self.index.programs.get(expect_text(name, "program", "the name of a program"))
+        variants = self.index.programs.get(text(name) or "")
         if variants is None:
-            raise UnknownProgramError(name, self.index.programs)
-        machine = self._machines.setdefault(device, Machine(device, self._registry))
+            raise UnknownProgramError(text(name) or describe(name), self.index.programs)
+        machine = Machine(expect_ordinal(device), self.registry)
         lacks = ((one, (condition.lack(machine) for condition in one.conditions)) for one in variants)
         return tuple(Fit(one, tuple(filter(None, told))) for one, told in lacks)
 
@@ -220,19 +214,40 @@ class Bundle(Mapping[str, CompiledProgram]):
 
         Raises
         ------
-        ArtifactError, CorruptArtifactError, UntrustedArtifactError
+        ArtifactError, CorruptArtifactError
             As `on` does.
         """
-        file = self._folder / self.index.parts[variant.part]
+        expect(variant, Variant, "variant", "a Variant of the bundle's index")
+        part = self.index.parts[variant.part]
+        file = self.file.with_name(part.file)
         try:
-            return read_part(file, variant.digest, self._owner)
+            return read_part(file, part, variant)
         except FileNotFoundError as error:
             raise ArtifactError(
                 f"{shorten(str(file))} is not here, which holds what is for {shorten(variant.part)}: "
                 "put it beside the index"
             ) from error
         except OSError as error:
-            raise ArtifactError(f"cannot read {shorten(str(file))}: {error.strerror}") from error
+            raise _unreadable(file, error) from error
+
+    def files(self) -> dict[str, bytes]:
+        """Return the bytes of the bundle's files, by name, after every artifact in them is verified.
+
+        Raises
+        ------
+        ArtifactError, CorruptArtifactError
+            As `on` does.
+        """
+        for variant in self.index.variants:
+            self.artifact(variant)
+        parts = {}
+        for part in self.index.parts.values():
+            file = self.file.with_name(part.file)
+            try:
+                parts[part.file] = file.read_bytes()
+            except OSError as error:
+                raise _unreadable(file, error) from error
+        return {self.file.name: self.index.to_json(), **parts}
 
     def _chosen(self, name: str, device: int) -> Variant:
         fits = self.fits(name, device)
@@ -240,24 +255,33 @@ class Bundle(Mapping[str, CompiledProgram]):
             if not fit.lacks:
                 return fit.variant
         told = "; ".join(
-            f"{fit.variant.target} by {fit.variant.backend}: {', '.join(fit.lacks)}" for fit in fits
+            f"{shorten(fit.variant.target)} by {shorten(fit.variant.backend)}: {', '.join(fit.lacks)}"
+            for fit in fits
         )
         raise DeviceRequirementError(
-            f"a variant of {shorten(name)} for this machine",
+            f"a variant of {shorten(name)} that this machine can use",
             told or "none at all",
-            "build it for this one too",
+            "build one for it",
         )
 
     def __repr__(self) -> str:
-        return f"<Bundle of {len(self)} programs at {shorten(str(self._folder))}>"
+        return f"<Bundle of {len(self)} programs at {shorten(str(self.file))}>"
 
     # Life ------------------------------------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LifecycleError("the bundle was closed; open it again")
 
     def close(self) -> None:
         """Close each program that was asked for, as `CompiledProgram.close` does; again does nothing."""
         self._closed = True
+        if self._reading.is_mine():  # whoever reads, further up, finds it closed
+            return
+        with self._reading.turn():
+            programs = tuple(self._programs.values())
         with ExitStack() as closing:
-            for program in self._programs.values():
+            for program in programs:
                 closing.callback(program.close)
 
     def __enter__(self) -> Self:
@@ -285,12 +309,12 @@ def index_digest(path: str | PathLike[str]) -> str:
     CorruptArtifactError
         If it is not a plain file, or too large.
     """
-    data, _ = _index_bytes(file_path(path).absolute(), trusting=True)
+    _, data = _index_bytes(file_path(path), trusting=True)
     return hashlib.sha256(data).hexdigest()
 
 
-def _index_bytes(file: Path, *, trusting: bool) -> tuple[bytes, int | None]:
-    """Return an index's bytes, and who must own its parts; None if a digest vouches for them.
+def _index_bytes(given: Path, *, trusting: bool) -> tuple[Path, bytes]:
+    """Return where an index is, and its bytes.
 
     Raises
     ------
@@ -302,24 +326,33 @@ def _index_bytes(file: Path, *, trusting: bool) -> tuple[bytes, int | None]:
         If somebody else than root or this user could have written it, and no digest vouches for it.
     """
     try:
-        return _read_index(file, trusting=trusting)
+        file = given.absolute()
+        return file, _read_index(file, trusting=trusting)
     except OSError as error:
-        raise ArtifactError(f"cannot open {shorten(str(file))}: {error.strerror}") from error
+        raise _unreadable(given, error) from error
 
 
-def _read_index(file: Path, *, trusting: bool) -> tuple[bytes, int | None]:
+def _read_index(file: Path, *, trusting: bool) -> bytes:
     with opened(file, _READ_FLAGS) as descriptor:
-        status: Any = os.fstat(descriptor)
+        status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise CorruptArtifactError(shorten(file.name), "is not a plain file")
         if status.st_size > MAX_INDEX_BYTES:
             raise CorruptArtifactError(
                 shorten(file.name), f"has {status.st_size} bytes, expected at most {MAX_INDEX_BYTES}"
             )
-        owner = None if trusting else trusted_owner(status)
-        if owner is not None:
-            check_owner(status, owner, str(file))
-            folder = file.parent.stat()
-            check_owner(folder, trusted_owner(folder), str(file.parent))
-        with os.fdopen(descriptor, "rb", closefd=False) as data:
-            return data.read(MAX_INDEX_BYTES + 1), owner
+        if not trusting:
+            check_owner(status, trusted_owners(), str(file))
+            for folder in {file.parent, file.resolve().parent}:  # of the link, too, if it is one
+                check_owner(folder.stat(), trusted_owners(), str(folder), sticky=True)
+        with os.fdopen(descriptor, "rb", closefd=False) as opened_file:
+            data = opened_file.read(MAX_INDEX_BYTES + 1)
+    if data.startswith(_ARCHIVE):
+        raise CorruptArtifactError(
+            shorten(file.name), "is a part of a bundle, or another archive; open its index"
+        )
+    return data
+
+
+def _unreadable(file: Path, error: OSError) -> ArtifactError:
+    return ArtifactError(f"cannot open {shorten(str(file))}: {said(error)}; {advice(error)}")

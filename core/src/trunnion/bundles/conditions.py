@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from trunnion.artifacts.artifact import IMAGE_PREFIX
 from trunnion.artifacts.manifest import built_by
 from trunnion.contract.spec import CONTRACT_VERSION
 from trunnion.errors import CorruptArtifactError, TrunnionError, shorten
 from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import read_ptx
-from trunnion.image.shared_object import needed_versions
+from trunnion.image.shared_object import elf_machine, is_shared_object, needed_versions
 from trunnion.image.target import can_assemble, can_run
 from trunnion.selection import load_part
 from trunnion.toolchain.device import arch_of, device_capability
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Condition", "Machine", "conditions_of"]
 
-_ARCH: Final = re.compile(r"sm_[1-9][0-9]+[af]?")
-_GLIBC: Final = re.compile(r"GLIBC_([0-9]+(?:\.[0-9]+)*)")
-_SHARED: Final = b"\x7fELF\x02\x01\x01"
-_SHARED_TYPE: Final = (slice(16, 18), b"\x03\x00")  # e_type, and ET_DYN
+_ARCH: Final = re.compile(r"sm_[1-9][0-9]{1,3}[af]?")
+_NUMBERS: Final = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,3}")
+_GLIBC: Final = re.compile(rf"GLIBC_({_NUMBERS.pattern})")
+_MACHINES: Final = {62: "x86_64", 183: "aarch64"}  # e_machine, and what uname calls it
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,8 @@ def _is_processor(machine: Machine, wanted: str) -> str:
 
 def _libc_at_least(machine: Machine, version: str) -> str:
     name, here = machine.libc
+    if not _NUMBERS.fullmatch(version):
+        return f"this trunnion does not know the version {shorten(version)}"
     if name == "glibc" and _numbers(here) >= _numbers(version):
         return ""
     return f"it needs glibc {shorten(version)}, this is {name or 'another C library'} {here}".rstrip()
@@ -183,16 +186,14 @@ def _device_conditions(artifact: Artifact) -> Iterator[Condition]:
 
 def _host_conditions(artifact: Artifact) -> Iterator[Condition]:
     """Yield what the artifact's machine code asks of the host: there is none beside a launcher in Python."""
-    place, kind = _SHARED_TYPE
-    needed: list[str] = []
-    native = False
+    machines, needed = set(), []
     for name, data in artifact.files.items():
-        if data.startswith(_SHARED) and data[place] == kind and "image." not in name:
-            native = True
+        if is_shared_object(data) and not name.startswith(IMAGE_PREFIX):
+            machines.add(elf_machine(data))
             found = (_GLIBC.fullmatch(one) for one in needed_versions(name, data))
             needed += [one[1] for one in found if one]
-    if native:
-        yield Condition("host.machine", "is", platform.machine())
+    for machine in sorted(machines):
+        yield Condition("host.machine", "is", _MACHINES.get(machine, f"ELF machine {machine}"))
     if needed:
         yield Condition("host.libc", "at least", max(needed, key=_numbers))
 

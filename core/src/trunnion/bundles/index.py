@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.artifacts.json_document import JsonDocument, sealed
-from trunnion.artifacts.manifest import MAX_FILE_BYTES
+from trunnion.artifacts.manifest import DIGEST, MAX_FILE_BYTES
 from trunnion.built_program import BUNDLE_SUFFIX
 from trunnion.bundles.conditions import Condition
 from trunnion.errors import CorruptArtifactError, shorten
 from trunnion.wording import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-__all__ = ["MAX_INDEX_BYTES", "SCHEMA", "Index", "Variant"]
+__all__ = ["MAX_INDEX_BYTES", "SCHEMA", "Index", "Part", "Variant"]
 
 SCHEMA: Final = "trunnion.bundle/1"
 """The schema's name and version. An index of another one is refused, not guessed at."""
@@ -25,8 +26,31 @@ SCHEMA: Final = "trunnion.bundle/1"
 MAX_INDEX_BYTES: Final = 1 << 26
 """No index may be larger: 64 MiB."""
 
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _FILE: Final = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.+-]{{0,250}}{re.escape(BUNDLE_SUFFIX)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file of artifacts.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If the file's name is no plain name in ``.trn``, or its size none.
+    """
+
+    file: str
+    """Its name, beside the index: it has the architecture and the first digits of the file's SHA-256 in it."""
+
+    size: int
+    """Its bytes."""
+
+    def __post_init__(self) -> None:
+        if not _FILE.fullmatch(self.file) or self.size < 0:
+            raise CorruptArtifactError(
+                "the index",
+                f"got a part {shorten(self.file)} of {self.size} bytes, expected a plain name in {BUNDLE_SUFFIX}",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +82,7 @@ class Variant:
     """When it can be used: all of them hold."""
 
     def __post_init__(self) -> None:
-        if not _DIGEST.fullmatch(self.digest):
+        if not DIGEST.fullmatch(self.digest):
             raise CorruptArtifactError(
                 "the index", f"got digest {shorten(self.digest)}, expected 64 hex digits"
             )
@@ -73,32 +97,44 @@ class Index:
     Raises
     ------
     CorruptArtifactError
-        If a part's file has no plain name, or a variant lies in no part.
+        If a variant lies in no part.
     """
 
     programs: Mapping[str, tuple[Variant, ...]]
     """The variants of each program, those that are to be preferred first."""
 
-    parts: Mapping[str, str] = field(default_factory=dict)
-    """The file of each part, beside the index: one for each architecture."""
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    """The parts by name: one for each architecture."""
 
     def __post_init__(self) -> None:
-        for name, file in self.parts.items():
-            if not _FILE.fullmatch(file):
-                raise CorruptArtifactError(
-                    "the index",
-                    f"got file {shorten(file)} of part {shorten(name)}, expected a plain name in {BUNDLE_SUFFIX}",
-                )
         strays = {one.part for variants in self.programs.values() for one in variants} - self.parts.keys()
         if strays:
             raise CorruptArtifactError("the index", f"names part {shorten(min(strays))}, and no file of it")
         for name in ("programs", "parts"):
             object.__setattr__(self, name, MappingProxyType(dict(sorted(getattr(self, name).items()))))
 
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def __reduce__(self) -> tuple[Callable[..., Index], tuple[object, ...]]:
+        return Index.from_json, (self.to_json(), "the index")
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256, in hex, of the index's bytes, and so of everything."""
+        return hashlib.sha256(self.to_json()).hexdigest()
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """All variants, each once, whatever programs it stands under."""
+        every = (one for several in self.programs.values() for one in several)
+        return tuple({one.digest: one for one in every}.values())
+
     def to_json(self) -> bytes:
         """Return the one spelling of this index, sealed by its own SHA-256."""
         programs = {name: [_members(one) for one in variants] for name, variants in self.programs.items()}
-        return sealed({"schema": SCHEMA, "parts": dict(self.parts), "programs": programs})
+        parts = {name: {"file": part.file, "size": part.size} for name, part in self.parts.items()}
+        return sealed({"schema": SCHEMA, "parts": parts, "programs": programs})
 
     @classmethod
     def from_json(cls, data: bytes, name: str) -> Index:
@@ -126,7 +162,10 @@ class Index:
             program: tuple(_variant(document, one) for one in document.typed(several, list, "the variants"))
             for program, several in fields["programs"].items()
         }
-        parts = {part: document.typed(file, str, "a part") for part, file in fields["parts"].items()}
+        parts = {
+            part: Part(**document.record(one, _PART_FIELDS, "a part"))
+            for part, one in fields["parts"].items()
+        }
         index = cls(programs=programs, parts=parts)
         document.check_spelling(data, index.to_json())
         return index
@@ -135,6 +174,7 @@ class Index:
 _FIELDS: Final[Mapping[str, type]] = MappingProxyType(
     {"schema": str, "parts": dict, "programs": dict, "sha256": str}
 )
+_PART_FIELDS: Final[Mapping[str, type]] = MappingProxyType({"file": str, "size": int})
 _VARIANT_FIELDS: Final[Mapping[str, type]] = MappingProxyType(
     {"target": str, "backend": str, "part": str, "digest": str, "nbytes": int, "conditions": list}
 )

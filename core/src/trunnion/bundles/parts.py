@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import zipfile
 from typing import IO, TYPE_CHECKING, Final
 
-from trunnion.artifacts.artifact import Artifact, check_owner
+from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest
-from trunnion.errors import CorruptArtifactError
+from trunnion.errors import CorruptArtifactError, shorten
 from trunnion.storage.descriptors import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+    from trunnion.bundles.index import Part, Variant
 
 __all__ = ["read_part", "write_part"]
 
@@ -22,7 +25,7 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a ZIP archive can say."""
 
 _MODE: Final = 0o100644 << 16
-_READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe there must not hang the reader
+_READ_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK  # a pipe there must not hang the reader
 
 
 def write_part(out: IO[bytes], artifacts: Iterable[Artifact]) -> None:
@@ -44,17 +47,17 @@ def write_part(out: IO[bytes], artifacts: Iterable[Artifact]) -> None:
                 archive.writestr(entry, data)
 
 
-def read_part(file: Path, digest: str, owner: int | None) -> Artifact:
+def read_part(file: Path, part: Part, variant: Variant) -> Artifact:
     """Read an artifact from an archive, and verify every byte of it.
 
     Parameters
     ----------
     file
-        The archive.
-    digest
-        The artifact's.
-    owner
-        If given, the user who must own the archive, while nobody else may write to it.
+        The archive, or a link to it: whoever owns it, the index says what each byte of the artifact must be.
+    part
+        What the index says of the archive.
+    variant
+        What it says of the artifact.
 
     Raises
     ------
@@ -62,8 +65,6 @@ def read_part(file: Path, digest: str, owner: int | None) -> Artifact:
         If there is no such file.
     CorruptArtifactError
         If it is no such archive, or has no such artifact, whole and unchanged.
-    UntrustedArtifactError
-        If ``owner`` is given and somebody else could have written it.
     OSError
         If it cannot be read at this moment.
     """
@@ -71,27 +72,32 @@ def read_part(file: Path, digest: str, owner: int | None) -> Artifact:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise CorruptArtifactError(file.name, "is not a plain file")
-        if owner is not None:
-            check_owner(status, owner, str(file))
+        if status.st_size != part.size:
+            raise CorruptArtifactError(file.name, f"has {status.st_size} bytes, expected {part.size}")
         with os.fdopen(descriptor, "rb", closefd=False) as data:
             try:
                 with zipfile.ZipFile(data) as archive:
-                    return _artifact(archive, digest)
+                    return _artifact(archive, variant)
+            except CorruptArtifactError as error:
+                where = f"{error.problem} (in {shorten(file.name)})"
+                raise CorruptArtifactError(error.what, where) from error.__cause__
             except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-                if isinstance(error, CorruptArtifactError):
-                    raise
                 raise CorruptArtifactError(file.name, f"is no archive that can be read: {error}") from error
 
 
-def _artifact(archive: zipfile.ZipFile, digest: str) -> Artifact:
-    manifest = Manifest.from_json(_member(archive, f"{digest}/{MANIFEST_NAME}", None))
+def _artifact(archive: zipfile.ZipFile, variant: Variant) -> Artifact:
+    digest = variant.digest
+    said = _member(archive, f"{digest}/{MANIFEST_NAME}", None)
+    if hashlib.sha256(said).hexdigest() != digest:  # before anything that it says is believed
+        raise CorruptArtifactError(MANIFEST_NAME, "is not the one that the index names")
+    manifest = Manifest.from_json(said)
+    nbytes = sum(record.size for record in manifest.files.values())
+    if (manifest.target, manifest.backend, nbytes) != (variant.target, variant.backend, variant.nbytes):
+        raise CorruptArtifactError("the index", f"says of artifact {digest[:12]} what its manifest does not")
     files = {
         name: _member(archive, f"{digest}/{name}", record.size) for name, record in manifest.files.items()
     }
-    artifact = Artifact(manifest, files)
-    if artifact.digest != digest:
-        raise CorruptArtifactError(MANIFEST_NAME, f"is of artifact {artifact.digest[:12]}, not {digest[:12]}")
-    return artifact
+    return Artifact(manifest, files)
 
 
 def _member(archive: zipfile.ZipFile, name: str, size: int | None) -> bytes:

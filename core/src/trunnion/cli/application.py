@@ -20,6 +20,7 @@ from trunnion.cli.cache import cache_commands
 from trunnion.cli.conformance import conformance
 from trunnion.cli.demo import demo
 from trunnion.cli.doctor import doctor
+from trunnion.cli.export import export_commands
 from trunnion.cli.inspect import inspect
 from trunnion.cli.lock import lock
 from trunnion.cli.presentation import (
@@ -74,6 +75,11 @@ def application() -> typer.Typer:
     app.command("conformance", epilog=_EPILOG)(conformance)
     app.add_typer(
         cache_commands(_EPILOG), name="cache", help="Look at what is kept of what was compiled, or remove it."
+    )
+    app.add_typer(
+        export_commands(_EPILOG),
+        name="export",
+        help="Write a bundle in a form in which another tool ships code.",
     )
     return app
 

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.filesize import decimal
 
+from trunnion.artifacts.artifact import Artifact
 from trunnion.building import BuildJob, build_many
-from trunnion.bundles.bundle import Bundle
-from trunnion.bundles.writing import write_bundle
+from trunnion.bundles.writing import bundle_path, write_bundle
 from trunnion.cli.presentation import Report, error_report, print_line, print_step, print_table, progress
 from trunnion.cli.subject import find_subject
-from trunnion.errors import ProgramError, shorten
+from trunnion.errors import ProgramError, TrunnionError, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trunnion.artifacts.artifact import Artifact
     from trunnion.model.program import KernelProgram
 
 __all__ = ["build"]
@@ -51,7 +50,10 @@ def build(
 
     An artifact's folder is taken as it is. A program goes by its own name; two of one name are refused.
     """
-    wanted = _wanted(files, target or [None], backend or ["auto"], trust=trust)
+    bundle_path(out)  # before anything is built
+    wanted = _wanted(
+        files, list(dict.fromkeys(target or [""])), list(dict.fromkeys(backend or ["auto"])), trust=trust
+    )
     every = [job for several in wanted.values() for job in several if isinstance(job, BuildJob)]
     try:
         made = dict(zip(every, _built(every, jobs or os.cpu_count() or 1), strict=True))
@@ -70,12 +72,12 @@ def build(
             "target": one.target,
             "backend": one.backend,
             "nbytes": one.nbytes,
-            "part": index.parts[one.part],
+            "part": index.parts[one.part].file,
         }
         for name, variants in index.programs.items()
         for one in variants
     ]
-    document = {"index": str(out), "digest": Bundle.open(out).digest, "variants": rows}
+    document = {"index": str(out), "digest": index.digest, "variants": rows}
 
     def show() -> None:
         cells = [[str(row[name]) for name in _COLUMNS if name != "size"] for row in rows]
@@ -88,7 +90,7 @@ def build(
 
 
 def _wanted(
-    files: Sequence[str], targets: Sequence[str | None], backends: Sequence[str], *, trust: bool
+    files: Sequence[str], targets: Sequence[str], backends: Sequence[str], *, trust: bool
 ) -> dict[str, list[BuildJob | Artifact]]:
     """Return what is to be built, and what is built, by the name of its program.
 
@@ -109,12 +111,12 @@ def _wanted(
                 f"{shorten(file)} is another program that is called {shorten(program.name)}, too"
             )
         several = found.setdefault(program.name, [])
-        if subject.artifact is not None:
-            several.append(subject.artifact)
+        if subject.artifact is not None:  # what is bundled is trusted as the bundle is
+            several.append(Artifact.open(file, trusted=True))
             continue
         trusted = trust or subject.example is not None
         several += (
-            BuildJob(program=program, target=target, backend=backend, trust=trusted)
+            BuildJob(program=program, target=target or None, backend=backend, trust=trusted)
             for target in targets
             for backend in backends
         )
@@ -126,8 +128,8 @@ def _built(jobs: Sequence[BuildJob], processes: int) -> list[Artifact]:
     bar: Iterator[BuildJob] = iter(progress("building", jobs))
     next(bar, None)
 
-    def told(job: BuildJob, made: Artifact | Exception) -> None:
-        print_step(f"{job}: {'failed' if isinstance(made, Exception) else 'built'}")
+    def told(job: BuildJob, made: Artifact | TrunnionError) -> None:
+        print_step(f"{job}: {'failed' if isinstance(made, TrunnionError) else 'built'}")
         next(bar, None)
 
     count = min(processes, len(jobs))

@@ -18,13 +18,21 @@ if TYPE_CHECKING:
 
     Bytes = bytes | mmap.mmap
 
-__all__ = ["PREFIX", "elf_machine", "exported_functions", "needed_versions", "shared_object_functions"]
+__all__ = [
+    "PREFIX",
+    "elf_machine",
+    "exported_functions",
+    "is_shared_object",
+    "needed_versions",
+    "shared_object_functions",
+]
 
 PREFIX: Final = "__tvm_ffi_"
 """What TVM-FFI puts before a function's name to make it a symbol."""
 
 _MAGIC: Final = b"\x7fELF\x02\x01"  # 64 bits, little-endian
 _SHARED: Final = 3  # ET_DYN
+_TYPE: Final = slice(16, 18)
 _MACHINE: Final = slice(18, 20)
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT: Final = struct.Struct("<IIQQQQQQ")
@@ -95,6 +103,12 @@ def needed_versions(name: str, data: bytes) -> tuple[str, ...]:
         If it is no shared library for 64 bits, or is shorter than its headers say.
     """
     return _Library(name, data).needed_versions()
+
+
+def is_shared_object(data: bytes) -> bool:
+    """Whether bytes begin as a shared library for 64 bits; they may be broken all the same."""
+    kind = int.from_bytes(data[_TYPE], "little")
+    return data.startswith(_MAGIC) and kind == _SHARED
 
 
 def elf_machine(data: bytes) -> int:

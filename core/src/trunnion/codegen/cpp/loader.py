@@ -176,7 +176,8 @@ def _load(library: bytes, plugin: str, before: int) -> _Library:
                 _module(ffi.load_module, file, library), ffi.get_global_func("ffi.ModuleGlobalsRemove")
             )
         except (RuntimeError, OSError) as error:
-            refuse_noexec(folder, _OTHER_FOLDER)
+            if not hasattr(os, "memfd_create"):
+                refuse_noexec(folder, _OTHER_FOLDER)
             count, most = _mappings()
             if most - count < _OF_A_LIBRARY:
                 got = f"{count} of {most} mappings in use (vm.max_map_count)"

@@ -1,0 +1,128 @@
+"""Write the Python module of a bundle: a typed function for each program."""
+
+from __future__ import annotations
+
+import keyword
+from typing import TYPE_CHECKING, Final
+
+from trunnion.codegen.literals import python_string
+from trunnion.codegen.writer import SourceWriter
+from trunnion.errors import ArgumentValueError, shorten
+from trunnion.model.expr_text import format_expr
+from trunnion.model.params import PointerParam, ScalarParam, TensorParam
+from trunnion.wording import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from trunnion.model.params import Param
+    from trunnion.model.program import KernelProgram
+
+__all__ = ["emit_module"]
+
+_TAKEN: Final = frozenset({"bundle", "out", "stream", "device"})
+_WIDTH: Final = 110
+
+
+def emit_module(title: str, index: str, digest: str, programs: Mapping[str, KernelProgram]) -> str:
+    """Return the text of a package's ``__init__.py`` that calls the programs of a bundle beside it.
+
+    Parameters
+    ----------
+    title
+        What the package is called, for its docstring.
+    index
+        The file name of the bundle's index, which lies in the package.
+    digest
+        The bundle's digest: no other one is loaded.
+    programs
+        The programs, by the name of each in the bundle: that of its function.
+
+    Raises
+    ------
+    ArgumentValueError
+        If a program's name is no name of a Python function, or is one that the module has itself.
+    """
+    for name in programs:
+        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_") or name in _TAKEN:
+            raise ArgumentValueError(
+                "programs",
+                shorten(name),
+                f"names of Python functions, other than {', '.join(sorted(_TAKEN))}",
+            )
+    out = SourceWriter()
+    out.line(f'"""{_docline(title)}: kernels that trunnion launches, compiled ahead of time."""')
+    out.lines("", "from __future__ import annotations", "", "import functools", "import pathlib")
+    out.lines("from typing import TYPE_CHECKING, Any", "", "import trunnion", "", "if TYPE_CHECKING:")
+    out.lines("    from collections.abc import Sequence", "", "    from torch import Tensor", "")
+    out.line(f"__all__ = [{', '.join(map(python_string, sorted(('bundle', *programs))))}]")
+    out.lines("", "")
+    out.line("@functools.cache")
+    with out.block("def bundle() -> trunnion.Bundle:"):
+        out.line(
+            '"""Return the programs by name; which variant of each fits is found out when it is first called."""'
+        )
+        out.line(f"index = pathlib.Path(__file__).with_name({python_string(index)})")
+        out.line(f"return trunnion.Bundle.open(index, digest={python_string(digest)})")
+    for name, program in programs.items():
+        out.lines("", "")
+        _emit_function(out, name, program)
+    return out.text()
+
+
+def _emit_function(out: SourceWriter, name: str, program: KernelProgram) -> None:
+    signature = program.signature
+    names = _parameter_names(signature.params)
+    typed = [f"{one}: {_type(param)}" for one, param in zip(names, signature.params, strict=True)]
+    outputs = len(signature.outputs)
+    result = ("None", "Tensor")[outputs] if outputs <= 1 else f"tuple[{', '.join(['Tensor'] * outputs)}]"
+    given = {0: "None", 1: "Tensor | Sequence[Tensor] | None"}.get(outputs, "Sequence[Tensor] | None")
+    out.line(f"def {name}(")
+    for one in typed:
+        out.line(f"    {one},")
+    if typed:
+        out.line("    /,")
+    out.line(f"    *, out: {given} = None, stream: Any = None, device: Any = None,")
+    with out.block(f") -> {result}:"):
+        out.line(f'"""Launch {_docline(program.name)}.')
+        out.lines("", *(line[:_WIDTH] for line in _described(program, names)), '"""')
+        args = "".join(f"{one}, " for one in names)
+        out.line(f"return bundle()[{python_string(name)}]({args}out=out, stream=stream, device=device)")
+
+
+def _parameter_names(params: tuple[Param, ...]) -> list[str]:
+    """Return a name for each parameter: its own where it can be one; they are given by position."""
+    own = [param.name for param in params]
+    good = all(one.isidentifier() and not keyword.iskeyword(one) and one.isascii() for one in own)
+    return own if good and not _TAKEN & {*own} else [f"arg{place}" for place in range(len(own))]
+
+
+def _type(param: Param) -> str:
+    if isinstance(param, ScalarParam):
+        kind = param.dtype.name
+        known = {"bool": "bool"} | ({kind: "int"} if param.dtype.is_integer else {})
+        return known.get(kind, "complex" if "complex" in kind else "float")
+    name = {TensorParam: "Tensor", PointerParam: "int"}.get(type(param), "bytes")
+    return f"{name} | None" if getattr(param, "nullable", False) else name
+
+
+def _described(program: KernelProgram, names: list[str]) -> Iterator[str]:
+    signature = program.signature
+    for name, param in zip(names, signature.params, strict=True):
+        yield f"{name}: {_of(param)}"
+    for output in signature.outputs:
+        yield f"returns {_docline(output.name)}: {_of(output)}"
+
+
+def _of(param: Param) -> str:
+    if isinstance(param, TensorParam):
+        shape = ", ".join(_docline(format_expr(extent)) for extent in param.shape)
+        return f"{param.dtype} of shape ({shape})"
+    if isinstance(param, ScalarParam):
+        return str(param.dtype)
+    return "an address" if isinstance(param, PointerParam) else f"{param.nbytes} bytes"
+
+
+def _docline(text: str) -> str:
+    """Return a text for a line of a docstring: nothing in it ends the docstring or begins an escape."""
+    return visible(text).replace("\\", "/").replace('"', "'")

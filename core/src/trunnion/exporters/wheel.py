@@ -1,0 +1,169 @@
+"""Export a bundle as a wheel: a Python package whose functions launch its programs, with no compiler where it goes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+import zipfile
+from importlib import metadata
+from typing import TYPE_CHECKING, Final
+
+from trunnion.arguments import expect, expect_text, file_path
+from trunnion.built_program import program_of
+from trunnion.bundles.bundle import Bundle
+from trunnion.errors import ArgumentValueError, ArtifactError, ProgramError, shorten
+from trunnion.exporters.python_module import emit_module
+from trunnion.storage.refusals import advice, said
+from trunnion.storage.scratch import temporary_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from os import PathLike
+    from pathlib import Path
+
+    from trunnion.model.program import KernelProgram
+    from trunnion.registry import Registry
+
+__all__ = ["export_wheel"]
+
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+_MODE: Final = 0o100644 << 16
+_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_VERSION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)*(?:(?:a|b|rc)[0-9]+)?(?:\.post[0-9]+)?(?:\.dev[0-9]+)?")
+_NUMBERS: Final = re.compile(r"[0-9]+\.[0-9]+")
+
+
+def export_wheel(
+    bundle: Bundle, folder: str | PathLike[str], *, name: str, version: str, registry: Registry | None = None
+) -> Path:
+    """Write a wheel that holds a bundle, and a typed function for each of its programs; nothing is compiled.
+
+    Where it is installed it needs trunnion and the backends, of the very versions that built it, and no compiler. Equal
+    bundles give equal wheels.
+
+    Parameters
+    ----------
+    bundle
+        The bundle; the names of its programs become names of functions.
+    folder
+        Where the wheel goes; it is made if it is not there, and a wheel of that name is replaced.
+    name
+        The distribution's name, such as ``"my-kernels"``; the package is called ``my_kernels``.
+    version
+        Its version, such as ``"1.0"``.
+    registry
+        The plugins, which say what distributions the backends come from; None: those that are installed.
+
+    Returns
+    -------
+    pathlib.Path
+        The wheel. Its name says which machines it is for: any where all launchers are Python, else Linux with the
+        processor and the C library that the launchers need (``manylinux_2_34_x86_64``).
+
+    Raises
+    ------
+    ArgumentValueError
+        If the name or the version is none, or a program's name cannot be a function's.
+    ProgramError
+        If two variants of a program take other parameters.
+    ArtifactError
+        If a part cannot be read, or the wheel cannot be written.
+    """
+    expect(bundle, Bundle, "bundle", "a Bundle")
+    if not _NAME.fullmatch(expect_text(name, "name", "the name of a distribution")):
+        raise ArgumentValueError("name", shorten(name), "letters, digits, '.', '-' and '_'")
+    if not _VERSION.fullmatch(expect_text(version, "version", "a version")):
+        raise ArgumentValueError("version", shorten(version), "a version such as '1.0' or '1.0.post1'")
+    package = re.sub(r"[-_.]+", "_", name).lower()
+    files = _package(bundle, package, name)
+    files |= _metadata(bundle, package, name, version, registry or bundle.registry)
+    place = file_path(folder)
+    final = place / f"{package}-{version}-py3-none-{_platform(bundle)}.whl"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with temporary_folder(place, f".{package[:64]}.") as staging:
+            _write(staging / final.name, files, f"{package}-{version}.dist-info")
+            os.replace(staging / final.name, final)  # noqa: PTH105 - of a file, whatever is there
+    except OSError as error:
+        raise ArtifactError(f"cannot write {shorten(str(final))}: {said(error)}; {advice(error)}") from error
+    return final
+
+
+def _package(bundle: Bundle, package: str, name: str) -> dict[str, bytes]:
+    """Return the package's files: the module, that it is typed, and the bundle."""
+    files = {f"{package}/{file}": data for file, data in bundle.files().items()}
+    text = emit_module(name, bundle.file.name, bundle.digest, _programs(bundle))
+    return {**files, f"{package}/__init__.py": text.encode(), f"{package}/py.typed": b""}
+
+
+def _programs(bundle: Bundle) -> Mapping[str, KernelProgram]:
+    """Return each program; its variants are called alike.
+
+    Raises
+    ------
+    ProgramError
+        If they are not.
+    """
+    found: dict[str, KernelProgram] = {}
+    for name, variants in bundle.index.programs.items():
+        for variant in variants:
+            program = program_of(bundle.artifact(variant))
+            if found.setdefault(name, program).signature != program.signature:
+                raise ProgramError(
+                    f"the variants of {shorten(name)} take different parameters", field="programs"
+                )
+    return found
+
+
+def _metadata(bundle: Bundle, package: str, name: str, version: str, registry: Registry) -> dict[str, bytes]:
+    brought = {plugin.name: plugin for plugin in registry.plugins()}
+    backends = {one.backend for variants in bundle.index.programs.values() for one in variants}
+    needed = {f"trunnion=={metadata.version('trunnion')}"}
+    for backend in backends & brought.keys():
+        plugin = brought[backend]
+        needed.add(f"{plugin.distribution}=={plugin.version}" if plugin.version else plugin.distribution)
+    lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", "Requires-Python: >=3.11"]
+    lines += [f"Requires-Dist: {one}" for one in sorted(needed)]
+    lines += ["Summary: GPU kernels that trunnion launches, compiled ahead of time"]
+    pure = "true" if _platform(bundle) == "any" else "false"
+    tags = f"Tag: py3-none-{_platform(bundle)}"
+    wheel = f"Wheel-Version: 1.0\nGenerator: trunnion {metadata.version('trunnion')}\nRoot-Is-Purelib: {pure}\n{tags}\n"
+    folder = f"{package}-{version}.dist-info"
+    return {f"{folder}/METADATA": ("\n".join(lines) + "\n").encode(), f"{folder}/WHEEL": wheel.encode()}
+
+
+def _platform(bundle: Bundle) -> str:
+    """Return the platform's tag (PEP 600): what every variant can be used on."""
+    conditions = [
+        one
+        for variants in bundle.index.programs.values()
+        for variant in variants
+        for one in variant.conditions
+    ]
+    machines = {one.value for one in conditions if one.fact == "host.machine"}
+    if not machines:
+        return "any"
+    libraries = [_NUMBERS.match(one.value) for one in conditions if one.fact == "host.libc"]
+    newest = max((found[0] for found in libraries if found), key=_numbers, default="2.17")
+    return f"manylinux_{newest.replace('.', '_')}_{min(machines)}"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def _write(file: Path, files: Mapping[str, bytes], info: str) -> None:
+    record = [f"{name},sha256={_digest(data)},{len(data)}" for name, data in sorted(files.items())]
+    every = {**files, f"{info}/RECORD": ("\n".join([*record, f"{info}/RECORD,,"]) + "\n").encode()}
+    with zipfile.ZipFile(file, "x", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in sorted(every.items()):
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.create_system, entry.external_attr, entry.compress_type = 3, _MODE, zipfile.ZIP_DEFLATED
+            archive.writestr(entry, data)
+
+
+def _digest(data: bytes) -> str:
+    """Return a digest as RECORD spells it: base64 for URLs, without padding."""
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

@@ -1,0 +1,172 @@
+"""A bundle as a wheel: it installs as any other, and its functions launch where there is no compiler."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import trunnion
+from trunnion import examples
+from trunnion.cli import main
+from trunnion.errors import ArgumentValueError, ArtifactError, CorruptArtifactError, ProgramError
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CODE = DeviceCode("cuda", 'extern "C" __global__ void k(float* x) {}')
+
+CALL = """
+import os, sys
+from trunnion import sim
+simulator = sim.start()
+os.environ["PATH"] = ""
+for compiler in ("cuda.bindings.nvrtc", "cutlass"):
+    sys.modules[compiler] = None
+simulator.torch_mode().__enter__()
+import torch, my_kernels
+from trunnion import examples
+example = examples.load("vector_add")
+for kernel in my_kernels.bundle()["vector_add"].artifact.manifest.kernels:
+    simulator.register_body(kernel.symbol, example.bodies[kernel.name])
+a, b = (torch.arange(8, dtype=torch.float32, device="cuda") for _ in range(2))
+out = torch.empty(8, device="cuda")
+assert my_kernels.vector_add(a, b, out=out) is out
+print(my_kernels.vector_add(a, b).cpu().tolist() == out.cpu().tolist() == [2.0 * i for i in range(8)])
+"""
+
+
+@pytest.fixture(scope="module")
+def artifacts() -> dict[str, Any]:
+    program = examples.load("vector_add").program
+    return {name: trunnion.compile(program, name, target="sm_90a").artifact for name in ("nvrtc", "tvm_ffi")}
+
+
+def bundled(folder: Path, programs: dict[str, Any]) -> trunnion.Bundle:
+    trunnion.write_bundle(folder / "kernels.trn", programs)
+    return trunnion.Bundle.open(folder / "kernels.trn")
+
+
+@pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi"])
+def test_it_installs_and_launches_without_a_compiler(
+    tmp_path: Path, artifacts: dict[str, Any], backend: str
+) -> None:
+    bundle = bundled(tmp_path, {"vector_add": artifacts[backend]})
+    wheel = trunnion.export_wheel(bundle, tmp_path / "dist", name="My.kernels", version="1.0")
+    platform = wheel.stem.split("-")[-1]
+    assert platform == "any" if backend == "nvrtc" else platform.startswith("manylinux_2_")
+    install = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--quiet", "--target"]
+    subprocess.run([*install, tmp_path / "site", wheel], check=True, capture_output=True)
+    script = f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r})\n{CALL}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
+
+
+def test_what_it_needs_is_in_its_metadata_and_equal_bundles_give_equal_wheels(
+    tmp_path: Path, artifacts: dict[str, Any]
+) -> None:
+    bundle = bundled(tmp_path, {"add": [artifacts["nvrtc"], artifacts["tvm_ffi"]]})
+    one, other = (
+        trunnion.export_wheel(bundle, tmp_path / place, name="my-kernels", version="2.0rc1")
+        for place in ("a", "b")
+    )
+    assert one.read_bytes() == other.read_bytes()
+    with zipfile.ZipFile(one) as archive:
+        metadata = archive.read("my_kernels-2.0rc1.dist-info/METADATA").decode()
+        record = archive.read("my_kernels-2.0rc1.dist-info/RECORD").decode()
+        assert sorted(line.split(",")[0] for line in record.splitlines()) == sorted(archive.namelist())
+    needed = [
+        line.removeprefix("Requires-Dist: ")
+        for line in metadata.splitlines()
+        if line.startswith("Requires-Dist")
+    ]
+    assert sorted(one.split("==")[0] for one in needed) == ["trunnion", "trunnion-nvrtc", "trunnion-tvm-ffi"]
+
+
+def test_each_parameter_has_its_type_whatever_it_is_called(tmp_path: Path) -> None:
+    builder = ProgramBuilder('odd """ \\ name', CODE)
+    x = builder.input("class", "float32", (8,), access="write")
+    builder.scalar("\u202e", "bfloat16")
+    builder.launch("k", (x,), 1, 8)
+    affine = trunnion.compile(examples.load("affine").program, "nvrtc", target="sm_90a")
+    odd = trunnion.compile(builder.build(), "nvrtc", target="sm_90a")
+    bundle = bundled(tmp_path, {"affine": affine, "odd": odd})
+    wheel = trunnion.export_wheel(bundle, tmp_path, name="kernels", version="1")
+    with zipfile.ZipFile(wheel) as archive:
+        tree = ast.parse(archive.read("kernels/__init__.py"))
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    typed = {
+        name: {
+            one.arg: ast.unparse(one.annotation) for one in functions[name].args.posonlyargs if one.annotation
+        }
+        for name in ("affine", "odd")
+    }
+    assert typed["affine"] == {
+        "x": "Tensor",
+        "bias": "Tensor | None",
+        "gain": "float",
+        "offset": "int",
+        "rectify": "bool",
+        "slope": "float",
+    }
+    assert typed["odd"] == {"arg0": "Tensor", "arg1": "float"}
+    assert [ast.unparse(functions[name].returns or ast.Constant("")) for name in ("affine", "odd")] == [
+        "Tensor",
+        "None",
+    ]
+
+
+@pytest.mark.parametrize("name", ["class", "2d", "a b", "bundle", "_private", "out", 'x"""'])
+def test_a_name_that_no_function_can_have_is_refused(
+    tmp_path: Path, artifacts: dict[str, Any], name: str
+) -> None:
+    bundle = bundled(tmp_path, {name: artifacts["nvrtc"]})
+    with pytest.raises(ArgumentValueError, match="names of Python functions"):
+        trunnion.export_wheel(bundle, tmp_path / "dist", name="kernels", version="1")
+    assert not (tmp_path / "dist").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "version"), [("", "1"), ("../x", "1"), ("a/b", "1"), ("x", ""), ("x", "1/2"), ("x", "one")]
+)
+def test_what_is_no_name_and_no_version_is_refused(
+    tmp_path: Path, artifacts: dict[str, Any], name: str, version: str
+) -> None:
+    bundle = bundled(tmp_path, {"add": artifacts["nvrtc"]})
+    with pytest.raises(ArgumentValueError):
+        trunnion.export_wheel(bundle, tmp_path / "dist", name=name, version=version)
+
+
+def test_variants_that_are_called_otherwise_are_refused(tmp_path: Path, artifacts: dict[str, Any]) -> None:
+    other = trunnion.compile(examples.load("affine").program, "nvrtc", target="sm_80").artifact
+    bundle = bundled(tmp_path, {"add": [artifacts["nvrtc"], other]})
+    with pytest.raises(ProgramError, match="take different parameters"):
+        trunnion.export_wheel(bundle, tmp_path, name="kernels", version="1")
+
+
+def test_a_broken_part_and_no_place_are_typed_errors(tmp_path: Path, artifacts: dict[str, Any]) -> None:
+    bundle = bundled(tmp_path, {"add": artifacts["nvrtc"]})
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArtifactError, match="cannot write"):
+        trunnion.export_wheel(bundle, tmp_path / "file", name="kernels", version="1")
+    (part,) = tmp_path.glob("kernels.sm_90a.*.trn")
+    part.write_bytes(part.read_bytes()[:-100])
+    with pytest.raises(CorruptArtifactError):
+        trunnion.export_wheel(bundle, tmp_path, name="kernels", version="1")
+
+
+def test_the_command(tmp_path: Path, artifacts: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    bundled(tmp_path, {"add": artifacts["nvrtc"]})
+    words = ["export", "wheel", str(tmp_path / "kernels.trn"), "--name", "kernels", "--version", "1"]
+    assert main([*words, "-o", str(tmp_path / "dist"), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["functions"] == ["add"]
+    assert document["wheel"].endswith("kernels-1-py3-none-any.whl")
+    assert main(words[:4]) == 2
