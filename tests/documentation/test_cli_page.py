@@ -12,6 +12,7 @@ import pytest
 
 from trunnion.cli.application import application
 from trunnion.cli.cache import cache_commands
+from trunnion.cli.export import export_commands
 from trunnion.cli.trial import Outcome
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text("utf-8")
@@ -35,6 +36,7 @@ def _document(*words: str) -> object:
 
 
 COMMANDS = [command.name for command in application().registered_commands]
+EXPORT_COMMANDS = [command.name for command in export_commands("").registered_commands]
 CACHE_COMMANDS = [command.name for command in cache_commands("").registered_commands]
 
 
@@ -66,8 +68,22 @@ def test_every_command_of_the_cache_is_named_with_its_options(command: str) -> N
     assert re.search(rf"^\| `{command}\b", _section("cache"), re.MULTILINE)
 
 
+@pytest.mark.parametrize("command", EXPORT_COMMANDS)
+def test_every_exporter_is_named_with_its_options(command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "trunnion.cli", "export", command, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    options = set(re.findall(r"^\s+(?:-\w, |)(--[a-z-]+)", done.stdout, re.MULTILINE)) - {"--help", "--json"}
+    assert "--name" in options
+    assert options <= set(re.findall(r"--[a-z-]+", _section("export")))
+    assert re.search(rf"^`trunnion export {command} ", _section("export"), re.MULTILINE)
+
+
 def test_the_groups_of_commands_are_those_that_this_page_is_tested_for() -> None:
-    assert [group.name for group in application().registered_groups] == ["cache"]
+    assert [group.name for group in application().registered_groups] == ["cache", "export"]
 
 
 @pytest.mark.parametrize(
