@@ -32,6 +32,7 @@ from trunnion.errors import (
     UnboundSymbolError,
     UnknownBackendError,
     UnknownKernelError,
+    UnknownProgramError,
     UnsupportedFeatureError,
     UntrustedArtifactError,
 )
@@ -63,6 +64,7 @@ SAMPLES = (
     KernelBodyError("scale", 9, "int32", "the kernel has 4 parameters"),
     ArgumentValueError("y", "5", "6", "out[0]"),
     UnknownKernelError("gem", ["gemm", "split_k"]),
+    UnknownProgramError("gem", ["gemm", "norm"]),
 )
 
 
