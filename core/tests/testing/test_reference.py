@@ -168,6 +168,26 @@ def test_an_overflow_in_a_skipped_launch_is_not_computed():
     assert told.explains(ExprError("does not fit"))
 
 
+@pytest.mark.parametrize(("author", "told"), [(0, "it is 0"), (1, "it is 1")])
+def test_of_an_authors_check_and_a_launchs_rule_either_may_be_told(author, told):
+    p = ProgramBuilder("p", CODE)
+    n, x = symbols("n x")
+    p.input("a", "bool", (n,))
+    p.scalar("x", "int32", x)
+    p.check(x - 1 if told == "it is 1" else 6 % x, told)
+    p.launch("k", (), grid=n, block=1, cluster=(4, 1, 1))
+    program = p.build()
+    refused = expect(program, CallFacts(args=(tensor((5,), "bool"), author)))
+    assert isinstance(refused, Refused)
+    assert refused.explains(ArgumentValueError("", "a grid of 5", "a multiple of 4"))
+    assert any(problem.reason.startswith("a grid of") for problem in refused.problems)
+    own = ExprError("division by zero") if author == 0 else ArgumentValueError("", "1", told)
+    assert refused.explains(own)
+    alone = expect(program, CallFacts(args=(tensor((4,), "bool"), author)))
+    assert isinstance(alone, Refused)
+    assert not alone.explains(TensorMapError(["another"]))
+
+
 def test_a_map_over_short_rows_is_refused():
     p = ProgramBuilder("p", CODE)
     n = Symbol("n")

@@ -73,7 +73,7 @@ def expect(program: KernelProgram, call: CallFacts) -> Expected | Refused:
     reading.read()
     launches: list[ExpectedLaunch] = []
     used: set[str] = set()
-    if not reading.problems:
+    if reading.is_known:
         for launch in program.launches:
             grid = _grid(reading, launch)
             if grid is None:

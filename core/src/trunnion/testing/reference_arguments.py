@@ -79,9 +79,14 @@ class Reading:
         self.output_shapes: dict[str, tuple[int, ...]] = {}
         self.destinations: dict[str, TensorFacts] = {}
         self.device = -1
+        self.is_known = False
 
     def read(self) -> None:
-        """Collect every problem; what builds upon an argument that is wrong in itself is left out."""
+        """Collect every problem; what builds upon an argument that is wrong in itself is left out.
+
+        `is_known` says afterwards whether each number that a launch may need has a value, right or wrong: of two broken
+        rules, one of the arguments and one of a launch, a backend may tell either.
+        """
         params = self.program.signature.params
         if len(self.call.args) != len(params):
             self.refuse(_TYPE, ("",), f"{len(self.call.args)} arguments for {len(params)} parameters")
@@ -99,6 +104,10 @@ class Reading:
             self._check_occurrences()
             self._check_conditions()
             self._read_outputs()
+            self.is_known = all(
+                len(self.output_shapes[output.name]) == len(output.shape)
+                for output in self.program.signature.outputs
+            )
 
     def refuse(
         self, errors: tuple[type[TrunnionError], ...], arguments: tuple[str, ...] | None, reason: str
