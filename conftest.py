@@ -179,7 +179,10 @@ def _leaves_no_exception_behind() -> Iterator[None]:
 def _leaves_the_simulator_as_it_was() -> Iterator[None]:
     before = _settings(sim.active())
     yield
-    after = _settings(sim.active())
+    running = sim.active()
+    if running is not None:
+        running.clear_trace()  # what one test launched is nothing that the next one finds
+    after = _settings(running)
     left = {name: value for name, value in after.items() if value != before.get(name, {})}
     if left:
         pytest.fail(f"the test left {left} in the simulator of its process, and found {before}")

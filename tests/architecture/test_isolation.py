@@ -17,6 +17,12 @@ def test_nothing(simulator):
     with simulator.fault("cuLaunchKernelEx"), simulator.memory_limit(1 << 40), simulator.stream(1):
         assert not simulator.trace
 
+def test_trace(running_simulator):
+    running_simulator.state.trace.add("an event")
+
+def test_nothing_traced(running_simulator):
+    assert not running_simulator.trace
+
 def test_limit(running_simulator):
     running_simulator.state.contexts[1].limits[6] = 8
 
@@ -42,7 +48,7 @@ def test_what_a_test_leaves_in_the_simulator_is_an_error(pytester: pytest.Pytest
     pytester.makeconftest((ROOT / "conftest.py").read_text("utf-8"))
     pytester.makepyfile(LEAVING)
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
-    result.assert_outcomes(passed=7, errors=6)
+    result.assert_outcomes(passed=9, errors=6)
     left = (
         "limits of contexts", "current contexts", "current streams", "bodies", "limits of memory", "captures",
     )  # fmt: skip
