@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from trunnion.model.capability import Capability
     from trunnion.model.expr import Expr
     from trunnion.model.launch import Dims
+    from trunnion.model.lowering import Step
     from trunnion.model.params import Signature
 
 __all__ = [
@@ -293,10 +294,9 @@ class PlannedLaunch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPlan:
-    """Everything that a call does, in the order in which it does it.
+    """Everything that a call does: first `steps`, then allocations, encodings, fills and launches, each in order.
 
-    First all checks and all values, then the allocations, then the encodings, then the fills, then the launches: a call
-    that is refused has launched nothing.
+    A call that is refused has launched nothing.
     """
 
     name: str
@@ -343,6 +343,13 @@ class LaunchPlan:
 
     requires: frozenset[Capability]
     """What a backend must declare."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What a call reads, requires and computes, in order, up to where it looks at its stream and its device."""
+        from trunnion.model.lowering import lower  # noqa: PLC0415 - the steps of a plan are written over plans
+
+        return lower(self)
 
     @property
     def symbols(self) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 
 import pytest
 from hypothesis import given, settings
@@ -12,8 +11,7 @@ from trunnion import examples
 from trunnion.codegen.exprs import PYTHON, ExprPrinter
 from trunnion.codegen.python.bindings import slot_name
 from trunnion.codegen.python.names import assigned, assigned_conditionally, read
-from trunnion.codegen.python.parts import emit_fixed, emit_free
-from trunnion.codegen.writer import SourceWriter
+from trunnion.codegen.python.steps import StepPrinter
 from trunnion.testing.strategies import programs
 
 
@@ -34,12 +32,10 @@ def conditional(text):
 
 def texts(plan):
     printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index), plan.symbols)
-    named, bare = (functools.partial(emit_fixed, named=flag) for flag in (True, False))
-    free = [functools.partial(emit_free, remembers=flag) for flag in (True, False)]
-    for emit in (named, bare, *free):
-        out = SourceWriter()
-        emit(out, plan, printer)
-        yield out.text()
+    for named in (True, False):
+        yield StepPrinter(plan, printer, named=named).tensors().text()
+    for remembers in (True, False):
+        yield StepPrinter(plan, printer, named=True, remembers=remembers).values().text()
 
 
 def compare(plan):

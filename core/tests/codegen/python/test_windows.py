@@ -54,11 +54,14 @@ def test_a_window_that_is_named_lies_within_its_memory_and_the_devices_limit(rig
     with pytest.raises(ArgumentValueError) as caught:
         r.program.entry(x, 3993)
     assert caught.value.argument == "x"
-    r.facade.attributes[109] = 1024
-    r.program.entry(x, 1024)
+    small = rig(windowed(nbytes="b", element_offset=2))
+    small.facade.attributes[109] = 1024
+    small.program.entry(x, 1024)
+    with pytest.raises(DeviceRequirementError, match=r"1025 bytes over 'x'.*which allows 1024"):
+        small.program.entry(x, 1025)
     with pytest.raises(DeviceRequirementError, match="1025"):
-        r.program.entry(x, 1025)
-    assert len(r.facade.launched) == 2
+        small.program.bind((x, 1025))
+    assert (len(r.facade.launched), len(small.facade.launched)) == (1, 1)
 
 
 def limits(r: Any) -> list[int]:

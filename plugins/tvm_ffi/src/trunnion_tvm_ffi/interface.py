@@ -18,31 +18,34 @@ from trunnion.codegen.exprs import PYTHON, ExprPrinter
 from trunnion.codegen.literals import python_tuple
 from trunnion.codegen.python.arguments import (
     emit_count,
-    emit_numbers,
+    emit_number,
     inputs_of,
     parameter_list,
     tensor_tuple,
 )
-from trunnion.codegen.python.bindings import (
-    all_fixed,
-    emit_binding,
-    emit_check,
-    fixed_slots,
-    is_fixed_check,
-    slot_name,
-)
+from trunnion.codegen.python.bindings import emit_binding, emit_check, slot_name
 from trunnion.codegen.python.launches import when
 from trunnion.codegen.python.memory import emit_extents, outputs_of
 from trunnion.codegen.python.names import assigned, read
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.dtypes import Kind
+from trunnion.model.lowering import (
+    Bind,
+    Phase,
+    ReadNumber,
+    ReadTensors,
+    Require,
+    RequireLayouts,
+    ShapeOutput,
+)
 from trunnion.model.params import PointerParam, ScalarParam, TensorParam
+from trunnion.model.slots import ScalarSlot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trunnion.model.dtypes import DType
-    from trunnion.model.plan import LaunchPlan, TensorSlot
+    from trunnion.model.plan import LaunchPlan, PointerSlot, StructSlot, TensorSlot
 
 __all__ = ["emit_preparation"]
 
@@ -71,7 +74,6 @@ class _Emitter:
     def __init__(self, plan: LaunchPlan, places: Sequence[int]) -> None:
         self.plan, self.places = plan, places
         self.printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index), plan.symbols)
-        self.fixed_slots = fixed_slots(plan)
         self.inputs = inputs_of(plan)
         self.tensors = tensor_tuple(self.inputs)
 
@@ -128,37 +130,11 @@ class _Emitter:
 
     def _fixed_part(self) -> SourceWriter:
         """Return what the tensors alone decide."""
-        out, plan = SourceWriter(), self.plan
-        for tensor in self.inputs:
-            with when(out, _there(tensor)):
-                self._tensor(out, tensor)
-        out.line(f"device = place({self.tensors}, device, stream)")
-        for binding in plan.bindings:
-            if binding.slot in self.fixed_slots:
-                emit_binding(out, plan, binding)
-        for check in plan.checks:
-            if is_fixed_check(check, self.fixed_slots):
-                emit_check(out, plan, check, self.printer)
-        for tensor in self.inputs:
-            with when(out, _there(tensor)):
-                out.line(f"settle({tensor.index}, t{tensor.index}, device)")
-        self._shapes(out, fixed=True)
-        return out
+        return self._steps(Phase.TENSORS)
 
     def _free_part(self) -> SourceWriter:
         """Return the rest."""
-        out, plan = SourceWriter(), self.plan
-        for scalar in plan.scalars:
-            if _travels_as_bits(scalar.dtype):
-                out.line(f"n{scalar.index} = s{scalar.index}")  # what is handed over is the number
-        emit_numbers(out, plan)
-        for binding in plan.bindings:
-            if binding.slot not in self.fixed_slots:
-                emit_binding(out, plan, binding)
-        for check in plan.checks:
-            if not is_fixed_check(check, self.fixed_slots):
-                emit_check(out, plan, check, self.printer)
-        self._shapes(out, fixed=False)
+        out, plan = self._steps(Phase.VALUES), self.plan
         out.line(f"shapes = {python_tuple([f'y{tensor.index}' for tensor in outputs_of(plan)])}")
         out.line("given = outputs(shapes, out, device, stream)")
         arguments = python_tuple([self._handed(place) for place in self.places])
@@ -174,10 +150,42 @@ class _Emitter:
             if tensor.strides is not None:
                 out.line(f"{', '.join(f'r{tensor.index}_{axis}' for axis in axes)}, = {t}.stride()")
 
-    def _shapes(self, out: SourceWriter, *, fixed: bool) -> None:
-        for tensor in outputs_of(self.plan):
-            if all_fixed(tensor.shape, self.fixed_slots) is fixed:
-                emit_extents(out, tensor, tensor.shape, self.printer)
+    def _steps(self, phase: Phase) -> SourceWriter:
+        """Return a phase of the plan's steps; addresses, storages and destinations are the context's to judge."""
+        out, plan = SourceWriter(), self.plan
+        for step in plan.steps:
+            if step.phase is not phase:
+                continue
+            match step.action:
+                case ReadTensors():
+                    self._read(out)
+                case Bind(binding):
+                    emit_binding(out, plan, binding)
+                case Require(check):
+                    emit_check(out, plan, check, self.printer)
+                case RequireLayouts():
+                    self._settle(out)
+                case ReadNumber(slot):
+                    self._number(out, slot)
+                case ShapeOutput(tensor):
+                    emit_extents(out, tensor, tensor.shape, self.printer)
+        return out
+
+    def _read(self, out: SourceWriter) -> None:
+        for tensor in self.inputs:
+            with when(out, _there(tensor)):
+                self._tensor(out, tensor)
+        out.line(f"device = place({self.tensors}, device, stream)")
+
+    def _settle(self, out: SourceWriter) -> None:
+        for tensor in self.inputs:
+            with when(out, _there(tensor)):
+                out.line(f"settle({tensor.index}, t{tensor.index}, device)")
+
+    def _number(self, out: SourceWriter, slot: ScalarSlot | PointerSlot | StructSlot) -> None:
+        if isinstance(slot, ScalarSlot) and _travels_as_bits(slot.dtype):
+            out.line(f"n{slot.index} = s{slot.index}")  # what is handed over is the number
+        emit_number(out, self.plan, slot)
 
     def _handed(self, place: int) -> str:
         """Return what a function is given for one parameter."""
@@ -208,8 +216,6 @@ def _travels_as_bits(dtype: DType) -> bool:
 
 def _number(dtype: DType, index: int) -> str:
     """Return a number as TVM-FFI carries it, which has int64, double and bytes."""
-    if dtype.kind is Kind.BOOL:  # for expressions it may have become 0 or 1
-        return f"bool(s{index})"
     if dtype.kind is Kind.COMPLEX:
         return f"pack('<2d', s{index}_re, s{index}_im)"
     if _travels_as_bits(dtype):

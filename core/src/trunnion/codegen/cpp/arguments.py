@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 from trunnion.codegen.cpp.places import argument_positions, presence, tensor_rule
 from trunnion.model.dtypes import Kind
 from trunnion.model.interval import INT64_MAX
+from trunnion.model.slots import PointerSlot, StructSlot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trunnion.codegen.cpp.text import CallText
-    from trunnion.model.plan import LaunchPlan, PointerSlot, ScalarSlot, StructSlot, TensorSlot
+    from trunnion.model.plan import LaunchPlan, ScalarSlot, TensorSlot
 
-__all__ = ["emit_layouts", "emit_numbers", "emit_pointers", "emit_structure", "inputs_of", "scalar_storage"]
+__all__ = ["emit_layouts", "emit_number", "emit_pointers", "emit_structure", "inputs_of", "scalar_storage"]
 
 
 _LAZY = frozenset({"float16", "float32", "float64", "complex32", "complex64", "complex128"})
@@ -38,6 +39,7 @@ def emit_structure(text: CallText, plan: LaunchPlan) -> None:
     text.each(places, lambda at, i: _required(f"read_tensor(given[{at}], {tensor_rule(i)}, t[{i}])"))
     text.each(_indices(inputs), lambda i: _required(f"check_place(t[{i}], {tensor_rule(i)}, place)"))
     text.require("settle_device(given, place)")
+    text.require("check_ordinal(place, device_count())")
     numbers = [f"s{scalar.index}" for scalar in plan.scalars if _is_prepared(scalar)]
     numbers += [f"a{pointer.index}" for pointer in plan.pointers]
     doubts = [f"looks_prepared(given[{positions[name]}])" for name in numbers]
@@ -88,18 +90,17 @@ def _required(condition: str) -> str:
 # Numbers ---------------------------------------------------------------------------------------------------------
 
 
-def emit_numbers(text: CallText, plan: LaunchPlan) -> None:
-    """Write the lines that read scalars, addresses and structs."""
-    positions = argument_positions(plan)
-    for scalar in plan.scalars:
-        _emit_scalar(text, scalar, positions[f"s{scalar.index}"])
-        if scalar.dtype.kind is Kind.BOOL and plan.signature.scalars[scalar.index].symbol is not None:
+def emit_number(text: CallText, plan: LaunchPlan, slot: ScalarSlot | PointerSlot | StructSlot) -> None:
+    """Write the lines that read a scalar, an address or a struct."""
+    if isinstance(slot, PointerSlot):
+        _emit_address(text, slot)
+    elif isinstance(slot, StructSlot):
+        _emit_struct(text, slot)
+    else:
+        _emit_scalar(text, slot)
+        if slot.dtype.kind is Kind.BOOL and plan.signature.scalars[slot.index].symbol is not None:
             # An expression's value is an int64_t, beside the byte that a kernel is given.
-            text.line(f"{text.member('int64_t', f's{scalar.index}')} = {scalar_storage(scalar)} ? 1 : 0;")
-    for pointer in plan.pointers:
-        _emit_address(text, pointer, positions[f"a{pointer.index}"])
-    for struct in plan.structs:
-        _emit_struct(text, struct, positions[f"u{struct.index}"])
+            text.line(f"{text.member('int64_t', f's{slot.index}')} = {scalar_storage(slot)} ? 1 : 0;")
 
 
 def scalar_storage(scalar: ScalarSlot) -> str:
@@ -108,7 +109,8 @@ def scalar_storage(scalar: ScalarSlot) -> str:
     return f"s{scalar.index}" if whole else f"s{scalar.index}_bits"
 
 
-def _emit_scalar(text: CallText, scalar: ScalarSlot, position: int) -> None:
+def _emit_scalar(text: CallText, scalar: ScalarSlot) -> None:
+    position = scalar.position
     s, kind = f"s{scalar.index}", scalar.dtype
     place = f"given[{position}], kArguments[{position}]"
     if not kind.is_integer:
@@ -126,14 +128,16 @@ def _rule(scalar: ScalarSlot) -> str:
     return f"scalar::{'boolean' if scalar.dtype.kind is Kind.BOOL else scalar.dtype.name}"
 
 
-def _emit_address(text: CallText, pointer: PointerSlot, position: int) -> None:
+def _emit_address(text: CallText, pointer: PointerSlot) -> None:
+    position = pointer.position
     name = text.member("uint64_t", f"a{pointer.index}")
     nullable = "true" if pointer.nullable else "false"
     place = f"given[{position}], kArguments[{position}]"
     text.require(f"read_pointer({place}, {pointer.alignment}, {nullable}, {name})")
 
 
-def _emit_struct(text: CallText, struct: StructSlot, position: int) -> None:
+def _emit_struct(text: CallText, struct: StructSlot) -> None:
+    position = struct.position
     name = f"u{struct.index}"
     text.members[f"{name}[{struct.nbytes}]"] = "alignas(16) unsigned char"
     text.require(f"read_struct(given[{position}], kArguments[{position}], {struct.nbytes}, {name})")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from trunnion.codegen.cpp.conditions import both
 from trunnion.codegen.cpp.places import author_text, place_of, tensor_rule
 from trunnion.codegen.cpp.text import MOST_UNROLLED
 from trunnion.codegen.literals import cpp_name, cpp_string
@@ -46,7 +47,7 @@ def _emit_choice(text: CallText, plan: LaunchPlan, binding: Binding, *, blamed: 
     Where the symbol has bounds of its own, what is chosen is remembered for the error.
     """
     places = [place_of(plan, source) for source in binding.candidates]
-    branches = [(_both(place.there, place.live), place) for place in places]
+    branches = [(both(place.there, place.live), place) for place in places]
     branches += [(place.there, place) for place in places]
     for index, (condition, place) in enumerate(branches):
         always = condition == "true"
@@ -63,10 +64,6 @@ def _emit_choice(text: CallText, plan: LaunchPlan, binding: Binding, *, blamed: 
         mentions = [cpp_name(_mention(plan, source)) for source in binding.candidates]
         text.line(f"static constexpr Name kPlaces[] = {{{', '.join(mentions)}}};")
         text.line(f"return raise_unbound({cpp_name(binding.symbol)}, kPlaces, {len(mentions)});")
-
-
-def _both(one: str, other: str) -> str:
-    return " && ".join(condition for condition in (one, other) if condition != "true") or "true"
 
 
 def _mention(plan: LaunchPlan, source: Source) -> str:
@@ -173,4 +170,4 @@ def _emit_value_check(text: CallText, plan: LaunchPlan, check: ValueCheck, place
     raised = (
         f'raise_unequal({place.argument}, "{word}", {check.source.axis}, {place.variable}, want, {author})'
     )
-    text.refuse(_both(wrong, place.live), raised)
+    text.refuse(both(wrong, place.live), raised)

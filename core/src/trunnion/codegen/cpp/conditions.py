@@ -9,9 +9,14 @@ from trunnion.model.expr import Const
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan, PlannedLaunch
 
-__all__ = ["launch_condition", "readers_condition"]
+__all__ = ["both", "launch_condition", "readers_condition"]
 
 _AXES = "xyz"
+
+
+def both(one: str, other: str) -> str:
+    """Return the condition that two conditions hold."""
+    return " && ".join(condition for condition in (one, other) if condition != "true") or "true"
 
 
 def launch_condition(launch: PlannedLaunch) -> str:

@@ -16,29 +16,15 @@ from collections import Counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from trunnion.codegen.cpp.arguments import emit_layouts, emit_numbers, emit_pointers, emit_structure
 from trunnion.codegen.cpp.attributes import emit_attributes
-from trunnion.codegen.cpp.bindings import emit_binding, emit_checks
 from trunnion.codegen.cpp.conditions import launch_condition
 from trunnion.codegen.cpp.direct import direct_kinds
 from trunnion.codegen.cpp.exprs import CPP
-from trunnion.codegen.cpp.launches import (
-    emit_arguments,
-    emit_geometry,
-    emit_views,
-    extents,
-    parameters,
-)
-from trunnion.codegen.cpp.maps import emit_absent, emit_encodes, emit_map_rules, emit_map_values
-from trunnion.codegen.cpp.memory import (
-    emit_allocations,
-    emit_fill_table,
-    emit_fills,
-    emit_given_outputs,
-    emit_shapes,
-    emit_sizes,
-)
+from trunnion.codegen.cpp.launches import emit_views, extents, parameters
+from trunnion.codegen.cpp.maps import emit_encodes, emit_map_rules
+from trunnion.codegen.cpp.memory import emit_allocations, emit_fill_table, emit_fills
 from trunnion.codegen.cpp.places import slot_name
+from trunnion.codegen.cpp.steps import emit_steps
 from trunnion.codegen.cpp.tables import emit_names, emit_program_rule, emit_tensor_rules
 from trunnion.codegen.cpp.text import CallText
 from trunnion.codegen.cpp.windows import (
@@ -47,12 +33,10 @@ from trunnion.codegen.cpp.windows import (
     emit_set_aside,
     emit_window_limits,
     emit_window_rules,
-    emit_window_values,
     has_windows,
 )
 from trunnion.codegen.exprs import ExprPrinter
 from trunnion.codegen.literals import cpp_name, cpp_string
-from trunnion.codegen.python.bindings import fixed_slots, is_fixed_check
 from trunnion.codegen.python.memory import outputs_of
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.expr import Const
@@ -64,7 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "14"
+VERSION = "15"
 """Changes whenever the text for some plan does."""
 
 _EXPORTED = "__tvm_ffi_"
@@ -259,38 +243,9 @@ class LauncherEmitter:
         return list(zip([*signatures, "encode()", "fire()"], bodies, strict=True))
 
     def _check(self, text: CallText) -> None:
-        plan = self.plan
         text.out.line("[[maybe_unused]] bool failed = false;")
         text.out.line("(void)outputs_given;")
-        fixed = fixed_slots(plan)
-        emit_structure(text, plan)
-        self.members.pop("doubtful", None)  # which every call has
-        self._symbols(text, fixed, of_tensors=True)
-        emit_layouts(text, plan)
-        emit_numbers(text, plan)
-        self._symbols(text, fixed, of_tensors=False)
-        emit_pointers(text, plan)
-        emit_shapes(text, plan)
-        for launch in plan.launches:
-            emit_geometry(text, launch)
-        emit_sizes(text, plan)
-        for launch in plan.launches:
-            emit_arguments(text, self.plan, launch)
-        emit_window_values(text, plan)
-        emit_map_values(text, plan)
-        emit_absent(text, plan)
-        emit_given_outputs(text, plan, self.inputs)
-
-    def _symbols(self, text: CallText, fixed: frozenset[int], *, of_tensors: bool) -> None:
-        """Write the symbols and checks that the tensors alone decide, or the others."""
-        for binding in self.plan.bindings:
-            if (binding.slot in fixed) is of_tensors:
-                emit_binding(text, self.plan, binding)
-        emit_checks(
-            text,
-            self.plan,
-            (check for check in self.plan.checks if is_fixed_check(check, fixed) is of_tensors),
-        )
+        emit_steps(text, self.plan, self.inputs)
 
     def _fire(self, text: CallText) -> None:
         emit_capture_check(text, self.plan)

@@ -96,18 +96,19 @@ def _emit_limits(text: CallText, expr: Expr, name: str, limits: tuple[int, int],
         text.refuse(f"{name} < {low} || {name} > {high}", f"{raised}, {name}, {high})")
 
 
-def emit_arguments(text: CallText, plan: LaunchPlan, launch: PlannedLaunch) -> None:
-    """Write the lines that compute a launch's integer arguments, if it happens."""
-    kinds = (ExprArgument, ViewArgument)
-    if launch_condition(launch) == "false" or not any(isinstance(given, kinds) for given in launch.args):
+def emit_arguments(
+    text: CallText, plan: LaunchPlan, launch: PlannedLaunch, ordinals: tuple[int, ...]
+) -> None:
+    """Write the lines that compute some of a launch's integer arguments, if it happens."""
+    if launch_condition(launch) == "false":
         return
     with text.when(launch_condition(launch)):
-        for ordinal, argument in enumerate(launch.args):
-            match argument:
-                case ExprArgument():
+        for ordinal in ordinals:
+            match launch.args[ordinal]:
+                case ExprArgument() as argument:
                     text.store(argument.dtype.cpp, f"e{launch.index}_{ordinal}", argument.value)
-                case ViewArgument():
-                    _emit_view(text, plan, argument, f"e{launch.index}_{ordinal}")
+                case ViewArgument() as view:
+                    _emit_view(text, plan, view, f"e{launch.index}_{ordinal}")
 
 
 def _emit_view(text: CallText, plan: LaunchPlan, view: ViewArgument, name: str) -> None:

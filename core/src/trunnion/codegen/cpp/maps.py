@@ -17,9 +17,10 @@ from trunnion.model.tensormap_rules import Im2colFields, TiledFields, broken_rul
 if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
     from trunnion.codegen.writer import SourceWriter
+    from trunnion.model.lowering import RequirePresence
     from trunnion.model.plan import Encode, LaunchPlan
 
-__all__ = ["emit_absent", "emit_encodes", "emit_map_rules", "emit_map_values"]
+__all__ = ["emit_encodes", "emit_map_rules", "emit_map_values", "emit_presence"]
 
 _ARCHITECTURES = ((8, 0), (9, 0), (10, 0))
 """One device of each kind that a map's constant fields may be refused on: before Hopper, Hopper, since Blackwell."""
@@ -71,33 +72,30 @@ def _numbers(values: tuple[int, ...]) -> str:
     return f"{{{', '.join(map(str, values))}}}"
 
 
-def emit_map_values(text: CallText, plan: LaunchPlan) -> None:
-    """Write the lines that compute each map's layout ``k<i>``, if some launch reads it, and that it fits its memory."""
-    for encode in plan.encodes:
-        name = text.member("MapLayout", f"k{encode.index}")
-        with text.when(readers_condition(plan, encode.readers)):
-            if encode.offset_bytes != Const(0):
-                text.store("int64_t", f"k{encode.index}_offset", encode.offset_bytes)
-            for axis, extent in enumerate(encode.dims):
-                text.line(f"{name}.dims[{axis}] = {text.expr(extent)};")
-            for axis, stride in enumerate(encode.strides):
-                text.line(f"{name}.strides[{axis}] = {text.expr(stride)};")
-            text.line(f"{name}.innermost_stride = {text.expr(encode.innermost_stride)};")
-            if encode.limit_bytes is not None:
-                with text.out.block("{", "}"):
-                    text.line(f"const int64_t limit = {text.expr(encode.limit_bytes)};")
-                    offset = "0" if encode.offset_bytes == Const(0) else f"{name}_offset"
-                    text.require(f"check_within(kMap{encode.index}, {name}, {offset}, limit)")
+def emit_map_values(text: CallText, plan: LaunchPlan, encode: Encode) -> None:
+    """Write the lines that compute a map's layout ``k<i>``, if some launch reads it, and that it fits its memory."""
+    name = text.member("MapLayout", f"k{encode.index}")
+    with text.when(readers_condition(plan, encode.readers)):
+        if encode.offset_bytes != Const(0):
+            text.store("int64_t", f"k{encode.index}_offset", encode.offset_bytes)
+        for axis, extent in enumerate(encode.dims):
+            text.line(f"{name}.dims[{axis}] = {text.expr(extent)};")
+        for axis, stride in enumerate(encode.strides):
+            text.line(f"{name}.strides[{axis}] = {text.expr(stride)};")
+        text.line(f"{name}.innermost_stride = {text.expr(encode.innermost_stride)};")
+        if encode.limit_bytes is not None:
+            with text.out.block("{", "}"):
+                text.line(f"const int64_t limit = {text.expr(encode.limit_bytes)};")
+                offset = "0" if encode.offset_bytes == Const(0) else f"{name}_offset"
+                text.require(f"check_within(kMap{encode.index}, {name}, {offset}, limit)")
 
 
-def emit_absent(text: CallText, plan: LaunchPlan) -> None:
-    """Write the check that no map that is read lies over a tensor that the call leaves out."""
-    for encode in plan.encodes:
-        memory = encode.memory
-        if memory.kind is MemoryKind.TENSOR and plan.tensors[memory.slot].nullable:
-            with text.when(readers_condition(plan, encode.readers)):
-                raised = f'raise_absent({tensor_rule(memory.slot)}.name, "a tensor map")'
-                text.refuse(f"t[{memory.slot}] == nullptr", raised)
+def emit_presence(text: CallText, plan: LaunchPlan, required: RequirePresence) -> None:
+    """Write the check that no map and no window that is read lies over a tensor that the call leaves out."""
+    slot = required.memory.slot
+    with text.when(readers_condition(plan, required.readers)):
+        raised = f'raise_absent({tensor_rule(slot)}.name, "{required.what}")'
+        text.refuse(f"t[{slot}] == nullptr", raised)
 
 
 def emit_encodes(text: CallText, plan: LaunchPlan) -> None:

@@ -23,8 +23,8 @@ __all__ = [
     "emit_fill_table",
     "emit_fills",
     "emit_given_outputs",
-    "emit_shapes",
-    "emit_sizes",
+    "emit_shape",
+    "emit_size",
 ]
 
 _ZERO = bytes(1)
@@ -43,23 +43,21 @@ def _emit_extents(text: CallText, memory: TensorSlot | WorkspaceSlot, extents: t
     return name
 
 
-def emit_shapes(text: CallText, plan: LaunchPlan) -> None:
-    """Write the shapes of the outputs."""
-    for tensor in outputs_of(plan):
-        _emit_extents(text, tensor, tensor.shape)
+def emit_shape(text: CallText, tensor: TensorSlot) -> None:
+    """Write the shape of an output."""
+    _emit_extents(text, tensor, tensor.shape)
 
 
-def emit_sizes(text: CallText, plan: LaunchPlan) -> None:
-    """Write the bytes of the workspaces that some launch reads."""
-    for space in plan.workspaces:
-        name = text.member("uint64_t", f"z{space.index}_bytes")
-        condition = readers_condition(plan, space.readers)
-        if condition != "true":
-            text.line(f"{name} = 0;")
-        with text.when(condition):
-            extents = _emit_extents(text, space, space.extents)
-            rank = len(space.extents)
-            text.require(f"workspace_bytes(kWorkspace{space.index}, {extents}, {rank}, {name})")
+def emit_size(text: CallText, plan: LaunchPlan, space: WorkspaceSlot) -> None:
+    """Write the bytes of a workspace, if some launch reads it."""
+    name = text.member("uint64_t", f"z{space.index}_bytes")
+    condition = readers_condition(plan, space.readers)
+    if condition != "true":
+        text.line(f"{name} = 0;")
+    with text.when(condition):
+        extents = _emit_extents(text, space, space.extents)
+        rank = len(space.extents)
+        text.require(f"workspace_bytes(kWorkspace{space.index}, {extents}, {rank}, {name})")
 
 
 def emit_given_outputs(text: CallText, plan: LaunchPlan, inputs: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.codegen.python import scalars, support
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from trunnion.codegen.cpp.facts import CallFacts, ParamFacts
     from trunnion.codegen.python.tensors import TensorChecks
 
-__all__ = ["Preparation"]
+__all__ = ["NO_ARGUMENT", "Carried", "Preparation"]
 
 _SIGNED_END = 1 << 63
 _COMPLEX_PART = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
@@ -32,6 +33,35 @@ def _is_lazy(tensor: Any) -> bool:
 
 def _is_left_out(param: ParamFacts, value: Any) -> bool:
     return value is None and param.nullable
+
+
+NO_ARGUMENT = ""
+"""What travels in the place of what cannot: a launcher takes no text, whatever the parameter."""
+
+_CARRIED_DEVICES = ("cpu", "cuda")
+"""Of tensors elsewhere TVM-FFI cannot carry all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A call as it travels."""
+
+    given: list[Any]
+    """Arguments, then destinations; `NO_ARGUMENT` in the place of each that is wrong."""
+
+    wrong: dict[tuple[str, str], ArgumentError]
+    """The errors of those, by the argument's name and the place among the destinations."""
+
+    def refuse(self, name: str, place: str, error: ArgumentError) -> None:
+        """Let an argument travel of which Python knows that it is wrong, and remember why."""
+        self.wrong[name, place] = error
+        self.given.append(NO_ARGUMENT)
+
+    def told(self, refusal: BaseException) -> BaseException:
+        """Return what a launcher's refusal means: it tells the first place, and what is wrong there is known better."""
+        if not isinstance(refusal, ArgumentError):
+            return refusal
+        return self.wrong.get((refusal.argument, refusal.place), refusal)
 
 
 class Preparation:
@@ -58,63 +88,67 @@ class Preparation:
         named = {param.dtype for param in (*facts.params, *facts.outputs) if param.kind == "tensor"}
         self._dtypes = {name: checks.dtype(name) for name in named}
 
-    def arguments(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the arguments as they travel.
+    def carried(self, args: Sequence[Any], out: Sequence[Any] | None, device: int | None) -> Carried:
+        """Return what a call was given, as it travels.
+
+        Parameters
+        ----------
+        args
+            The arguments.
+        out
+            The tensors that the caller gives for the outputs; None: none.
+        device
+            The device of the call, for messages.
 
         Raises
         ------
-        ArgumentError
-            If their number is wrong, or one is not what its parameter says, as far as Python can tell.
+        ArgumentTypeError
+            If the number of arguments is wrong, or if there are destinations for a program without outputs.
         """
         if len(args) != len(self._params):
             raise support.count_error(tuple(args), tuple(param.name for param in self._params))
-        given = tuple(zip(self._params, args, strict=True))
-        tensors = [pair for pair in given if pair[0].kind == "tensor" and not _is_left_out(*pair)]
-        for param, value in tensors:
-            self._tensor(param.name, value, param.dtype)
-        for param, value in tensors:
-            self._place(param.name, value)
-        return tuple(self._number(param, value) for param, value in given)
+        carried = Carried([], {})
+        for param, value in zip(self._params, args, strict=True):
+            try:
+                carried.given.append(self._argument(param, value))
+            except ArgumentError as error:
+                carried.refuse(param.name, "", error)
+        if out is not None:
+            self._destinations(carried, out, device)
+        return carried
 
-    def certain(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the arguments of a call that looks well, as they travel.
-
-        Raises
-        ------
-        ArgumentError
-            If a tensor is lazily negated or conjugated, or has no memory; or if a number is one for TVM-FFI alone.
-        """
-        given = tuple(zip(self._params, args, strict=True))
-        for param, value in given:
-            if param.kind == "tensor" and value is not None:
-                self._checks.check_tensor(param.name, value)
-        return tuple(self._number(param, value) for param, value in given)
-
-    def destinations(self, out: Sequence[Any], device: int | None) -> tuple[Any, ...]:
-        """Return the tensors that the caller gives for the outputs, on the device of a call.
-
-        Raises
-        ------
-        ArgumentError
-            If their number is wrong, or one is no tensor in memory.
-        """
-        if len(out) != len(self._outputs):
-            raise support.out_count_error(out, tuple(tensor.name for tensor in self._outputs))
+    def _destinations(self, carried: Carried, out: Sequence[Any], device: int | None) -> None:
+        count = len(self._outputs)
+        if len(out) != count:
+            error = support.out_count_error(out, tuple(tensor.name for tensor in self._outputs))
+            if not count:  # there is no place at which a launcher could refuse that
+                raise error
+            for index, tensor in enumerate(self._outputs):
+                carried.refuse(tensor.name, support.out_place(index, count), error)
+            return
         for index, (tensor, value) in enumerate(zip(self._outputs, out, strict=True)):
             try:
-                if is_a(value, self._class) and not self._checks.runtime.presents_device(value):
-                    expected = f"CUDA device {device}" if self._on_cuda else "the CPU"
-                    raise ArgumentValueError(tensor.name, f"a tensor on {value.device}", expected)
-                self._tensor(tensor.name, value, tensor.dtype, output=True)
+                carried.given.append(self._destination(tensor, value, device))
             except ArgumentError as error:
-                error.place = support.out_place(index, len(self._outputs))
-                raise
-        return tuple(out)
+                error.place = support.out_place(index, count)
+                carried.refuse(tensor.name, error.place, error)
+
+    def _argument(self, param: ParamFacts, value: Any) -> Any:
+        if param.kind == "tensor":
+            if not _is_left_out(param, value):
+                self._tensor(param.name, value, param.dtype)
+            return value
+        return self._number(param, value)
+
+    def _destination(self, tensor: ParamFacts, value: Any, device: int | None) -> Any:
+        if is_a(value, self._class) and not self._checks.runtime.presents_device(value):
+            expected = f"CUDA device {device}" if self._on_cuda else "the CPU"
+            raise ArgumentValueError(tensor.name, f"a tensor on {value.device}", expected)
+        self._tensor(tensor.name, value, tensor.dtype, output=True)
+        return value
 
     def _number(self, param: ParamFacts, value: Any) -> Any:
-        """Return an argument as it travels; a tensor travels as it is."""
-        if param.kind == "tensor":
-            return value
+        """Return a number, an address or bytes as they travel."""
         if param.kind == "scalar":
             return self._scalar(param, value)
         if param.kind == "pointer":
@@ -131,15 +165,12 @@ class Preparation:
                 value.stride()
             if value.dtype is not self._dtypes[dtype]:
                 raise support.dtype_error(name, value, dtype)
-            if checks.runtime.presents_device(value):  # another device is another error
+            if output or checks.runtime.presents_device(value):
                 checks.check_storage((name,), (value,))
+            elif value.device.type not in _CARRIED_DEVICES:
+                raise support.place_error(name, value, "cuda" if self._on_cuda else "cpu")
         except RuntimeError as error:
             raise support.unreadable_error((name,), (value,), error) from error
-
-    def _place(self, name: str, value: Any) -> None:
-        """Accept a tensor of the program's kind of device: of others TVM-FFI cannot carry all."""
-        if not self._checks.runtime.presents_device(value):
-            raise support.place_error(name, value, "cuda" if self._on_cuda else "cpu")
 
     def _scalar(self, param: ParamFacts, value: Any) -> Any:
         kind, name = dtype_of(param.dtype), param.name

@@ -18,7 +18,14 @@ from trunnion.codegen.cpp.set_aside import SetAsideHook
 from trunnion.codegen.python.tensors import TensorChecks
 from trunnion.codegen.set_aside import process_set_aside
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
-from trunnion.errors import ArgumentError, LifecycleError, TrunnionError
+from trunnion.errors import (
+    ArgumentError,
+    ExprError,
+    LifecycleError,
+    TensorMapError,
+    TrunnionError,
+    UnboundSymbolError,
+)
 from trunnion.model.dtypes import dtype
 from trunnion.plain import is_a, is_exactly
 from trunnion.turns import Turns
@@ -28,6 +35,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from trunnion.codegen.cpp.facts import CallFacts
+    from trunnion.codegen.cpp.preparation import Carried
     from trunnion.contract.runtime import Runtime
 
 __all__ = ["CppProgram", "HandedImage"]
@@ -36,6 +44,9 @@ _DRIVERS_OWN = (1, 2)  # CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
 
 _KNOWN = (None, None, None, True)
 """No stream, no device, no witness are named; the tensors are known to be what they look like."""
+
+_OF_ARGUMENTS = (ArgumentError, ExprError, UnboundSymbolError, TensorMapError)
+"""What a launcher raises of arguments, before it touched anything."""
 
 _CARRIED = (bool, type(None), bytes, ctypes.c_void_p)
 """Beside int and float, what TVM-FFI carries without asking it for its class."""
@@ -141,7 +152,7 @@ class CppProgram(LoadedProgram):
 
     def _make_entry(self) -> Callable[..., Any]:
         main, again, several = self._main, self._prepared_entry, self._several
-        count, refuse, assured = self._count, self._preparation.arguments, self._assured
+        count, refuse, assured = self._count, self._carried, self._assured
         tensor, is_odd, prepared = self._class, self._is_odd, self._prepared
 
         def entry(*args: Any) -> Any:
@@ -166,7 +177,21 @@ class CppProgram(LoadedProgram):
 
     def _prepared(self, args: tuple[Any, ...]) -> Any:
         """Make a call with what only Python can judge."""
-        return self._give(self._run(self._main, *self._preparation.arguments(args), *_KNOWN))
+        return self._give(self._run_carried(self._main, self._carried(args), _KNOWN))
+
+    def _carried(
+        self, args: Sequence[Any], out: Sequence[Any] | None = None, device: int | None = None
+    ) -> Carried:
+        return self._preparation.carried(args, out, device)
+
+    def _run_carried(self, function: Any, carried: Carried, rest: tuple[Any, ...]) -> Any:
+        """Call an export with what travels; raise, of all that is wrong, what comes first in the plan's order."""
+        try:
+            return function(*carried.given, *rest)
+        except _RAISED as error:
+            typed = self._typed(fields_of(error))
+            told = error if typed is None else carried.told(typed)
+            raise told from (told.__cause__ if told is not typed else error)
 
     def _witnessed_entry(
         self, /, *args: Any, out: Any = None, stream: Any = None, device: Any = None, **named: Any
@@ -210,17 +235,14 @@ class CppProgram(LoadedProgram):
             What follows them: stream, device, witness, and that the tensors are known.
         """
         fields = fields_of(error)
-        if fields == ("Doubt",):
-            self._doubted = True
-            certain = self._preparation.certain(args)
-            return self._give(self._run(self._main, *certain, *_KNOWN))
         typed = self._typed(fields)
-        if typed is not None and not isinstance(typed, ArgumentError):
+        if typed is not None and not isinstance(typed, _OF_ARGUMENTS):
             raise typed from error
-        prepared = self._preparation.arguments(args)  # says better what is wrong with an argument
-        if len(prepared) == len(args) and all(new is old for new, old in zip(prepared, args, strict=True)):
+        self._doubted = self._doubted or fields == ("Doubt",)
+        carried = self._carried(args)  # says better what is wrong with an argument
+        if fields != ("Doubt",) and all(new is old for new, old in zip(carried.given, args, strict=True)):
             raise typed or error from error
-        return self._give(self._run(self._main, *prepared, *rest))
+        return self._give(self._run_carried(self._main, carried, rest))
 
     def call(
         self,
@@ -240,11 +262,13 @@ class CppProgram(LoadedProgram):
                 return self._main(*args, *rest)
             except _RAISED as error:
                 return self._prepared_entry(error, tuple(args), rest)
-        given, where = self._given(args, out, stream, device)
-        if plain:
+        ordinal = self._ordinal(args, device)
+        carried = self._carried(args, out, ordinal)
+        rest, where = self._rest(carried, args, (ordinal, stream, device))
+        if plain and not carried.wrong:
             self._recognition.learn(args)
         with where:
-            result = self._run(self._main if out is None else self._main_out, *given)
+            result = self._run_carried(self._main if out is None else self._main_out, carried, rest)
         return self._give(result) if out is None else self._pick(tuple(out))
 
     def bind(
@@ -257,13 +281,15 @@ class CppProgram(LoadedProgram):
     ) -> BoundLaunch:
         """Check, allocate and prepare now, and return what launches; see `LoadedProgram.bind`."""
         ordinal = self._ordinal(args, device)
-        if stream is None and ordinal is not None and self._runtime.only_device is None:
+        carried = self._carried(args, out, ordinal)
+        if not carried.wrong and stream is None and ordinal is not None and self._runtime.only_device is None:
             stream = self._current(ordinal)
-        given, where = self._given(args, out, stream, device)
+        rest, where = self._rest(carried, args, (ordinal, stream, device))
         with where:
-            launch, *outputs = self._run(self._function("bind" if out is None else "bind_out"), *given)
+            function = self._function("bind" if out is None else "bind_out")
+            launch, *outputs = self._run_carried(function, carried, rest)
         launch.release_gil = True  # as everything that `load_library` gives
-        held = (given, self._pick(tuple(outputs if out is None else out)))
+        held = ((carried, rest), self._pick(tuple(outputs if out is None else out)))
 
         def again(held: tuple[Any, Any] = held) -> Any:
             try:
@@ -293,16 +319,24 @@ class CppProgram(LoadedProgram):
 
     # One call ----------------------------------------------------------------------------------------------------
 
-    def _given(
-        self, args: Sequence[Any], out: Sequence[Any] | None, stream: int | None, device: int | None
+    def _rest(
+        self, carried: Carried, args: Sequence[Any], where: tuple[int | None, int | None, int | None]
     ) -> tuple[tuple[Any, ...], AbstractContextManager[Any]]:
-        """Return what the launcher is given, and the scope in which memory is allocated under the call's stream."""
-        prepared = self._preparation.arguments(args)
-        ordinal = self._ordinal(args, device)
-        destinations = () if out is None else self._preparation.destinations(out, ordinal)
+        """Return what follows the arguments, and the scope in which memory is allocated under the call's stream.
+
+        Parameters
+        ----------
+        carried
+            The arguments as they travel; of a call that will be refused nothing is prepared.
+        args
+            The arguments as they were given.
+        where
+            The device on which the call runs, the stream and the device that it names.
+        """
+        ordinal, stream, device = where
         witness: Any = None
-        where: AbstractContextManager[Any] = nullcontext()
-        if ordinal is not None:
+        scope: AbstractContextManager[Any] = nullcontext()
+        if ordinal is not None and not carried.wrong:
             if self._first(args) is None and self._runtime.only_device is None:
                 # TVM-FFI learns of a current stream, and of an allocator, from the tensors of a call.
                 stream = self._current(ordinal) if stream is None else stream
@@ -311,8 +345,8 @@ class CppProgram(LoadedProgram):
             if stream is not None and self._allocates:
                 # To tensor libraries 1 and 2 are no streams. Memory of the legacy stream is ordered with both, but not
                 # with what another thread has on its own stream 2: a launcher on that one waits for what it launched.
-                where = self._runtime.on_stream(ordinal, 0 if stream in _DRIVERS_OWN else stream)
-        return (*prepared, *destinations, stream, device, witness, True), where
+                scope = self._runtime.on_stream(ordinal, 0 if stream in _DRIVERS_OWN else stream)
+        return (stream, device, witness, True), scope
 
     def _current(self, device: int) -> int:
         """Return the handle of the tensor library's current stream of a device."""
@@ -331,7 +365,8 @@ class CppProgram(LoadedProgram):
         only, first = self._runtime.only_device, self._first(args)
         if first is None or only is not None:
             return only if device is None else device
-        return int(first.get_device())
+        found = int(first.get_device())
+        return device if found < 0 else found  # of a tensor elsewhere, which the launcher refuses
 
     def _run(self, function: Any, *given: Any) -> Any:
         try:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trunnion.codegen.cpp.conditions import launch_condition
+from trunnion.codegen.cpp.conditions import both, launch_condition
 from trunnion.codegen.cpp.launches import memory_address
-from trunnion.codegen.cpp.places import tensor_rule
 from trunnion.codegen.literals import cpp_name
 from trunnion.codegen.python.values import window_bounds
 from trunnion.model.plan import MemoryKind
@@ -75,23 +74,22 @@ def emit_window_rules(out: SourceWriter, plan: LaunchPlan) -> None:
         out.line(f"constexpr WindowRule kWindow{launch.index}{{{', '.join(fields)}}};")
 
 
-def emit_window_values(text: CallText, plan: LaunchPlan) -> None:
-    """Write the lines that compute each window's offset ``o<i>`` and length ``n<i>``, if its launch happens."""
-    for launch, window in _windows(plan):
-        index, memory = launch.index, window.memory
-        length = text.member("int64_t", f"n{index}")
-        with text.when(launch_condition(launch)):
-            if memory.kind is MemoryKind.TENSOR and plan.tensors[memory.slot].nullable:
-                text.refuse(
-                    f"t[{memory.slot}] == nullptr",
-                    f'raise_absent({tensor_rule(memory.slot)}.name, "a window")',
-                )
-            offset = text.store("int64_t", f"o{index}", window.offset_bytes)
-            with text.out.block("{", "}"):
-                nbytes = "0" if window.nbytes is None else text.expr(window.nbytes)
-                text.line(f"const int64_t nbytes = {nbytes};")
-                text.line(f"const int64_t limit = {text.expr(window.limit_bytes)};")
-                text.require(f"check_window(kWindow{index}, {offset}, nbytes, limit, {length})")
+def emit_window_values(text: CallText, plan: LaunchPlan, launch: PlannedLaunch) -> None:
+    """Write the lines that compute a window's offset ``o<i>`` and length ``n<i>``, if its launch happens."""
+    window, index, condition = launch.window, launch.index, launch_condition(launch)
+    if window is None or condition == "false":
+        return
+    length, memory = text.member("int64_t", f"n{index}"), window.memory
+    if memory.kind is MemoryKind.TENSOR and plan.tensors[memory.slot].nullable:
+        # Over nothing there is no window to judge: that it is absent is told where all checks that come before held.
+        condition = both(condition, f"t[{memory.slot}] != nullptr")
+    with text.when(condition):
+        offset = text.store("int64_t", f"o{index}", window.offset_bytes)
+        with text.out.block("{", "}"):
+            nbytes = "0" if window.nbytes is None else text.expr(window.nbytes)
+            text.line(f"const int64_t nbytes = {nbytes};")
+            text.line(f"const int64_t limit = {text.expr(window.limit_bytes)};")
+            text.require(f"check_window(kWindow{index}, {offset}, nbytes, limit, {length})")
 
 
 def emit_capture_check(text: CallText, plan: LaunchPlan) -> None:

@@ -6,19 +6,22 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.model.dtypes import Kind
+from trunnion.model.slots import PointerSlot, StructSlot
 
 if TYPE_CHECKING:
     from trunnion.codegen.writer import SourceWriter
-    from trunnion.model.plan import LaunchPlan, PointerSlot, ScalarSlot, StructSlot, TensorSlot
+    from trunnion.model.plan import LaunchPlan, ScalarSlot, TensorSlot
 
 __all__ = [
     "FLOAT_LIMITS",
     "emit_count",
     "emit_layouts",
-    "emit_numbers",
+    "emit_number",
     "emit_pointers",
     "emit_structure",
+    "given_tuple",
     "inputs_of",
+    "is_computed_with",
     "parameter_list",
     "passed_names",
     "recalls",
@@ -55,11 +58,8 @@ def passed_names(plan: LaunchPlan) -> list[str]:
     Two calls that pass equal ones are told apart by nothing in them, which 0.0 and -0.0 would be.
     """
     names = [f"p{tensor.index}" for tensor in inputs_of(plan)]
-    names += [
-        f"s{scalar.index}"
-        for scalar in plan.scalars
-        if scalar.dtype.is_integer or is_computed_with(plan, scalar)
-    ]
+    names += [f"s{scalar.index}" for scalar in plan.scalars if scalar.dtype.is_integer]
+    names += [f"i{scalar.index}" for scalar in plan.scalars if is_computed_with(plan, scalar)]
     return names + [f"a{pointer.index}" for pointer in plan.pointers]
 
 
@@ -107,7 +107,12 @@ def emit_count(out: SourceWriter, plan: LaunchPlan) -> None:
     missing = f" or {names[-1]} is ABSENT" if names else ""
     with out.block(f"if more{missing}:"):
         wanted = python_tuple([python_string(param.name) for param in plan.signature.params])
-        out.line(f"raise count_error(({', '.join([*names, '*more'])},), {wanted})")
+        out.line(f"raise count_error({given_tuple(plan)}, {wanted})")
+
+
+def given_tuple(plan: LaunchPlan) -> str:
+    """Return the display of a tuple of everything that a call was given by position."""
+    return f"({', '.join([*_positional(plan), '*more'])},)"
 
 
 # Tensors -------------------------------------------------------------------------------------------------------------
@@ -251,8 +256,14 @@ def _emit_addresses(out: SourceWriter, inputs: list[TensorSlot]) -> None:
 # Numbers -------------------------------------------------------------------------------------------------------------
 
 
-def emit_numbers(out: SourceWriter, plan: LaunchPlan, *, remembers: bool = False) -> None:
-    """Write the checks and conversions of scalars, addresses and structs.
+def emit_number(
+    out: SourceWriter,
+    plan: LaunchPlan,
+    slot: ScalarSlot | PointerSlot | StructSlot,
+    *,
+    remembers: bool = False,
+) -> None:
+    """Write the check and the conversion of a scalar, an address or a struct.
 
     Parameters
     ----------
@@ -260,22 +271,22 @@ def emit_numbers(out: SourceWriter, plan: LaunchPlan, *, remembers: bool = False
         Takes the lines.
     plan
         The plan.
+    slot
+        Which.
     remembers
         Whether `emit_pointers` recognises integers of an earlier call: it checks the others' ranges.
     """
-    later = _recognised(plan) if remembers else []
-    for scalar in plan.scalars:
-        if scalar in later:
-            with out.block(f"if type(s{scalar.index}) is not int:"):
-                _emit_conversion(out, scalar)
-            continue
-        _emit_scalar(out, scalar)
-        if is_computed_with(plan, scalar):
-            out.line(f"s{scalar.index} = +s{scalar.index}")  # an expression's value is an int
-    for pointer in plan.pointers:
-        _emit_address(out, pointer)
-    for struct in plan.structs:
-        _emit_struct(out, struct)
+    if isinstance(slot, PointerSlot):
+        _emit_address(out, slot)
+    elif isinstance(slot, StructSlot):
+        _emit_struct(out, slot)
+    elif remembers and slot in _recognised(plan):
+        with out.block(f"if type(s{slot.index}) is not int:"):
+            _emit_conversion(out, slot)
+    else:
+        _emit_scalar(out, slot)
+        if is_computed_with(plan, slot):
+            out.line(f"i{slot.index} = +s{slot.index}")  # an expression's value is an int
 
 
 def _recognised(plan: LaunchPlan) -> list[ScalarSlot]:

@@ -5,27 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
-from trunnion.model.expr import Slot
+from trunnion.codegen.python.arguments import is_computed_with
 from trunnion.model.expr_text import format_expr
-from trunnion.model.expr_tree import walk
 from trunnion.model.interval import INT64_MAX
 from trunnion.model.plan import ConditionCheck
 from trunnion.wording import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from trunnion.codegen.exprs import ExprPrinter
     from trunnion.codegen.writer import SourceWriter
-    from trunnion.model.expr import Expr
     from trunnion.model.plan import Binding, LaunchPlan, Source, TensorSlot, ValueCheck
 
 __all__ = [
-    "all_fixed",
     "emit_binding",
     "emit_check",
-    "fixed_slots",
-    "is_fixed_check",
     "slot_name",
     "source_range",
 ]
@@ -37,31 +32,11 @@ def slot_name(plan: LaunchPlan, index: int) -> str:
     return f"v{index}" if binding.candidates else _place(plan, binding.source)[0]
 
 
-def fixed_slots(plan: LaunchPlan) -> frozenset[int]:
-    """Return the value slots that the tensors alone decide: equal tensors, equal values."""
-    return frozenset(
-        binding.slot
-        for binding in plan.bindings
-        if all(source.kind != "scalar" for source in (binding.source, *binding.candidates))
-    )
-
-
-def all_fixed(exprs: Iterable[Expr], fixed: frozenset[int]) -> bool:
-    """Whether the tensors alone decide the values of all expressions."""
-    return all(node.index in fixed for expr in exprs for node in walk(expr) if isinstance(node, Slot))
-
-
-def is_fixed_check(check: ValueCheck | ConditionCheck, fixed: frozenset[int]) -> bool:
-    """Whether the tensors alone decide whether a check passes."""
-    if isinstance(check, ConditionCheck):
-        return all_fixed((check.condition,), fixed)
-    return check.source.kind != "scalar" and all_fixed((check.expected,), fixed)
-
-
 def _place(plan: LaunchPlan, source: Source) -> tuple[str, str, str]:
     """Return the variable, the argument's name and the place's description of a number of the call."""
     if source.kind == "scalar":
-        return f"s{source.slot}", plan.scalars[source.slot].name, "the value"
+        scalar = plan.scalars[source.slot]
+        return f"{'i' if is_computed_with(plan, scalar) else 's'}{scalar.index}", scalar.name, "the value"
     letter, word = ("d", "extent") if source.kind == "shape" else ("r", "stride")
     name = plan.tensors[source.slot].name
     return f"{letter}{source.slot}_{source.axis}", name, f"the {word} along dimension {source.axis}"

@@ -17,11 +17,15 @@ from trunnion.codegen.python.recall import ReadingRecall
 from trunnion.codegen.python.windows import ProgramWindows
 from trunnion.codegen.set_aside import captured_window
 from trunnion.errors import (
+    ArgumentError,
     ArgumentValueError,
     CaptureError,
     DeviceRequirementError,
     DriverError,
+    ExprError,
     LifecycleError,
+    TrunnionError,
+    UnboundSymbolError,
     shorten,
 )
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER_BLOCKS
@@ -48,6 +52,8 @@ _MAX_DYNAMIC_SMEM = 8
 _NON_PORTABLE_CLUSTER = 14
 _INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
 _CLUSTERS = (4, 11)  # CUlaunchAttributeID: the cluster, and the preferred one
+_OF_ARGUMENTS = (ArgumentError, ExprError, UnboundSymbolError)
+"""What is raised before anything was touched, in whatever order a call tests."""
 _FIRST_STREAM = 3  # below: the driver's own streams, which belong to the current context
 
 
@@ -71,13 +77,15 @@ class Parts:
 class DeviceState:
     """What was done for one device."""
 
-    __slots__ = ("set_aside", "smem")
+    __slots__ = ("longest_window", "set_aside", "smem")
 
     def __init__(self, kernels: int) -> None:
         self.smem = [0] * kernels
         """The dynamic shared memory that each kernel is allowed, in bytes."""
         self.set_aside = 0
         """The bytes of the L2 cache that were set aside for the program's windows."""
+        self.longest_window = 0
+        """The bytes of the longest window that the device allows, if some launch has a window."""
 
 
 class Context(LauncherMemory):
@@ -106,6 +114,7 @@ class Context(LauncherMemory):
         self.specs = parts.launches
         self.windows = ProgramWindows(parts.launches, facade)
         self.window_bytes = self.windows.length
+        self.refuse_window = self.windows.refuse_length
         prepares = hasattr(facade, "prepared")  # a `PreparingFacade`
         self.pool = FramePool(parts.launches, facade, self._prepared if prepares else None)
         self.pop, self.push = self.pool.free.pop, self.pool.free.append
@@ -192,6 +201,8 @@ class Context(LauncherMemory):
                 state = DeviceState(len(self.kernels))
                 for spec in self.specs:
                     self._prepare(state, device, spec)
+                if any(spec.window or spec.stream_window for spec in self.specs):
+                    state.longest_window = self.windows.longest(device)
                 self.states[device] = state
             return state
 
@@ -327,6 +338,38 @@ class Context(LauncherMemory):
                     "a window with policy 'stream' cannot be captured, because the call waits for its kernel; "
                     "use policy 'launch'"
                 )
+
+    # Refusals --------------------------------------------------------------------------------------------------
+
+    def refuse(
+        self, error: BaseException, bind: Callable[..., Any], args: tuple[Any, ...], **named: Any
+    ) -> None:
+        """Raise what comes first in the plan's order, of a call that was refused for something else.
+
+        Parameters
+        ----------
+        error
+            What ended the call.
+        bind
+            Makes every check in the plan's order, and nothing else.
+        args
+            The call's arguments, as far as they were converted.
+        named
+            Its ``out``, ``stream`` and ``device``.
+
+        Raises
+        ------
+        TrunnionError
+            If there is such a refusal, or if the program was closed.
+        """
+        if not isinstance(error, _OF_ARGUMENTS):
+            return
+        if self.closed_because:
+            raise LifecycleError(self.closed_because) from None
+        try:
+            bind(*args, **named, only_checks=True)
+        except TrunnionError as first:
+            raise first from first.__cause__
 
     # Windows ---------------------------------------------------------------------------------------------------
 

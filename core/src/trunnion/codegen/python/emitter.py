@@ -22,6 +22,7 @@ from trunnion.codegen.exprs import PYTHON, ExprPrinter
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.arguments import (
     emit_count,
+    given_tuple,
     inputs_of,
     parameter_list,
     recalls,
@@ -32,9 +33,9 @@ from trunnion.codegen.python.bindings import slot_name
 from trunnion.codegen.python.dialect import Dialect, FacadeDialect
 from trunnion.codegen.python.firing import Firing, recovering
 from trunnion.codegen.python.launches import ParameterBuffer
-from trunnion.codegen.python.memory import emit_allocations, emit_given_outputs
+from trunnion.codegen.python.memory import emit_allocations
 from trunnion.codegen.python.names import assigned, read
-from trunnion.codegen.python.parts import emit_fixed, emit_free
+from trunnion.codegen.python.steps import StepPrinter
 from trunnion.codegen.python.tables import emit_tables
 from trunnion.codegen.writer import SourceWriter
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = "19"
+VERSION = "20"
 """Changes whenever the text for some plan does."""
 
 _CONTEXT = (
@@ -69,6 +70,7 @@ _CONTEXT = (
     ("enter", "enter"),
     ("leave", "leave"),
     ("recover", "recover"),
+    ("refuse", "refuse"),
     ("fill", "fill"),
     ("remember", "remember"),
     ("devices", "device_count"),
@@ -101,7 +103,7 @@ class _Emitter:
         self.recalls = recalls(plan)
         # Without a tensor every call has to name its device.
         self.kinds = ("entry", "launch", "bind") if inputs_of(plan) else ("launch", "bind")
-        self.fixed = {kind: self._fixed_part(named=kind != "entry") for kind in self.kinds}
+        self.fixed = {kind: self._steps(kind).tensors() for kind in self.kinds}
         self.free = {kind: self._free_part(kind) for kind in self.kinds}
         self.kept = self._kept()
 
@@ -123,11 +125,13 @@ class _Emitter:
             if self.recalls:
                 self._look()
             for kind in self.kinds:
-                with (
-                    out.block(f"def {kind}({parameter_list(self.plan, named=kind != 'entry')}):"),
-                    recovering(out),
-                ):
-                    self._call(kind)
+                more = ", only_checks=False" if kind == "bind" else ""
+                parameters = parameter_list(self.plan, named=kind != "entry") + more
+                with out.block(f"def {kind}({parameters}):"):
+                    if self.recalls and kind != "entry":
+                        out.line("given = device")
+                    with recovering(out, None if kind == "bind" else self._diagnosis(kind)):
+                        self._call(kind)
             out.line(f"return {self.kinds[0]}, launch, bind")
         return out.text()
 
@@ -164,21 +168,29 @@ class _Emitter:
             out.include(self.fixed[kind])
         out.include(self.free[kind])
 
-    def _fixed_part(self, *, named: bool) -> SourceWriter:
-        """Return what the tensors alone decide."""
-        fixed = SourceWriter()
-        emit_fixed(fixed, self.plan, self.printer, named=named)
-        return fixed
+    def _steps(self, kind: str) -> StepPrinter:
+        """Return what writes the steps of a kind of call."""
+        remembers = self.recalls and kind != "bind"
+        return StepPrinter(self.plan, self.printer, named=kind != "entry", remembers=remembers)
 
     def _free_part(self, kind: str) -> SourceWriter:
-        """Return the rest."""
-        free, plan, named = SourceWriter(), self.plan, kind != "entry"
-        emit_free(free, plan, self.printer, remembers=self.recalls and kind != "bind")
-        if named:
-            emit_given_outputs(free, plan)
+        """Return what the tensors alone do not decide."""
+        free, plan, named = self._steps(kind).values(), self.plan, kind != "entry"
         self._stream(free, named=named)
+        if kind == "bind":
+            with free.block("if only_checks:"):
+                free.line("return None")
         self.firing.emit(free, lambda inner: emit_allocations(inner, plan, named=named), bound=kind == "bind")
         return free
+
+    def _diagnosis(self, kind: str) -> str:
+        """Return the line that raises, of a call that was refused, what comes first in the plan's order.
+
+        A call tests in the order in which that costs the least; ``bind`` in the plan's.
+        """
+        device = "given" if self.recalls else "device"
+        named = "" if kind == "entry" else f", out=out, stream=stream, device={device}"
+        return f"refuse(error, bind, {given_tuple(self.plan)}{named})"
 
     def _look(self) -> None:
         """Write ``look``, which checks tensors and returns what they decide, in the form of what is recalled.
@@ -202,8 +214,6 @@ class _Emitter:
         tensors = ", ".join(f"t{tensor.index}" for tensor in inputs)
         kept = f"{', '.join(['guard', 'read', 'memo', 'device', *self.kept])}, = "
         given = "None" if kind == "entry" else "given"
-        if kind != "entry":
-            out.line("given = device")
         look = f"{kept}look({tensors}, {given})"
         if kind == "bind":
             out.line(look)
@@ -239,5 +249,3 @@ class _Emitter:
                 out.line("check_stream(stream, device)")
         else:
             out.line("stream = current_stream(device)")
-        if any(launch.window and launch.window.policy == "stream" for launch in self.plan.launches):
-            out.line("context.refuse_capture(stream, device)")

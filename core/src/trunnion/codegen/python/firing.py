@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from trunnion.codegen.literals import python_tuple
+from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.dialect import Dialect, LaunchText
 from trunnion.codegen.python.launches import (
     follows_from_passed,
@@ -15,11 +15,11 @@ from trunnion.codegen.python.launches import (
     readers_condition,
     when,
 )
-from trunnion.codegen.python.memory import emit_fills, memory_address
+from trunnion.codegen.python.memory import emit_fills, memory_address, memory_name
 from trunnion.codegen.python.tables import literal
 from trunnion.model.expr import Const
 from trunnion.model.plan import MapArgument
-from trunnion.model.window import AccessProperty
+from trunnion.model.window import AccessProperty, WindowPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,6 +73,7 @@ class Firing:
             out.line("frame = context.private_frame()")
             self._frames(out, "frame")
             self._state(out)
+            self._admit(out)
             allocate(out)
             self._prepare(out)
             held = [f"t{tensor.index}" for tensor in self.plan.tensors]
@@ -103,6 +104,7 @@ class Firing:
     def _prepare_and_fire(self, out: SourceWriter, allocate: Emit) -> None:
         self._frames(out, "token")
         self._state(out)
+        self._admit(out)
         allocate(out)
         self._entered(out, lambda inner: self._body(inner, prepare=True))
 
@@ -117,6 +119,18 @@ class Firing:
         out.line("state = states[device]")
         with out.block("if state is None:"):
             out.line("state = preload(device, stream)")
+
+    def _admit(self, out: SourceWriter) -> None:
+        """Write what is asked of windows once the device is known: no capture of a stream's, none that is too long."""
+        windows = [(launch, launch.window) for launch in self.plan.launches if launch.window is not None]
+        if any(window.policy == WindowPolicy.STREAM for _, window in windows):
+            out.line("context.refuse_capture(stream, device)")
+        for launch, window in windows:
+            condition, index = launch_condition(launch), launch.index
+            if window.nbytes is not None and condition != "False":
+                with when(out, condition), out.block(f"if n{index} > state.longest_window:"):
+                    name = python_string(memory_name(self.plan, window.memory))
+                    out.line(f"context.refuse_window(device, {name}, n{index})")
 
     def _entered(self, out: SourceWriter, body: Emit) -> None:
         self.dialect.emit_enter(out, always=self.needs_context)
@@ -222,12 +236,21 @@ class Firing:
 
 
 @contextmanager
-def recovering(out: SourceWriter) -> Iterator[None]:
-    """Write a function's body, which leaves the thread's contexts as they were, wherever an interrupt ends it."""
+def recovering(out: SourceWriter, diagnosis: str | None = None) -> Iterator[None]:
+    """Write a function's body, which leaves the thread's contexts as they were, wherever an interrupt ends it.
+
+    Parameters
+    ----------
+    out
+        Takes the lines.
+    diagnosis
+        The line that raises something better than the ``error`` that ended it, if there is any.
+    """
     with out.block("try:"):
         yield
-    with out.block("except BaseException:"):  # an interrupt too: it comes between any two steps
-        out.lines("recover()", "raise")
+    # Of an interrupt too, which comes between any two steps.
+    with out.block(f"except BaseException{' as error' if diagnosis else ''}:"):
+        out.lines("recover()", *([diagnosis] if diagnosis else []), "raise")
 
 
 def _launch_text(launch: PlannedLaunch) -> LaunchText:

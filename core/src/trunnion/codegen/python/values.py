@@ -15,41 +15,34 @@ if TYPE_CHECKING:
     from trunnion.codegen.writer import SourceWriter
     from trunnion.model.expr import Expr
     from trunnion.model.interval import Interval
+    from trunnion.model.lowering import ComputeArguments, RequirePresence
     from trunnion.model.plan import Encode, LaunchPlan, MemoryRef, PlannedLaunch, PlannedWindow
 
 __all__ = [
-    "emit_absent",
     "emit_arguments",
     "emit_map_values",
+    "emit_presence",
     "emit_window_values",
-    "encode_exprs",
     "window_bounds",
-    "window_exprs",
 ]
 
 
-def emit_arguments(
-    out: SourceWriter, plan: LaunchPlan, launch: PlannedLaunch, ordinals: list[int], printer: ExprPrinter
-) -> None:
-    """Write the lines that compute some of a launch's integer arguments, if it happens."""
-    if any(computed(launch, ordinal) for ordinal in ordinals):
-        with when(out, launch_condition(launch)):
-            for ordinal in ordinals:
-                argument = launch.args[ordinal]
-                unproven = argument.unproven if isinstance(argument, ViewArgument) else {}
-                for place, (name, value) in enumerate(computed(launch, ordinal)):
-                    axis, extent = unproven.get(place, (0, value))
-                    out.line(f"{name} = {printer.text(extent)}")
-                    if place in unproven and isinstance(argument, ViewArgument):
-                        said = python_string(memory_name(plan, argument.memory))
-                        with out.block(f"if not -2147483648 <= {name} <= 2147483647:"):
-                            out.line(f"raise view_error({said}, {axis}, {name})")
-
-
-def encode_exprs(encode: Encode) -> list[Expr]:
-    """Return every expression of a map."""
-    exprs = [*encode.dims, *encode.strides, encode.innermost_stride, encode.offset_bytes]
-    return exprs if encode.limit_bytes is None else [*exprs, encode.limit_bytes]
+def emit_arguments(out: SourceWriter, plan: LaunchPlan, step: ComputeArguments, printer: ExprPrinter) -> None:
+    """Write the lines that compute the numbers of a launch's arguments, if it happens."""
+    launch = step.launch
+    if not any(computed(launch, ordinal) for ordinal in step.ordinals):
+        return
+    with when(out, launch_condition(launch)):
+        for ordinal in step.ordinals:
+            argument = launch.args[ordinal]
+            unproven = argument.unproven if isinstance(argument, ViewArgument) else {}
+            for place, (name, value) in enumerate(computed(launch, ordinal)):
+                axis, extent = unproven.get(place, (0, value))
+                out.line(f"{name} = {printer.text(extent)}")
+                if place in unproven and isinstance(argument, ViewArgument):
+                    said = python_string(memory_name(plan, argument.memory))
+                    with out.block(f"if not -2147483648 <= {name} <= 2147483647:"):
+                        out.line(f"raise view_error({said}, {axis}, {name})")
 
 
 def emit_map_values(out: SourceWriter, plan: LaunchPlan, encode: Encode, printer: ExprPrinter) -> None:
@@ -65,14 +58,6 @@ def emit_map_values(out: SourceWriter, plan: LaunchPlan, encode: Encode, printer
         if encode.limit_bytes is not None:
             offset = "0" if encode.offset_bytes == Const(0) else f"k{index}_offset"
             out.line(f"encode{index}.within(k{index}, {offset}, {printer.text(encode.limit_bytes)})")
-
-
-def window_exprs(window: PlannedWindow | None) -> list[Expr]:
-    """Return every expression of a window."""
-    if window is None:
-        return []
-    exprs = [window.offset_bytes, window.limit_bytes]
-    return exprs if window.nbytes is None else [*exprs, window.nbytes]
 
 
 def window_bounds(launch: PlannedLaunch, window: PlannedWindow) -> tuple[int, int]:
@@ -110,22 +95,13 @@ def emit_window_values(
         out.line(f"n{index} = window_bytes(device, {name}, (o{index}, {nbytes}, {limit})){there}")
 
 
-def emit_absent(out: SourceWriter, plan: LaunchPlan) -> None:
+def emit_presence(out: SourceWriter, plan: LaunchPlan, required: RequirePresence) -> None:
     """Write the check that no map and no window that is read lies over a tensor that the call leaves out."""
-    for encode in plan.encodes:
-        _emit_absent(out, plan, encode.memory, (readers_condition(plan, encode.readers), "a tensor map"))
-    for launch in plan.launches:
-        if launch.window is not None:
-            _emit_absent(out, plan, launch.window.memory, (launch_condition(launch), "a window"))
-
-
-def _emit_absent(out: SourceWriter, plan: LaunchPlan, memory: MemoryRef, reading: tuple[str, str]) -> None:
-    condition, reader = reading
-    if _may_be_absent(plan, memory):
-        needed = "" if condition == "True" else f" and ({condition})"
-        with out.block(f"if t{memory.slot} is None{needed}:"):
-            name = python_string(plan.tensors[memory.slot].name)
-            out.line(f"raise absent_error({name}, {python_string(reader)})")
+    condition, slot = readers_condition(plan, required.readers), required.memory.slot
+    needed = "" if condition == "True" else f" and ({condition})"
+    with out.block(f"if t{slot} is None{needed}:"):
+        name = python_string(plan.tensors[slot].name)
+        out.line(f"raise absent_error({name}, {python_string(required.what)})")
 
 
 def _may_be_absent(plan: LaunchPlan, memory: MemoryRef) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from trunnion.codegen.set_aside import known_length
 from trunnion.errors import ArgumentValueError, DeviceRequirementError, shorten
@@ -93,7 +93,7 @@ class ProgramWindows:
         """The driver; another one in a forked child."""
 
     def length(self, device: int, name: str, numbers: tuple[int, int | None, int]) -> int:
-        """Return the length of a window.
+        """Return the length of a window; of one that the author named, whether or not a device allows it.
 
         Parameters
         ----------
@@ -108,24 +108,31 @@ class ProgramWindows:
         ------
         ArgumentValueError
             If the window does not lie within its memory.
-        DeviceRequirementError
-            If the author named a length that the device does not allow.
         """
         offset, nbytes, limit = numbers
         left = limit - offset
         if offset < 0 or left < 0 or (nbytes is not None and not 0 <= nbytes <= left):
             got = f"a window of {'all' if nbytes is None else nbytes} bytes from byte {offset}"
             raise ArgumentValueError(name, got, f"one that lies within its {limit} bytes")
-        most = self.facade.device_attribute(device, _MAX_WINDOW)
-        if nbytes is None:
-            return int(min(left, most))
-        if nbytes > most:
-            raise DeviceRequirementError(
-                f"an access-policy window of {nbytes} bytes over {shorten(name)}",
-                f"device {device}, which allows {most}",
-                "leave nbytes out for as much as the device allows",
-            )
-        return nbytes
+        return int(min(left, self.longest(device))) if nbytes is None else nbytes
+
+    def longest(self, device: int) -> int:
+        """Return the bytes of the longest window that a device allows."""
+        return int(self.facade.device_attribute(device, _MAX_WINDOW))
+
+    def refuse_length(self, device: int, name: str, nbytes: int) -> NoReturn:
+        """Refuse a window of a length that the author named and the device does not allow.
+
+        Raises
+        ------
+        DeviceRequirementError
+            Always.
+        """
+        raise DeviceRequirementError(
+            f"an access-policy window of {nbytes} bytes over {shorten(name)}",
+            f"device {device}, which allows {self.longest(device)}",
+            "leave nbytes out for as much as the device allows",
+        )
 
     def known(self, device: int) -> int:
         """Return the longest of those windows that have the same share of a device's cache in every call, in bytes."""

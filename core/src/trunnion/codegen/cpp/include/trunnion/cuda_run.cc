@@ -20,7 +20,7 @@ bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const 
                   bool outputs_given) {
   if (!rule.check(call, arguments, outputs_given) || !program.load()) return false;
   if (call.doubtful && program.asks() && !arguments.are_known()) return raise_doubt();
-  if (!check_ordinal(call.place, program.device_count())) return false;
+  if (!check_ordinal(call.place, program.device_count())) return false;  // which nobody knew before
   void* stream = nullptr;
   if (!read_stream(arguments, call.place.device, stream, call.stream_named)) return false;
   call.stream = static_cast<CUstream>(stream);

@@ -12,6 +12,8 @@ namespace trunnion {
 struct CallBase {
   CallBase(Program& whose, Place where) : program(whose), place(where) {}
   DLDevice device() const { return DLDevice{place.kind, place.device}; }
+  // As far as that is known: a launcher says what is wrong with a call before it asks for a driver.
+  int32_t device_count() const { return program.device_count() == 0 ? INT32_MAX : program.device_count(); }
   Request request(int32_t which) const { return Request{which, device(), allocator}; }
 
   Program& program;

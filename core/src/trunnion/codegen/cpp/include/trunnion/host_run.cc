@@ -27,8 +27,7 @@ bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const 
                   bool outputs_given) {
   if (!rule.check(call, arguments, outputs_given) || !program.load()) return false;
   if (call.doubtful && program.asks() && !arguments.are_known()) return raise_doubt();
-  return check_ordinal(call.place, kHostDevices) && refuse_stream(arguments) &&
-         rule.allocate(call, outputs_given);
+  return refuse_stream(arguments) && rule.allocate(call, outputs_given);
 }
 
 void fill(const FillStep& step, uint64_t address, uint64_t count) {

@@ -1,0 +1,120 @@
+"""The part of a launcher that takes a plan's steps: the check or the computation that each of them is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trunnion.codegen.python.arguments import emit_layouts, emit_number, emit_pointers, emit_structure
+from trunnion.codegen.python.bindings import emit_binding, emit_check
+from trunnion.codegen.python.launches import emit_geometry, readers_condition, when
+from trunnion.codegen.python.memory import emit_extents, emit_given_outputs, emit_size
+from trunnion.codegen.python.names import assigned_conditionally
+from trunnion.codegen.python.values import (
+    emit_arguments,
+    emit_map_values,
+    emit_presence,
+    emit_window_values,
+)
+from trunnion.codegen.writer import SourceWriter
+from trunnion.model.lowering import (
+    Bind,
+    CheckDestinations,
+    ComputeArguments,
+    ComputeWindow,
+    LayOutMap,
+    Phase,
+    ReadNumber,
+    ReadTensors,
+    Require,
+    RequireLayouts,
+    RequirePresence,
+    ShapeLaunch,
+    ShapeOutput,
+    SizeWorkspace,
+    TakeAddresses,
+)
+
+if TYPE_CHECKING:
+    from trunnion.codegen.exprs import ExprPrinter
+    from trunnion.model.lowering import Action
+    from trunnion.model.plan import LaunchPlan
+
+__all__ = ["StepPrinter"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepPrinter:
+    """Writes steps."""
+
+    plan: LaunchPlan
+    """The plan."""
+
+    exprs: ExprPrinter
+    """Prints expressions."""
+
+    named: bool
+    """Whether the call may name a device and destinations."""
+
+    remembers: bool = False
+    """Whether there is a ``memo`` of an earlier call: see `trunnion.codegen.python.arguments.emit_pointers`."""
+
+    def tensors(self) -> SourceWriter:
+        """Return what the tensors alone decide; every variable that it sets is set whatever the call."""
+        part, out = self._phase(Phase.TENSORS), SourceWriter()
+        names = [name for name in assigned_conditionally(part.text()) if name != "device"]  # a parameter
+        if names:
+            out.line(f"{' = '.join(names)} = None")
+        out.include(part)
+        return out
+
+    def values(self) -> SourceWriter:
+        """Return the rest, up to the last check of a call's arguments."""
+        return self._phase(Phase.VALUES)
+
+    def _phase(self, phase: Phase) -> SourceWriter:
+        out = SourceWriter()
+        for step in self.plan.steps:
+            if step.phase is phase:
+                self._arguments(out, step.action)
+                self._derived(out, step.action)
+        return out
+
+    def _arguments(self, out: SourceWriter, action: Action) -> None:
+        """Write a step that reads or judges what the call was given."""
+        plan = self.plan
+        match action:
+            case ReadTensors():
+                emit_structure(out, plan, named=self.named)
+            case Bind(binding):
+                emit_binding(out, plan, binding)
+            case Require(check):
+                emit_check(out, plan, check, self.exprs)
+            case RequireLayouts():
+                emit_layouts(out, plan)
+            case ReadNumber(slot):
+                emit_number(out, plan, slot, remembers=self.remembers)
+            case TakeAddresses():
+                emit_pointers(out, plan, remembers=self.remembers)
+            case CheckDestinations() if self.named:
+                emit_given_outputs(out, plan)
+
+    def _derived(self, out: SourceWriter, action: Action) -> None:
+        """Write a step that computes what follows from that."""
+        plan, exprs = self.plan, self.exprs
+        match action:
+            case ShapeOutput(tensor):
+                emit_extents(out, tensor, tensor.shape, exprs)
+            case ShapeLaunch(launch):
+                emit_geometry(out, plan, launch, exprs)
+            case SizeWorkspace(workspace):
+                with when(out, readers_condition(plan, workspace.readers)):
+                    emit_size(out, workspace, exprs)
+            case ComputeArguments():
+                emit_arguments(out, plan, action, exprs)
+            case ComputeWindow(launch):
+                emit_window_values(out, plan, launch, exprs)
+            case LayOutMap(encode):
+                emit_map_values(out, plan, encode, exprs)
+            case RequirePresence():
+                emit_presence(out, plan, action)
