@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from trunnion.model.workspace import Workspace
     from trunnion.registry import Registry, default_registry
     from trunnion.selection import Choice, explain
+    from trunnion.signed_files import Signed, sign, verify
+    from trunnion.signing.keys import PublicKey, SigningKey
 
 __version__ = "0.1.0"
 
@@ -112,6 +114,8 @@ _HOMES = {
     "trunnion.model.workspace": ("Workspace",),
     "trunnion.registry": ("Registry", "default_registry"),
     "trunnion.selection": ("Choice", "explain"),
+    "trunnion.signed_files": ("Signed", "sign", "verify"),
+    "trunnion.signing.keys": ("PublicKey", "SigningKey"),
 }
 _PARTS = ("errors", "examples", "sim")  # modules that messages name; no star imports them
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -146,9 +150,12 @@ __all__ = [
     "PointerParam",
     "PrebuiltImage",
     "ProgramBuilder",
+    "PublicKey",
     "Registry",
     "ScalarParam",
     "Signature",
+    "Signed",
+    "SigningKey",
     "SourceWrapper",
     "StructParam",
     "Symbol",
@@ -177,7 +184,9 @@ __all__ = [
     "minimum",
     "ne",
     "select",
+    "sign",
     "symbols",
+    "verify",
     "write_bundle",
 ]
 

@@ -1,0 +1,139 @@
+"""`sign` and `verify`: of whatever lies at a path, an artifact, a bundle, a lock file or a statement of provenance."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trunnion.arguments import file_path
+from trunnion.artifacts.json_document import JsonDocument
+from trunnion.artifacts.plain_file import read_plain_file
+from trunnion.built_program import BUNDLE_SUFFIX
+from trunnion.bundles.bundle import verified_digest
+from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
+from trunnion.lock import MAX_LOCK_BYTES, is_lock, locked_digests
+from trunnion.plain import is_a
+from trunnion.signing.keys import PublicKey, SigningKey, expect_keys
+from trunnion.signing.message import LOCK
+from trunnion.signing.signature import Signature, check_signature, signature_path
+from trunnion.storage.refusals import advice, said
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from os import PathLike
+    from pathlib import Path
+
+__all__ = ["Signed", "sign", "verify"]
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """What was signed, and by whom."""
+
+    kind: str
+    """``"artifact"``, ``"bundle"``, ``"lock"`` or ``"provenance"``."""
+
+    digest: str
+    """Its digest; that of an artifact or a bundle is what `trunnion.load` can be told to expect."""
+
+    key: PublicKey
+    """The key that signed it."""
+
+
+def sign(path: str | PathLike[str], key: SigningKey | str | PathLike[str]) -> Signed:
+    """Sign what lies at a path, after every byte of it is verified.
+
+    The signature is a file beside it, ``kernels.trn.sig`` for ``kernels.trn``. One that is there of the same bytes gets
+    one more key's; one of other bytes is replaced.
+
+    Parameters
+    ----------
+    path
+        A bundle's index, an artifact's folder, or a lock file.
+    key
+        The private key, or its file; of one with a password `SigningKey.open`.
+
+    Returns
+    -------
+    Signed
+        What was signed.
+
+    Raises
+    ------
+    ArtifactError
+        If there is nothing that can be signed, or it or the key cannot be read, or the signature cannot be written.
+    CorruptArtifactError
+        If it is not whole.
+    ArgumentValueError
+        If the key is no ed25519 private key.
+    BackendUnavailableError
+        If the library ``cryptography`` is not installed.
+    """
+    opened = key if is_a(key, SigningKey) else SigningKey.open(key)
+    place = file_path(path)
+    kind, digest = _kind_and_digest(place)
+    file = signature_path(place)
+    Signature(kind, digest, _other_signatures(place, kind, digest)).signed_by(opened).save(file)
+    return Signed(kind, digest, opened.public)
+
+
+def verify(path: str | PathLike[str], trusted_keys: Iterable[PublicKey | str | PathLike[str]]) -> Signed:
+    """Refuse what lies at a path unless one of the keys signed it, and every byte of it is whole.
+
+    To load it after this, pass the digest on: ``trunnion.load(path, digest=verify(path, keys).digest)``; or let
+    `trunnion.load` verify, which takes ``trusted_keys=``. What lies there may be another thing by then.
+
+    Parameters
+    ----------
+    path
+        A bundle's index, an artifact's folder, or a lock file.
+    trusted_keys
+        Public keys, or their files, which nobody else may be able to write.
+
+    Returns
+    -------
+    Signed
+        What it is, and which key signed it.
+
+    Raises
+    ------
+    UntrustedArtifactError
+        If none of the keys signed it, or somebody else could have written a key.
+    ArtifactError, CorruptArtifactError
+        If there is nothing, or it cannot be read, or it or its signature is not whole.
+    ArgumentTypeError, ArgumentValueError
+        If a key is none.
+    BackendUnavailableError
+        If the library ``cryptography`` is not installed.
+    """
+    keys = expect_keys(trusted_keys, "trusted_keys")
+    place = file_path(path)
+    kind, digest = _kind_and_digest(place)
+    return Signed(kind, digest, check_signature(place, kind, digest, keys))
+
+
+def _kind_and_digest(place: Path) -> tuple[str, str]:
+    if place.name.endswith(BUNDLE_SUFFIX) or os.path.isdir(place):  # noqa: PTH112 - False for a name that is too long
+        return verified_digest(place)
+    what = shorten(str(place))
+    try:
+        data = read_plain_file(place.absolute(), MAX_LOCK_BYTES, trusting=True)
+    except OSError as error:
+        raise ArtifactError(f"cannot open {what}: {said(error)}; {advice(error)}") from error
+    if is_lock(JsonDocument(shorten(place.name), MAX_LOCK_BYTES).members(data)):
+        locked_digests(data, shorten(place.name))
+        return LOCK, hashlib.sha256(data).hexdigest()
+    raise ArtifactError(
+        f"{what} is no bundle's index (in {BUNDLE_SUFFIX}), no artifact's folder and no lock file"
+    )
+
+
+def _other_signatures(place: Path, kind: str, digest: str) -> Mapping[str, bytes]:
+    """Return the signatures that there are of these bytes; none are kept of others, or from a file that is none."""
+    try:
+        found = Signature.open(signature_path(place))
+    except CorruptArtifactError:
+        return {}
+    return found.signatures if found and (found.kind, found.digest) == (kind, digest) else {}
