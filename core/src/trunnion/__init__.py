@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trunnion.artifacts.store import ArtifactStore
     from trunnion.building import BuildJob, build_many
     from trunnion.bundles.bundle import Bundle
+    from trunnion.bundles.provenance import Builder, provenance, write_provenance
     from trunnion.bundles.writing import write_bundle
     from trunnion.compilation import compile, load  # noqa: A004 - the verb of the field
     from trunnion.compiled import CompiledProgram
@@ -67,6 +68,7 @@ _HOMES = {
     "trunnion.artifacts.store": ("ArtifactStore",),
     "trunnion.building": ("BuildJob", "build_many"),
     "trunnion.bundles.bundle": ("Bundle",),
+    "trunnion.bundles.provenance": ("Builder", "provenance", "write_provenance"),
     "trunnion.bundles.writing": ("write_bundle",),
     "trunnion.compilation": ("compile", "load"),
     "trunnion.compiled": ("CompiledProgram",),
@@ -127,6 +129,7 @@ __all__ = [
     "BackendSpec",
     "BoundLaunch",
     "BuildJob",
+    "Builder",
     "Bundle",
     "Capability",
     "Check",
@@ -183,11 +186,13 @@ __all__ = [
     "maximum",
     "minimum",
     "ne",
+    "provenance",
     "select",
     "sign",
     "symbols",
     "verify",
     "write_bundle",
+    "write_provenance",
 ]
 
 

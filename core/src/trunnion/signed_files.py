@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from trunnion.arguments import file_path
+from trunnion.artifacts.artifact import check_digest
 from trunnion.artifacts.json_document import JsonDocument
-from trunnion.artifacts.plain_file import read_plain_file
+from trunnion.artifacts.plain_file import opened_plain_file, read_plain_file
 from trunnion.built_program import BUNDLE_SUFFIX
 from trunnion.bundles.bundle import verified_digest
+from trunnion.bundles.provenance import MAX_PROVENANCE_BYTES, is_provenance, stated_digests
 from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
 from trunnion.lock import MAX_LOCK_BYTES, is_lock, locked_digests
 from trunnion.plain import is_a
 from trunnion.signing.keys import PublicKey, SigningKey, expect_keys
-from trunnion.signing.message import LOCK
+from trunnion.signing.message import LOCK, PROVENANCE
 from trunnion.signing.signature import Signature, check_signature, signature_path
 from trunnion.storage.refusals import advice, said
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["Signed", "sign", "verify"]
+
+_MOST_BYTES: Final = max(MAX_LOCK_BYTES, MAX_PROVENANCE_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,8 @@ def sign(path: str | PathLike[str], key: SigningKey | str | PathLike[str]) -> Si
     Parameters
     ----------
     path
-        A bundle's index, an artifact's folder, or a lock file.
+        A bundle's index, an artifact's folder, a lock file, or a statement of provenance, with the files beside it that
+        it is about.
     key
         The private key, or its file; of one with a password `SigningKey.open`.
 
@@ -88,7 +93,8 @@ def verify(path: str | PathLike[str], trusted_keys: Iterable[PublicKey | str | P
     Parameters
     ----------
     path
-        A bundle's index, an artifact's folder, or a lock file.
+        A bundle's index, an artifact's folder, a lock file, or a statement of provenance, with the files beside it that
+        it is about.
     trusted_keys
         Public keys, or their files, which nobody else may be able to write.
 
@@ -117,17 +123,30 @@ def verify(path: str | PathLike[str], trusted_keys: Iterable[PublicKey | str | P
 def _kind_and_digest(place: Path) -> tuple[str, str]:
     if place.name.endswith(BUNDLE_SUFFIX) or os.path.isdir(place):  # noqa: PTH112 - False for a name that is too long
         return verified_digest(place)
-    what = shorten(str(place))
+    what, name = shorten(str(place)), shorten(place.name)
     try:
-        data = read_plain_file(place.absolute(), MAX_LOCK_BYTES, trusting=True)
+        whole = place.absolute()
+        data = read_plain_file(whole, _MOST_BYTES, trusting=True)
+        members = JsonDocument(name, _MOST_BYTES).members(data)
+        if is_lock(members):
+            locked_digests(data, name)
+            return LOCK, hashlib.sha256(data).hexdigest()
+        if is_provenance(members):
+            _check_stated(whole.parent, stated_digests(data, name))
+            return PROVENANCE, hashlib.sha256(data).hexdigest()
     except OSError as error:
         raise ArtifactError(f"cannot open {what}: {said(error)}; {advice(error)}") from error
-    if is_lock(JsonDocument(shorten(place.name), MAX_LOCK_BYTES).members(data)):
-        locked_digests(data, shorten(place.name))
-        return LOCK, hashlib.sha256(data).hexdigest()
     raise ArtifactError(
-        f"{what} is no bundle's index (in {BUNDLE_SUFFIX}), no artifact's folder and no lock file"
+        f"{what} is no bundle's index (in {BUNDLE_SUFFIX}), no artifact's folder, no lock file and no provenance"
     )
+
+
+def _check_stated(folder: Path, digests: Mapping[str, str]) -> None:
+    """Refuse files that are not those that a statement is about."""
+    for name, digest in digests.items():
+        with opened_plain_file(folder / name, trusting=True) as data:
+            found = hashlib.file_digest(data, "sha256").hexdigest()
+        check_digest(found, digest, shorten(name))
 
 
 def _other_signatures(place: Path, kind: str, digest: str) -> Mapping[str, bytes]:

@@ -4,18 +4,52 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
 
 from trunnion.artifacts.artifact import check_owner, trusted_owners
 from trunnion.errors import CorruptArtifactError, shorten
 from trunnion.storage.descriptors import opened
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["read_plain_file"]
+__all__ = ["opened_plain_file", "read_plain_file"]
 
 _READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK  # a pipe there must not hang the reader
+
+
+@contextmanager
+def opened_plain_file(file: Path, *, trusting: bool) -> Iterator[IO[bytes]]:
+    """Open a file, or what it is a link to, for reading.
+
+    Parameters
+    ----------
+    file
+        Its absolute path.
+    trusting
+        Whether it does not matter who could have written it, because something else vouches for its bytes.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If it is not a plain file.
+    UntrustedArtifactError
+        If somebody else than root or this user could have written it, and that matters.
+    OSError
+        If it cannot be opened.
+    """
+    with opened(file, _READ_FLAGS) as descriptor:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise CorruptArtifactError(shorten(file.name), "is not a plain file")
+        if not trusting:
+            check_owner(status, trusted_owners(), str(file))
+            for folder in {file.parent, file.resolve().parent}:  # of the link, too, if it is one
+                check_owner(folder.stat(), trusted_owners(), str(folder), sticky=True)
+        with os.fdopen(descriptor, "rb", closefd=False) as data:
+            yield data
 
 
 def read_plain_file(file: Path, most: int, *, trusting: bool) -> bytes:
@@ -39,17 +73,8 @@ def read_plain_file(file: Path, most: int, *, trusting: bool) -> bytes:
     OSError
         If it cannot be read.
     """
-    with opened(file, _READ_FLAGS) as descriptor:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise CorruptArtifactError(shorten(file.name), "is not a plain file")
-        if status.st_size > most:
-            raise CorruptArtifactError(
-                shorten(file.name), f"has {status.st_size} bytes, expected at most {most}"
-            )
-        if not trusting:
-            check_owner(status, trusted_owners(), str(file))
-            for folder in {file.parent, file.resolve().parent}:  # of the link, too, if it is one
-                check_owner(folder.stat(), trusted_owners(), str(folder), sticky=True)
-        with os.fdopen(descriptor, "rb", closefd=False) as opened_file:
-            return opened_file.read(most + 1)
+    with opened_plain_file(file, trusting=trusting) as data:
+        nbytes = os.fstat(data.fileno()).st_size
+        if nbytes > most:
+            raise CorruptArtifactError(shorten(file.name), f"has {nbytes} bytes, expected at most {most}")
+        return data.read(most + 1)

@@ -19,7 +19,9 @@ PASSWORD = "TRUNNION_KEY_PASSWORD"
 
 
 def sign(
-    files: Annotated[list[str], typer.Argument(help="Bundles' indices, artifacts' folders, lock files.")],
+    files: Annotated[
+        list[str], typer.Argument(help="Bundles' indices, artifacts' folders, lock files, provenances.")
+    ],
     *,
     key: Annotated[
         Path,

@@ -14,7 +14,9 @@ __all__ = ["verify"]
 
 
 def verify(
-    files: Annotated[list[str], typer.Argument(help="Bundles' indices, artifacts' folders, lock files.")],
+    files: Annotated[
+        list[str], typer.Argument(help="Bundles' indices, artifacts' folders, lock files, provenances.")
+    ],
     *,
     key: Annotated[
         list[Path],
