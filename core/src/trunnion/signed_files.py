@@ -19,7 +19,7 @@ from trunnion.lock import MAX_LOCK_BYTES, is_lock, locked_digests
 from trunnion.plain import is_a
 from trunnion.signing.keys import PublicKey, SigningKey, expect_keys
 from trunnion.signing.message import LOCK, PROVENANCE
-from trunnion.signing.signature import Signature, check_signature, signature_path
+from trunnion.signing.signature import SignatureFile, check_signature, signature_path
 from trunnion.storage.refusals import advice, said
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def sign(path: str | PathLike[str], key: SigningKey | str | PathLike[str]) -> Si
     place = file_path(path)
     kind, digest = _kind_and_digest(place)
     file = signature_path(place)
-    Signature(kind, digest, _other_signatures(place, kind, digest)).signed_by(opened).save(file)
+    SignatureFile(kind, digest, _other_signatures(place, kind, digest)).signed_by(opened).save(file)
     return Signed(kind, digest, opened.public)
 
 
@@ -152,7 +152,7 @@ def _check_stated(folder: Path, digests: Mapping[str, str]) -> None:
 def _other_signatures(place: Path, kind: str, digest: str) -> Mapping[str, bytes]:
     """Return the signatures that there are of these bytes; none are kept of others, or from a file that is none."""
     try:
-        found = Signature.open(signature_path(place))
+        found = SignatureFile.open(signature_path(place))
     except CorruptArtifactError:
         return {}
     return found.signatures if found and (found.kind, found.digest) == (kind, digest) else {}

@@ -34,7 +34,7 @@ from trunnion.errors import (
     UntrustedArtifactError,
 )
 from trunnion.signing.message import ARTIFACT, BUNDLE, KINDS, LOCK, signed_message
-from trunnion.signing.signature import Signature, signature_path
+from trunnion.signing.signature import SignatureFile, signature_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,7 +168,7 @@ def test_what_a_foreign_key_signed_is_refused(place: Path, path: str) -> None:
 
 def test_a_foreign_signature_under_a_trusted_name_is_refused(place: Path) -> None:
     digest = trunnion.load("kernels.trn").digest
-    forged = Signature(BUNDLE, digest, {OURS.public.id: OTHER.sign(signed_message(BUNDLE, digest))})
+    forged = SignatureFile(BUNDLE, digest, {OURS.public.id: OTHER.sign(signed_message(BUNDLE, digest))})
     signature_path_of("kernels.trn").write_bytes(forged.to_json())
     with pytest.raises(UntrustedArtifactError, match="was forged or changed"):
         load("kernels.trn")
@@ -198,11 +198,11 @@ def test_a_signature_of_another_kind_of_thing_is_refused_though_the_digest_is_th
     place: Path, kind: str
 ) -> None:
     digest = trunnion.load("kernels.trn").digest
-    other = Signature(kind, digest, {}).signed_by(OURS)
+    other = SignatureFile(kind, digest, {}).signed_by(OURS)
     signature_path_of("kernels.trn").write_bytes(other.to_json())
     with pytest.raises(UntrustedArtifactError, match=f"signs the {kind}"):
         load("kernels.trn")
-    relabelled = Signature(BUNDLE, digest, other.signatures)
+    relabelled = SignatureFile(BUNDLE, digest, other.signatures)
     signature_path_of("kernels.trn").write_bytes(relabelled.to_json())
     with pytest.raises(UntrustedArtifactError, match="was forged or changed"):
         load("kernels.trn")
@@ -336,14 +336,14 @@ def test_what_changes_after_the_check_is_not_used(
     place: Path, artifacts: dict[str, Any], monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     """What is verified is the bytes that were read: whoever exchanges the files right then changes nothing."""
-    exchange, read = _evil(place, artifacts), Signature.open
+    exchange, read = _evil(place, artifacts), SignatureFile.open
 
-    def exchanging(file: Path) -> Signature | None:
+    def exchanging(file: Path) -> SignatureFile | None:
         found = read(file)
         exchange()
         return found
 
-    monkeypatch.setattr(Signature, "open", exchanging)
+    monkeypatch.setattr(SignatureFile, "open", exchanging)
     found = load(path)
     match path:
         case "kernels.trn":
@@ -357,13 +357,13 @@ def test_what_changes_after_the_check_is_not_used(
 def test_what_changes_before_the_signature_is_read_is_refused_though_that_one_is_good(
     place: Path, artifacts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exchange, read = _evil(place, artifacts), Signature.open
+    exchange, read = _evil(place, artifacts), SignatureFile.open
 
-    def exchanging(file: Path) -> Signature | None:
+    def exchanging(file: Path) -> SignatureFile | None:
         exchange()
         return read(file)
 
-    monkeypatch.setattr(Signature, "open", exchanging)
+    monkeypatch.setattr(SignatureFile, "open", exchanging)
     with pytest.raises(UntrustedArtifactError, match="sign this one"):
         load("kernels.trn")
 

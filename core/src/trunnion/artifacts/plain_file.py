@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from trunnion.artifacts.artifact import check_owner, trusted_owners
 from trunnion.errors import CorruptArtifactError, shorten
@@ -13,6 +13,7 @@ from trunnion.storage.descriptors import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import BufferedReader
     from pathlib import Path
 
 __all__ = ["opened_plain_file", "read_plain_file"]
@@ -21,7 +22,7 @@ _READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK  # a pipe there must not hang the read
 
 
 @contextmanager
-def opened_plain_file(file: Path, *, trusting: bool) -> Iterator[IO[bytes]]:
+def opened_plain_file(file: Path, *, trusting: bool) -> Iterator[BufferedReader]:
     """Open a file, or what it is a link to, for reading.
 
     Parameters

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from trunnion.signing.keys import PublicKey, SigningKey
 
-__all__ = ["SIGNATURE_SUFFIX", "Signature", "check_signature", "signature_path"]
+__all__ = ["SIGNATURE_SUFFIX", "SignatureFile", "check_signature", "signature_path"]
 
 SIGNATURE_SUFFIX: Final = ".sig"
 """What the name of a signature file ends in; what is signed is called as it is without that."""
@@ -41,7 +41,7 @@ _SIGNATURE_FIELDS: Final[Mapping[str, type]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class SignatureFile:
     """Who signed what. Equal signatures have equal bytes: there is no time, name or place in them."""
 
     kind: str
@@ -56,10 +56,10 @@ class Signature:
     def __post_init__(self) -> None:
         object.__setattr__(self, "signatures", MappingProxyType(dict(sorted(self.signatures.items()))))
 
-    def signed_by(self, key: SigningKey) -> Signature:
+    def signed_by(self, key: SigningKey) -> SignatureFile:
         """Return this with the signature of one more key, or of one of its keys once more."""
         made = key.sign(signed_message(self.kind, self.digest))
-        return Signature(self.kind, self.digest, {**self.signatures, key.public.id: made})
+        return SignatureFile(self.kind, self.digest, {**self.signatures, key.public.id: made})
 
     def to_json(self) -> bytes:
         """Return the one spelling of this signature: keys sorted, ASCII."""
@@ -70,7 +70,7 @@ class Signature:
         return spelled({"schema": SCHEMA, "kind": self.kind, "digest": self.digest, "signatures": each})
 
     @classmethod
-    def from_json(cls, data: bytes, name: str) -> Signature:
+    def from_json(cls, data: bytes, name: str) -> SignatureFile:
         """Read what `to_json` wrote, and nothing else. Whether a signature is good is not asked.
 
         Parameters
@@ -105,7 +105,7 @@ class Signature:
         return found
 
     @classmethod
-    def open(cls, file: Path) -> Signature | None:
+    def open(cls, file: Path) -> SignatureFile | None:
         """Read a signature file; None if there is none.
 
         Parameters
@@ -194,7 +194,7 @@ def check_signature(path: Path, kind: str, digest: str, keys: Sequence[PublicKey
     """
     file = signature_path(path)
     what, where = shorten(str(path)), shorten(file.name)
-    found = Signature.open(file)
+    found = SignatureFile.open(file)
     trusted = listed([key.id for key in keys])
     if found is None:
         raise UntrustedArtifactError(
