@@ -98,6 +98,7 @@ TYPING_ONLY = {
 AT_IMPORT = frozenset(
     {
         "core/src/trunnion/signing/ed25519.py cryptography",
+        "core/src/trunnion/signing/sigstore_check.py sigstore",
         "core/src/trunnion/sim/exchange.py torch",
         "core/src/trunnion/sim/runtime.py torch",
         "core/src/trunnion/sim/tensor.py torch",

@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from trunnion.model.workspace import Workspace
     from trunnion.registry import Registry, default_registry
     from trunnion.selection import Choice, explain
-    from trunnion.signed_files import Signed, sign, verify
+    from trunnion.signed_files import Signed, sign, verify, verify_identity
+    from trunnion.signing.identity import SigstoreIdentity
     from trunnion.signing.keys import PublicKey, SigningKey
 
 __version__ = "0.1.0"
@@ -116,7 +117,8 @@ _HOMES = {
     "trunnion.model.workspace": ("Workspace",),
     "trunnion.registry": ("Registry", "default_registry"),
     "trunnion.selection": ("Choice", "explain"),
-    "trunnion.signed_files": ("Signed", "sign", "verify"),
+    "trunnion.signed_files": ("Signed", "sign", "verify", "verify_identity"),
+    "trunnion.signing.identity": ("SigstoreIdentity",),
     "trunnion.signing.keys": ("PublicKey", "SigningKey"),
 }
 _PARTS = ("errors", "examples", "sim")  # modules that messages name; no star imports them
@@ -159,6 +161,7 @@ __all__ = [
     "Signature",
     "Signed",
     "SigningKey",
+    "SigstoreIdentity",
     "SourceWrapper",
     "StructParam",
     "Symbol",
@@ -191,6 +194,7 @@ __all__ = [
     "sign",
     "symbols",
     "verify",
+    "verify_identity",
     "write_bundle",
     "write_provenance",
 ]

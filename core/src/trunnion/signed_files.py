@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from trunnion.arguments import file_path
+from trunnion.arguments import expect, file_path
 from trunnion.artifacts.artifact import check_digest
 from trunnion.artifacts.json_document import JsonDocument
 from trunnion.artifacts.plain_file import opened_plain_file, read_plain_file
@@ -17,6 +17,7 @@ from trunnion.bundles.provenance import MAX_PROVENANCE_BYTES, is_provenance, sta
 from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
 from trunnion.lock import MAX_LOCK_BYTES, is_lock, locked_digests
 from trunnion.plain import is_a
+from trunnion.signing.identity import SigstoreIdentity
 from trunnion.signing.keys import PublicKey, SigningKey, expect_keys
 from trunnion.signing.message import LOCK, PROVENANCE
 from trunnion.signing.signature import SignatureFile, check_signature, signature_path
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-__all__ = ["Signed", "sign", "verify"]
+__all__ = ["Signed", "sign", "verify", "verify_identity"]
 
 _MOST_BYTES: Final = max(MAX_LOCK_BYTES, MAX_PROVENANCE_BYTES)
 
@@ -42,8 +43,8 @@ class Signed:
     digest: str
     """Its digest; that of an artifact or a bundle is what `trunnion.load` can be told to expect."""
 
-    key: PublicKey
-    """The key that signed it."""
+    signer: PublicKey | SigstoreIdentity
+    """Who signed it."""
 
 
 def sign(path: str | PathLike[str], key: SigningKey | str | PathLike[str]) -> Signed:
@@ -118,6 +119,44 @@ def verify(path: str | PathLike[str], trusted_keys: Iterable[PublicKey | str | P
     place = file_path(path)
     kind, digest = _kind_and_digest(place)
     return Signed(kind, digest, check_signature(place, kind, digest, keys))
+
+
+def verify_identity(path: str | PathLike[str], identity: SigstoreIdentity) -> Signed:
+    """Refuse what lies at a path unless sigstore vouches that somebody signed it, and every byte of it is whole.
+
+    What is signed with sigstore's own tools is the file that the digest is of: a bundle's index, ``manifest.json`` of
+    an artifact's folder, a lock file, a statement of provenance. No network is asked. To load it after this, pass the
+    digest on: ``trunnion.load(path, digest=verify_identity(path, identity).digest)``.
+
+    Parameters
+    ----------
+    path
+        A bundle's index, an artifact's folder, a lock file, or a statement of provenance, with the files beside it that
+        it is about. Beside it lies the sigstore bundle, of its name and ``.sigstore.json``.
+    identity
+        Who must have signed it, and whom sigstore is believed to be.
+
+    Returns
+    -------
+    Signed
+        What it is.
+
+    Raises
+    ------
+    UntrustedArtifactError
+        If they did not sign it, or somebody else could have written the trust root.
+    ArtifactError, CorruptArtifactError
+        If there is nothing, or it cannot be read, or is not whole.
+    ArgumentTypeError
+        If it is no identity.
+    BackendUnavailableError
+        If the library ``sigstore`` is not installed.
+    """
+    expect(identity, SigstoreIdentity, "identity", "a SigstoreIdentity")
+    place = file_path(path)
+    kind, digest = _kind_and_digest(place)
+    identity.check(place, digest)
+    return Signed(kind, digest, identity)
 
 
 def _kind_and_digest(place: Path) -> tuple[str, str]:

@@ -95,7 +95,7 @@ def test_what_a_trusted_key_signed_is_loaded(place: Path, path: str) -> None:
     assert load(path)
     assert load(path, OTHER.public, OURS.public)
     verified = trunnion.verify(path, [OTHER.public, OURS.public])
-    assert verified.key == OURS.public
+    assert verified.signer == OURS.public
     assert verified.kind == {"kernels.trn": BUNDLE, "saved": ARTIFACT, "trunnion.lock": LOCK}[path]
 
 
@@ -474,7 +474,7 @@ def test_a_private_key_is_read_from_the_files_of_openssl_and_openssh(
 ) -> None:
     (place / "key").write_bytes(private(form))
     assert SigningKey.open("key").public == OURS.public
-    assert trunnion.sign("saved", "key").key == OURS.public
+    assert trunnion.sign("saved", "key").signer == OURS.public
 
 
 def test_a_private_key_may_have_a_password(place: Path) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from trunnion.signing.keys import PublicKey, SigningKey
 
-__all__ = ["SIGNATURE_SUFFIX", "SignatureFile", "check_signature", "signature_path"]
+__all__ = ["SIGNATURE_SUFFIX", "SignatureFile", "beside", "check_signature", "signature_path"]
 
 SIGNATURE_SUFFIX: Final = ".sig"
 """What the name of a signature file ends in; what is signed is called as it is without that."""
@@ -150,7 +150,12 @@ class SignatureFile:
 
 
 def signature_path(path: Path) -> Path:
-    """Return where the signature of what lies at a path is: beside it, of its name and ``.sig``.
+    """Return where the signature of what lies at a path is; errors are those of `beside`."""
+    return beside(path, SIGNATURE_SUFFIX)
+
+
+def beside(path: Path, suffix: str) -> Path:
+    """Return the file beside what lies at a path that is called as that is, and a suffix.
 
     Raises
     ------
@@ -164,7 +169,7 @@ def signature_path(path: Path) -> Path:
         raise ArtifactError(f"cannot find {shorten(str(path))}: {said(error)}; {advice(error)}") from error
     if not whole.name:
         raise ArtifactError(f"{shorten(str(path))} has no name, beside which a signature could lie")
-    return whole.with_name(whole.name + SIGNATURE_SUFFIX)
+    return whole.with_name(whole.name + suffix)
 
 
 def check_signature(path: Path, kind: str, digest: str, keys: Sequence[PublicKey]) -> PublicKey:
