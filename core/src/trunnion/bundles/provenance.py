@@ -12,11 +12,11 @@ import os
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from trunnion import __version__
 from trunnion.arguments import expect, expect_text
 from trunnion.artifacts.json_document import JsonDocument, spelled
 from trunnion.artifacts.manifest import DIGEST
@@ -220,7 +220,8 @@ def _resource(name: str, data: bytes, **more: str) -> dict[str, Any]:
 
 
 def _run(builder: Builder) -> dict[str, Any]:
-    details: dict[str, Any] = {"builder": {"id": builder.id, "version": {"trunnion": __version__}}}
+    version = {"trunnion": metadata.version("trunnion")}
+    details: dict[str, Any] = {"builder": {"id": builder.id, "version": version}}
     if builder.finished is None:
         return details
     time = datetime.fromtimestamp(builder.finished, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
