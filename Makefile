@@ -2,7 +2,7 @@
 #
 #   make demo    compile the examples with every usable backend and run them (on a GPU if there is one, else simulated)
 #   make test    every test, those marked tvm_ffi_abi with the oldest apache-tvm-ffi too, those of TileLang's kernels
-#                with TileLang; needs no GPU
+#                with TileLang, those of identities with sigstore; needs no GPU
 #   make explore draw new examples for every law and property, and keep what breaks one in .hypothesis-explore, where the
 #                next such run tries it first; ROUNDS=10 for ten times, SEED=7 for the examples of a run that printed it
 #   make stress  the long proofs of tests/stress, which `make test` leaves out: very many documents, calls, loads, rounds
@@ -15,7 +15,7 @@
 #   make clean   remove what the other targets made
 #
 # VENV=path uses, or makes, another environment; PYTHON=python3.12 chooses the interpreter for a new one.
-# ARGS='...' is handed to pytest by `make test`, which then leaves the oldest apache-tvm-ffi and TileLang out, and by
+# ARGS='...' is handed to pytest by `make test`, which then leaves out what has folders of its own, and by
 # `make stress`; and to the command by `make demo`.
 
 SHELL := /bin/bash
@@ -59,10 +59,15 @@ TILELANG := $(VENV)/tilelang
 # The operators of cosmic-ray in a folder of their own, without all that its command line needs.
 MUTANTS := $(VENV)/mutants
 MUTANTS_NEEDS := cosmic-ray parso attrs stevedore
+
+# sigstore in a folder of its own, with what it needs that the environment lacks.
+SIGSTORE := $(VENV)/sigstore
+SIGSTORE_NEEDS := sigstore sigstore-models sigstore-rekor-types rfc3161-client rfc8785 tuf securesystemslib id pyjwt
+
 COUNT ?= 400
 SHARDS ?= $(WORKERS)
 
-.PHONY: venv demo test test-oldest test-tilelang test-mutants explore stress mutants lint format docs bench clean
+.PHONY: venv demo test test-oldest test-tilelang test-mutants test-sigstore explore stress mutants lint format docs bench clean
 
 venv: $(STAMP)
 
@@ -78,7 +83,7 @@ $(STAMP): $(MANIFESTS)
 	$(INSTALL) --group build
 	@echo 'making $(VENV): downloading and installing torch, CUDA compilers and the plugins, silently'
 	$(INSTALL) --no-build-isolation --group dev \
-	    --editable 'core[cli,conformance,cpp]' --editable 'plugins/nvrtc[compiler]' \
+	    --editable 'core[cli,conformance,cpp,sign]' --editable 'plugins/nvrtc[compiler]' \
 	    --editable 'plugins/tvm_ffi[headers]' --editable 'plugins/cutedsl[compiler]' \
 	    --editable 'plugins/tilelang[headers]'
 	if test -f "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"; then \
@@ -95,7 +100,7 @@ demo: $(STAMP)
 
 # Files mostly stay together, and the laws, which take the most time and are one file, are shared. The few laws for each
 # version of apache-tvm-ffi are for the others: all laws are checked with the newest.
-test: $(STAMP) $(if $(ARGS),,test-oldest test-tilelang test-mutants)
+test: $(STAMP) $(if $(ARGS),,test-oldest test-tilelang test-mutants test-sigstore)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not gpu' \
 	    $(if $(ARGS),$(ARGS),--ignore=tests/versions/test_laws.py)
 
@@ -135,6 +140,18 @@ $(MUTANTS)/.ready: $(STAMP)
 	rm -rf $(MUTANTS)
 	$(PIP) install --no-deps --target $(MUTANTS) \
 	    $(foreach name,$(MUTANTS_NEEDS),$(shell grep '^$(name)==' constraints.txt))
+	touch $@
+
+# What verifies identities. The library would look for a network: the tests refuse it one.
+test-sigstore: $(SIGSTORE)/.ready
+	PYTHONPATH=$(abspath $(SIGSTORE))$${PYTHONPATH:+:$$PYTHONPATH} \
+	    $(BIN)/python -m pytest -m 'not gpu' tests/sigstore
+
+# Without their dependencies, which the environment has.
+$(SIGSTORE)/.ready: $(STAMP)
+	rm -rf $(SIGSTORE)
+	$(PIP) install --no-deps --target $(SIGSTORE) \
+	    $(foreach name,$(SIGSTORE_NEEDS),$(shell grep '^$(name)==' constraints.txt))
 	touch $@
 
 # Each round with the next seed. By test, not by file: the laws, which take the most time, are one file.

@@ -45,6 +45,8 @@ LAYERS = {
     "codegen": _CONTRACT | {"image", "storage", "toolchain"},
     "image": _CONTRACT,
     "artifacts": _CONTRACT | {"storage"},
+    "signing": _CONTRACT | {"artifacts", "storage"},
+    "signed_files": _FRONT | {"bundles", "lock", "signing"},
     "prebuilt_hooks": _CONTRACT | {"hookspecs", "image"},
     "attempts": _CONTRACT,
     "registry": _CONTRACT | {"attempts", "distributions", "hookspecs"},
@@ -54,13 +56,15 @@ LAYERS = {
     "torch_runtime": _CONTRACT | {"call_helper", "sim"},
     "built_program": _CONTRACT | {"artifacts", "selection"},
     "compiled_kernel": _CONTRACT | {"artifacts", "image", "toolchain"},
-    "compiled": _MAKING | {"built_program", "compiled_kernel", "registry", "selection", "torch_runtime"},
+    "compiled": _MAKING
+    | {"built_program", "compiled_kernel", "registry", "selection", "signing", "torch_runtime"},
     "selection": _CONTRACT | {"attempts", "registry"},
-    "bundles": _MAKING | {"built_program", "compiled", "image", "registry", "selection", "toolchain"},
+    "bundles": _MAKING
+    | {"built_program", "compiled", "image", "registry", "selection", "signing", "toolchain"},
     "building": _FRONT | {"compilation"},
     "exporters": _FRONT | {"bundles"},
-    "lock": _FRONT | {"bundles", "compilation"},
-    "compilation": _FRONT | {"bundles", "selection"},
+    "lock": _FRONT | {"bundles", "compilation", "signing"},
+    "compilation": _FRONT | {"bundles", "selection", "signing"},
     "sim": _VALUES | {"call_helper", "dlpack", "image", "storage", "toolchain"},
     "examples": _VALUES | {"sim"},
     "cli": _FRONT
@@ -73,6 +77,8 @@ LAYERS = {
         "exporters",
         "lock",
         "selection",
+        "signed_files",
+        "signing",
         "sim",
         "testing",
         "toolchain",
@@ -91,6 +97,8 @@ TYPING_ONLY = {
 
 AT_IMPORT = frozenset(
     {
+        "core/src/trunnion/signing/ed25519.py cryptography",
+        "core/src/trunnion/signing/sigstore_check.py sigstore",
         "core/src/trunnion/sim/exchange.py torch",
         "core/src/trunnion/sim/runtime.py torch",
         "core/src/trunnion/sim/tensor.py torch",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trunnion.artifacts.store import ArtifactStore
     from trunnion.building import BuildJob, build_many
     from trunnion.bundles.bundle import Bundle
+    from trunnion.bundles.provenance import Builder, provenance, write_provenance
     from trunnion.bundles.writing import write_bundle
     from trunnion.compilation import compile, load  # noqa: A004 - the verb of the field
     from trunnion.compiled import CompiledProgram
@@ -57,6 +58,9 @@ if TYPE_CHECKING:
     from trunnion.model.workspace import Workspace
     from trunnion.registry import Registry, default_registry
     from trunnion.selection import Choice, explain
+    from trunnion.signed_files import Signed, sign, verify, verify_identity
+    from trunnion.signing.identity import SigstoreIdentity
+    from trunnion.signing.keys import PublicKey, SigningKey
 
 __version__ = "0.1.0"
 
@@ -65,6 +69,7 @@ _HOMES = {
     "trunnion.artifacts.store": ("ArtifactStore",),
     "trunnion.building": ("BuildJob", "build_many"),
     "trunnion.bundles.bundle": ("Bundle",),
+    "trunnion.bundles.provenance": ("Builder", "provenance", "write_provenance"),
     "trunnion.bundles.writing": ("write_bundle",),
     "trunnion.compilation": ("compile", "load"),
     "trunnion.compiled": ("CompiledProgram",),
@@ -112,6 +117,9 @@ _HOMES = {
     "trunnion.model.workspace": ("Workspace",),
     "trunnion.registry": ("Registry", "default_registry"),
     "trunnion.selection": ("Choice", "explain"),
+    "trunnion.signed_files": ("Signed", "sign", "verify", "verify_identity"),
+    "trunnion.signing.identity": ("SigstoreIdentity",),
+    "trunnion.signing.keys": ("PublicKey", "SigningKey"),
 }
 _PARTS = ("errors", "examples", "sim")  # modules that messages name; no star imports them
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -123,6 +131,7 @@ __all__ = [
     "BackendSpec",
     "BoundLaunch",
     "BuildJob",
+    "Builder",
     "Bundle",
     "Capability",
     "Check",
@@ -146,9 +155,13 @@ __all__ = [
     "PointerParam",
     "PrebuiltImage",
     "ProgramBuilder",
+    "PublicKey",
     "Registry",
     "ScalarParam",
     "Signature",
+    "Signed",
+    "SigningKey",
+    "SigstoreIdentity",
     "SourceWrapper",
     "StructParam",
     "Symbol",
@@ -176,9 +189,14 @@ __all__ = [
     "maximum",
     "minimum",
     "ne",
+    "provenance",
     "select",
+    "sign",
     "symbols",
+    "verify",
+    "verify_identity",
     "write_bundle",
+    "write_provenance",
 ]
 
 

@@ -50,7 +50,7 @@ from trunnion.storage.stamps import unchanged, witnessed
 from trunnion.wording import describe, listed, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from trunnion.contract.spec import BackendSpec, CompilerSpec
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
+    from trunnion.signing.keys import PublicKey
     from trunnion.storage.stamps import Sighting
 
 __all__ = ["compile", "key_inputs", "load"]
@@ -183,18 +184,30 @@ def key_inputs(
 
 @overload
 def load(
-    artifact: Artifact, *, digest: str | None = None, registry: Registry | None = None
+    artifact: Artifact,
+    *,
+    digest: str | None = None,
+    trusted_keys: Iterable[PublicKey | str | PathLike[str]] | None = None,
+    registry: Registry | None = None,
 ) -> CompiledProgram: ...
 
 
 @overload
 def load(
-    artifact: str | PathLike[str], *, digest: str | None = None, registry: Registry | None = None
+    artifact: str | PathLike[str],
+    *,
+    digest: str | None = None,
+    trusted_keys: Iterable[PublicKey | str | PathLike[str]] | None = None,
+    registry: Registry | None = None,
 ) -> Any: ...
 
 
 def load(
-    artifact: Artifact | str | PathLike[str], *, digest: str | None = None, registry: Registry | None = None
+    artifact: Artifact | str | PathLike[str],
+    *,
+    digest: str | None = None,
+    trusted_keys: Iterable[PublicKey | str | PathLike[str]] | None = None,
+    registry: Registry | None = None,
 ) -> CompiledProgram | Bundle:
     """Take up what was built. At its first call it runs native code: load only what you trust.
 
@@ -204,8 +217,11 @@ def load(
         An artifact, the folder that `Artifact.save` wrote, or the index of a bundle, a file in ``.trn``; every byte of
         what is used is verified.
     digest
-        What it must be: `Artifact.digest`, or `Bundle.digest`. Without it, what is read must be root's or this user's,
-        and nobody else may write to it.
+        What it must be: `Artifact.digest`, or `Bundle.digest`. Without it and trusted keys, what is read must be root's
+        or this user's, and nobody else may write to it.
+    trusted_keys
+        Public keys (`trunnion.PublicKey`), or paths of their files: what none of them signed (``trunnion sign``) is
+        refused.
     registry
         The plugins to choose from; None: those that are installed.
 
@@ -222,16 +238,19 @@ def load(
     CorruptArtifactError
         If it is not whole.
     UntrustedArtifactError
-        If its digest is another, or somebody else could have written it.
+        If its digest is another, or none of the keys signed it, or somebody else could have written it, or a key.
     UnknownBackendError, BackendUnavailableError
-        If the backend that built it is not installed, or cannot work here.
+        If the backend that built it is not installed, or cannot work here, or keys are trusted, and the library
+        ``cryptography`` is not installed.
     """
     index = _index_path(artifact)
     if index is not None:
         from trunnion.bundles.bundle import Bundle  # noqa: PLC0415 - whoever compiles opens no archives
 
-        return Bundle.open(index, digest=digest, registry=registry)
-    return CompiledProgram.from_artifact(artifact, digest=digest, registry=registry)
+        return Bundle.open(index, digest=digest, trusted_keys=trusted_keys, registry=registry)
+    return CompiledProgram.from_artifact(
+        artifact, digest=digest, trusted_keys=trusted_keys, registry=registry
+    )
 
 
 def _index_path(given: object) -> Path | None:

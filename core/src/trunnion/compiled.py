@@ -12,11 +12,12 @@ from trunnion.arguments import (
     expect,
     expect_ordinal,
     expect_text,
+    file_path,
     named_error,
     output_list,
     stream_handle,
 )
-from trunnion.artifacts.artifact import Artifact, check_digest
+from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.store import CorruptArtifactWarning
 from trunnion.built_program import LOG_FILE, BuiltProgram
 from trunnion.compiled_kernel import CompiledKernels, compiled_kernels
@@ -31,12 +32,14 @@ from trunnion.errors import (
 from trunnion.plain import is_a
 from trunnion.registry import Registry, default_registry
 from trunnion.selection import load_part
+from trunnion.signing.message import ARTIFACT
+from trunnion.signing.vouching import Vouching
 from trunnion.torch_runtime import default_runtime
 from trunnion.turns import Turns
 from trunnion.wording import type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from trunnion.contract.spec import Target
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
+    from trunnion.signing.keys import PublicKey
 
 __all__ = ["CompiledProgram"]
 
@@ -76,6 +80,7 @@ class CompiledProgram:
         artifact: Artifact | str | PathLike[str],
         *,
         digest: str | None = None,
+        trusted_keys: Iterable[PublicKey | str | PathLike[str]] | None = None,
         registry: Registry | None = None,
         runtime: Runtime | None = None,
     ) -> Self:
@@ -86,8 +91,11 @@ class CompiledProgram:
         artifact
             An artifact, or the folder that `Artifact.save` wrote; every byte of it is verified.
         digest
-            What `Artifact.digest` must be. Without it, a folder and its files must be root's or this user's, and nobody
-            else may write to them.
+            What `Artifact.digest` must be. Without it and trusted keys, a folder and its files must be root's or this
+            user's, and nobody else may write to them.
+        trusted_keys
+            Public keys, or their files: a folder that none of them signed (``trunnion sign``) is refused, and so is an
+            artifact in memory, beside which no signature lies.
         registry
             The plugins to choose from; None: those that are installed.
         runtime
@@ -100,16 +108,22 @@ class CompiledProgram:
         CorruptArtifactError
             If the artifact is not whole, or its launcher's text is what runs and is not what its program makes of it.
         UntrustedArtifactError
-            If its digest is another, or somebody else could have written it.
+            If its digest is another, or none of the keys signed it, or somebody else could have written it, or a key.
+        ArgumentTypeError, ArgumentValueError
+            If it is no artifact, or the digest or a key is none.
         UnknownBackendError, BackendUnavailableError
-            If the backend that built it is not installed, or cannot work here.
+            If the backend that built it is not installed, or cannot work here, or keys are trusted, and the library
+            ``cryptography`` is not installed.
         """
         expect(artifact, (Artifact, str, PathLike), "artifact", "an Artifact, or the folder of one")
         plugins = default_registry() if registry is None else registry
         expect(plugins, Registry, "registry", "a Registry")
-        whole = artifact if is_a(artifact, Artifact) else Artifact.open(artifact, trusted=digest is None)
-        if digest is not None:
-            check_digest(whole.digest, digest, "the artifact")
+        vouching = Vouching.of(digest, trusted_keys)
+        if is_a(artifact, Artifact):
+            whole, folder = artifact, None
+        else:
+            whole, folder = Artifact.open(artifact, trusted=not vouching.vouches), file_path(artifact)
+        vouching.check(folder, ARTIFACT, whole.digest)
         return cls(BuiltProgram(whole, plugins.backend(whole.manifest.backend)), runtime)
 
     # What it is ------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -9,11 +10,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.arguments import expect_text, file_path
-from trunnion.artifacts.artifact import Artifact, check_digest
+from trunnion.artifacts.artifact import check_digest
 from trunnion.artifacts.json_document import JsonDocument, spelled
-from trunnion.bundles.bundle import Bundle, index_digest
+from trunnion.artifacts.plain_file import read_plain_file
+from trunnion.bundles.bundle import verified_digest
 from trunnion.compilation import load
 from trunnion.errors import ArtifactError, TrunnionError, UntrustedArtifactError, shorten
+from trunnion.signing.message import LOCK
+from trunnion.signing.vouching import Vouching
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
 from trunnion.wording import describe, suggestion
@@ -23,14 +27,18 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from trunnion.registry import Registry
+    from trunnion.signing.keys import PublicKey
 
-__all__ = ["LOCK_FILE", "Lock"]
+__all__ = ["LOCK_FILE", "MAX_LOCK_BYTES", "Lock", "is_lock", "locked_digests"]
 
 LOCK_FILE: Final = "trunnion.lock"
 """What a lock file is called unless another name is given."""
 
 _SCHEMA: Final = "trunnion.lock/1"
-_MOST_BYTES: Final = 1 << 24
+
+MAX_LOCK_BYTES: Final = 1 << 24
+"""No lock file may be larger: 16 MiB."""
+
 _FIELDS: Final[Mapping[str, type]] = MappingProxyType({"schema": str, "digests": dict})
 
 
@@ -70,12 +78,24 @@ class Lock:
                 raise ArtifactError(
                     f"{shorten(str(whole))} is not below {shorten(str(place.parent))}, where the lock file is"
                 )
-            found[whole.relative_to(place.parent).as_posix()] = _digest(whole)
+            found[whole.relative_to(place.parent).as_posix()] = verified_digest(whole)[1]
         return cls(place, MappingProxyType(dict(sorted(found.items()))))
 
     @classmethod
-    def open(cls, file: str | PathLike[str] = LOCK_FILE) -> Lock:
+    def open(
+        cls,
+        file: str | PathLike[str] = LOCK_FILE,
+        *,
+        trusted_keys: Iterable[PublicKey | str | PathLike[str]] | None = None,
+    ) -> Lock:
         """Read a lock file.
+
+        Parameters
+        ----------
+        file
+            Where it is.
+        trusted_keys
+            Public keys, or their files: a lock file that none of them signed (``trunnion sign``) is refused.
 
         Raises
         ------
@@ -83,23 +103,20 @@ class Lock:
             If there is none, or it cannot be read.
         CorruptArtifactError
             If it is none.
+        UntrustedArtifactError
+            If none of the keys signed it, or somebody else could have written a key.
+        ArgumentTypeError, ArgumentValueError
+            If a key is none.
+        BackendUnavailableError
+            If there are trusted keys, and the library ``cryptography`` is not installed.
         """
-        place = _absolute(file)
-        document = JsonDocument(place.name, _MOST_BYTES)
+        place, vouching = _absolute(file), Vouching.of(None, trusted_keys)
         try:
-            with place.open("rb") as data:
-                members = document.members(data.read(_MOST_BYTES + 1))
+            data = read_plain_file(place, MAX_LOCK_BYTES, trusting=True)
         except OSError as error:
             raise ArtifactError(f"cannot open {shorten(str(place))}: {error.strerror}") from error
-        if not isinstance(members, dict) or members.get("schema") != _SCHEMA:
-            got = members.get("schema") if isinstance(members, dict) else members
-            raise document.corrupt(f"got schema {describe(got)}, this trunnion reads {_SCHEMA}")
-        fields = document.record(members, _FIELDS, "the lock")
-        for path, digest in fields["digests"].items():
-            document.typed(digest, str, f"the digest of {shorten(path)}")
-            if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-                raise document.corrupt(f"names {shorten(path)}, expected a path below its folder")
-        return cls(place, MappingProxyType(fields["digests"]))
+        vouching.check(place, LOCK, hashlib.sha256(data).hexdigest())
+        return cls(place, MappingProxyType(locked_digests(data, place.name)))
 
     def save(self) -> None:
         """Write the lock file, whole or not at all; paths are sorted, so that it can be compared and merged.
@@ -149,9 +166,43 @@ class Lock:
         """Yield each path at which something else lies than what is locked, and what is wrong; all is read."""
         for path, digest in self.digests.items():
             try:
-                check_digest(_digest(self.file.parent / path), digest, shorten(path))
+                check_digest(verified_digest(self.file.parent / path)[1], digest, shorten(path))
             except TrunnionError as error:
                 yield path, str(error)
+
+
+def is_lock(members: object) -> bool:
+    """Return whether a JSON document says that it is a lock file, of this version."""
+    return isinstance(members, dict) and members.get("schema") == _SCHEMA
+
+
+def locked_digests(data: bytes, name: str) -> dict[str, str]:
+    """Return the digests that a lock file's bytes name, by path.
+
+    Parameters
+    ----------
+    data
+        The bytes.
+    name
+        What errors call the file.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If they are no lock file.
+    """
+    document = JsonDocument(name, MAX_LOCK_BYTES)
+    members = document.members(data)
+    if not is_lock(members):
+        got = members.get("schema") if isinstance(members, dict) else members
+        raise document.corrupt(f"got schema {describe(got)}, this trunnion reads {_SCHEMA}")
+    fields = document.record(members, _FIELDS, "the lock")
+    digests: dict[str, str] = fields["digests"]
+    for path, digest in digests.items():
+        document.typed(digest, str, f"the digest of {shorten(path)}")
+        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+            raise document.corrupt(f"names {shorten(path)}, expected a path below its folder")
+    return digests
 
 
 def _absolute(path: str | PathLike[str]) -> Path:
@@ -160,15 +211,3 @@ def _absolute(path: str | PathLike[str]) -> Path:
         return given.absolute()
     except OSError as error:  # there is no working folder
         raise ArtifactError(f"cannot find {shorten(str(given))}: {said(error)}; {advice(error)}") from error
-
-
-def _digest(path: Path) -> str:
-    """Return the digest of what lies at a path, after every byte of it is verified."""
-    if os.path.isdir(path):  # noqa: PTH112 - False for a name that is too long, where Path.is_dir raises
-        return Artifact.open(path).digest
-    bundle = Bundle.open(path, digest=index_digest(path))  # whoever owns it: what counts is what it is
-    for variant in {
-        one.digest: one for several in bundle.index.programs.values() for one in several
-    }.values():
-        bundle.artifact(variant)
-    return bundle.digest

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from architecture_rules.source import Module
 
-HEAVY = frozenset({"torch", "cuda", "tvm_ffi", "cutlass", "numpy"})
+HEAVY = frozenset({"torch", "cuda", "tvm_ffi", "cutlass", "numpy", "cryptography", "sigstore"})
 """Packages that core never loads by being imported."""
 
 

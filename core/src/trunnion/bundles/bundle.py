@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.arguments import expect, expect_ordinal, file_path
-from trunnion.artifacts.artifact import check_digest, check_owner, trusted_owners
+from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.plain_file import read_plain_file
 from trunnion.bundles.conditions import Machine
 from trunnion.bundles.index import MAX_INDEX_BYTES, Index, Variant
 from trunnion.bundles.parts import read_part
@@ -26,24 +26,24 @@ from trunnion.errors import (
 )
 from trunnion.plain import text
 from trunnion.registry import Registry, default_registry
-from trunnion.storage.descriptors import opened
+from trunnion.signing.message import ARTIFACT, BUNDLE
+from trunnion.signing.vouching import Vouching
 from trunnion.storage.refusals import advice, said
 from trunnion.turns import Turns
 from trunnion.wording import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from os import PathLike
     from pathlib import Path
     from types import TracebackType
     from typing import Self
 
-    from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.runtime import Runtime
+    from trunnion.signing.keys import PublicKey
 
-__all__ = ["Bundle", "Fit", "index_digest"]
+__all__ = ["Bundle", "Fit", "verified_digest"]
 
-_READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK  # a pipe there must not hang the reader
 _ARCHIVE = b"PK"
 
 
@@ -90,6 +90,7 @@ class Bundle(Mapping[str, CompiledProgram]):
         path: str | PathLike[str],
         *,
         digest: str | None = None,
+        trusted_keys: Iterable[PublicKey | str | PathLike[str]] | None = None,
         registry: Registry | None = None,
         runtime: Runtime | None = None,
     ) -> Self:
@@ -101,8 +102,10 @@ class Bundle(Mapping[str, CompiledProgram]):
             Its index, as `trunnion.write_bundle` wrote it, or a link to it; the parts lie beside that, or are links.
         digest
             The SHA-256 of the index's bytes, in hex, as `digest` gives it: an index of another one is refused. Without
-            it the index and its folder must be root's or this user's, and nobody else may write to them. What the parts
-            hold is that of which the index names the digests, whoever owns them.
+            it and trusted keys the index and its folder must be root's or this user's, and nobody else may write to
+            them. What the parts hold is that of which the index names the digests, whoever owns them.
+        trusted_keys
+            Public keys, or their files: an index that none of them signed (``trunnion sign``) is refused.
         registry
             The plugins to choose from; None: those that are installed.
         runtime
@@ -115,15 +118,17 @@ class Bundle(Mapping[str, CompiledProgram]):
         CorruptArtifactError
             If it is no whole index, or is of another schema.
         UntrustedArtifactError
-            If its digest is another, or somebody else could have written it.
-        ArgumentValueError
-            If the digest is none.
+            If its digest is another, or none of the keys signed it, or somebody else could have written it, or a key.
+        ArgumentTypeError, ArgumentValueError
+            If the digest, or a key, is none.
+        BackendUnavailableError
+            If there are trusted keys, and the library ``cryptography`` is not installed.
         """
         plugins = default_registry() if registry is None else registry
         expect(plugins, Registry, "registry", "a Registry")
-        file, data = _index_bytes(file_path(path), trusting=digest is not None)
-        if digest is not None:
-            check_digest(hashlib.sha256(data).hexdigest(), digest, shorten(str(file)))
+        vouching = Vouching.of(digest, trusted_keys)
+        file, data = _index_bytes(file_path(path), trusting=vouching.vouches)
+        vouching.check(file, BUNDLE, hashlib.sha256(data).hexdigest())
         return cls(file, Index.from_json(data, file.name), registry=plugins, runtime=runtime)
 
     # Programs --------------------------------------------------------------------------------------------------
@@ -299,18 +304,36 @@ class Bundle(Mapping[str, CompiledProgram]):
         return self is other
 
 
-def index_digest(path: str | PathLike[str]) -> str:
-    """Return the digest of a bundle's index, as it lies there: what `Bundle.open` can be told to expect.
+def verified_digest(path: str | PathLike[str]) -> tuple[str, str]:
+    """Return what a bundle or an artifact is, and its digest, after every byte of it is verified.
+
+    Whoever owns it: this says what it is, and not that anybody trusts it.
+
+    Parameters
+    ----------
+    path
+        A bundle's index, or an artifact's folder.
+
+    Returns
+    -------
+    tuple of str
+        ``"bundle"`` or ``"artifact"``, and what `Bundle.digest` or `Artifact.digest` is of it.
 
     Raises
     ------
     ArtifactError
-        If there is no such file, or it cannot be read.
+        If there is nothing, or it cannot be read.
     CorruptArtifactError
-        If it is not a plain file, or too large.
+        If it is not whole.
     """
-    _, data = _index_bytes(file_path(path), trusting=True)
-    return hashlib.sha256(data).hexdigest()
+    given = file_path(path)
+    if os.path.isdir(given):  # noqa: PTH112 - False for a name that is too long, where Path.is_dir raises
+        return ARTIFACT, Artifact.open(given).digest
+    file, data = _index_bytes(given, trusting=True)
+    bundle = Bundle(file, Index.from_json(data, file.name), registry=default_registry())
+    for variant in bundle.index.variants:
+        bundle.artifact(variant)
+    return BUNDLE, bundle.digest
 
 
 def _index_bytes(given: Path, *, trusting: bool) -> tuple[Path, bytes]:
@@ -333,20 +356,7 @@ def _index_bytes(given: Path, *, trusting: bool) -> tuple[Path, bytes]:
 
 
 def _read_index(file: Path, *, trusting: bool) -> bytes:
-    with opened(file, _READ_FLAGS) as descriptor:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise CorruptArtifactError(shorten(file.name), "is not a plain file")
-        if status.st_size > MAX_INDEX_BYTES:
-            raise CorruptArtifactError(
-                shorten(file.name), f"has {status.st_size} bytes, expected at most {MAX_INDEX_BYTES}"
-            )
-        if not trusting:
-            check_owner(status, trusted_owners(), str(file))
-            for folder in {file.parent, file.resolve().parent}:  # of the link, too, if it is one
-                check_owner(folder.stat(), trusted_owners(), str(folder), sticky=True)
-        with os.fdopen(descriptor, "rb", closefd=False) as opened_file:
-            data = opened_file.read(MAX_INDEX_BYTES + 1)
+    data = read_plain_file(file, MAX_INDEX_BYTES, trusting=trusting)
     if data.startswith(_ARCHIVE):
         raise CorruptArtifactError(
             shorten(file.name), "is a part of a bundle, or another archive; open its index"

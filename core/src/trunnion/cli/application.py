@@ -32,6 +32,8 @@ from trunnion.cli.presentation import (
     write_json,
 )
 from trunnion.cli.run import run_program
+from trunnion.cli.sign import sign
+from trunnion.cli.verify import verify
 from trunnion.errors import TrunnionError
 from trunnion.wording import describe, type_name
 
@@ -71,6 +73,8 @@ def application() -> typer.Typer:
     app.command("build", epilog=_EPILOG)(build)
     app.command("demo", epilog=_EPILOG)(demo)
     app.command("lock", epilog=_EPILOG)(lock)
+    app.command("sign", epilog=_EPILOG)(sign)
+    app.command("verify", epilog=_EPILOG)(verify)
     app.command("doctor", epilog=_EPILOG)(doctor)
     app.command("conformance", epilog=_EPILOG)(conformance)
     app.add_typer(

@@ -14,22 +14,27 @@ from rich.filesize import decimal
 
 from trunnion.artifacts.artifact import Artifact
 from trunnion.building import BuildJob, build_many
+from trunnion.bundles.bundle import Bundle
+from trunnion.bundles.provenance import UNNAMED_BUILDER, Builder, write_provenance
 from trunnion.bundles.writing import bundle_path, write_bundle
 from trunnion.cli.presentation import Report, error_report, print_line, print_step, print_table, progress
 from trunnion.cli.subject import find_subject
-from trunnion.errors import ProgramError, TrunnionError, shorten
+from trunnion.errors import ArgumentValueError, ProgramError, TrunnionError, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from trunnion.bundles.index import Index
     from trunnion.model.program import KernelProgram
 
 __all__ = ["build"]
 
+_TIME = "SOURCE_DATE_EPOCH"
+_MOST_DIGITS = 18
 _COLUMNS = ("program", "target", "backend", "size", "part")
 
 
-def build(
+def build(  # noqa: PLR0913 - a command's options are its parameters
     files: Annotated[list[str], typer.Argument(help="Programs as JSON, artifacts' folders or examples.")],
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="The bundle's index: a name in .trn.")],
@@ -45,12 +50,19 @@ def build(
     trust: Annotated[
         bool, typer.Option("--trust", help="Run device code that is a program, where it is one.")
     ] = False,
+    provenance: Annotated[
+        bool,
+        typer.Option("--provenance", help="Write beside it what it was built from, as an in-toto statement."),
+    ] = False,
+    builder: Annotated[str, typer.Option(help="Who builds, for the provenance: a URI.")] = UNNAMED_BUILDER,
 ) -> Report:
     """Compile programs for several targets, and write all of them into one bundle.
 
-    An artifact's folder is taken as it is. A program goes by its own name; two of one name are refused.
+    An artifact's folder is taken as it is. A program goes by its own name; two of one name are refused. A provenance
+    says no time unless SOURCE_DATE_EPOCH is set.
     """
     bundle_path(out)  # before anything is built
+    stated = Builder(builder, _seconds(os.environ.get(_TIME))) if provenance else None
     wanted = _wanted(
         files, list(dict.fromkeys(target or [""])), list(dict.fromkeys(backend or ["auto"])), trust=trust
     )
@@ -66,6 +78,11 @@ def build(
             for name, several in wanted.items()
         },
     )
+    return _written(out, index, stated)
+
+
+def _written(out: Path, index: Index, builder: Builder | None) -> Report:
+    """Report a bundle that was written, after writing its provenance if somebody is named who built it."""
     rows: list[dict[str, Any]] = [
         {
             "program": name,
@@ -77,7 +94,9 @@ def build(
         for name, variants in index.programs.items()
         for one in variants
     ]
-    document = {"index": str(out), "digest": index.digest, "variants": rows}
+    document: dict[str, Any] = {"index": str(out), "digest": index.digest, "variants": rows}
+    if builder is not None:
+        document["provenance"] = str(write_provenance(Bundle.open(out, digest=index.digest), builder))
 
     def show() -> None:
         cells = [[str(row[name]) for name in _COLUMNS if name != "size"] for row in rows]
@@ -85,8 +104,25 @@ def build(
             cell.insert(_COLUMNS.index("size"), decimal(row["nbytes"]))
         print_table("variants", _COLUMNS, cells)
         print_line(f"{out}: digest {document['digest']}", "green")
+        if builder is not None:
+            print_line(f"{document['provenance']}: its provenance", "green")
 
     return Report(document, show)
+
+
+def _seconds(given: str | None) -> int | None:
+    """Return the time that the environment has for what is built; None if it has none.
+
+    Raises
+    ------
+    ArgumentValueError
+        If that is no number.
+    """
+    if not given:
+        return None
+    if not given.isascii() or not given.isdigit() or len(given) > _MOST_DIGITS:
+        raise ArgumentValueError(_TIME, shorten(given), "seconds since 1970")
+    return int(given)
 
 
 def _wanted(

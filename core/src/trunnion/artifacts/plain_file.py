@@ -1,0 +1,81 @@
+"""Reading a file of which nothing is known: only a plain one, never more than so much, and if asked only our own."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from trunnion.artifacts.artifact import check_owner, trusted_owners
+from trunnion.errors import CorruptArtifactError, shorten
+from trunnion.storage.descriptors import opened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from io import BufferedReader
+    from pathlib import Path
+
+__all__ = ["opened_plain_file", "read_plain_file"]
+
+_READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK  # a pipe there must not hang the reader
+
+
+@contextmanager
+def opened_plain_file(file: Path, *, trusting: bool) -> Iterator[BufferedReader]:
+    """Open a file, or what it is a link to, for reading.
+
+    Parameters
+    ----------
+    file
+        Its absolute path.
+    trusting
+        Whether it does not matter who could have written it, because something else vouches for its bytes.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If it is not a plain file.
+    UntrustedArtifactError
+        If somebody else than root or this user could have written it, and that matters.
+    OSError
+        If it cannot be opened.
+    """
+    with opened(file, _READ_FLAGS) as descriptor:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise CorruptArtifactError(shorten(file.name), "is not a plain file")
+        if not trusting:
+            check_owner(status, trusted_owners(), str(file))
+            for folder in {file.parent, file.resolve().parent}:  # of the link, too, if it is one
+                check_owner(folder.stat(), trusted_owners(), str(folder), sticky=True)
+        with os.fdopen(descriptor, "rb", closefd=False) as data:
+            yield data
+
+
+def read_plain_file(file: Path, most: int, *, trusting: bool) -> bytes:
+    """Return a file's bytes, or those of what it is a link to.
+
+    Parameters
+    ----------
+    file
+        Its absolute path.
+    most
+        No such file is longer, in bytes; nothing of a longer one is read.
+    trusting
+        Whether it does not matter who could have written it, because something else vouches for its bytes.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If it is not a plain file, or too large.
+    UntrustedArtifactError
+        If somebody else than root or this user could have written it, and that matters.
+    OSError
+        If it cannot be read.
+    """
+    with opened_plain_file(file, trusting=trusting) as data:
+        nbytes = os.fstat(data.fileno()).st_size
+        if nbytes > most:
+            raise CorruptArtifactError(shorten(file.name), f"has {nbytes} bytes, expected at most {most}")
+        return data.read(most + 1)
