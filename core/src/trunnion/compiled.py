@@ -21,6 +21,7 @@ from trunnion.artifacts.store import CorruptArtifactWarning
 from trunnion.built_program import LOG_FILE, BuiltProgram
 from trunnion.compiled_kernel import CompiledKernels, compiled_kernels
 from trunnion.contract.adapter import BoundLaunch
+from trunnion.contract.runtime import expect_runtime
 from trunnion.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -103,7 +104,10 @@ class CompiledProgram:
             If its digest is another, or somebody else could have written it.
         UnknownBackendError, BackendUnavailableError
             If the backend that built it is not installed, or cannot work here.
+        ArgumentTypeError
+            If the artifact, the registry or the runtime is none.
         """
+        expect_runtime(runtime)
         expect(artifact, (Artifact, str, PathLike), "artifact", "an Artifact, or the folder of one")
         plugins = default_registry() if registry is None else registry
         expect(plugins, Registry, "registry", "a Registry")

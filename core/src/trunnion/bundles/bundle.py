@@ -16,6 +16,7 @@ from trunnion.bundles.conditions import Machine
 from trunnion.bundles.index import MAX_INDEX_BYTES, Index, Variant
 from trunnion.bundles.parts import read_part
 from trunnion.compiled import CompiledProgram
+from trunnion.contract.runtime import expect_runtime
 from trunnion.errors import (
     ArtifactError,
     CorruptArtifactError,
@@ -118,7 +119,10 @@ class Bundle(Mapping[str, CompiledProgram]):
             If its digest is another, or somebody else could have written it.
         ArgumentValueError
             If the digest is none.
+        ArgumentTypeError
+            If the registry or the runtime is none.
         """
+        expect_runtime(runtime)
         plugins = default_registry() if registry is None else registry
         expect(plugins, Registry, "registry", "a Registry")
         file, data = _index_bytes(file_path(path), trusting=digest is not None)
