@@ -197,10 +197,10 @@ def test_what_is_told_of_is_cancelled_before_the_error_leaves(monkeypatch: pytes
         return futures[-1]
 
     monkeypatch.setattr(pool, "submit", submitted)
-    try:
+    with pytest.raises(ZeroDivisionError) as caught:
         trunnion.build_many(jobs(), pool, told=lambda *_: 1 / 0)
-    except ZeroDivisionError as error:  # which holds all frames that it went through
-        assert [future.cancelled() for future in futures[2:]] == [True, True], error
+    cancelled = [future.cancelled() for future in futures[2:]]
+    assert (cancelled, caught.tb) == ([True, True], caught.tb)  # which holds all frames that it went through
     held.set()
     pool.shutdown()
 
