@@ -195,5 +195,5 @@ def expect_runtime(runtime: Runtime | None) -> Runtime | None:
         except ForeignError:
             lacks = True
         if lacks:
-            raise ArgumentTypeError("runtime", type_name(runtime), f"a Runtime, or None: it has no {name!a}")
+            raise ArgumentTypeError("runtime", type_name(runtime), f"a Runtime, or None: it has no {name}")
     return runtime
