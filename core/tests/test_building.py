@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 import time
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -113,7 +114,16 @@ class Answering(ThreadPoolExecutor):
 ERROR = BrokenProcessPool("A process in the process pool was terminated abruptly")
 
 
-@pytest.mark.parametrize("executor", [Dying, Shut, Answering])
+class Cancelling(ThreadPoolExecutor):
+    """An executor whose futures are cancelled, and which tells nobody, as one that is shut down."""
+
+    def submit(self, *_: object, **__: object) -> Any:
+        future: Future[Any] = Future()
+        future.cancel()
+        return future
+
+
+@pytest.mark.parametrize("executor", [Dying, Shut, Answering, Cancelling])
 def test_an_executor_that_fails_is_each_job_s_own_typed_error(executor: type[ThreadPoolExecutor]) -> None:
     with executor(1) as pool, pytest.raises(ExceptionGroup) as caught:
         trunnion.build_many(jobs()[:2], pool)
@@ -151,6 +161,48 @@ def test_what_the_caller_raises_cancels_what_has_not_begun(monkeypatch: pytest.M
     with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
         trunnion.build_many(jobs() * 5, pool, told=interrupt)
     assert len(begun) < 5
+
+
+def test_who_shuts_the_executor_down_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()
+
+    def building_slowly(job: trunnion.BuildJob) -> Any:
+        begun.set()
+        time.sleep(0.2)
+        raise KeyError("of a plugin")
+
+    def shut() -> None:
+        begun.wait()
+        pool.shutdown(wait=False, cancel_futures=True)
+
+    monkeypatch.setattr(building, "_build", building_slowly)
+    pool = ThreadPoolExecutor(1)
+    other = threading.Thread(target=shut)
+    other.start()
+    with pytest.raises(ExceptionGroup) as caught:
+        trunnion.build_many(jobs(), pool)
+    other.join()
+    assert sorted(str(error).split(": ")[1] for error in caught.value.exceptions) == [
+        *["CancelledError"] * 3,
+        "KeyError",
+    ]
+
+
+def test_what_is_told_of_is_cancelled_before_the_error_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, futures = ThreadPoolExecutor(1), []
+    held = threading.Event()
+
+    def submitted(*_: object) -> Any:
+        futures.append(ThreadPoolExecutor.submit(pool, held.wait if futures else int))
+        return futures[-1]
+
+    monkeypatch.setattr(pool, "submit", submitted)
+    with pytest.raises(ZeroDivisionError) as caught:
+        trunnion.build_many(jobs(), pool, told=lambda *_: 1 / 0)
+    cancelled = [future.cancelled() for future in futures[2:]]
+    assert (cancelled, caught.tb) == ([True, True], caught.tb)  # which holds all frames that it went through
+    held.set()
+    pool.shutdown()
 
 
 @pytest.mark.parametrize("fields", [{"program": 3}, {"backend": 3}, {"target": 3}])

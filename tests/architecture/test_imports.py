@@ -134,6 +134,7 @@ IN_CALLS = frozenset(
         "core/src/trunnion/examples/split_k.py torch",
         "core/src/trunnion/examples/two_boxes.py torch",
         "core/src/trunnion/examples/vector_add.py torch",
+        "core/src/trunnion/exporters/launchers.py tvm_ffi",
         "core/src/trunnion/sim/im2col_view.py torch",
         "core/src/trunnion/sim/memory.py torch",
         "core/src/trunnion/sim/tiled_view.py torch",

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 PLUGINS = frozenset({"nvrtc", "cutedsl", "tvm_ffi", "tilelang"}) | set(plugin_names())
 """The names that core does not know: of the plugins here, and of those that are to come."""
 
-TOOLCHAIN_IMPORTS = frozenset({"core/src/trunnion/codegen/cpp/loader.py tvm_ffi"})
+TOOLCHAIN_IMPORTS = frozenset(
+    {"core/src/trunnion/codegen/cpp/loader.py tvm_ffi", "core/src/trunnion/exporters/launchers.py tvm_ffi"}
+)
 """Where core may import a package that has the name of a plugin."""
 
 ABI_PREFIXES = ("__tvm_ffi_",)
@@ -59,6 +61,7 @@ SPELLING_THEIR_OWN = {
     "core/src/trunnion/testing/": "of what the suite itself drew",
     "core/src/trunnion/toolchain/host_compiler.py": "the environment, which is hashed",
     "core/src/trunnion/toolchain/host_reading.py": "words and texts, which are hashed",
+    "core/src/trunnion/exporters/launchers.py": "of a caller's device; runs without core",
     "core/src/trunnion/toolchain/driver.py": "a name inside of the text of a program",
     "plugins/cutedsl/src/trunnion_cutedsl/annotations.py": "of the kernel language's own classes",
     "plugins/cutedsl/src/trunnion_cutedsl/answer.py": "of what a message reader made",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from trunnion.contract.source import GeneratedSource, SourceWrapper
     from trunnion.contract.spec import BackendSpec, Capability, CompilerSpec, Target
     from trunnion.errors import TrunnionError
+    from trunnion.exporters.kernels_folder import export_kernels
     from trunnion.exporters.wheel import export_wheel
     from trunnion.hookspecs import hookimpl
     from trunnion.image.prebuilt import PrebuiltImage
@@ -78,6 +79,7 @@ _HOMES = {
     "trunnion.contract.source": ("GeneratedSource", "SourceWrapper"),
     "trunnion.contract.spec": ("BackendSpec", "Capability", "CompilerSpec", "Target"),
     "trunnion.errors": ("TrunnionError",),
+    "trunnion.exporters.kernels_folder": ("export_kernels",),
     "trunnion.exporters.wheel": ("export_wheel",),
     "trunnion.hookspecs": ("hookimpl",),
     "trunnion.image.prebuilt": ("PrebuiltImage",),
@@ -179,6 +181,7 @@ __all__ = [
     "dtype",
     "eq",
     "explain",
+    "export_kernels",
     "export_wheel",
     "ge",
     "gt",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import Executor
+from contextlib import closing
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.arguments import expect, expect_text
@@ -17,7 +19,7 @@ from trunnion.plain import ForeignError, is_a, sequence
 from trunnion.wording import describe, first_line, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 __all__ = ["BuildJob", "build_many"]
 
@@ -109,13 +111,15 @@ def build_many(
         raise ArgumentTypeError("told", describe(told), "something to call with a job and what was made")
     built: dict[int, Artifact] = {}
     errors: list[TrunnionError] = []
-    for place, made in _here(wanted) if executor is None else _by(executor, wanted):
-        if isinstance(made, Artifact):
-            built[place] = made
-        else:
-            made.add_note(f"it was to be built: {wanted[place]}")
-            errors.append(made)
-        told(wanted[place], made)
+    outcomes = _here(wanted) if executor is None else _by(executor, wanted)
+    with closing(outcomes):  # which cancels what has not begun
+        for place, made in outcomes:
+            if isinstance(made, Artifact):
+                built[place] = made
+            else:
+                made.add_note(f"it was to be built: {wanted[place]}")
+                errors.append(made)
+            told(wanted[place], made)
     if errors:
         raise ExceptionGroup(f"{len(errors)} of {len(wanted)} could not be built", errors)
     return [built[place] for place in range(len(wanted))]
@@ -131,27 +135,39 @@ def _wanted(jobs: object) -> list[BuildJob]:
     return [expect(job, BuildJob, "jobs", "BuildJobs") for job in given]  # type: ignore[misc]  # which it refuses
 
 
-def _here(jobs: Sequence[BuildJob]) -> Iterator[tuple[int, Artifact | TrunnionError]]:
+def _here(jobs: Sequence[BuildJob]) -> Generator[tuple[int, Artifact | TrunnionError]]:
     """Yield each job's place, and what came of it."""
     for place, job in enumerate(jobs):
         yield place, _outcome(job, functools.partial(_build, job))
 
 
-def _by(executor: Executor, jobs: Sequence[BuildJob]) -> Iterator[tuple[int, Artifact | TrunnionError]]:
-    """Yield each job's place, and what came of it, as they come to an end."""
-    places: dict[Any, int] = {}
+def _by(executor: Executor, jobs: Sequence[BuildJob]) -> Generator[tuple[int, Artifact | TrunnionError]]:
+    """Yield each job's place, and what came of it, as they come to an end.
+
+    Futures say it themselves: `concurrent.futures.as_completed` waits for ever for one that is cancelled while nobody
+    would run it any more, as those are of an executor that is shut down with ``cancel_futures=True``.
+    """
+    futures: list[Any] = []
+    done: SimpleQueue[tuple[int, Any]] = SimpleQueue()
     try:
         for place, job in enumerate(jobs):
             try:
-                places[executor.submit(_build, job)] = place
+                future = executor.submit(_build, job)
             except RuntimeError as error:  # it is broken, or shut down
                 yield place, _failed(job, error)
-        for future in as_completed(places):
-            place = places[future]
+                continue
+            futures.append(future)
+            future.add_done_callback(functools.partial(_tell, done, place))
+        for _ in range(len(futures)):
+            place, future = done.get()
             yield place, _outcome(jobs[place], future.result)
     finally:
-        for future in places:
+        for future in futures:
             future.cancel()
+
+
+def _tell(done: SimpleQueue[tuple[int, Any]], place: int, future: Any) -> None:
+    done.put((place, future))
 
 
 def _outcome(job: BuildJob, result: Callable[[], Any]) -> Artifact | TrunnionError:

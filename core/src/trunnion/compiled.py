@@ -22,6 +22,7 @@ from trunnion.artifacts.store import CorruptArtifactWarning
 from trunnion.built_program import LOG_FILE, BuiltProgram
 from trunnion.compiled_kernel import CompiledKernels, compiled_kernels
 from trunnion.contract.adapter import BoundLaunch
+from trunnion.contract.runtime import expect_runtime
 from trunnion.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -110,11 +111,12 @@ class CompiledProgram:
         UntrustedArtifactError
             If its digest is another, or none of the keys signed it, or somebody else could have written it, or a key.
         ArgumentTypeError, ArgumentValueError
-            If it is no artifact, or the digest or a key is none.
+            If it is no artifact, or the registry, the runtime, the digest or a key is none.
         UnknownBackendError, BackendUnavailableError
             If the backend that built it is not installed, or cannot work here, or keys are trusted, and the library
             ``cryptography`` is not installed.
         """
+        expect_runtime(runtime)
         expect(artifact, (Artifact, str, PathLike), "artifact", "an Artifact, or the folder of one")
         plugins = default_registry() if registry is None else registry
         expect(plugins, Registry, "registry", "a Registry")

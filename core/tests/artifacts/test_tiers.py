@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
 import sys
+import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import fsspec
 import pytest
+from fsspec.asyn import AsyncFileSystem
 
 from trunnion import ArtifactStore
 from trunnion.artifacts import tiers
@@ -210,6 +213,30 @@ def test_a_server_that_is_not_there_is_done_without_for_a_while(
     with pytest.warns(NotKeptWarning):
         store.get_or_build(artifact_key(third), lambda _: build.artifact.keyed(third))
     assert Broken.asked == 2
+
+
+class Slow(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """A server that takes its time."""
+
+    protocol = "trunnionslow"
+    cachable = False
+
+    async def _cat_file(self, path: str, **_: Any) -> bytes:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+
+def test_a_server_that_does_not_answer_is_not_waited_for(
+    build: Builds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsspec.register_implementation(Slow.protocol, Slow, clobber=True)
+    monkeypatch.setattr(tiers, "ANSWER_SECONDS", 0.2)
+    store = ArtifactStore(tmp_path / "store", behind="trunnionslow://host/place")
+    began = time.monotonic()
+    with pytest.warns(NotKeptWarning, match="FSTimeoutError"):
+        assert store.get_or_build(KEY, build) == build.artifact
+    assert time.monotonic() - began < 30
+    assert build.count == 1
 
 
 def test_an_interrupt_passes(build: Builds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

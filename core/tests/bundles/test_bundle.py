@@ -534,3 +534,22 @@ def test_a_folder_in_the_place_of_the_index_is_refused_before_anything_is_writte
     with pytest.raises(ArtifactError, match="a folder is at"):
         trunnion.write_bundle(tmp_path / "x.trn", {"add": artifacts["nvrtc", HOPPER]})
     assert [file.name for file in tmp_path.iterdir()] == ["x.trn"]
+
+
+class Lying:
+    """Something that says that it has whatever it is asked for, until it is asked for an allocation."""
+
+    def __getattr__(self, name):
+        if name == "allocate":
+            raise SystemExit
+        return name
+
+
+@pytest.mark.parametrize("runtime", [3, "torch", torch, Lying()], ids=["3", "text", "torch", "lying"])
+def test_what_is_no_runtime_is_refused_wherever_one_is_passed(written, artifacts, runtime):
+    for opening in (
+        lambda: Bundle.open(written, runtime=runtime),
+        lambda: CompiledProgram.from_artifact(artifacts["nvrtc", HOPPER], runtime=runtime),
+    ):
+        with pytest.raises(ArgumentTypeError, match="a Runtime, or None: it has no"):
+            opening()

@@ -123,7 +123,9 @@ def test_each_parameter_has_its_type_whatever_it_is_called(tmp_path: Path) -> No
     ]
 
 
-@pytest.mark.parametrize("name", ["class", "2d", "a b", "bundle", "_private", "out", 'x"""'])
+@pytest.mark.parametrize(
+    "name", ["class", "2d", "a b", "bundle", "trunnion", "pathlib", "_private", "out", "\ufb01", 'x"""']
+)
 def test_a_name_that_no_function_can_have_is_refused(
     tmp_path: Path, artifacts: dict[str, Any], name: str
 ) -> None:

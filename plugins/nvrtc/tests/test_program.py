@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import gc
+from typing import TYPE_CHECKING
 
+import platformdirs
 import pytest
 
 from trunnion.errors import CompileError, DriverError, LifecycleError, ProgramError
+from trunnion.storage.stamps import witnessed
+from trunnion.toolchain import remembered
 from trunnion_nvrtc import nvrtc
+from trunnion_nvrtc import program as subject
 from trunnion_nvrtc.outputs import OUTPUTS, CompiledOutput
 from trunnion_nvrtc.program import Program, build_id
 from trunnion_nvrtc.results import NVRTC_RESULTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 SOURCE = "template <class T> __global__ void scale(T* x) { x[0] *= 2; }"
 REAL = "--gpu-architecture=sm_90a"
@@ -52,6 +61,74 @@ def test_the_build_is_named_exactly() -> None:
     assert version.split(".")[:2] == [str(number) for number in nvrtc.version()]
     assert len(version.split(".")) == 3
     assert build.startswith("CL-")
+
+
+@pytest.fixture
+def fresh_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have nothing known of any build, by this process or before it, and forget what the test makes known."""
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / "cache" / name)
+    for forget in (build_id.cache_clear, remembered._memory.cache_clear):
+        forget()
+    yield
+    for forget in (build_id.cache_clear, remembered._memory.cache_clear):
+        forget()
+
+
+def test_the_build_is_asked_once_for_each_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_build: None
+) -> None:
+    asked = []
+    monkeypatch.setattr(subject, "_asked_build", lambda: asked.append(1) or f"build {len(asked)}")
+    library = tmp_path / "libnvrtc.so.13"
+    library.write_text("")
+    monkeypatch.setattr(subject, "_loaded_library", lambda: str(library))
+    monkeypatch.setattr(remembered, "_SETTLED", -(10**18))
+    with witnessed() as seen:
+        first = build_id()
+    assert not seen, "what a program is compiled from is another matter"
+    for forget in (build_id.cache_clear, remembered._memory.cache_clear):
+        forget()  # as in another process
+        build_id.cache_clear()
+        assert build_id() == first == "build 1"
+    library.write_text("another")
+    build_id.cache_clear()
+    assert build_id() == "build 2"
+    monkeypatch.setattr(subject, "_loaded_library", lambda: None)
+    for number in (3, 4):
+        build_id.cache_clear()
+        assert build_id() == f"build {number}", "of no known file it is asked each time"
+
+
+@pytest.mark.parametrize(
+    ("lines", "there"),
+    [
+        (
+            "7f00-7f01 r--p 00000000 fe:00 {inode}   {path}\n7f01-7f02 r-xp 00001000 fe:00 {inode} {path}\n",
+            True,
+        ),
+        ("7f00-7f01 r--p 00000000 fe:00 {inode} {path} (deleted)\n", False),
+        ("7f00-7f01 r--p 00000000 fe:00 1 {path}\n", False),
+        (
+            "7f00-7f01 r--p 00000000 fe:00 {inode} {path}\n7f00-7f01 r--p 00000000 fe:00 2 /x/libnvrtc.so.12\n",
+            False,
+        ),
+        ("7f00-7f01 r--p 00000000 fe:00 {inode} /x/libnvrtc-builtins.so.13\n", False),
+    ],
+)
+def test_the_file_that_it_was_loaded_from_is_known_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str, there: bool
+) -> None:
+    library = tmp_path / "a b" / "libnvrtc.so.13"
+    library.parent.mkdir()
+    library.write_text("")
+    text = lines.format(inode=library.stat().st_ino, path=library)
+    monkeypatch.setattr(subject.Path, "read_text", lambda *_: text)
+    assert subject._loaded_library() == (str(library) if there else None)
+
+
+def test_the_library_of_this_process_is_known() -> None:
+    build_id()
+    assert "libnvrtc.so" in (subject._loaded_library() or "")
 
 
 def test_a_program_gives_what_the_library_gives() -> None:

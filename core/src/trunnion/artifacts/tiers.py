@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["REST_SECONDS", "FolderTier", "Tier", "Tiers", "UrlTier"]
+__all__ = ["ANSWER_SECONDS", "REST_SECONDS", "FolderTier", "Tier", "Tiers", "UrlTier"]
 
 REST_SECONDS: Final = 60.0
 """For so long a tier is not asked again that could not be read."""
+
+ANSWER_SECONDS: Final = 30.0
+"""For so long a server is waited for, for each file: then it counts as one that cannot be read."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::|://)")
 """How a text begins that names no folder; ``::`` stands between the protocols that fsspec chains."""
@@ -178,9 +181,18 @@ class UrlTier:
         return Artifact(manifest, files)
 
     def _bytes(self, path: str, most: int) -> bytes:
-        """Return a file's bytes; of a longer one the first of them, one too many."""
-        data: bytes = self._files.cat_file(path, start=0, end=most + 1)
-        return data
+        """Return a file's bytes; of a longer one the first of them, one too many.
+
+        What fsspec asks a server for, it can be told to wait for; by itself it may for minutes.
+        """
+        if not getattr(self._files, "async_impl", False):
+            data: bytes = self._files.cat_file(path, start=0, end=most + 1)
+            return data
+        from fsspec.asyn import sync  # noqa: PLC0415 - an extra: only who names a URL needs it
+
+        ask = self._files._cat_file  # noqa: SLF001 - of which fsspec documents that every such file system has it
+        fetched: bytes = sync(self._files.loop, ask, path, start=0, end=most + 1, timeout=ANSWER_SECONDS)
+        return fetched
 
 
 def _tier(given: Any) -> Tier:

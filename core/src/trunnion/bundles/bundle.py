@@ -16,6 +16,7 @@ from trunnion.bundles.conditions import Machine
 from trunnion.bundles.index import MAX_INDEX_BYTES, Index, Variant
 from trunnion.bundles.parts import read_part
 from trunnion.compiled import CompiledProgram
+from trunnion.contract.runtime import expect_runtime
 from trunnion.errors import (
     ArtifactError,
     CorruptArtifactError,
@@ -120,10 +121,11 @@ class Bundle(Mapping[str, CompiledProgram]):
         UntrustedArtifactError
             If its digest is another, or none of the keys signed it, or somebody else could have written it, or a key.
         ArgumentTypeError, ArgumentValueError
-            If the digest, or a key, is none.
+            If the registry or the runtime is none, or the digest or a key is.
         BackendUnavailableError
             If there are trusted keys, and the library ``cryptography`` is not installed.
         """
+        expect_runtime(runtime)
         plugins = default_registry() if registry is None else registry
         expect(plugins, Registry, "registry", "a Registry")
         vouching = Vouching.of(digest, trusted_keys)

@@ -9,6 +9,7 @@ import typer
 
 from trunnion.bundles.bundle import Bundle
 from trunnion.cli.presentation import Report, print_line
+from trunnion.exporters.kernels_folder import export_kernels
 from trunnion.exporters.wheel import export_wheel
 
 __all__ = ["export_commands"]
@@ -25,6 +26,7 @@ def export_commands(epilog: str) -> typer.Typer:
     commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
     commands.callback()(_only_below)
     commands.command("wheel", epilog=epilog)(wheel)
+    commands.command("kernels", epilog=epilog)(kernels)
     return commands
 
 
@@ -46,3 +48,29 @@ def wheel(
     made = export_wheel(opened, out, name=name, version=version)
     document = {"wheel": str(made), "functions": sorted(opened), "digest": opened.digest}
     return Report(document, lambda: print_line(f"{made}: {', '.join(sorted(opened))}", "green"))
+
+
+def kernels(
+    bundle: Annotated[str, typer.Argument(help="The bundle's index, a name in .trn.")],
+    *,
+    name: Annotated[str, typer.Option(help="The kernel's name, such as my-kernels.")],
+    version: Annotated[int, typer.Option(help="Its version, a number.")],
+    license_id: Annotated[
+        str, typer.Option("--license", help="The licence's identifier, such as apache-2.0.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write; nothing is there.")],
+    cuda: Annotated[
+        str | None, typer.Option(help="The CUDA version it is for; else that of the compilers.")
+    ] = None,
+) -> Report:
+    """Write a folder that Hugging Face's kernels loads: C++ launchers, called with neither trunnion nor a compiler."""
+    opened = Bundle.open(bundle)
+    made = export_kernels(opened, out, name=name, version=version, license_id=license_id, cuda=cuda)
+    variants = sorted(one.name for one in (made / "build").iterdir())
+    document = {
+        "folder": str(made),
+        "functions": sorted(opened),
+        "variants": variants,
+        "digest": opened.digest,
+    }
+    return Report(document, lambda: print_line(f"{made}: {', '.join(variants)}", "green"))

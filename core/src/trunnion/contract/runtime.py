@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from trunnion.errors import ArgumentTypeError
+from trunnion.plain import ForeignError, asked
+from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -10,7 +14,7 @@ if TYPE_CHECKING:
 
     from trunnion.model.dtypes import DType
 
-__all__ = ["Runtime"]
+__all__ = ["Runtime", "expect_runtime"]
 
 
 class Runtime(Protocol):
@@ -165,3 +169,31 @@ class Runtime(Protocol):
 
         Libraries let a storage shrink under its tensors. A `RuntimeError` says that the tensor has none.
         """
+
+
+_MEMBERS: Final = (*Runtime.__annotations__, *(name for name in vars(Runtime) if not name.startswith("_")))
+
+
+def expect_runtime(runtime: Runtime | None) -> Runtime | None:
+    """Return what was passed as a runtime, if it can be one.
+
+    Parameters
+    ----------
+    runtime
+        What was passed; None: the default one is meant.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it lacks something that launchers ask of a runtime.
+    """
+    if runtime is None:
+        return None
+    for name in _MEMBERS:
+        try:
+            lacks = not asked(lambda name=name: hasattr(runtime, name))  # type: ignore[misc]  # of the loop's own name
+        except ForeignError:
+            lacks = True
+        if lacks:
+            raise ArgumentTypeError("runtime", type_name(runtime), f"a Runtime, or None: it has no {name}")
+    return runtime

@@ -1,4 +1,4 @@
-"""Write the Python module of a bundle: a typed function for each program."""
+"""Write the Python modules that packages of programs consist of: a typed function for each program."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from trunnion.model.params import PointerParam, ScalarParam, TensorParam
 from trunnion.wording import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from trunnion.model.params import Param
     from trunnion.model.program import KernelProgram
 
-__all__ = ["emit_module"]
+__all__ = ["TAKEN_NAMES", "check_function_names", "emit_functions", "emit_module", "emit_opening"]
 
-_TAKEN: Final = frozenset({"bundle", "out", "stream", "device"})
+TAKEN_NAMES: Final = frozenset(
+    {"Any", "Sequence", "TYPE_CHECKING", "Tensor", "annotations", "device", "out", "stream"}
+)
+"""What each such module has, and each function."""
+
+_OWN: Final = TAKEN_NAMES | {"bundle", "functools", "pathlib", "trunnion"}
 _WIDTH: Final = 110
 
 
@@ -43,17 +48,11 @@ def emit_module(title: str, index: str, digest: str, programs: Mapping[str, Kern
     ArgumentValueError
         If a program's name is no name of a Python function, or is one that the module has itself.
     """
-    for name in programs:
-        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_") or name in _TAKEN:
-            raise ArgumentValueError(
-                "programs",
-                shorten(name),
-                f"names of Python functions, other than {', '.join(sorted(_TAKEN))}",
-            )
+    check_function_names(programs, _OWN)
     out = SourceWriter()
-    out.line(f'"""{_docline(title)}: kernels that trunnion launches, compiled ahead of time."""')
-    out.lines("", "from __future__ import annotations", "", "import functools", "import pathlib")
-    out.lines("from typing import TYPE_CHECKING, Any", "", "import trunnion", "", "if TYPE_CHECKING:")
+    emit_opening(out, f"{_docline(title)}: kernels that trunnion launches, compiled ahead of time.")
+    out.lines("import functools", "import pathlib", "from typing import TYPE_CHECKING, Any", "")
+    out.lines("import trunnion", "", "if TYPE_CHECKING:")
     out.lines("    from collections.abc import Sequence", "", "    from torch import Tensor", "")
     out.line(f"__all__ = [{', '.join(map(python_string, sorted(('bundle', *programs))))}]")
     out.lines("", "")
@@ -64,15 +63,90 @@ def emit_module(title: str, index: str, digest: str, programs: Mapping[str, Kern
         )
         out.line(f"index = pathlib.Path(__file__).with_name({python_string(index)})")
         out.line(f"return trunnion.Bundle.open(index, digest={python_string(digest)})")
-    for name, program in programs.items():
-        out.lines("", "")
-        _emit_function(out, name, program)
+    emit_functions(
+        out,
+        programs,
+        _OWN,
+        lambda name, given: (
+            f"bundle()[{python_string(name)}]({''.join(f'{one}, ' for one in given)}"
+            "out=out, stream=stream, device=device)"
+        ),
+    )
     return out.text()
 
 
-def _emit_function(out: SourceWriter, name: str, program: KernelProgram) -> None:
+def check_function_names(names: Iterable[str], taken: Collection[str]) -> None:
+    """Refuse programs that no function can be called like.
+
+    Parameters
+    ----------
+    names
+        The programs' names.
+    taken
+        The names that the module has itself.
+
+    Raises
+    ------
+    ArgumentValueError
+        If a program's name is no name of a Python function, or is taken.
+    """
+    for name in names:
+        plain = (
+            name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
+        )  # Python folds other letters
+        if not plain or name.startswith("_") or name in taken:
+            raise ArgumentValueError(
+                "programs", shorten(name), f"names of Python functions, other than {', '.join(sorted(taken))}"
+            )
+
+
+def emit_opening(out: SourceWriter, docstring: str) -> None:
+    """Write how a module begins.
+
+    Parameters
+    ----------
+    out
+        Where to.
+    docstring
+        What it says of itself: one line, which nothing ends early.
+    """
+    out.line(f'"""{_docline(docstring)}"""')
+    out.lines("", "from __future__ import annotations", "")
+
+
+def emit_functions(
+    out: SourceWriter,
+    programs: Mapping[str, KernelProgram],
+    taken: Collection[str],
+    call: Callable[[str, list[str]], str],
+) -> None:
+    """Write a typed function for each program, which takes its parameters by position.
+
+    Parameters
+    ----------
+    out
+        Where to.
+    programs
+        The programs, by the names of their functions, which `check_function_names` lets pass.
+    taken
+        The names that the module has itself, and that no parameter may hide.
+    call
+        Returns the expression that a function returns: of its name, and of the names of its parameters.
+    """
+    for name, program in programs.items():
+        out.lines("", "")
+        _emit_function(out, name, program, taken, call)
+
+
+def _emit_function(
+    out: SourceWriter,
+    name: str,
+    program: KernelProgram,
+    taken: Collection[str],
+    call: Callable[[str, list[str]], str],
+) -> None:
     signature = program.signature
-    names = _parameter_names(signature.params)
+    names = _parameter_names(signature.params, taken)
     typed = [f"{one}: {_type(param)}" for one, param in zip(names, signature.params, strict=True)]
     outputs = len(signature.outputs)
     result = ("None", "Tensor")[outputs] if outputs <= 1 else f"tuple[{', '.join(['Tensor'] * outputs)}]"
@@ -86,15 +160,17 @@ def _emit_function(out: SourceWriter, name: str, program: KernelProgram) -> None
     with out.block(f") -> {result}:"):
         out.line(f'"""Launch {_docline(program.name)}.')
         out.lines("", *(line[:_WIDTH] for line in _described(program, names)), '"""')
-        args = "".join(f"{one}, " for one in names)
-        out.line(f"return bundle()[{python_string(name)}]({args}out=out, stream=stream, device=device)")
+        out.line(f"return {call(name, names)}")
 
 
-def _parameter_names(params: tuple[Param, ...]) -> list[str]:
+def _parameter_names(params: tuple[Param, ...], taken: Collection[str]) -> list[str]:
     """Return a name for each parameter: its own where it can be one; they are given by position."""
     own = [param.name for param in params]
-    good = all(one.isidentifier() and not keyword.iskeyword(one) and one.isascii() for one in own)
-    return own if good and not _TAKEN & {*own} else [f"arg{place}" for place in range(len(own))]
+    good = all(
+        one.isidentifier() and not keyword.iskeyword(one) and one.isascii() and not one.startswith("__")
+        for one in own
+    )
+    return own if good and not {*taken} & {*own} else [f"arg{place}" for place in range(len(own))]
 
 
 def _type(param: Param) -> str:

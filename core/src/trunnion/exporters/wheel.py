@@ -11,9 +11,9 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
 from trunnion.arguments import expect, expect_text, file_path
-from trunnion.built_program import program_of
 from trunnion.bundles.bundle import Bundle
-from trunnion.errors import ArgumentValueError, ArtifactError, ProgramError, shorten
+from trunnion.errors import ArgumentValueError, ArtifactError, shorten
+from trunnion.exporters.programs import bundled_programs
 from trunnion.exporters.python_module import emit_module
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from trunnion.model.program import KernelProgram
     from trunnion.registry import Registry
 
 __all__ = ["export_wheel"]
@@ -94,27 +93,8 @@ def export_wheel(
 def _package(bundle: Bundle, package: str, name: str) -> dict[str, bytes]:
     """Return the package's files: the module, that it is typed, and the bundle."""
     files = {f"{package}/{file}": data for file, data in bundle.files().items()}
-    text = emit_module(name, bundle.file.name, bundle.digest, _programs(bundle))
+    text = emit_module(name, bundle.file.name, bundle.digest, bundled_programs(bundle))
     return {**files, f"{package}/__init__.py": text.encode(), f"{package}/py.typed": b""}
-
-
-def _programs(bundle: Bundle) -> Mapping[str, KernelProgram]:
-    """Return each program; its variants are called alike.
-
-    Raises
-    ------
-    ProgramError
-        If they are not.
-    """
-    found: dict[str, KernelProgram] = {}
-    for name, variants in bundle.index.programs.items():
-        for variant in variants:
-            program = program_of(bundle.artifact(variant))
-            if found.setdefault(name, program).signature != program.signature:
-                raise ProgramError(
-                    f"the variants of {shorten(name)} take different parameters", field="programs"
-                )
-    return found
 
 
 def _metadata(bundle: Bundle, package: str, name: str, version: str, registry: Registry) -> dict[str, bytes]:

@@ -6,9 +6,10 @@ from trunnion.errors import CorruptArtifactError
 from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import read_ptx
 
-__all__ = ["can_assemble", "can_run", "image_target"]
+__all__ = ["assembling_capabilities", "can_assemble", "can_run", "image_target", "running_capabilities"]
 
 _ELF = b"\x7fELF"
+_ANY = 9999
 
 
 def image_target(image: bytes) -> str:
@@ -36,10 +37,8 @@ def can_run(arch: str, capability: tuple[int, int]) -> bool:
     capability
         The device's compute capability.
     """
-    version, suffix = _version(arch)
-    if suffix == "a":
-        return version == capability
-    return version[0] == capability[0] and version <= capability
+    least, most = running_capabilities(arch)
+    return least <= capability <= most
 
 
 def can_assemble(target: str, capability: tuple[int, int]) -> bool:
@@ -53,8 +52,32 @@ def can_assemble(target: str, capability: tuple[int, int]) -> bool:
     capability
         The device's compute capability.
     """
+    least, most = assembling_capabilities(target)
+    return least <= capability <= most
+
+
+def running_capabilities(arch: str) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the least and the greatest compute capability of a device that can run a cubin; see `can_run`.
+
+    Parameters
+    ----------
+    arch
+        The cubin's architecture.
+    """
+    version, suffix = _version(arch)
+    return version, version if suffix == "a" else (version[0], _ANY)
+
+
+def assembling_capabilities(target: str) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the least and the greatest compute capability that the driver can assemble PTX for; see `can_assemble`.
+
+    Parameters
+    ----------
+    target
+        The PTX's target.
+    """
     version, suffix = _version(target)
-    return can_run(target, capability) if suffix else version <= capability
+    return running_capabilities(target) if suffix else (version, (_ANY, _ANY))
 
 
 def _version(arch: str) -> tuple[tuple[int, int], str]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import CompileError, DriverError, LifecycleError, ProgramError, shorten
 from trunnion.model.fields import members
+from trunnion.toolchain.remembered import Answer, remembered
 from trunnion.turns import Turns
 from trunnion_nvrtc.nvrtc import bindings, check, failure, supported_archs, title, version
 from trunnion_nvrtc.outputs import CompiledOutput, output_named
@@ -27,6 +30,8 @@ __all__ = ["CompileResult", "Program", "build_id", "build_of"]
 
 _TOOLS = re.compile(r"release [0-9.]+, V(?P<version>[0-9.]+)")
 _BUILD = re.compile(r"Compiler Build ID: (?P<build>\S+)")
+_LIBRARY = re.compile(r"(?m)^\S+ \S+ \S+ \S+ (\d+) +(/.*/libnvrtc\.so[.0-9]*)$")
+"""A line of ``/proc/self/maps``: the file's inode, and its path."""
 _VIRTUAL = re.compile(r"^-{1,2}(?:arch|gpu-architecture)=(compute_\w+)$")
 _SOURCE_FAULTS = frozenset({5, 6, 10})
 """Statuses of ``nvrtcCompileProgram`` that the source, an option or a name is to blame for."""
@@ -310,7 +315,7 @@ def build_id() -> str:
     """Return what tells one build of NVRTC from another, for example ``"13.0.88 CL-36424714"``.
 
     ``nvrtcVersion`` says too little: builds of one version differ. The text that NVRTC writes at the head
-    of its PTX names the build, so an empty program is compiled, once in a process.
+    of its PTX names the build, so an empty program is compiled, once for each file that it is loaded from.
 
     Raises
     ------
@@ -319,11 +324,34 @@ def build_id() -> str:
     DriverError
         If it cannot compile even an empty program.
     """
+    bindings()
+    library = _loaded_library()
+    if library is None:
+        return _asked_build()
+
+    def ask() -> Answer:
+        return Answer({"build": _asked_build()}, frozenset({library}))
+
+    # In a context of its own: what a program is compiled from is no file that this was read from.
+    return contextvars.Context().run(remembered, f"the build of NVRTC in {library}", ask)["build"]
+
+
+def _asked_build() -> str:
     with Program("", "empty.cu") as program:
         result = program.run([f"--gpu-architecture=compute_{supported_archs()[0]}", "--minimal"])
         if not result.succeeded:
             raise DriverError("nvrtcCompileProgram", result.code, result.code_name, result.log)
         return build_of(program.get_ptx())
+
+
+def _loaded_library() -> str | None:
+    """Return the file that NVRTC was loaded from; None if that is not known, or another one is there by now."""
+    try:
+        text = Path("/proc/self/maps").read_text("utf-8", "surrogateescape")
+        ((inode, path),) = set(_LIBRARY.findall(text))
+        return path if Path(path).stat().st_ino == int(inode) else None
+    except (OSError, ValueError):  # several, or one that was replaced: "(deleted)" stands behind its path
+        return None
 
 
 def build_of(ptx: CompiledOutput) -> str:

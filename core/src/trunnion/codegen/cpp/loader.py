@@ -18,7 +18,10 @@ from trunnion.wording import shorten
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Exports", "Libraries", "load_library", "process_libraries"]
+__all__ = ["LEAST_RUNTIME", "Exports", "Libraries", "load_library", "process_libraries"]
+
+LEAST_RUNTIME = "0.1.11"
+"""The oldest apache-tvm-ffi that launchers can be loaded with."""
 
 _LAUNCHER = "launcher.so"
 _CLOSE_SOME = "close programs that are not called any more, or raise vm.max_map_count"
@@ -163,7 +166,7 @@ def _load(library: bytes, plugin: str, before: int) -> _Library:
     try:
         import tvm_ffi as ffi  # noqa: PLC0415 - only whoever loads a launcher needs it
     except ImportError as error:
-        advice = "apache-tvm-ffi is not installed; pip install 'apache-tvm-ffi>=0.1.11'"
+        advice = f"apache-tvm-ffi is not installed; pip install 'apache-tvm-ffi>={LEAST_RUNTIME}'"
         raise BackendUnavailableError(plugin, plugin, advice, str(error)) from error
     if before % _LOOKS_EVERY == _LOOKS_EVERY - 1:
         _warn_of_mappings()
