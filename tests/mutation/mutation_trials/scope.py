@@ -23,7 +23,10 @@ _RUNTIME = "core/src/trunnion/codegen/cpp/include/trunnion"
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "planning": (
-        *(f"{_MODEL}/{name}.py" for name in ("plan", "slots", "requirements", "interval", "scalars")),
+        *(
+            f"{_MODEL}/{name}.py"
+            for name in ("plan", "lowering", "slots", "requirements", "interval", "scalars")
+        ),
         f"{_MODEL}/planning*.py",
         f"{_MODEL}/tensormap_*rule*.py",
     ),

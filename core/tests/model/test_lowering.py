@@ -1,0 +1,127 @@
+"""The steps of random programs: each thing once, nothing before what it needs, and first what the tensors decide."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+
+from trunnion import examples
+from trunnion.model.expr import Expr, Slot
+from trunnion.model.expr_tree import walk
+from trunnion.model.lowering import (
+    Bind,
+    CheckDestinations,
+    ComputeArguments,
+    ComputeWindow,
+    LayOutMap,
+    Phase,
+    ReadNumber,
+    ReadTensors,
+    Require,
+    RequireLayouts,
+    ShapeLaunch,
+    ShapeOutput,
+    SizeWorkspace,
+    TakeAddresses,
+)
+from trunnion.model.plan import ConditionCheck, ExprArgument, ViewArgument
+from trunnion.testing.strategies import programs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trunnion.model.lowering import Action
+    from trunnion.model.plan import LaunchPlan
+
+
+def exprs(action: Action) -> Iterator[Expr]:
+    """Every expression that a step computes."""
+    match action:
+        case Require(check):
+            yield check.condition if isinstance(check, ConditionCheck) else check.expected
+        case ShapeOutput(tensor):
+            yield from tensor.shape
+        case SizeWorkspace(workspace):
+            yield from workspace.extents
+        case LayOutMap(encode):
+            yield from (*encode.dims, *encode.strides, encode.innermost_stride, encode.offset_bytes)
+    yield from exprs_of_launch(action)
+
+
+def exprs_of_launch(action: Action) -> Iterator[Expr]:
+    """Every expression that a step of a launch computes."""
+    match action:
+        case ShapeLaunch(launch):
+            yield from (*launch.grid, *launch.block, launch.dynamic_smem_bytes)
+            yield from () if launch.when is None else (launch.when,)
+        case ComputeArguments(launch, ordinals):
+            for argument in (launch.args[ordinal] for ordinal in ordinals):
+                yield from exprs_of_argument(argument)
+        case ComputeWindow(launch) if launch.window is not None:
+            yield from (launch.window.offset_bytes, launch.window.limit_bytes)
+
+
+def exprs_of_argument(argument: object) -> tuple[Expr, ...]:
+    """Every expression of an argument."""
+    if isinstance(argument, ExprArgument):
+        return (argument.value,)
+    return (*argument.extents, *argument.strides) if isinstance(argument, ViewArgument) else ()
+
+
+def check(plan: LaunchPlan) -> None:
+    steps = plan.steps
+    phases = [step.phase for step in steps]
+    assert phases == sorted(phases), "what the tensors decide comes first"
+    bound: set[int] = set()
+    for step in steps:
+        action = step.action
+        if isinstance(action, Bind):
+            bound.add(action.binding.slot)
+            given = {source.kind for source in (action.binding.source, *action.binding.candidates)}
+            assert (step.phase is Phase.TENSORS) == ("scalar" not in given)
+        used = {node.index for expr in exprs(action) for node in walk(expr) if isinstance(node, Slot)}
+        assert used <= bound, f"{action} computes with what is not known yet"
+    done = [step.action for step in steps]
+    kinds = Counter(type(action) for action in done)
+    assert kinds[Bind] == len(plan.bindings)
+    assert kinds[Require] == len(plan.checks)
+    assert kinds[ReadNumber] == len(plan.scalars) + len(plan.pointers) + len(plan.structs)
+    assert kinds[ShapeOutput] == len(plan.allocations)
+    shaped = [one.launch.index for one in done if isinstance(one, ShapeLaunch)]
+    assert sorted(shaped) == [*range(len(plan.launches))]
+    assert kinds[SizeWorkspace] == len(plan.workspaces)
+    assert kinds[LayOutMap] == len(plan.encodes)
+    assert kinds[ComputeWindow] == sum(launch.window is not None for launch in plan.launches)
+    computed = Counter(
+        (one.launch.index, ordinal)
+        for one in done
+        if isinstance(one, ComputeArguments)
+        for ordinal in one.ordinals
+    )
+    assert computed == Counter(
+        (launch.index, ordinal)
+        for launch in plan.launches
+        for ordinal, argument in enumerate(launch.args)
+        if isinstance(argument, (ExprArgument, ViewArgument))
+    )
+    assert all(kinds[one] == 1 for one in (ReadTensors, RequireLayouts, TakeAddresses, CheckDestinations))
+    assert isinstance(done[0], ReadTensors)
+    assert isinstance(done[-1], CheckDestinations)
+
+
+@settings(max_examples=60)
+@given(programs())
+def test_the_steps_of_a_random_program(program):
+    check(program.plan())
+
+
+@pytest.mark.parametrize("name", examples.EXAMPLES)
+def test_the_steps_of_an_example(name):
+    check(examples.load(name).program.plan())
+
+
+def test_the_steps_of_a_program_with_everything(program):
+    check(program.plan())
