@@ -32,6 +32,7 @@ from trunnion.testing.harness import Harness
 from trunnion.testing.machine import SimulatedMachine
 
 CALLS, WARM_UP = 1500, 300
+PERIODS = 3
 MOST_HEAP = 16  # bytes of a call: the smallest block of the C library has 32
 MOST_OBJECTS = 0.5  # of a call
 MOST_RESIDENT = 1 << 20
@@ -105,11 +106,22 @@ def growth(simulator, action, count=CALLS, warm_up=WARM_UP):
     return Reading.now(simulator) - before
 
 
-def assert_nothing(left, count=CALLS):
-    assert (left.device, left.handles) == (0, 0), left
-    assert left.heap <= MOST_HEAP * count, left
-    assert left.objects <= MOST_OBJECTS * count, left
-    assert left.resident <= MOST_RESIDENT, left
+def assert_nothing(simulator, action, count=CALLS):
+    """Assert that an action leaves nothing behind: what leaks does so in every period.
+
+    The C library counts what a thread keeps to hand out again as in use, so one period alone says little of the heap.
+    """
+    for _ in range(PERIODS):
+        left = growth(simulator, action, count)
+        assert (left.device, left.handles) == (0, 0), left
+        if _is_little(left, count):
+            return
+    raise AssertionError(left)
+
+
+def _is_little(left, count):
+    objects, heap = MOST_OBJECTS * count, MOST_HEAP * count
+    return left.objects <= objects and left.heap <= heap and left.resident <= MOST_RESIDENT
 
 
 def every_kind():
@@ -200,20 +212,20 @@ def test_good_calls(loaded, good, simulator):
     def called():
         next(ways)()
 
-    assert_nothing(growth(simulator, called))
+    assert_nothing(simulator, called)
 
 
 def test_the_direct_way_in(built, simulator):
     harness, artifact = built("tvm_ffi", plain())
     program = harness.load(artifact)
     tensor = simulator.tensor(torch.ones(4))
-    assert_nothing(growth(simulator, lambda: program.entry(tensor, 7)))
+    assert_nothing(simulator, lambda: program.entry(tensor, 7))
 
     def refused():
         with contextlib.suppress(TrunnionError):
             program.entry(tensor, 2**31)
 
-    assert_nothing(growth(simulator, refused))
+    assert_nothing(simulator, refused)
     program.close()
 
 
@@ -234,7 +246,7 @@ def test_refused_calls(loaded, good, simulator):
     several = itertools.cycle(
         [*((loaded.call, args) for args in wrong), *((enter(loaded), args) for args in wrong)]
     )
-    assert_nothing(growth(simulator, lambda: refused(*next(several))))
+    assert_nothing(simulator, lambda: refused(*next(several)))
 
 
 def enter(loaded):
@@ -260,7 +272,7 @@ def test_calls_that_the_driver_fails(loaded, good, simulator, call):
         raise AssertionError(call)
 
     with simulator.intercept(call, fails):
-        assert_nothing(growth(simulator, failed, CALLS // 4), CALLS // 4)
+        assert_nothing(simulator, failed, CALLS // 4)
 
 
 def test_bound_launches_that_are_dropped(loaded, good, simulator):
@@ -269,7 +281,7 @@ def test_bound_launches_that_are_dropped(loaded, good, simulator):
         launch()
         launch()
 
-    assert_nothing(growth(simulator, bound, CALLS // 4), CALLS // 4)
+    assert_nothing(simulator, bound, CALLS // 4)
 
 
 def test_what_is_loaded_is_let_go_once_it_is_closed(built, good, simulator):

@@ -39,7 +39,7 @@ def emit_structure(text: CallText, plan: LaunchPlan) -> None:
     text.each(places, lambda at, i: _required(f"read_tensor(given[{at}], {tensor_rule(i)}, t[{i}])"))
     text.each(_indices(inputs), lambda i: _required(f"check_place(t[{i}], {tensor_rule(i)}, place)"))
     text.require("settle_device(given, place)")
-    text.require("check_ordinal(place, device_count())")
+    text.require("check_device()")
     numbers = [f"s{scalar.index}" for scalar in plan.scalars if _is_prepared(scalar)]
     numbers += [f"a{pointer.index}" for pointer in plan.pointers]
     doubts = [f"looks_prepared(given[{positions[name]}])" for name in numbers]

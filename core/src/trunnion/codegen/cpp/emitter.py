@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "15"
+VERSION = "16"
 """Changes whenever the text for some plan does."""
 
 _EXPORTED = "__tvm_ffi_"

@@ -12,8 +12,10 @@ namespace trunnion {
 struct CallBase {
   CallBase(Program& whose, Place where) : program(whose), place(where) {}
   DLDevice device() const { return DLDevice{place.kind, place.device}; }
-  // As far as that is known: a launcher says what is wrong with a call before it asks for a driver.
-  int32_t device_count() const { return program.device_count() == 0 ? INT32_MAX : program.device_count(); }
+  // Before the image is loaded nobody knows how many devices there are; whoever loads it looks again.
+  bool check_device() const {
+    return program.device_count() == 0 || check_ordinal(place, program.device_count());
+  }
   Request request(int32_t which) const { return Request{which, device(), allocator}; }
 
   Program& program;

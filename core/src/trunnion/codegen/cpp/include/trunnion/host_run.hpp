@@ -19,7 +19,7 @@ bool refuse_stream(const Arguments& arguments);
 struct CallBase {
   CallBase(Program& whose, Place where) : program(whose), place(where) {}
   DLDevice device() const { return DLDevice{place.kind, place.device}; }
-  int32_t device_count() const { return kHostDevices; }
+  bool check_device() const { return check_ordinal(place, kHostDevices); }
   Request request(int32_t which) const { return Request{which, device(), allocator}; }
 
   Program& program;
