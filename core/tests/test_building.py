@@ -164,20 +164,29 @@ def test_what_the_caller_raises_cancels_what_has_not_begun(monkeypatch: pytest.M
 
 
 def test_who_shuts_the_executor_down_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun = threading.Event()
+    begun, given, shut = threading.Event(), threading.Semaphore(0), threading.Event()
 
-    def building_slowly(job: trunnion.BuildJob) -> Any:
+    class Counted(ThreadPoolExecutor):
+        def submit(self, *args: Any, **named: Any) -> Any:
+            future = super().submit(*args, **named)
+            given.release()
+            return future
+
+    def building_until_then(job: trunnion.BuildJob) -> Any:
         begun.set()
-        time.sleep(0.2)
+        shut.wait()
         raise KeyError("of a plugin")
 
-    def shut() -> None:
+    def shut_down() -> None:
         begun.wait()
+        for _ in jobs():
+            given.acquire()
         pool.shutdown(wait=False, cancel_futures=True)
+        shut.set()
 
-    monkeypatch.setattr(building, "_build", building_slowly)
-    pool = ThreadPoolExecutor(1)
-    other = threading.Thread(target=shut)
+    monkeypatch.setattr(building, "_build", building_until_then)
+    pool = Counted(1)
+    other = threading.Thread(target=shut_down)
     other.start()
     with pytest.raises(ExceptionGroup) as caught:
         trunnion.build_many(jobs(), pool)

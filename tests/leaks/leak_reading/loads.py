@@ -145,7 +145,9 @@ def loading(
     return load, harness.build(adding()), simulator.tensor(torch.ones(4))
 
 
-def growth(simulator: Simulator, name: str, count: int, warm_up: int, folder: Path) -> Process:
+def growth(
+    simulator: Simulator, name: str, count: int, warm_up: int, folder: Path, *, first: int = 0
+) -> Process:
     """Return what so many loads of distinct bytes leave behind, once as many as ``warm_up`` have.
 
     Parameters
@@ -160,14 +162,16 @@ def growth(simulator: Simulator, name: str, count: int, warm_up: int, folder: Pa
         How many are loaded before.
     folder
         An empty one, where their temporary files lie meanwhile: the system's has those of others.
+    first
+        The number of the first; those of one number have the same bytes.
     """
     load, artifact, tensor = loading(simulator, name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(folder))
-        for number in range(warm_up):
+        for number in range(first, first + warm_up):
             load_and_close(load, distinct(artifact, number), tensor)
         before = Process.now()
-        for number in range(warm_up, warm_up + count):
+        for number in range(first + warm_up, first + warm_up + count):
             load_and_close(load, distinct(artifact, number), tensor)
         return Process.now() - before
 
