@@ -22,7 +22,7 @@ __all__ = ["BUDGETS", "Budget", "our_subjects"]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most that (``entry`` - raw loop) / bare tvm-ffi call may be; three tensors and a scalar."""
+    """The most that (call - raw loop) / bare tvm-ffi call may be; three tensors and a scalar."""
 
     without_maps: float
     """With no tensor map."""
@@ -31,17 +31,30 @@ class Budget:
     """With three."""
 
 
-BUDGETS = {"nvrtc": Budget(4.0, 5.2), "tvm_ffi": Budget(1.4, 1.7), "cutedsl": Budget(1.4, 1.7)}
-"""By backend: the first launches from Python, and has it without a call helper, the others from compiled code."""
+_WORDED = ("by name", "out=", "stream=", "stream= (torch)")
+_COMPILED = {
+    "entry": Budget(0.95, 1.3),
+    "__call__": Budget(1.3, 1.7),
+    **dict.fromkeys(_WORDED, Budget(1.9, 2.3)),
+}
+_PYTHON = {
+    "entry": Budget(3.2, 3.2),
+    "__call__": Budget(3.6, 3.6),
+    **dict.fromkeys(_WORDED, Budget(4.2, 4.2)),
+}
+_HELPED = {"entry": Budget(2.0, 2.0), "__call__": Budget(2.4, 2.4)}
+
+BUDGETS = {"nvrtc": _PYTHON, "nvrtc + fastcall": _HELPED, "tvm_ffi": _COMPILED, "cutedsl": _COMPILED}
+"""By launcher, and by way in: Python's launcher, the same with the compiled call helper, those that are compiled."""
 
 _IN_PYTHON = frozenset({"nvrtc"})
 """The backends whose launchers are Python: a call helper makes them faster."""
 
 _OMITS = {
-    "entry": "nothing: every argument is checked on every call",
-    "__call__": "nothing; takes out=, stream= and device= too",
+    **dict.fromkeys(("entry", "__call__", *_WORDED), "nothing: every argument is checked on every call"),
     "bind": "what it checked once, when the arguments were bound",
 }
+_ALLOCATING = ("entry", "__call__", "bind")
 
 
 def our_subjects() -> tuple[Subject, ...]:
@@ -65,26 +78,36 @@ def our_subjects() -> tuple[Subject, ...]:
         for label, backend, helped in sorted(rows)
         for allocating in (False, True)
         for way, omits in _OMITS.items()
+        if way in _ALLOCATING or not allocating
     )
 
 
 def _prepare(stage: Stage, *, backend: str, way: str, allocating: bool, helped: bool) -> Trial:
-    case = stage.case
-    passed = case.names[:-1] if allocating else case.names
-    if allocating and not passed:
+    case, given = stage.case, way == "out="
+    passed = case.names[:-1] if allocating or given else case.names
+    if (allocating or given) and not passed:
         raise NotHereError("no tensor to take the device from")
-    program = stage.program(backend, allocating=allocating, helped=helped)
-    values = tuple(stage.named[name] for name in passed)
-    arguments = ", ".join([*passed, "word"])
-    # Without a tensor there is nothing to take the device from: it has to be named.
-    options = {} if case.tensors else {"device": 0}
+    program = stage.program(backend, allocating=allocating or given, helped=helped)
+    values = dict(zip(passed, (stage.named[name] for name in passed), strict=True))
+    words = _words(stage, way)
     if way == "bind":
-        if not hasattr(program, "bind"):
-            raise NotHereError("this version has no bind()")
-        return _Bound(functools.partial(program.bind, *values, **options))
-    named = "".join(f", {name}={value}" for name, value in options.items())
-    call = program.entry if way == "entry" else program
-    return PythonCall(f"call({arguments}{named})", {"call": call, **dict(zip(passed, values, strict=True))})
+        return _Bound(functools.partial(program.bind, *values.values(), **words))
+    arguments = [f"{name}={name}" if way == "by name" else name for name in (*passed, "word")]
+    text = ", ".join([*arguments, *(f"{name}=said_{name}" for name in words)])
+    names = {**values, **{f"said_{name}": value for name, value in words.items()}}
+    return PythonCall(f"call({text})", {"call": program.entry if way == "entry" else program, **names})
+
+
+def _words(stage: Stage, way: str) -> dict[str, Any]:
+    """Return what a call says beside its arguments."""
+    case = stage.case
+    # Without a tensor there is nothing to take the device from: it has to be named.
+    words: dict[str, Any] = {} if case.tensors else {"device": 0}
+    if way == "out=":
+        words["out"] = stage.tensors[-1]
+    if way.startswith("stream="):
+        words["stream"] = stage.stream if way == "stream= (torch)" else stage.stream.cuda_stream
+    return words
 
 
 class _Bound:

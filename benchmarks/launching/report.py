@@ -114,18 +114,17 @@ def _cell(name: str, samples: Mapping[str, Sequence[float]], absent: Mapping[str
 
 
 def verdicts(table: Mapping[Case, Column]) -> tuple[Verdict, ...]:
-    """Return what the budgets say: of ``entry`` with three tensors, with no map and with three."""
+    """Return what the budgets say of calls with three tensors, with no map and with three."""
     found = []
     for case, found_in in table.items():
         if case not in BUDGETED:
             continue
         for cell in found_in.cells:
-            # A call helper's row, "nvrtc + fastcall entry", is held against the same limit, beside the one without.
-            backend, _, way = cell.subject.rpartition(" ")
-            budget = BUDGETS.get(backend.partition(" + ")[0]) if way == "entry" else None
-            if budget is not None:
-                limit = budget.with_maps if case.maps else budget.without_maps
-                found.append(Verdict(cell.subject, case.label, cell.ratio, limit))
+            for launcher, ways in BUDGETS.items():
+                budget = ways.get(cell.subject.removeprefix(f"{launcher} "))
+                if budget is not None:
+                    limit = budget.with_maps if case.maps else budget.without_maps
+                    found.append(Verdict(cell.subject, case.label, cell.ratio, limit))
     return tuple(found)
 
 

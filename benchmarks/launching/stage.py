@@ -6,6 +6,7 @@ import contextlib
 import importlib
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -118,6 +119,13 @@ class Stage:
             self._artifacts[backend, allocating] = compiled.artifact
         runtime = default_runtime(find_helper=installed_helper if helped else no_helper)
         return trunnion.CompiledProgram.from_artifact(self._artifacts[backend, allocating], runtime=runtime)
+
+    @cached_property
+    def stream(self) -> Any:
+        """A stream that is not the current one: torch's, or what has its attribute."""
+        simulator = self.device.simulator
+        new_stream: Any = torch.cuda.Stream  # without annotations
+        return new_stream(0) if simulator is None else SimpleNamespace(cuda_stream=simulator.new_stream(0))
 
     @cached_property
     def cubin(self) -> bytes:
