@@ -81,7 +81,7 @@ def compile_in(compiler: type[Surrounded], store: ArtifactStore) -> Callable[[],
     plugins.register(
         CompilerSpec(
             name="acme",
-            contract_version=1,
+            contract_version=2,
             languages=("acme",),
             targets=("cuda",),
             produces=("cubin",),

@@ -1,19 +1,27 @@
-"""A compiled program's end: what was loaded goes with it, and every way to call it says that it was closed."""
+"""A compiled program: what it tells of itself; and its end: what was loaded goes with it, and every call says so."""
 
 from __future__ import annotations
 
 import gc
+import inspect
+import pydoc
 import weakref
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
 import trunnion
-from trunnion.errors import CaptureError, DriverError, LifecycleError
+from trunnion import CompiledProgram
+from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.manifest import FileRecord
+from trunnion.built_program import PROGRAM_FILE
+from trunnion.errors import CaptureError, CorruptArtifactError, DriverError, LifecycleError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
+from trunnion.sim.trace import Launched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,3 +84,34 @@ def test_a_close_that_was_refused_is_tried_again(program: Any, simulator: Any) -
         refuse(program, x)
         program.close()
     assert "LibraryUnloaded" in [type(event).__name__ for event in simulator.trace[before:]]
+
+
+def test_it_tells_how_it_is_called(program: Any) -> None:
+    told = "(x: 'float32[8]', *, out=None, stream=None, device=None)"
+    assert str(inspect.signature(program)).removesuffix(" -> None") == told
+    shown = pydoc.render_doc(program, renderer=pydoc.plaintext)
+    assert f"ones{told}" in shown
+    assert "ArgumentError" in shown
+    assert inspect.signature(CompiledProgram).parameters.keys() == {"built", "runtime"}
+    assert (CompiledProgram.__doc__ or "").startswith("A program")
+
+
+def test_if_its_program_is_not_known_it_tells_what_its_class_does(program: Any, backend: str) -> None:
+    files = {name: data for name, data in program.artifact.files.items() if name != PROGRAM_FILE}
+    records = {name: FileRecord.of(data) for name, data in files.items()}
+    bare = Artifact(replace(program.artifact.manifest, files=records), files)
+    if backend == "nvrtc":  # a launcher that is text is compared with what its program makes of it
+        with pytest.raises(CorruptArtifactError):
+            CompiledProgram.from_artifact(bare)
+        return
+    loaded = CompiledProgram.from_artifact(bare)
+    assert loaded.__doc__ == CompiledProgram.__doc__
+
+
+def test_nothing_stands_between_a_call_and_its_launcher(program: Any, simulator: Any) -> None:
+    x = simulator.tensor(torch.zeros(8))
+    program(x)
+    assert program.__call__ is program.entry
+    program(x=x)
+    program(x=x, stream=0, device="cuda:0", out=None)
+    assert len([one for one in simulator.trace if isinstance(one, Launched)]) == 3

@@ -40,11 +40,11 @@ from trunnion.hookspecs import hookimpl
 def unreachable():
     raise AssertionError("a loader ran during discovery")
 
-def backend(name, version=1, **more):
+def backend(name, version=2, **more):
     return BackendSpec(name=name, contract_version=version, targets={"cuda": frozenset()}, accepts=("cubin",),
                        load_wrapper=unreachable, load_adapter=unreachable, **more)
 
-def compiler(name, version=1, **more):
+def compiler(name, version=2, **more):
     return CompilerSpec(name=name, contract_version=version, languages=("cuda",), targets=("cuda",),
                         produces=("cubin",), load_compiler=unreachable, **more)
 """
@@ -87,7 +87,7 @@ def make_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakePlugin:
     return make
 
 
-def spec(name: str = "local", version: int = 1) -> BackendSpec:
+def spec(name: str = "local", version: int = 2) -> BackendSpec:
     def absent() -> type:
         raise NotImplementedError
 
@@ -107,7 +107,7 @@ def compiler_spec(name: str = "local") -> CompilerSpec:
 
     return CompilerSpec(
         name=name,
-        contract_version=1,
+        contract_version=2,
         languages=("cuda",),
         targets=("cuda",),
         produces=("cubin",),
@@ -200,8 +200,8 @@ BROKEN = {
         False,
     ),
     "a newer contract": (
-        "@hookimpl\ndef trunnion_register_backends():\n    return [backend('{name}', version=2)]",
-        "contract version 2",
+        "@hookimpl\ndef trunnion_register_backends():\n    return [backend('{name}', version=3)]",
+        "contract version 3",
         False,
     ),
     "an older contract, of a compiler": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -16,7 +17,7 @@ from trunnion.testing.strategies import TensorSpec
 from trunnion.testing.strategies.calls import row_major
 from trunnion.testing.strategies.numbers import BytesSpec
 
-NAMES = ("x", "y", "z", "i8", "k", "f", "b", "q", "u")
+NAMES = ("x", "y", "z", "i8", "k", "f", "e", "b", "q", "u")
 
 
 def tensor(dtype, *shape, strides=None, **said):
@@ -36,6 +37,7 @@ GOOD = {
     "i8": 3,
     "k": 16,
     "f": 1.5,
+    "e": 2.0**-127,
     "b": True,
     "q": 64,
     "u": BytesSpec(bytes(8)),
@@ -74,6 +76,7 @@ WRONG = {
         "window": 24,
     },
     "f": {"range": 1e6, "text": "x"},
+    "e": {"zero": 0.0, "text": "x"},
     "b": {"int": 1},
     "q": {"alignment": 8, "null": 0, "text": "x"},
     "u": {"size": BytesSpec(bytes(7)), "int": 3},
@@ -95,6 +98,7 @@ def program(order, *, nullable=False):
         "i8": lambda: p.scalar("i8", "int8"),
         "k": lambda: p.scalar("k", "int32", k),
         "f": lambda: p.scalar("f", "float16"),
+        "e": lambda: p.scalar("e", "float8_e8m0fnu"),
         "b": lambda: p.scalar("b", "bool"),
         "q": lambda: p.pointer("q", alignment=16),
         "u": lambda: p.struct("u", 8, 8),
@@ -126,11 +130,16 @@ def pairs():
 
 
 def told(harness, loaded, order, call):
-    """Return what a refused call raises."""
+    """Return what a refused call raises, in whatever way it is made."""
     made, out, device = call
-    with pytest.raises(TrunnionError) as caught:
-        harness.simulator.call(loaded.call, [made[name] for name in order], out=out, device=device)
-    return type(caught.value), str(caught.value), vars(caught.value)
+    args, words = [made[name] for name in order], {"out": out, "device": device}
+    said = []
+    for launch in (partial(loaded.call, args), partial(loaded.entry, *args)):
+        with pytest.raises(TrunnionError) as caught:
+            harness.simulator.call(launch, **words)
+        said.append((type(caught.value), str(caught.value), vars(caught.value)))
+    assert said[0] == said[1]
+    return said[0]
 
 
 def call_with(harness, *wrong):

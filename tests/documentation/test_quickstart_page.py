@@ -26,7 +26,6 @@ def rows(head: str) -> list[tuple[str, str]]:
     [
         ("`trunnion.compile`", trunnion.compile),
         ("`trunnion.load`", trunnion.load),
-        ("calling it, or `bind`", trunnion.CompiledProgram.__call__),
         ("calling it, or `bind`", trunnion.CompiledProgram.bind),
     ],
 )

@@ -12,7 +12,7 @@ from trunnion.plain import ForeignError, asked, is_a, is_exactly, path_text, seq
 from trunnion.wording import describe, spelled, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 __all__ = [
     "device_ordinal",
@@ -20,7 +20,6 @@ __all__ = [
     "expect_ordinal",
     "expect_text",
     "file_path",
-    "named_error",
     "output_list",
     "spanned_bytes",
     "stream_handle",
@@ -79,12 +78,6 @@ def output_list(out: Any) -> Sequence[Any] | None:
     if is_exactly(out, tuple, list):
         return plain
     return sequence(out, 0) if is_a(out, (tuple, list)) else None
-
-
-def named_error(named: Iterable[str]) -> ArgumentTypeError:
-    """Return the error of a call that names arguments."""
-    expected = "arguments by position, and by name none but out, stream and device"
-    return ArgumentTypeError(next(iter(named)), "it by name", expected)
 
 
 def file_path(given: str | PathLike[str]) -> Path:

@@ -388,6 +388,7 @@ class _Build:
             PROGRAM_INPUT: self.text,
             "launcher": self.source.text,
             "target": str(request.target),
+            "contract": str(job.backend.contract_version),
             "options": json.dumps(dict(request.options), sort_keys=True, default=str),
             "backend": f"{job.backend.name} {job.adapter().fingerprint_for(request.target.kind)}",
             "compiler": f"{job.compiler.name} {job.device_compiler.fingerprint()}",

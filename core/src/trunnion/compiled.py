@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from trunnion.arguments import (
-    device_ordinal,
-    expect,
-    expect_ordinal,
-    expect_text,
-    file_path,
-    named_error,
-    output_list,
-    stream_handle,
-)
+from trunnion.arguments import expect, expect_ordinal, expect_text, file_path
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.store import CorruptArtifactWarning
 from trunnion.built_program import LOG_FILE, BuiltProgram
 from trunnion.compiled_kernel import CompiledKernels, compiled_kernels
 from trunnion.contract.adapter import BoundLaunch
+from trunnion.contract.convention import Convention
 from trunnion.contract.runtime import expect_runtime
 from trunnion.errors import (
-    ArgumentTypeError,
     ArgumentValueError,
     CorruptArtifactError,
     LifecycleError,
@@ -37,10 +29,10 @@ from trunnion.signing.message import ARTIFACT
 from trunnion.signing.vouching import Vouching
 from trunnion.torch_runtime import default_runtime
 from trunnion.turns import Turns
-from trunnion.wording import type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
+    from inspect import Signature
     from types import TracebackType
     from typing import Self
 
@@ -52,6 +44,74 @@ if TYPE_CHECKING:
     from trunnion.signing.keys import PublicKey
 
 __all__ = ["CompiledProgram"]
+
+
+_CALL = """Launch the program: ``program(a, b, n=3, out=None, stream=None, device=None)``.
+
+Once the program is loaded this is the launcher itself: nothing stands between a call and it.
+
+Parameters
+----------
+*args, **named
+    Tensors and numbers, by position in the signature's order, or by name. An argument called ``out``,
+    ``stream`` or ``device``, or by what is no identifier of Python's, goes by position, and so do those
+    before it: ``inspect.signature(program)`` tells.
+out
+    Where to put the outputs: a tensor if there is one output, else a sequence; None: they are allocated.
+stream
+    None: the current stream of the tensors' device; an int: a driver handle, taken as it is (0, 1 and 2 are
+    the driver's own); or an object with ``__cuda_stream__`` or ``cuda_stream``.
+device
+    The device's ordinal, or an object or text that names a device of the target's kind, such as ``"cuda:1"``;
+    needed if no argument is a tensor, unless the program runs on the CPU.
+
+Returns
+-------
+Any
+    None, the output, or a tuple of outputs.
+
+Raises
+------
+ArgumentError
+    If an argument does not fit: it is named, with what was got and what is allowed. Nothing was launched.
+TensorMapError
+    If a tensor's address, extents or strides break the rules of a tensor map; all of them are named.
+ExprError
+    If an expression cannot be computed from this call's values.
+DriverError
+    If the driver refuses.
+LifecycleError
+    If the program was closed, or the process forked after its first call.
+"""
+
+
+class _Signature:
+    """What `inspect.signature` finds: how a program is called; of the class nothing, which is called as any other."""
+
+    def __get__(self, program: CompiledProgram | None, _: type) -> Signature | None:
+        return None if program is None else program._convention.signature(program.program.signature)  # noqa: SLF001 - this module's own class
+
+
+class _Help:
+    """What `help` finds: of a program how it is called, of the class what a program is.
+
+    Parameters
+    ----------
+    of_class
+        What that is.
+    """
+
+    def __init__(self, of_class: str | None) -> None:
+        self._of_class = of_class
+
+    def __get__(self, program: CompiledProgram | None, _: type) -> str | None:
+        if program is None:
+            return self._of_class
+        try:
+            name, signature = program.program.name, program.__signature__
+        except CorruptArtifactError:  # it holds no program
+            return self._of_class
+        return f"{name if name.isidentifier() else 'program'}{signature}\n\n{_CALL}"
 
 
 class CompiledProgram:
@@ -67,12 +127,19 @@ class CompiledProgram:
         The tensor library; None: for CUDA the simulator's if it runs in this process, else torch's.
     """
 
+    # A call is looked up in the class, whose slot gives what the object has: no function of Python's comes between.
+    __slots__ = {"__call__": _CALL, "__dict__": "", "__weakref__": ""}
+    __call__: Callable[..., Any]
+    __signature__ = _Signature()
+    __doc__ = _Help(__doc__)
+
     def __init__(self, built: BuiltProgram, runtime: Runtime | None = None) -> None:
         self._built = built
         self._spec = built.spec
         self._runtime = runtime
         self._loading = Turns("the program is being loaded")
         self._loaded: _Loaded | None = None
+        self.__call__ = self._first
         self._closed = False
 
     @classmethod
@@ -224,50 +291,14 @@ class CompiledProgram:
 
     # Calls -----------------------------------------------------------------------------------------------------
 
-    def __call__(
-        self, /, *args: Any, out: Any = None, stream: Any = None, device: Any = None, **named: Any
-    ) -> Any:
-        """Launch the program.
+    def _first(self, /, *args: Any, **words: Any) -> Any:
+        """Load, and make the call that was made before there was a launcher."""
+        return self._load().entry(*args, **words)
 
-        Parameters
-        ----------
-        *args
-            Tensors and numbers, in the signature's order.
-        out
-            Where to put the outputs: a tensor if there is one output, else a sequence; None: they are allocated.
-        stream
-            None: the current stream of the tensors' device; an int: a driver handle, taken as it is (0, 1 and 2 are
-            the driver's own); or an object with ``__cuda_stream__`` or ``cuda_stream``.
-        device
-            The device's ordinal, or an object or text that names a device of the target's kind, such as ``"cuda:1"``;
-            needed if no argument is a tensor, unless the program runs on the CPU.
-        **named
-            None may be given: they are refused by name.
-
-        Returns
-        -------
-        Any
-            None, the output, or a tuple of outputs.
-
-        Raises
-        ------
-        ArgumentError
-            If an argument does not fit: it is named, with what was got and what is allowed. Nothing was launched.
-        TensorMapError
-            If a tensor's address, extents or strides break the rules of a tensor map; all of them are named.
-        ExprError
-            If an expression cannot be computed from this call's values.
-        DriverError
-            If the driver refuses.
-        LifecycleError
-            If the program was closed, or the process forked after its first call.
-        """
-        if named:
-            raise named_error(named)
-        if out is None and stream is None and device is None:  # as most calls
-            return self._load().call(args)
-        ordinal = device_ordinal(device, self._built.kind)
-        return self._load().call(args, out=self._outputs(out), stream=stream_handle(stream), device=ordinal)
+    @cached_property
+    def _convention(self) -> Convention:
+        """How a call is written."""
+        return Convention.of(self.program.signature, self._built.kind)
 
     def bind(
         self, /, *args: Any, out: Any = None, stream: Any = None, device: Any = None, **named: Any
@@ -283,15 +314,10 @@ class CompiledProgram:
         BoundLaunch
             Calling it launches. It keeps the tensors alive.
         """
-        if named:
-            raise named_error(named)
-        loaded = self._load()
-        bound = loaded.bind(
-            args,
-            out=self._outputs(out),
-            stream=stream_handle(stream),
-            device=device_ordinal(device, self._built.kind),
-        )
+        loaded, convention = self._load(), self._convention
+        given = convention.arguments(args, named) if named else args
+        out, stream, device = convention.words(out, stream, device)
+        bound = loaded.bind(given, out=out, stream=stream, device=device)
         return BoundLaunch(
             loaded.runtime.guarded(bound.entry),
             name=self.program.name,
@@ -301,20 +327,8 @@ class CompiledProgram:
 
     @property
     def entry(self) -> Callable[..., Any]:
-        """The launcher itself: positional arguments, the current stream, the least time. Loads the program."""
+        """The launcher itself, which a call is too once the program is loaded. Loads the program."""
         return self._load().entry
-
-    def _outputs(self, out: Any) -> Sequence[Any] | None:
-        if out is None:
-            return None
-        several = output_list(out)
-        if several is not None:
-            return several
-        if len(self.plan.results) == 1:
-            return (out,)
-        raise ArgumentTypeError(
-            "out", type_name(out), f"a sequence of {len(self.plan.results)} tensors, or None"
-        )
 
     # Life ------------------------------------------------------------------------------------------------------
 
@@ -330,7 +344,7 @@ class CompiledProgram:
                 if self._closed:  # by a handler that came between, which could not wait
                     loaded.program.close()
                 self._check_open()
-                self._loaded = loaded
+                self._loaded, self.__call__ = loaded, loaded.entry
             return loaded
 
     def _check_open(self) -> None:
@@ -354,7 +368,6 @@ class CompiledProgram:
             program,
             runtime,
             runtime.guarded(program.entry),
-            runtime.guarded(program.call),
             runtime.guarded(program.bind),
         )
 
@@ -405,6 +418,7 @@ class CompiledProgram:
             return
         loaded.program.close()  # where it fails there is something left, which another close may end
         self._loaded = None  # what it holds goes with it, however long this object is kept
+        self.__call__ = self._first
 
     def __enter__(self) -> Self:
         return self
@@ -420,5 +434,4 @@ class _Loaded:
     program: LoadedProgram
     runtime: Runtime
     entry: Callable[..., Any]
-    call: Callable[..., Any]
     bind: Callable[..., BoundLaunch]

@@ -25,7 +25,7 @@ def trunnion_register_compilers() -> list[CompilerSpec]:
     return [
         CompilerSpec(
             name="prebuilt",
-            contract_version=1,
+            contract_version=2,
             languages=("cubin",),
             targets=("cuda",),
             produces=("cubin",),

@@ -51,6 +51,8 @@ class TorchRuntime(HelpedRuntime):
         self.tensor_type: type = torch.Tensor
         self.strided: Any = torch.strided
         self.only_device: int | None = None
+        self.exchanged_types: tuple[type, type] = (torch.Tensor, torch.nn.Parameter)
+        self.stream_type: type = torch.cuda.Stream
         # What torch's own launchers call; a CPU build lacks it.
         raw: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 - no public name
         self._built_with_cuda = raw is not None

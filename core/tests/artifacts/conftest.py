@@ -20,7 +20,7 @@ def build_artifact(files: Mapping[str, bytes] | None = None, kernel: str = "add<
 
     spec = BackendSpec(
         name="acme",
-        contract_version=1,
+        contract_version=2,
         targets={"cuda": frozenset()},
         accepts=("cubin",),
         load_wrapper=absent,

@@ -29,7 +29,7 @@ def _missing() -> Availability:
 
 BACKEND = BackendSpec(
     name="acme",
-    contract_version=1,
+    contract_version=2,
     targets={"cuda": frozenset({Capability.PDL}), "cpu": frozenset({Capability.AOT})},
     accepts=("cubin",),
     load_wrapper=_never,
@@ -37,7 +37,7 @@ BACKEND = BackendSpec(
 )
 COMPILER = CompilerSpec(
     name="acme",
-    contract_version=1,
+    contract_version=2,
     languages=("acme-lang",),
     targets=("cuda",),
     produces=("cubin", "ptx"),

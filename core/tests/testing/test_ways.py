@@ -46,11 +46,11 @@ def test_a_plain_call_is_right_by_every_way_and_counted(harness, scenario, way):
 
 
 def test_a_call_that_a_way_cannot_say_is_made_by_the_plain_one_and_does_not_count(harness, scenario):
-    named = replace(scenario, call=replace(scenario.call, device=0))
-    under = harness.under("X1", "entry")
-    with under.loaded(named.program) as loaded:
-        check_call(under, named, loaded)
-    assert not under.made["entry"]
+    under = harness.under("X1", "capture")
+    with under.loaded(scenario.program) as loaded:
+        _, observed = under.call(loaded, scenario.call, stream=under.machine.new_stream(0))
+    assert observed.launches
+    assert not under.made["capture"]
 
 
 def test_every_way_is_of_one_of_two_kinds():

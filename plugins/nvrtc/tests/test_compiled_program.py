@@ -44,10 +44,13 @@ def test_an_out_of_another_form_is_refused(add, out):
 
 
 @pytest.mark.parametrize("call", ["__call__", "bind"])
-def test_an_argument_that_is_passed_by_name_is_refused_as_that(add, call):
-    with pytest.raises(errors.ArgumentTypeError, match="arguments by position") as caught:
-        getattr(add, call)(vector(), b=vector())
-    assert caught.value.argument == "b"
+def test_arguments_go_by_name(add, call):
+    x, y = vector(), vector()
+    made = getattr(add, call)(b=y, a=x)
+    assert torch.equal((made() if call == "bind" else made).cpu(), add(x, y).cpu())
+    with pytest.raises(errors.ArgumentTypeError, match="by name only 'a', 'b'") as caught:
+        getattr(add, call)(x, nobody=y)
+    assert caught.value.argument == "nobody"
 
 
 def test_a_stream_may_be_an_int_or_an_object_of_either_protocol(simulator, add):

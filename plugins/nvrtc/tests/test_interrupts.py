@@ -47,18 +47,18 @@ def delivered(simulator, call):
     return launch
 
 
-@pytest.mark.parametrize("name", ["entry", "launch"])
-def test_nothing_of_an_interrupted_call_is_left(simulator, program, name):
+@pytest.mark.parametrize("worded", [False, True])
+def test_nothing_of_an_interrupted_call_is_left(simulator, program, worded):
     small, large = torch.zeros(8, device="cuda"), torch.zeros(16, device="cuda")
     other = simulator.new_stream()
     out = torch.zeros(8, device="cuda")
-    if name == "entry":
+    if not worded:
         again, broken = (lambda: program.entry(small)), (lambda: program.entry(large))
     else:
         again, broken = (lambda: program(small, out=out)), (lambda: program(large, stream=other))
     stream = delivered(simulator, again).stream
     before = 1
-    while interrupt(name, before, broken):
+    while interrupt("entry", before, broken):
         launch = delivered(simulator, again)
         assert launch.grid == (8, 1, 1), before
         assert launch.stream == stream, before

@@ -74,7 +74,7 @@ def _registry() -> Registry:
     plugins.register(default_registry().backend("nvrtc"))
     spec = CompilerSpec(
         name="acme",
-        contract_version=1,
+        contract_version=2,
         languages=("acme",),
         targets=("cuda",),
         produces=("cubin",),

@@ -224,8 +224,6 @@ class Caller:
             "bind": lambda: subject.program.bind(*made, **named)(),  # noqa: PLW0108 - binding is a part of the call
             "preload": lambda: subject.program.preload(named.get("device", self.foreign())),
         }[way]
-        if way == "entry" and named:  # a plain function of positions: names are refused by Python itself
-            return refused_by_python(run, counts)
         return refused(run, counts, way)
 
 
@@ -250,16 +248,6 @@ def refused(run: Callable[[], Any], counts: Counter[str], way: str) -> str:
         return f"{type(error).__name__}: {str(error)[:300]!a}"
     counts["taken"] += 1
     return ""
-
-
-def refused_by_python(run: Callable[[], Any], counts: Counter[str]) -> str:
-    """Return what is wrong with how a call of a function without names was refused."""
-    try:
-        run()
-    except TypeError:
-        counts["refused"] += 1
-        return ""
-    return "names were taken"
 
 
 def main(path: str, seed: int, count: int, backend: str) -> None:

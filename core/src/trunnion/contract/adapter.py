@@ -89,9 +89,11 @@ class LoadedProgram(ABC):
     @property
     @abstractmethod
     def entry(self) -> Callable[..., Any]:
-        """The launcher itself: positional arguments only, on the tensors' current stream; the fastest way in.
+        """The launcher itself, as people call it: see `trunnion.contract.convention.Convention`.
 
-        Returns None, the output, or a tuple of outputs. Every argument is checked on every call.
+        It takes arguments by position or by name, and ``out=``, ``stream=`` and ``device=`` as they are written;
+        returns None, the output, or a tuple of outputs. Every argument is checked on every call. A backend that knows
+        no quicker way returns `Convention.over` of `call`.
         """
 
     @abstractmethod

@@ -26,6 +26,10 @@ class Runtime(Protocol):
         The class that tensors are instances of.
     strided
         The value of ``tensor.layout`` for a dense tensor.
+    exchanged_types
+        The two classes of tensors that `exchange_api` converts, of neither a subclass; those that are allocated first.
+    stream_type
+        The class of streams whose ``cuda_stream`` is the driver's handle.
     only_device
         The ordinal of the one device that there is: on the CPU, where tensors tell none, 0. None: tensors have an
         ordinal, and a call that has no tensor must name one.
@@ -34,6 +38,8 @@ class Runtime(Protocol):
     tensor_type: type
     strided: Any
     only_device: int | None
+    exchanged_types: tuple[type, type]
+    stream_type: type
 
     def dtype(self, dtype: DType) -> Any:
         """Return the library's object for an element type, to be compared by identity with ``tensor.dtype``.
@@ -103,9 +109,10 @@ class Runtime(Protocol):
         """
 
     def exchange_api(self) -> int:
-        """Return the address of the ``DLPackExchangeAPI`` (dlpack.h) of `tensor_type`; 0 if it has none.
+        """Return the address of the ``DLPackExchangeAPI`` (dlpack.h) of `exchanged_types`; 0 if there is none.
 
-        Only instances of that very class are converted through it.
+        Those classes have ``is_neg`` and ``is_conj``: whether a tensor, or a complex one, is negated or conjugated
+        lazily, which DLPack does not show.
         """
 
     def guard(self, tensors: tuple[Any, ...]) -> Callable[..., bool] | None:

@@ -34,7 +34,7 @@ __all__ = [
     "target_words",
 ]
 
-CONTRACT_VERSION = 1
+CONTRACT_VERSION = 2
 """The contract's major version. A plugin states, as a literal, the one that it was written for."""
 
 _NEAR_TARGET = re.compile(r"(?:cuda:)?(?:(sm|compute)[-_ ]?)?([1-9]\d{1,2})([af]?)", re.ASCII | re.IGNORECASE)

@@ -44,6 +44,8 @@ class SimRuntime(HelpedRuntime):
         self.tensor_type = torch.Tensor
         self.strided = torch.strided
         self.only_device: int | None = None
+        self.exchanged_types: tuple[type, type] = (SimTensor, SimTensor)
+        self.stream_type: type = torch.cuda.Stream
 
     def dtype(self, dtype: DType) -> Any:
         """Return torch's object for an element type; see `DType.in_torch`."""
@@ -100,8 +102,9 @@ class SimRuntime(HelpedRuntime):
         return torch.OutOfMemoryError(message)
 
     def exchange_api(self) -> int:
-        """Return 0: simulated tensors are of a subclass, and converted in Python."""
-        return 0
+        """Return the address of the functions that show simulated tensors; see `Runtime.exchange_api`."""
+        address: int = SimTensor._exchange.viewing_api()  # noqa: SLF001 - this package's own class
+        return address
 
     def guard(self, tensors: tuple[Any, ...]) -> Callable[..., bool] | None:
         """Return a function that compares every fact a launcher checks; see `Runtime.guard`."""
@@ -116,8 +119,7 @@ class SimRuntime(HelpedRuntime):
         """Return the call helper's reader over the exchange API of simulated tensors; see `Runtime.reader`."""
         if any(type(tensor) is not SimTensor for tensor in tensors):
             return None
-        exchange = SimTensor._exchange.viewing_api()  # noqa: SLF001 - this package's own class
-        return self._reader(exchange, SimTensor, tensors)
+        return self._reader(self.exchange_api(), SimTensor, tensors)
 
     def guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that calls ``call`` and raises what handlers and kernel bodies raised inside."""

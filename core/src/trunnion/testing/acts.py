@@ -100,7 +100,7 @@ class Life(Bench):
         given = self.given()
         ways: dict[str, Callable[[], Any]] = {
             "call": lambda: given.launch(self.loaded),
-            "entry": lambda: self.loaded.entry(*given.args),
+            "entry": lambda: given.enter(self.loaded),
             "bind": lambda: given.bind(self.loaded),
         }
         ways |= {f"bound call {place}": bound.launch for place, bound in enumerate(self.bound)}

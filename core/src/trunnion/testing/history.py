@@ -305,17 +305,14 @@ class Bench:
         Parameters
         ----------
         door
-            ``"call"`` or ``"entry"``; a call that says more than positional arguments can is made by the first.
+            ``"call"`` or ``"entry"``.
         place
             At which place, counted from 1; 0: nowhere.
         """
         given = self.given()
 
         def launch() -> None:
-            if door == "entry" and given.is_plain:
-                self.loaded.entry(*given.args)
-            else:
-                given.launch(self.loaded)
+            (given.enter if door == "entry" else given.launch)(self.loaded)
 
         with suppress(KeyboardInterrupt), interrupting(is_of_backend, place) as interruption:
             self.harness.machine.call(launch)

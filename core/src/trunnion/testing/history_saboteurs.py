@@ -44,7 +44,7 @@ class _Keeping(Changed):
     @property
     def entry(self) -> Callable[..., Any]:
         """Launch."""
-        return lambda *args: self._true.entry(*self.kept(args))
+        return lambda *args, **how: self._true.entry(*self.kept(args), **how)
 
 
 class _OneZero(_Keeping):
@@ -161,7 +161,7 @@ class _HalfWritten(_Keeping):
     def entry(self) -> Callable[..., Any]:
         """Launch."""
         true = super().entry
-        return lambda *args: self._noting(args, lambda: true(*args))
+        return lambda *args, **how: self._noting(args, lambda: true(*args, **how))
 
     def _noting(self, args: Any, launch: Callable[[], Any]) -> Any:
         try:

@@ -63,7 +63,22 @@ class _EnteredOnce(Changed):
     @property
     def entry(self) -> Callable[..., Any]:
         """Launch, the first time."""
-        return lambda *args: self._true.entry(*args) if self._left and self._left.pop() else None
+        entry = self._true.entry
+        return lambda *args, **how: entry(*args, **how) if self._left and self._left.pop() else None
+
+
+class _NamesInOrder(Changed):
+    """A loaded program that takes arguments by name for those by position, in the order in which they are written."""
+
+    @property
+    def entry(self) -> Callable[..., Any]:
+        """Launch."""
+
+        def entry(*args: Any, **named: Any) -> Any:
+            words = {name: named.pop(name) for name in ("out", "stream", "device") if name in named}
+            return self._true.entry(*args, *named.values(), **words)
+
+        return entry
 
 
 class _BoundToStreamZero(Changed):
@@ -159,6 +174,7 @@ LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("ignored-out", "Ignores the given destinations.", "O2", _IgnoresOut),
     _saboteur("blind-to-forks", "Takes calls in a forked child.", "C6", _BlindToForks),
     _saboteur("entered-once", "Launches by the fastest way in once.", "L8", _EnteredOnce),
+    _saboteur("names-in-order", "Takes names for positions.", "A6", _NamesInOrder),
     _saboteur("bound-to-zero", "Binds to the legacy stream whatever is given.", "N2", _BoundToStreamZero),
     _saboteur("bound-once", "Launches a bound call once.", "L1", _BoundOnce),
     _saboteur("swallowed-errors", "Takes a failing driver call for a good one.", "F1 F3 F4", _SwallowsErrors),

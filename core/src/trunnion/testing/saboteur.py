@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from trunnion.contract.convention import Convention
 from trunnion.testing.harness import Harness, Sabotage
 
 if TYPE_CHECKING:
@@ -49,6 +50,22 @@ class Changed:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._true, name)
+
+    @property
+    def entry(self) -> Callable[..., Any]:
+        """What people call, of a loaded program: what a subclass spoils in `call` is spoiled there too."""
+        if not hasattr(type(self), "call"):
+            true: Callable[..., Any] = self._true.entry
+            return true
+
+        def entry(*args: Any, out: Any = None, stream: Any = None, device: Any = None, **named: Any) -> Any:
+            if named:
+                return self._true.entry(*args, out=out, stream=stream, device=device, **named)
+            convention = Convention((), 1, "cpu" if device == "cpu" else "cuda")
+            out, stream, device = convention.words(out, stream, device)
+            return self.call(args, out=out, stream=stream, device=device)
+
+        return entry
 
 
 class Swallowing(Changed):

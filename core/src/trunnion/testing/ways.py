@@ -1,8 +1,8 @@
 """The ways in: how a program comes to be callable, and how a call of it is made. A law about calls holds by every one.
 
 A way is two choices: what becomes of the artifact before the first call, and which of the program's functions makes the
-call. A call that a way cannot say, such as one with ``out=`` by `entry`, is made by `LoadedProgram.call`, and does not
-count as made in that way.
+call. A call that a way cannot say, such as one on a stream while one is captured, is made by `LoadedProgram.call`, and
+does not count as made in that way.
 """
 
 from __future__ import annotations
@@ -64,6 +64,15 @@ class Arguments:
     def launch(self, loaded: LoadedProgram) -> Any:
         """Make the call by `LoadedProgram.call`."""
         return loaded.call(self.args, out=self.out, stream=self.stream, device=self.device)
+
+    def enter(self, loaded: LoadedProgram) -> Any:
+        """Make the call by `LoadedProgram.entry`."""
+        if self.is_plain:
+            return loaded.entry(*self.args)
+        out: Any = None if self.out is None else tuple(self.out)
+        if out is not None and len(out) == 1 and hasattr(out[0], "data_ptr"):  # a tensor may stand alone
+            (out,) = out
+        return loaded.entry(*self.args, out=out, stream=self.stream, device=self.device)
 
     def bind(self, loaded: LoadedProgram) -> BoundLaunch:
         """Bind the call."""
@@ -179,10 +188,28 @@ def _called(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Observ
     return observe(harness, lambda: given.launch(loaded), given_out=given.out)
 
 
-def _entered(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Observed | None:
-    if not given.is_plain:
-        return None
-    return observe(harness, lambda: loaded.entry(*given.args))
+def _entered(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Observed:
+    return observe(harness, lambda: given.enter(loaded), given_out=given.out)
+
+
+def _written(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Observed:
+    """Make the call with the objects that people have: a stream, a device; a list of tensors."""
+    kind = "cuda" if harness.machine.runtime.only_device is None else "cpu"
+    device = None if given.device is None else kind if kind == "cpu" else f"{kind}:{given.device}"
+    stream = None if given.stream is None else _Stream(given.stream)
+    call = functools.partial(loaded.entry, *given.args, out=given.out, stream=stream, device=device)
+    return observe(harness, call, given_out=given.out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """A stream of some library's."""
+
+    handle: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Return the protocol's version, and the handle (cuda.core, "CUDA stream protocol")."""
+        return 0, self.handle
 
 
 def _bound(
@@ -311,7 +338,12 @@ WAYS: Final[Mapping[str, Way]] = {
     way.id: way
     for way in (
         Way(id="call", sentence="`LoadedProgram.call`."),
-        Way(id="entry", sentence="`LoadedProgram.entry`, by position.", make=_entered),
+        Way(id="entry", sentence="`LoadedProgram.entry`, with handles and ordinals.", make=_entered),
+        Way(
+            id="written",
+            sentence="`LoadedProgram.entry`, with a stream and a device as objects, and destinations in a list.",
+            make=_written,
+        ),
         Way(id="bind", sentence="`LoadedProgram.bind`, then one launch.", make=_bound),
         Way(
             id="bind-again",

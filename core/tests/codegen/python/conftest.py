@@ -7,6 +7,7 @@ import itertools
 import math
 import threading
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -80,6 +81,7 @@ def _facts(tensor: object) -> object:
 
 class FakeRuntime:
     tensor_type = FakeTensor
+    stream_type = SimpleNamespace
     strided = STRIDED
 
     def __init__(self) -> None:

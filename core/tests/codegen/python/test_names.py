@@ -32,10 +32,9 @@ def conditional(text):
 
 def texts(plan):
     printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index), plan.symbols)
-    for named in (True, False):
-        yield StepPrinter(plan, printer, named=named).tensors().text()
+    yield StepPrinter(plan, printer).tensors().text()
     for remembers in (True, False):
-        yield StepPrinter(plan, printer, named=True, remembers=remembers).values().text()
+        yield StepPrinter(plan, printer, remembers=remembers).values().text()
 
 
 def compare(plan):

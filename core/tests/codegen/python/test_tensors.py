@@ -72,7 +72,7 @@ def test_a_number_of_arguments_or_outputs_is_refused(rig: Any, tensor: Any) -> N
         r.program.call((x, y), out=(z, z))
 
 
-@pytest.mark.parametrize("device", [1, -1, 2, "0"])
+@pytest.mark.parametrize("device", [1, -1, 2])
 def test_a_device_must_be_the_tensors(rig: Any, tensor: Any, device: Any) -> None:
     r = rig(program())
     with pytest.raises(ArgumentValueError, match="where the tensors lie"):

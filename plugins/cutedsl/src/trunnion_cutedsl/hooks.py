@@ -57,7 +57,7 @@ def trunnion_register_backends() -> list[BackendSpec]:
     return [
         BackendSpec(
             name="cutedsl",
-            contract_version=1,
+            contract_version=2,
             targets={"cuda": _CAPABILITIES},
             accepts=("cubin", "ptx"),
             load_wrapper=_wrapper,
@@ -76,7 +76,7 @@ def trunnion_register_compilers() -> list[CompilerSpec]:
     return [
         CompilerSpec(
             name="cutedsl",
-            contract_version=1,
+            contract_version=2,
             languages=("cutedsl",),
             targets=("cuda",),
             produces=("cubin",),

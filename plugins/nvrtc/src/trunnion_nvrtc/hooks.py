@@ -55,7 +55,7 @@ def trunnion_register_backends() -> list[BackendSpec]:
     return [
         BackendSpec(
             name="nvrtc",
-            contract_version=1,
+            contract_version=2,
             targets={"cuda": _CAPABILITIES},
             accepts=("cubin", "ptx"),
             load_wrapper=_wrapper,
@@ -74,7 +74,7 @@ def trunnion_register_compilers() -> list[CompilerSpec]:
     return [
         CompilerSpec(
             name="nvrtc",
-            contract_version=1,
+            contract_version=2,
             languages=("cuda", "ptx", "cubin"),
             targets=("cuda",),
             produces=("cubin", "ptx"),

@@ -65,7 +65,7 @@ def trunnion_register_backends() -> list[BackendSpec]:
     return [
         BackendSpec(
             name="tvm_ffi",
-            contract_version=1,
+            contract_version=2,
             targets=dict(zip(TARGETS, (_CUDA, _CPU), strict=True)),
             accepts=("cubin", "ptx", "host-object"),
             load_wrapper=_wrapper,
@@ -84,7 +84,7 @@ def trunnion_register_compilers() -> list[CompilerSpec]:
     return [
         CompilerSpec(
             name="tvm_ffi",
-            contract_version=1,
+            contract_version=2,
             languages=("c++",),
             targets=("cpu",),
             produces=("host-object",),

@@ -39,13 +39,12 @@ from trunnion.model.lowering import (
     ShapeOutput,
 )
 from trunnion.model.params import PointerParam, ScalarParam, TensorParam
-from trunnion.model.slots import ScalarSlot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trunnion.model.dtypes import DType
-    from trunnion.model.plan import LaunchPlan, PointerSlot, StructSlot, TensorSlot
+    from trunnion.model.plan import LaunchPlan, TensorSlot
 
 __all__ = ["emit_preparation"]
 
@@ -86,7 +85,7 @@ class _Emitter:
         out.line()
         with out.block("def make(context):"):
             out.lines(*(f"{name} = context.{name}" for name in _CONTEXT), "known = None")
-            with out.block(f"def prepare({parameter_list(self.plan, named=True)}):"):
+            with out.block(f"def prepare({parameter_list(self.plan)}, out=None, stream=None, device=None):"):
                 self._call(out)
             out.line("return prepare")
         return out.text()
@@ -166,7 +165,7 @@ class _Emitter:
                 case RequireLayouts():
                     self._settle(out)
                 case ReadNumber(slot):
-                    self._number(out, slot)
+                    emit_number(out, plan, slot)
                 case ShapeOutput(tensor):
                     emit_extents(out, tensor, tensor.shape, self.printer)
         return out
@@ -181,11 +180,6 @@ class _Emitter:
         for tensor in self.inputs:
             with when(out, _there(tensor)):
                 out.line(f"settle({tensor.index}, t{tensor.index}, device)")
-
-    def _number(self, out: SourceWriter, slot: ScalarSlot | PointerSlot | StructSlot) -> None:
-        if isinstance(slot, ScalarSlot) and _travels_as_bits(slot.dtype):
-            out.line(f"n{slot.index} = s{slot.index}")  # what is handed over is the number
-        emit_number(out, self.plan, slot)
 
     def _handed(self, place: int) -> str:
         """Return what a function is given for one parameter."""
@@ -209,17 +203,12 @@ def _there(tensor: TensorSlot) -> str:
     return f"t{tensor.index} is not None" if tensor.nullable else "True"
 
 
-def _travels_as_bits(dtype: DType) -> bool:
-    """Whether a launcher makes bits of a float, which a function of TVM-FFI is given as a float."""
-    return dtype.kind is Kind.FLOAT and dtype.itemsize == 1
-
-
 def _number(dtype: DType, index: int) -> str:
     """Return a number as TVM-FFI carries it, which has int64, double and bytes."""
     if dtype.kind is Kind.COMPLEX:
         return f"pack('<2d', s{index}_re, s{index}_im)"
-    if _travels_as_bits(dtype):
-        return f"float(n{index})"
+    if dtype.kind is Kind.FLOAT and dtype.itemsize == 1:  # a launcher is given its bits
+        return f"float(s{index})"
     if dtype.name == "uint64":
         return f"(s{index} if s{index} <= {_INT64_MAX} else s{index} - {_WRAP})"
     return f"s{index}"

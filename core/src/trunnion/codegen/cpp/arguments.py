@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.codegen.cpp.places import argument_positions, presence, tensor_rule
+from trunnion.codegen.cpp.places import presence, tensor_rule
 from trunnion.model.dtypes import Kind
 from trunnion.model.interval import INT64_MAX
 from trunnion.model.slots import PointerSlot, StructSlot
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["emit_layouts", "emit_number", "emit_pointers", "emit_structure", "inputs_of", "scalar_storage"]
 
 
-_LAZY = frozenset({"float16", "float32", "float64", "complex32", "complex64", "complex128"})
-"""The types that torch negates or conjugates lazily."""
-
-
 def inputs_of(plan: LaunchPlan) -> list[TensorSlot]:
     """Return the tensors that the caller passes."""
     return [tensor for tensor in plan.tensors if not tensor.output]
@@ -32,7 +28,7 @@ def inputs_of(plan: LaunchPlan) -> list[TensorSlot]:
 
 def emit_structure(text: CallText, plan: LaunchPlan) -> None:
     """Write what is asked of each tensor alone, and the device of all of them."""
-    inputs, positions = inputs_of(plan), argument_positions(plan)
+    inputs = inputs_of(plan)
     if inputs:
         text.member("const DLTensor*", f"t[{len(inputs)}]")
     places = [(tensor.position, tensor.index) for tensor in inputs]
@@ -40,20 +36,9 @@ def emit_structure(text: CallText, plan: LaunchPlan) -> None:
     text.each(_indices(inputs), lambda i: _required(f"check_place(t[{i}], {tensor_rule(i)}, place)"))
     text.require("settle_device(given, place)")
     text.require("check_device()")
-    numbers = [f"s{scalar.index}" for scalar in plan.scalars if _is_prepared(scalar)]
-    numbers += [f"a{pointer.index}" for pointer in plan.pointers]
-    doubts = [f"looks_prepared(given[{positions[name]}])" for name in numbers]
-    text.line(f"{text.member('bool', 'doubtful')} = {' || '.join(doubts) or 'false'};")
-    lazy = [tensor for tensor in inputs if tensor.dtype.name in _LAZY]
-    text.each(_indices(lazy), lambda i: f"doubtful = doubtful || looks_lazy(t[{i}]);")
     for tensor in inputs:
         with text.when(presence(tensor)):
             _emit_numbers_of(text, tensor)
-
-
-def _is_prepared(scalar: ScalarSlot) -> bool:
-    """Whether some numbers of the type travel as something else, which a caller of trunnion may not pass."""
-    return scalar.dtype.kind is Kind.COMPLEX or scalar.dtype.name == "uint64"
 
 
 def _emit_numbers_of(text: CallText, tensor: TensorSlot) -> None:

@@ -7,46 +7,36 @@ import sys
 import sysconfig
 from typing import TYPE_CHECKING, Any
 
+from trunnion.contract.convention import WORDS
 from trunnion.errors import DeviceRequirementError
 from trunnion.model.dtypes import Kind, dtype
-from trunnion.model.params import ScalarParam, TensorParam
+from trunnion.model.params import PointerParam, ScalarParam, TensorParam
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
+    from trunnion.codegen.cpp.facts import CallFacts
     from trunnion.contract.runtime import Runtime
-    from trunnion.model.dtypes import DType
     from trunnion.model.plan import LaunchPlan
 
-__all__ = ["direct_entry", "direct_kinds"]
+__all__ = ["argument_kinds", "direct_entry"]
 
-_LETTERS = {"tensor": "t", "nullable": "n", Kind.INT: "i", Kind.UINT: "i", Kind.FLOAT: "f", Kind.BOOL: "b"}
-"""The letters under which ``trunnion/python_entry.hpp`` knows kinds of parameters."""
+_KINDS = {Kind.INT: "i", Kind.UINT: "i", Kind.FLOAT: "f", Kind.COMPLEX: "c", Kind.BOOL: "b"}
 
 
-def direct_kinds(plan: LaunchPlan) -> str:
-    """Return a letter for each argument of a call; empty if the direct entry cannot make such calls.
-
-    It finds its device in a tensor, and takes no type that only the general entry converts. Limits of windows are
-    checked before a call allocates, and it allocates before it is under way: of the two it does one.
-    """
-    letters = []
-    for param in plan.signature.params:
-        letter = _letter(param)
-        if not letter:
-            return ""
-        letters.append(letter)
-    allocates = plan.allocations or plan.workspaces
-    windowed = any(launch.window is not None for launch in plan.launches)
-    return "" if (allocates and windowed) or "t" not in letters else "".join(letters)
+def argument_kinds(plan: LaunchPlan) -> str:
+    """Return the letter of each argument of a call under which ``trunnion/python_call.hpp`` knows its kind."""
+    return "".join(map(_letter, plan.signature.params))
 
 
 def _letter(param: Any) -> str:
     if isinstance(param, TensorParam):
-        return _LETTERS["nullable" if param.nullable else "tensor"]
-    if isinstance(param, ScalarParam) and param.dtype.name != "uint64":  # whose upper half overflows
-        return _LETTERS.get(param.dtype.kind, "")
-    return ""
+        return "n" if param.nullable else "t"
+    if isinstance(param, PointerParam):
+        return "q" if param.nullable else "p"
+    if isinstance(param, ScalarParam):
+        return "u" if param.dtype.name == "uint64" else _KINDS[param.dtype.kind]
+    return "s"
 
 
 def direct_entry(
@@ -54,11 +44,12 @@ def direct_entry(
     runtime: Runtime,
     general: Callable[..., Any],
     failed: Callable[[], Any],
-    outputs: Sequence[DType],
+    facts: CallFacts,
 ) -> Callable[..., Any] | None:
     """Return the direct entry of a launcher; None if there is none for this Python or this tensor library.
 
-    It takes plain arguments itself. Everything else, and every call that it refuses, it hands to `general`.
+    It takes Python's own numbers and plain tensors, and launches. Everything else, and every call that it refuses, it
+    hands to `general`.
 
     Parameters
     ----------
@@ -70,8 +61,8 @@ def direct_entry(
         The general entry.
     failed
         Raises what the last launch of the calling thread raised.
-    outputs
-        The element types of the program's outputs.
+    facts
+        What is known of its calls.
     """
     exchange = runtime.exchange_api()
     # Without its lock, and where it traces references, CPython lays objects out in another way.
@@ -79,11 +70,10 @@ def direct_entry(
     if not exchange or odd or sys.implementation.name != "cpython":
         return None
     try:
-        types = tuple(runtime.dtype(output) for output in (*outputs, dtype("uint8")))
+        types = tuple(runtime.dtype(dtype(name)) for name in (*(one.dtype for one in facts.outputs), "uint8"))
     except DeviceRequirementError:  # the tensor library has no such type
         return None
-    allocate, quick = runtime.allocate, runtime.quick_allocator()
-    held = (general, failed, runtime.tensor_type, allocate, quick, types)
+    held = (general, failed, _names(facts), *_tensor_library(runtime), types)
     address = offer(exchange, *(0 if one is None else id(one) for one in held))
     if not address:
         return None
@@ -91,6 +81,22 @@ def direct_entry(
     # program, whose memory the definition and `self` lie in. In a tuple, which a garbage collection never empties.
     entry: Callable[..., Any] = _new_function(address, _new_capsule(address, None, None), (*held, offer))
     return entry
+
+
+def _names(facts: CallFacts) -> tuple[str | None, ...]:
+    """Return the names by which arguments go, then those of the words: interned, as those that stand in calls are."""
+    keywords = facts.convention().keywords
+    return tuple(name and sys.intern(name) for name in (*keywords, *WORDS))
+
+
+def _tensor_library(runtime: Runtime) -> tuple[Any, ...]:
+    """Return what ``trunnion/python_entry.hpp`` holds of a tensor library, in its order."""
+    tensor, parameter = runtime.exchanged_types
+    # Of a tensor, as functions of CPython's own convention; a property would be asked for anew each time.
+    questions: Any = tensor
+    stream = runtime.stream_type, sys.intern("cuda_stream")
+    allocators = runtime.allocate, runtime.quick_allocator()
+    return tensor, parameter, questions.is_neg, questions.is_conj, runtime.room, *stream, *allocators
 
 
 _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(

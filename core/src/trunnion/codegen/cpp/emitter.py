@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.attributes import emit_attributes
 from trunnion.codegen.cpp.conditions import launch_condition
-from trunnion.codegen.cpp.direct import direct_kinds
+from trunnion.codegen.cpp.direct import argument_kinds
 from trunnion.codegen.cpp.exprs import CPP
 from trunnion.codegen.cpp.launches import emit_views, extents, parameters
 from trunnion.codegen.cpp.maps import emit_encodes, emit_map_rules
@@ -37,6 +37,7 @@ from trunnion.codegen.cpp.windows import (
 )
 from trunnion.codegen.exprs import ExprPrinter
 from trunnion.codegen.literals import cpp_name, cpp_string
+from trunnion.codegen.python.launcher_memory import ALLOCATOR_ALIGNMENT
 from trunnion.codegen.python.memory import outputs_of
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.expr import Const
@@ -62,22 +63,16 @@ EXPORTS = {
     "load": "load(program, result)",
     "preload": "preload(program, given, count, result)",
     "close": "close(program, result)",
-    "ask": "ask(program, result)",
+    "python_entry": "offer_entry(program, call_directly, given, count, result)",
+    "raised": "-1",
 }
-"""What a launcher exports, and the function behind it."""
+"""What a launcher exports, and the function behind it; ``raised`` raises what was raised before."""
 
 _WINDOW_EXPORTS = {
     name: f"{name}(program, given, count, result)"
     for name in ("set_hook", "persisting_limit", "set_persisting_limit")
 }
 """What it exports beside that if some launch has a window."""
-
-_DIRECT_EXPORTS = {
-    "python_entry": "offer_entry(program, call_directly, given, count, result)",
-    "raised": "-1",
-}
-"""What a launcher exports beside that if CPython can call it directly; the second raises what was raised before."""
-
 
 _LIBRARY_EXPORTS = {
     "find": "find_export(program_of(self, own), kLibrary, given, count, result)",
@@ -173,10 +168,10 @@ class LauncherEmitter:
                 out.line("return true;")
         self._outputs(out)
         self._rule(out)
-        if direct_kinds(self.plan):
-            out.line()
-            with out.block("void* call_directly(void* self, void* const* args, intptr_t count) {", "}"):
-                out.line("return call_from_python(kCall, self, args, count);")
+        out.line()
+        signature = "void* call_directly(void* self, void* const* args, intptr_t count, void* names)"
+        with out.block(f"{signature} {{", "}"):
+            out.line("return call_from_python(kCall, self, args, count, names);")
         out.lines("", "}  // namespace", "}  // namespace trunnion", "")
         self._library(out)
         for name, call in (self._exports() | _LIBRARY_EXPORTS).items():
@@ -209,7 +204,7 @@ class LauncherEmitter:
     def _exports(self) -> dict[str, str]:
         """Return what the launcher exports, and the function behind each."""
         windows = _WINDOW_EXPORTS if has_windows(self.plan) else {}
-        return {**self.exports, **windows, **(_DIRECT_EXPORTS if direct_kinds(self.plan) else {})}
+        return {**self.exports, **windows}
 
     def _structure(self, out: SourceWriter) -> None:
         """Declare the structure: its members are known once its functions are written."""
@@ -224,9 +219,11 @@ class LauncherEmitter:
     def _rule(self, out: SourceWriter) -> None:
         """Write what the shared runtime knows of a call."""
         plan = self.plan
-        flags = [str(one).lower() for one in (self.needs_context(), bool(plan.workspaces))]
+        aligned = any(output.alignment > ALLOCATOR_ALIGNMENT for output in outputs_of(plan))
+        traits = self.needs_context(), bool(plan.workspaces), has_windows(plan) or aligned
+        flags = [str(one).lower() for one in traits]
         counts = [str(self.inputs), str(len(outputs_of(plan)))]
-        values = [*counts, "kArguments", cpp_string(direct_kinds(plan)), *flags]
+        values = [*counts, "kArguments", cpp_string(argument_kinds(plan)), *flags]
         out.lines("", f"constexpr CallRule kCall = call_rule<Call>({', '.join(values)});")
 
     def _functions(self) -> list[tuple[str, CallText]]:

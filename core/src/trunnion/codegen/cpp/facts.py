@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from trunnion.codegen.cpp.direct import direct_kinds
 from trunnion.codegen.cpp.windows import persisting_bounds
 from trunnion.codegen.python.maps import Im2colSpec, MapSpec, TiledSpec
+from trunnion.contract.convention import Convention
 from trunnion.errors import CorruptArtifactError, ProgramError, shorten
 from trunnion.model.dtypes import dtype
 from trunnion.model.fields import integer, place
@@ -68,9 +68,6 @@ class CallFacts:
     workspaces: int
     """How many."""
 
-    direct: bool
-    """Whether the launcher has an entry that CPython calls directly."""
-
     maps: tuple[MapSpec, ...]
     """What each tensor map is made from, but for what a call decides."""
 
@@ -91,11 +88,14 @@ class CallFacts:
                 for one in outputs
             ),
             workspaces=len(plan.workspaces),
-            direct=bool(direct_kinds(plan)),
             maps=tuple(map_spec(plan, encode) for encode in plan.encodes),
             windowed=any(launch.window is not None for launch in plan.launches),
             persisting=persisting_bounds(plan),
         )
+
+    def convention(self, kind: str = "cuda") -> Convention:
+        """Return how people write a call, on a kind of device."""
+        return Convention([param.name for param in self.params], len(self.outputs), kind)
 
     def to_json(self) -> str:
         """Return the facts as text, always the same for the same facts."""
@@ -169,7 +169,6 @@ def _read(record: Record) -> CallFacts:
         params=tuple(map(_read_param, record.records("params"))),
         outputs=tuple(map(_read_param, record.records("outputs"))),
         workspaces=_count(record, "workspaces"),
-        direct=record.boolean("direct"),
         maps=tuple(map(_read_map, record.records("maps"))),
         windowed=record.boolean("windowed"),
         persisting=record.integer_pairs("persisting"),

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from trunnion.arguments import named_error
 from trunnion.codegen.cpp.direct import direct_entry
 from trunnion.codegen.cpp.image import encoded_name
 from trunnion.codegen.cpp.loader import load_library, process_libraries
 from trunnion.codegen.cpp.payload import fields_of, typed_error, unallocated
 from trunnion.codegen.cpp.preparation import Preparation
-from trunnion.codegen.cpp.recognition import Recognition
 from trunnion.codegen.cpp.set_aside import SetAsideHook
 from trunnion.codegen.python.tensors import TensorChecks
 from trunnion.codegen.set_aside import process_set_aside
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
-from trunnion.errors import (
-    ArgumentError,
-    ExprError,
-    LifecycleError,
-    TensorMapError,
-    TrunnionError,
-    UnboundSymbolError,
-)
-from trunnion.model.dtypes import dtype
-from trunnion.plain import is_a, is_exactly
+from trunnion.errors import LifecycleError, TrunnionError
+from trunnion.plain import is_a
 from trunnion.turns import Turns
 
 if TYPE_CHECKING:
@@ -41,15 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["CppProgram", "HandedImage"]
 
 _DRIVERS_OWN = (1, 2)  # CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
-
-_KNOWN = (None, None, None, True)
-"""No stream, no device, no witness are named; the tensors are known to be what they look like."""
-
-_OF_ARGUMENTS = (ArgumentError, ExprError, UnboundSymbolError, TensorMapError)
-"""What a launcher raises of arguments, before it touched anything."""
-
-_CARRIED = (bool, type(None), bytes, ctypes.c_void_p)
-"""Beside int and float, what TVM-FFI carries without asking it for its class."""
 
 _RAISED = (TypeError, ValueError, RuntimeError, ArithmeticError, MemoryError, BufferError, AttributeError)
 """What TVM-FFI raises: for a launcher, and on its own for an argument that it cannot carry."""
@@ -116,73 +96,27 @@ class CppProgram(LoadedProgram):
         self._main_out: Callable[..., Any] = function("main_out")
         self._runtime, self._maps = runtime, facts.maps
         self._stream_of = runtime.current_stream_getter()
-        self._count = len(facts.params)
         self._several = len(facts.outputs) > 1
         self._allocates = bool(facts.outputs or facts.workspaces)
         self._class: Any = runtime.tensor_type
-        params = enumerate(facts.params)
-        self._tensors = tuple((place, param.name) for place, param in params if param.kind == "tensor")
-        self._bare = runtime.only_device is None and not self._tensors and not self._allocates
-        self._doubted = False
         self._closing = Turns(
             "the program is being closed", nests=True
         )  # the launcher sees that it is nested
         # How many devices there are the launcher knows.
         self._checks = TensorChecks(runtime, 0)
         self._preparation = Preparation(facts, self._checks)
-        self._recognition = Recognition(facts.params, runtime)
         self._set_aside = SetAsideHook(facts, self._call_export, process_set_aside())
         self._call_export("load", *(() if image is None else (image.data, image.names)))
-        self._call_export("ask")
         self._set_aside.attach()
-        self._entry = self._make_entry()
-        if facts.direct:
-            outputs = [dtype(output.dtype) for output in facts.outputs]
-            offer = function("python_entry")
-            entry = direct_entry(offer, runtime, self._entry, self._raise_raised, outputs)
-            self._entry = entry or self._entry
-        named = runtime.only_device is None and not self._tensors
-        if named or (runtime.only_device is not None and self._allocates and not _always_a_tensor(facts)):
-            self._entry = self._witnessed_entry
+        kind = "cuda" if runtime.only_device is None else "cpu"
+        general = facts.convention(kind).over(self.call)
+        direct = direct_entry(function("python_entry"), runtime, general, self._raise_raised, facts)
+        self._entry: Callable[..., Any] = direct or general
 
     @property
     def entry(self) -> Callable[..., Any]:
-        """The launcher, and behind it what only Python can check or say."""
+        """The launcher, and behind it what only Python can check or say; see `LoadedProgram.entry`."""
         return self._entry
-
-    def _make_entry(self) -> Callable[..., Any]:
-        main, again, several = self._main, self._prepared_entry, self._several
-        count, refuse, assured = self._count, self._carried, self._assured
-        tensor, is_odd, prepared = self._class, self._is_odd, self._prepared
-
-        def entry(*args: Any) -> Any:
-            if len(args) != count:  # what follows them is the launcher's, and trunnion's
-                refuse(args)
-            for value in args:
-                kind = type(value)
-                if kind is not tensor and kind is not int and kind is not float and is_odd(value):
-                    return prepared(args)
-            known = _KNOWN if self._doubted and assured(args) else ()
-            try:
-                result = main(*args, *known)
-            except _RAISED as error:
-                return again(error, args)
-            return tuple(result) if several else result
-
-        return entry
-
-    def _is_odd(self, value: Any) -> bool:
-        """Whether TVM-FFI, to carry a value, asks for its class: of what claims to be a tensor torch reads memory."""
-        return not is_exactly(value, *_CARRIED) and not is_a(value, self._class)
-
-    def _prepared(self, args: tuple[Any, ...]) -> Any:
-        """Make a call with what only Python can judge."""
-        return self._give(self._run_carried(self._main, self._carried(args), _KNOWN))
-
-    def _carried(
-        self, args: Sequence[Any], out: Sequence[Any] | None = None, device: int | None = None
-    ) -> Carried:
-        return self._preparation.carried(args, out, device)
 
     def _run_carried(self, function: Any, carried: Carried, rest: tuple[Any, ...]) -> Any:
         """Call an export with what travels; raise, of all that is wrong, what comes first in the plan's order."""
@@ -193,56 +127,8 @@ class CppProgram(LoadedProgram):
             told = error if typed is None else carried.told(typed)
             raise told from (told.__cause__ if told is not typed else error)
 
-    def _witnessed_entry(
-        self, /, *args: Any, out: Any = None, stream: Any = None, device: Any = None, **named: Any
-    ) -> Any:
-        """Make a call that may have no tensor, and so no device and no allocator but those of the tensor library.
-
-        As the Python launcher's entry of such a program, it takes what `call` takes.
-        """
-        if named:
-            raise named_error(named)
-        return self.call(args, out=out, stream=stream, device=device)
-
     def _raise_raised(self) -> None:
         self._run(self._function("raised"))
-
-    def _assured(self, args: tuple[Any, ...]) -> bool:
-        """Whether all tensors are what they look like; a launcher that doubts it raises, which takes far longer."""
-        kind, strided = self._class, self._checks.strided
-        try:
-            for place, name in self._tensors:
-                tensor = args[place]
-                if tensor is None:  # which the launcher takes, or refuses
-                    continue
-                plain = type(tensor) is kind and tensor.layout is strided
-                if not plain or tensor.is_neg() or tensor.is_conj():
-                    self._checks.check_tensor(name, tensor)
-        except ArgumentError:  # which the launcher says in its order
-            return False
-        return True
-
-    def _prepared_entry(self, error: Exception, args: tuple[Any, ...], rest: tuple[Any, ...] = _KNOWN) -> Any:
-        """Raise what a failed call means; or make it again with arguments that TVM-FFI can carry.
-
-        Parameters
-        ----------
-        error
-            What the launcher raised.
-        args
-            The call's arguments.
-        rest
-            What follows them: stream, device, witness, and that the tensors are known.
-        """
-        fields = fields_of(error)
-        typed = self._typed(fields)
-        if typed is not None and not isinstance(typed, _OF_ARGUMENTS):
-            raise typed from error
-        self._doubted = self._doubted or fields == ("Doubt",)
-        carried = self._carried(args)  # says better what is wrong with an argument
-        if fields != ("Doubt",) and all(new is old for new, old in zip(carried.given, args, strict=True)):
-            raise typed or error from error
-        return self._give(self._run_carried(self._main, carried, rest))
 
     def call(
         self,
@@ -253,20 +139,9 @@ class CppProgram(LoadedProgram):
         device: int | None = None,
     ) -> Any:
         """Launch with everything that a call can say; see `LoadedProgram.call`."""
-        plain = out is None and stream is None and device is None
-        if plain and self._recognition(args):
-            return self._entry(*args)
-        if self._bare and out is None and device is not None and len(args) == self._count:
-            rest = (self._current(device) if stream is None else stream, device, None, True)
-            try:
-                return self._main(*args, *rest)
-            except _RAISED as error:
-                return self._prepared_entry(error, tuple(args), rest)
         ordinal = self._ordinal(args, device)
-        carried = self._carried(args, out, ordinal)
+        carried = self._preparation.carried(args, out, ordinal)
         rest, where = self._rest(carried, args, (ordinal, stream, device))
-        if plain and not carried.wrong:
-            self._recognition.learn(args)
         with where:
             result = self._run_carried(self._main if out is None else self._main_out, carried, rest)
         return self._give(result) if out is None else self._pick(tuple(out))
@@ -281,7 +156,7 @@ class CppProgram(LoadedProgram):
     ) -> BoundLaunch:
         """Check, allocate and prepare now, and return what launches; see `LoadedProgram.bind`."""
         ordinal = self._ordinal(args, device)
-        carried = self._carried(args, out, ordinal)
+        carried = self._preparation.carried(args, out, ordinal)
         if not carried.wrong and stream is None and ordinal is not None and self._runtime.only_device is None:
             stream = self._current(ordinal)
         rest, where = self._rest(carried, args, (ordinal, stream, device))
@@ -398,7 +273,3 @@ class CppProgram(LoadedProgram):
 
 def _refused(*_: Any, **__: Any) -> NoReturn:
     raise LifecycleError("the program was closed")
-
-
-def _always_a_tensor(facts: CallFacts) -> bool:
-    return any(param.kind == "tensor" and not param.nullable for param in facts.params)

@@ -62,7 +62,6 @@ def _emit_arguments(text: CallText, plan: LaunchPlan, action: Action, inputs: in
     match action:
         case ReadTensors():
             emit_structure(text, plan)
-            text.members.pop("doubtful", None)  # which every call has
         case Bind(binding):
             emit_binding(text, plan, binding)
         case RequireLayouts():

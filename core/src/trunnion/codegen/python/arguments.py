@@ -86,19 +86,17 @@ def _positional(plan: LaunchPlan) -> list[str]:
     return [name for _, name in sorted(slots)]
 
 
-def parameter_list(plan: LaunchPlan, *, named: bool) -> str:
+def parameter_list(plan: LaunchPlan) -> str:
     """Return the parameters of a launcher: positional ones that may be left out, so that it can say so itself.
 
     Parameters
     ----------
     plan
         The plan.
-    named
-        Whether there are ``out``, ``stream`` and ``device``, too; to have them costs time in every call.
     """
     names = _positional(plan)
     positional = f"{', '.join(f'{name}=ABSENT' for name in names)}, /, " if names else ""
-    return f"{positional}*more{', out=None, stream=None, device=None' if named else ''}"
+    return f"{positional}*more"
 
 
 def emit_count(out: SourceWriter, plan: LaunchPlan) -> None:
@@ -118,7 +116,7 @@ def given_tuple(plan: LaunchPlan) -> str:
 # Tensors -------------------------------------------------------------------------------------------------------------
 
 
-def emit_structure(out: SourceWriter, plan: LaunchPlan, *, named: bool) -> None:
+def emit_structure(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write what is asked of each tensor alone, and the device of all of them.
 
     Parameters
@@ -126,9 +124,7 @@ def emit_structure(out: SourceWriter, plan: LaunchPlan, *, named: bool) -> None:
     out
         Takes the lines.
     plan
-        The plan.
-    named
-        Whether the call may have named a ``device``. Where the launcher recalls tensors that is ``given``, or None.
+        The plan. Where its launcher recalls tensors the device that a call names is ``given``, else ``device``.
     """
     inputs = inputs_of(plan)
     if not inputs:
@@ -142,7 +138,7 @@ def emit_structure(out: SourceWriter, plan: LaunchPlan, *, named: bool) -> None:
                     _emit_tensor(out, tensor)
             else:
                 _emit_tensor(out, tensor)
-        _emit_device(out, inputs, named=named)
+        _emit_device(out, inputs)
     _emit_unreadable(out, inputs)
 
 
@@ -170,10 +166,10 @@ def _emit_tensor(out: SourceWriter, tensor: TensorSlot) -> None:
             out.line(f"{', '.join(f'r{tensor.index}_{axis}' for axis in axes)}, = {t}.stride()")
 
 
-def _emit_device(out: SourceWriter, inputs: list[TensorSlot], *, named: bool) -> None:
+def _emit_device(out: SourceWriter, inputs: list[TensorSlot]) -> None:
     names, tensors = tensor_names(inputs), tensor_tuple(inputs)
     if any(tensor.nullable for tensor in inputs):
-        out.line(f"device = check_device({names}, {tensors}, {'device' if named else None})")
+        out.line(f"device = check_device({names}, {tensors}, device)")
         return
     devices = [f"t{tensor.index}.get_device()" for tensor in inputs]
     wrong = [f"not t{inputs[0].index}.is_cuda", *(f"{other} != device" for other in devices[1:])]
@@ -320,7 +316,8 @@ def _emit_scalar(out: SourceWriter, scalar: ScalarSlot) -> None:
         limit = _limit_text(_COMPLEX_PART[kind.name])
         out.line(f"{s}_re, {s}_im = complex_parts({name}, {s}, {limit}, {python_string(kind.name)})")
     elif kind.name not in FLOAT_LIMITS:
-        out.line(f"{s} = small_float({name}, {s}, {python_string(kind.name)})")
+        # The value stays what it was: a call that is refused is diagnosed with it.
+        out.line(f"{s}_bits = small_float({name}, {s}, {python_string(kind.name)})")
     else:
         text = _limit_text(kind.name)
         within = f" or not -{text} < {s} < {text}" if FLOAT_LIMITS[kind.name] != float("inf") else ""

@@ -14,8 +14,10 @@ from trunnion.codegen.python.frames import FramePool
 from trunnion.codegen.python.launcher_memory import LauncherMemory
 from trunnion.codegen.python.maps import MapEncoder
 from trunnion.codegen.python.recall import ReadingRecall
+from trunnion.codegen.python.support import ABSENT
 from trunnion.codegen.python.windows import ProgramWindows
 from trunnion.codegen.set_aside import captured_window
+from trunnion.contract.convention import Convention
 from trunnion.errors import (
     ArgumentError,
     ArgumentValueError,
@@ -155,6 +157,34 @@ class Context(LauncherMemory):
                 raise of_unlike_device(error, self._image, devices) from error.__cause__
 
         return explained
+
+    def convention(self, names: tuple[str, ...], outputs: int) -> Callable[..., tuple[Any, ...]]:
+        """Return what reads a call that says something by name; see `Convention`.
+
+        It is given what goes by position, `ABSENT` in the place of what does not, and what goes by name; it returns the
+        arguments, and ``out``, ``stream`` and ``device`` as `LoadedProgram.call` takes them.
+
+        Parameters
+        ----------
+        names
+            The arguments' names.
+        outputs
+            How many outputs there are.
+        """
+        convention, total = Convention(names, outputs), len(names)
+        stream_type: Any = self.runtime.stream_type
+
+        def written(given: tuple[Any, ...], said: dict[str, Any]) -> tuple[Any, ...]:
+            out, stream, device = said.pop("out", None), said.pop("stream", None), said.pop("device", None)
+            if said:
+                count = total - len(said)  # as many as go by position, if the call is right
+                if not (0 < count < len(given) and given[count] is ABSENT and given[count - 1] is not ABSENT):
+                    count = next((place for place, one in enumerate(given) if one is ABSENT), len(given))
+                given = convention.arguments(given[:count], said)
+            handle = stream.cuda_stream if type(stream) is stream_type else stream
+            return given, *convention.words(out, handle, device)
+
+        return written
 
     def private_frame(self) -> Frame:
         """Return a frame for a bound launch."""

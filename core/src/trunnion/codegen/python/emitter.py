@@ -1,9 +1,9 @@
 """Write a Python launcher for a plan: straight-line code, everything hoisted that can be.
 
 The text is a module with three tables (``KERNELS``, ``LAUNCHES``, ``ENCODES``) and a function ``make(context)``, which
-`trunnion.codegen.python.program` calls once. It returns three functions: ``entry(…)``; ``launch(…, out=None,
-stream=None, device=None)``; and ``bind``, which takes the same, does all but launch and returns what
-launches, with the device and the stream.
+`trunnion.codegen.python.program` calls once. It returns two functions: ``entry``, which takes a call as people write
+it; and ``bind``, which takes arguments by position, does all but launch and returns what launches, with the device and
+the stream.
 
 Identifiers come from slots alone: ``t0`` a tensor, ``d0_1`` its extent along dimension 1, ``r0_1`` its stride there,
 ``p0`` its address, ``s0`` a scalar, ``a0`` an address, ``u0`` a struct, ``v0`` a symbol that may be read in several
@@ -44,8 +44,12 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = "20"
+VERSION = "21"
 """Changes whenever the text for some plan does."""
+
+_KINDS = ("entry", "bind")
+_WORDS = {"entry": "**said", "bind": "out=None, stream=None, device=None, only_checks=False"}
+"""What follows the arguments of each function. A call pays for each name that it does not give, so one has none."""
 
 _CONTEXT = (
     ("Tensor", "tensor_type"),
@@ -101,10 +105,8 @@ class _Emitter:
         self.printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index), plan.symbols)
         self.firing = Firing(plan, dialect)
         self.recalls = recalls(plan)
-        # Without a tensor every call has to name its device.
-        self.kinds = ("entry", "launch", "bind") if inputs_of(plan) else ("launch", "bind")
-        self.fixed = {kind: self._steps(kind).tensors() for kind in self.kinds}
-        self.free = {kind: self._free_part(kind) for kind in self.kinds}
+        self.fixed = {kind: self._steps(kind).tensors() for kind in _KINDS}
+        self.free = {kind: self._free_part(kind) for kind in _KINDS}
         self.kept = self._kept()
 
     def module(self) -> str:
@@ -124,16 +126,23 @@ class _Emitter:
             self._hoisted()
             if self.recalls:
                 self._look()
-            for kind in self.kinds:
-                more = ", only_checks=False" if kind == "bind" else ""
-                parameters = parameter_list(self.plan, named=kind != "entry") + more
-                with out.block(f"def {kind}({parameters}):"):
-                    if self.recalls and kind != "entry":
+            for kind in _KINDS:
+                with out.block(f"def {kind}({parameter_list(self.plan)}, {_WORDS[kind]}):"):
+                    if kind == "entry":
+                        self._convention()
+                    if self.recalls:
                         out.line("given = device")
-                    with recovering(out, None if kind == "bind" else self._diagnosis(kind)):
+                    with recovering(out, None if kind == "bind" else self._diagnosis()):
                         self._call(kind)
-            out.line(f"return {self.kinds[0]}, launch, bind")
+            out.line("return entry, bind")
         return out.text()
+
+    def _convention(self) -> None:
+        """Write the lines that turn what a call says by name into what the rest takes."""
+        out, given = self.out, given_tuple(self.plan)
+        out.line("out = stream = device = None")
+        with out.block("if said:"):
+            out.line(f"{given}, out, stream, device = written({given}, said)")
 
     def _hoisted(self) -> None:
         """Bind everything that a call needs as a variable of the closure."""
@@ -149,6 +158,8 @@ class _Emitter:
             out.line(f"kernel{index} = context.kernels[{index}]")
         for encode in plan.encodes:
             out.line(f"encode{encode.index} = context.encoders[{encode.index}]")
+        arguments = python_tuple([python_string(param.name) for param in plan.signature.params])
+        out.line(f"written = context.convention({arguments}, {len(plan.results)})")
         for launch in plan.launches:
             out.line(f"pack{launch.index} = Struct({ParameterBuffer.of(plan, launch).format!r}).pack_into")
         out.lines(*self.dialect.hoisted(len(plan.kernels)))
@@ -159,7 +170,7 @@ class _Emitter:
     # A call ----------------------------------------------------------------------------------------------------
 
     def _call(self, kind: str) -> None:
-        """Write the body of ``entry``, ``launch`` or ``bind``."""
+        """Write the body of ``entry`` or ``bind``."""
         out = self.out
         emit_count(out, self.plan)
         if self.recalls:
@@ -170,27 +181,28 @@ class _Emitter:
 
     def _steps(self, kind: str) -> StepPrinter:
         """Return what writes the steps of a kind of call."""
-        remembers = self.recalls and kind != "bind"
-        return StepPrinter(self.plan, self.printer, named=kind != "entry", remembers=remembers)
+        return StepPrinter(self.plan, self.printer, remembers=self.recalls and kind != "bind")
 
     def _free_part(self, kind: str) -> SourceWriter:
         """Return what the tensors alone do not decide."""
-        free, plan, named = self._steps(kind).values(), self.plan, kind != "entry"
-        self._stream(free, named=named)
+        free, plan = self._steps(kind).values(), self.plan
+        with free.block("if stream is None:"):
+            free.line("stream = current_stream(device)")
+        with free.block("else:"):
+            free.line("check_stream(stream, device)")
         if kind == "bind":
             with free.block("if only_checks:"):
                 free.line("return None")
-        self.firing.emit(free, lambda inner: emit_allocations(inner, plan, named=named), bound=kind == "bind")
+        self.firing.emit(free, lambda inner: emit_allocations(inner, plan), bound=kind == "bind")
         return free
 
-    def _diagnosis(self, kind: str) -> str:
+    def _diagnosis(self) -> str:
         """Return the line that raises, of a call that was refused, what comes first in the plan's order.
 
         A call tests in the order in which that costs the least; ``bind`` in the plan's.
         """
         device = "given" if self.recalls else "device"
-        named = "" if kind == "entry" else f", out=out, stream=stream, device={device}"
-        return f"refuse(error, bind, {given_tuple(self.plan)}{named})"
+        return f"refuse(error, bind, {given_tuple(self.plan)}, out=out, stream=stream, device={device})"
 
     def _look(self) -> None:
         """Write ``look``, which checks tensors and returns what they decide, in the form of what is recalled.
@@ -200,7 +212,7 @@ class _Emitter:
         out, inputs = self.out, inputs_of(self.plan)
         with out.block(f"def look({', '.join(f't{tensor.index}' for tensor in inputs)}, given, /):"):
             out.line("nonlocal known")
-            out.include(self.fixed["launch"])
+            out.include(self.fixed["entry"])
             out.line(f"found = {python_tuple(['device', *self.kept])}")
             out.line(f"known = remember({tensor_tuple(inputs)}, found) or unknown")
             out.line("return (None, None, [None], *found)")
@@ -213,8 +225,7 @@ class _Emitter:
         out, inputs = self.out, inputs_of(self.plan)
         tensors = ", ".join(f"t{tensor.index}" for tensor in inputs)
         kept = f"{', '.join(['guard', 'read', 'memo', 'device', *self.kept])}, = "
-        given = "None" if kind == "entry" else "given"
-        look = f"{kept}look({tensors}, {given})"
+        look = f"{kept}look({tensors}, given)"
         if kind == "bind":
             out.line(look)
             return
@@ -232,20 +243,10 @@ class _Emitter:
                 out.line("alike = False")
         with out.block("if not alike:"):
             out.line(look)
-        if kind == "launch":
-            with out.block("elif given is not None:"):
-                out.line(f"check_device({tensor_names(inputs)}, {tensor_tuple(inputs)}, given)")
+        with out.block("elif given is not None:"):
+            out.line(f"check_device({tensor_names(inputs)}, {tensor_tuple(inputs)}, given)")
 
     def _kept(self) -> list[str]:
         """Return the variables that the fixed part sets and the rest reads, whatever the kind of call."""
-        needed = read(self.free["launch"].text())
-        return [name for name in assigned(self.fixed["launch"].text()) if name in needed and name != "device"]
-
-    def _stream(self, out: SourceWriter, *, named: bool) -> None:
-        if named:
-            with out.block("if stream is None:"):
-                out.line("stream = current_stream(device)")
-            with out.block("else:"):
-                out.line("check_stream(stream, device)")
-        else:
-            out.line("stream = current_stream(device)")
+        needed = read(self.free["entry"].text())
+        return [name for name in assigned(self.fixed["entry"].text()) if name in needed and name != "device"]

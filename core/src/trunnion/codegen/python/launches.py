@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
-from trunnion.codegen.python.arguments import recalls
+from trunnion.codegen.python.arguments import FLOAT_LIMITS, recalls
 from trunnion.model.dtypes import Kind
 from trunnion.model.expr import Const
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
@@ -147,7 +147,10 @@ def _scalar_values(plan: LaunchPlan, scalar: int) -> list[str]:
     kind = plan.scalars[scalar].dtype
     if kind.kind is Kind.COMPLEX:
         return [f"s{scalar}_re", f"s{scalar}_im"]
-    return [f"bfloat16_bits(s{scalar})" if kind.name == "bfloat16" else f"s{scalar}"]
+    if kind.name == "bfloat16":
+        return [f"bfloat16_bits(s{scalar})"]
+    small = kind.kind is Kind.FLOAT and kind.name not in FLOAT_LIMITS
+    return [f"s{scalar}_bits" if small else f"s{scalar}"]
 
 
 def launch_condition(launch: PlannedLaunch) -> str:

@@ -98,7 +98,7 @@ def _texts(plan: LaunchPlan, output: TensorSlot) -> str:
     return python_tuple([python_string(text) for text in author_extents(plan, output)])
 
 
-def emit_allocations(out: SourceWriter, plan: LaunchPlan, *, named: bool) -> None:
+def emit_allocations(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write the lines that allocate under the launch's stream.
 
     Parameters
@@ -107,14 +107,12 @@ def emit_allocations(out: SourceWriter, plan: LaunchPlan, *, named: bool) -> Non
         Takes the lines.
     plan
         The plan.
-    named
-        Whether the call may have given destinations.
     """
     outputs = outputs_of(plan)
-    if outputs and named:
+    if outputs:
         with out.block("if out is not None:"):
             out.line(f"{', '.join(f't{tensor.index}' for tensor in outputs)}, = out")
-    with when(out, "out is None" if outputs and named else "True"):
+    with when(out, "out is None" if outputs else "True"):
         for tensor in outputs:
             wanted = f"y{tensor.index}, dtype_{tensor.dtype.name}"
             made = f"allocate({wanted}, device, stream)"

@@ -39,8 +39,8 @@ _POLL = 0.0005  # seconds
 class LauncherModule:
     """A generated module, executed."""
 
-    make: Callable[[Any], tuple[Callable[..., Any], Callable[..., Any], Callable[..., _Bound]]]
-    """Returns ``entry``, ``launch`` and ``bind`` for a context; ``bind`` a function, its device and its stream."""
+    make: Callable[[Any], tuple[Callable[..., Any], Callable[..., _Bound]]]
+    """Returns ``entry`` and ``bind`` for a context; ``bind`` a function, its device and its stream."""
 
     launches: tuple[LaunchSpec, ...]
     """``LAUNCHES``."""
@@ -202,7 +202,7 @@ class PythonProgram(LoadedProgram):
     ) -> None:
         module = LauncherModule.execute(text, "launcher.py")
         self._context = Context(Parts(module.launches, module.encodes, facade, runtime), image, symbols)
-        self._entry, self._launch, self._bind = module.make(self._context)
+        self._entry, self._bind = module.make(self._context)
         self._life = _Life(self._context, module.namespace)
         _LOADED.add(self._life)
 
@@ -220,7 +220,7 @@ class PythonProgram(LoadedProgram):
         device: int | None = None,
     ) -> Any:
         """Launch; see `LoadedProgram.call`."""
-        return self._launch(*args, out=out, stream=stream, device=device)
+        return self._entry(*args, out=out, stream=stream, device=device)
 
     def bind(
         self,

@@ -53,9 +53,6 @@ class StepPrinter:
     exprs: ExprPrinter
     """Prints expressions."""
 
-    named: bool
-    """Whether the call may name a device and destinations."""
-
     remembers: bool = False
     """Whether there is a ``memo`` of an earlier call: see `trunnion.codegen.python.arguments.emit_pointers`."""
 
@@ -85,7 +82,7 @@ class StepPrinter:
         plan = self.plan
         match action:
             case ReadTensors():
-                emit_structure(out, plan, named=self.named)
+                emit_structure(out, plan)
             case Bind(binding):
                 emit_binding(out, plan, binding)
             case Require(check):
@@ -96,7 +93,7 @@ class StepPrinter:
                 emit_number(out, plan, slot, remembers=self.remembers)
             case TakeAddresses():
                 emit_pointers(out, plan, remembers=self.remembers)
-            case CheckDestinations() if self.named:
+            case CheckDestinations():
                 emit_given_outputs(out, plan)
 
     def _derived(self, out: SourceWriter, action: Action) -> None:

@@ -48,6 +48,7 @@ class TensorChecks:
         self.current_stream = runtime.current_stream_getter()
         self.allocate = runtime.allocate
         self.byte = self.dtype("uint8")
+        self._complex = {self.dtype(name) for name in ("complex32", "complex64", "complex128")}
 
     def dtype(self, name: str) -> Any:
         """Return the library's object for an element type."""
@@ -189,6 +190,8 @@ class TensorChecks:
         ArgumentError
             If one does not fit, or two overlap; the output is named.
         """
+        if len(out) == 1 == len(wanted) and self._is_known(out[0], wanted[0], device):
+            return
         names = tuple(row[0] for row in wanted)
         if len(out) != len(wanted):
             raise support.out_count_error(out, names)
@@ -201,12 +204,34 @@ class TensorChecks:
             except RuntimeError as error:
                 place = support.out_place(index, len(wanted))
                 raise support.unreadable_error((row[0],), (tensor,), error, place) from error
+        if len(out) == 1:
+            return
         spans = [(t.data_ptr(), t.numel() * t.element_size(), index) for index, t in enumerate(out)]
         spans = [span for span in spans if span[1]]
         if any(other[0] < one[0] + one[1] for one, other in pairwise(sorted(spans))):
             raise _overlap_error(spans, names)
 
+    def _is_known(self, tensor: Any, wanted: OutputWanted, device: int) -> bool:
+        """Whether a tensor is as wanted, and plain, and lies where one was checked before: most are."""
+        _, shape, _, kind, alignment = wanted
+        if (
+            type(tensor) is not self.tensor_type
+            or tensor.layout is not self.strided
+            or tensor.dtype is not kind
+        ):
+            return False
+        try:
+            if tensor.is_neg() or (kind in self._complex and tensor.is_conj()) or tensor.shape != shape:
+                return False
+            # Known addresses are of memory that is of the right kind.
+            here = tensor.is_contiguous() and tensor.get_device() == device
+            return here and tensor.data_ptr() in self.good_addresses(alignment)
+        except RuntimeError:  # which the whole check explains
+            return False
+
     def _check_output(self, tensor: Any, wanted: OutputWanted, device: int) -> None:
+        if self._is_known(tensor, wanted, device):
+            return
         name, shape, texts, kind, alignment = wanted
         elsewhere = is_a(tensor, self.tensor_type) and not self.runtime.presents_device(tensor)
         if elsewhere:
@@ -224,9 +249,7 @@ class TensorChecks:
         if not tensor.is_contiguous():
             raise support.destination_error(name, tensor)
         self.check_storage((name,), (tensor,))
-        address = tensor.data_ptr()
-        if not address or address % alignment:
-            self.check_pointer(name, tensor, address, alignment)
+        self.check_pointer(name, tensor, tensor.data_ptr(), alignment)
 
 
 OutputWanted = tuple[str, tuple[int, ...], tuple[str, ...], Any, int]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import keyword
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume
 from hypothesis import strategies as st
 
 from trunnion.contract.spec import Capability
+from trunnion.errors import ArgumentTypeError
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Symbol
 from trunnion.model.launch import KernelLaunch
@@ -17,6 +20,7 @@ from trunnion.testing.arithmetic import integer_range
 from trunnion.testing.comparison import check_call, check_expected, check_refused
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.laws import EVERY_WAY, law
+from trunnion.testing.observed import observe
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import (
     Breakage,
@@ -32,8 +36,11 @@ from trunnion.testing.strategies.expressions import INTEGERS
 from trunnion.testing.strategies.limits import operations
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_launches import delivers_each
+from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from trunnion.testing.harness import Harness
     from trunnion.testing.strategies.limits import Series
 
@@ -133,6 +140,71 @@ def declared_bounds(harness: Harness, scenario: Scenario) -> None:
     """A symbol takes no value outside of its declared bounds, and none but the declared multiples."""
     with harness.loaded(scenario.program) as loaded:
         check_call(harness, scenario, loaded)
+
+
+@st.composite
+def _named(draw: st.DrawFn, harness: Harness) -> tuple[Scenario, int, tuple[str, ...]]:
+    """Draw a call, how many of its arguments go by position, and the others' names in some order."""
+    scenario: Scenario = draw(scenarios(harness.capabilities).filter(lambda one: len(one.call.args) > 1))
+    names = [param.name for param in scenario.program.signature.params]
+    return scenario, *draw(
+        st.integers(_first_named(names), len(names)).flatmap(
+            lambda count: st.tuples(st.just(count), st.permutations(names[count:]).map(tuple))
+        )
+    )
+
+
+def _first_named(names: list[str]) -> int:
+    """Return the place of the first argument that can be named: none before one that cannot."""
+    taken = [
+        place
+        for place, name in enumerate(names)
+        if not name.isidentifier() or keyword.iskeyword(name) or name in ("out", "stream", "device")
+    ]
+    return taken[-1] + 1 if taken else 0
+
+
+@law("A6", given=_named, ways=LOADS)
+def named_arguments(harness: Harness, example: tuple[Scenario, int, tuple[str, ...]]) -> None:
+    """Arguments go by position or by name, in any order; one of no such name, twice or missing is refused by name."""
+    scenario, count, order = example
+    program = scenario.program
+    names = [param.name for param in program.signature.params]
+    with harness.loaded(program) as loaded:
+        args = harness.arguments(scenario.call.args)
+        named = {name: args[names.index(name)] for name in order}
+        words = {} if scenario.call.device is None else {"device": scenario.call.device}
+        facts = harness.facts(args, device=scenario.call.device)
+        expected = expect(program, facts)
+        observed = observe(harness, lambda: loaded.entry(*args[:count], **named, **words))
+        if isinstance(expected, Refused):
+            check_refused(harness, expected, observed)
+        else:
+            check_expected(harness, program, facts, (expected, observed), first=False)
+        for blamed, given in _misnamed(names, count, args, named):
+            _check_named(harness, partial(loaded.entry, *args[:count], **given, **words), blamed)
+
+
+def _misnamed(
+    names: list[str], count: int, args: list[Any], named: dict[str, Any]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what a call may name that it must not, and the argument that is to blame."""
+    yield "nobody", {**named, "nobody": 1}
+    if count > _first_named(names):
+        yield names[count - 1], {**named, names[count - 1]: args[count - 1]}
+    if len(named) > 1:
+        missing = names[count]
+        yield missing, {name: value for name, value in named.items() if name != missing}
+
+
+def _check_named(harness: Harness, call: Callable[[], Any], blamed: str) -> None:
+    """Require that a call is refused for what it names, and does nothing."""
+    observed = observe(harness, call)
+    error = observed.error
+    harness.require(isinstance(error, ArgumentTypeError), f"expected an ArgumentTypeError, got {error!r}")
+    told = getattr(error, "argument", None)
+    harness.require(told == blamed, f"blamed {told!a}, expected {blamed!a}")
+    harness.require(not observed.launches and not observed.allocations, "a refused call did something")
 
 
 @law(

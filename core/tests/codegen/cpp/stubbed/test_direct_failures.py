@@ -82,7 +82,7 @@ def test_a_failure_is_that_of_the_general_entry(program: CppProgram, driver: Any
         error = failed.value
         return str(error), error.call, error.code, error.code_name, type(error.__cause__)
 
-    assert failure(program.entry) == failure(program._make_entry())
+    assert failure(program.entry) == failure(lambda *given: program.call(given))
 
 
 def test_nothing_is_left_behind_by_a_failure(program: CppProgram, driver: Any) -> None:

@@ -28,7 +28,7 @@ def _adapter() -> type[KernelAdapter]:
 
 SPEC = BackendSpec(
     name="acme",
-    contract_version=1,
+    contract_version=2,
     targets={
         "cuda": frozenset(
             {

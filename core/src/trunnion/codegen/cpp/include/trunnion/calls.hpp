@@ -10,8 +10,8 @@
 namespace trunnion {
 
 // What a call may say behind its inputs and outputs: the stream, the device, a tensor that nobody looks at (TVM-FFI takes
-// stream and allocator from the tensors of a call, and a program may have none of its own), and whether its tensors are
-// known not to be lazy.
+// stream and allocator from the tensors of a call, and a program may have none of its own), and whether whoever allocates
+// for it does so under that stream.
 inline constexpr int32_t kTrailing = 4;
 
 bool raise_count(int32_t given, const Name* names, int32_t count);

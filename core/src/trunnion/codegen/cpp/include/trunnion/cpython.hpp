@@ -17,20 +17,30 @@ struct PyHead {
   void* type;
 };
 
+using PyFunction = void* (*)(void* self, void* const* args, intptr_t count, void* names);
+
 struct PyMethod {
   const char* name;
-  void* (*function)(void* self, void* const* args, intptr_t count);
+  PyFunction function;
   int flags;
   const char* doc;
 };
 
 inline constexpr int kFastCall = 0x0080;  // METH_FASTCALL
+inline constexpr int kKeywords = 0x0002;  // METH_KEYWORDS
+
+inline void* type_of(void* object) { return static_cast<PyHead*>(object)->type; }
 
 struct CPython {
   void* (*save_thread)();
   void (*restore_thread)(void*);
   long long (*as_long)(void*, int*);
+  unsigned long long (*as_unsigned)(void*);
   double (*as_double)(void*);
+  double (*as_real)(void*);
+  double (*as_imaginary)(void*);
+  char* (*as_bytes)(void*);
+  intptr_t (*byte_count)(void*);
   void (*clear_error)();
   void (*increase)(void*);
   void (*decrease)(void*);
@@ -40,14 +50,21 @@ struct CPython {
   void* (*new_tuple)(intptr_t);
   int (*set_item)(void*, intptr_t, void*);  // takes the reference
   void* (*get_item)(void*, intptr_t);       // lends one
+  intptr_t (*tuple_size)(void*);
+  void* (*get_attribute)(void*, void*);
   void* (*capsule_pointer)(void*, const char*);
-  void *long_type, *float_type, *none, *yes, *no;
+  void *long_type, *float_type, *complex_type, *bytes_type, *tuple_type, *none, *yes, *no;
 
   bool find() {
     static constexpr const char* kNames[] = {"PyEval_SaveThread",
                                              "PyEval_RestoreThread",
                                              "PyLong_AsLongLongAndOverflow",
+                                             "PyLong_AsUnsignedLongLong",
                                              "PyFloat_AsDouble",
+                                             "PyComplex_RealAsDouble",
+                                             "PyComplex_ImagAsDouble",
+                                             "PyBytes_AsString",
+                                             "PyBytes_Size",
                                              "PyErr_Clear",
                                              "Py_IncRef",
                                              "Py_DecRef",
@@ -57,21 +74,25 @@ struct CPython {
                                              "PyTuple_New",
                                              "PyTuple_SetItem",
                                              "PyTuple_GetItem",
+                                             "PyTuple_Size",
+                                             "PyObject_GetAttr",
                                              "PyCapsule_GetPointer"};
     constexpr size_t kCount = sizeof kNames / sizeof *kNames;
     void* functions[kCount] = {};
     for (size_t index = 0; index < kCount; ++index) functions[index] = dlsym(RTLD_DEFAULT, kNames[index]);
     std::memcpy(static_cast<void*>(this), functions, sizeof functions);
-    long_type = dlsym(RTLD_DEFAULT, "PyLong_Type");
-    float_type = dlsym(RTLD_DEFAULT, "PyFloat_Type");
-    none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
-    yes = dlsym(RTLD_DEFAULT, "_Py_TrueStruct");
-    no = dlsym(RTLD_DEFAULT, "_Py_FalseStruct");
-    for (void* function : functions) {
-      if (function == nullptr) return false;
+    static constexpr const char* kObjects[] = {"PyLong_Type",    "PyFloat_Type",   "PyComplex_Type",
+                                               "PyBytes_Type",   "PyTuple_Type",   "_Py_NoneStruct",
+                                               "_Py_TrueStruct", "_Py_FalseStruct"};
+    void** const objects[] = {&long_type,  &float_type, &complex_type, &bytes_type,
+                              &tuple_type, &none,       &yes,          &no};
+    bool found = true;
+    for (size_t index = 0; index < sizeof kObjects / sizeof *kObjects; ++index) {
+      *objects[index] = dlsym(RTLD_DEFAULT, kObjects[index]);
+      found = found && *objects[index] != nullptr;
     }
-    return long_type != nullptr && float_type != nullptr && none != nullptr && yes != nullptr &&
-           no != nullptr;
+    for (void* function : functions) found = found && function != nullptr;
+    return found;
   }
 };
 

@@ -19,7 +19,6 @@ static bool refuse_other_stream(const CallRule& rule, const CallBase& call, cons
 bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const Arguments& arguments,
                   bool outputs_given) {
   if (!rule.check(call, arguments, outputs_given) || !program.load()) return false;
-  if (call.doubtful && program.asks() && !arguments.are_known()) return raise_doubt();
   if (!check_ordinal(call.place, program.device_count())) return false;  // which nobody knew before
   void* stream = nullptr;
   if (!read_stream(arguments, call.place.device, stream, call.stream_named)) return false;
@@ -38,9 +37,17 @@ bool find_stream(CallBase& call, const DLPackExchangeAPI& exchange) {
   return true;
 }
 
+bool name_stream(CallBase& call, uint64_t handle, bool allocates) {
+  if (handle == stream_number(call)) return true;
+  call.stream = reinterpret_cast<CUstream>(handle);
+  call.stream_named = true;
+  return !allocates;
+}
+
 bool find_state(Program& program, CallBase& call) {
   call.state = program.prepared(call.place.device);
-  return call.state != nullptr;
+  if (call.state == nullptr) return false;
+  return !call.stream_named || check_stream(program, call.stream, call.place.device);
 }
 
 bool enter_call(const Program& program, const CallRule& rule, const CallBase& call, Entered& entered) {

@@ -19,7 +19,6 @@ struct CallBase {
   Request request(int32_t which) const { return Request{which, device(), allocator}; }
 
   Program& program;
-  bool doubtful;  // whether an argument may not be what it looks like
   Place place;
   Allocator* allocator = nullptr;  // who allocates; null: TVM-FFI's environment
   CUstream stream;
@@ -47,9 +46,10 @@ namespace trunnion {
 bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const Arguments& arguments,
                   bool outputs_given);
 
-// The same for a call that was checked, step by step: the stream that is current, and what is known of the device; false:
-// not ready for it.
+// The same for a call that was checked, step by step: the stream that is current; another one that is named, if nothing is
+// allocated under the current one; what is known of the device. False: not ready for it.
 bool find_stream(CallBase& call, const DLPackExchangeAPI& exchange);
+bool name_stream(CallBase& call, uint64_t handle, bool allocates);
 bool find_state(Program& program, CallBase& call);
 inline uint64_t stream_number(const CallBase& call) { return reinterpret_cast<uint64_t>(call.stream); }
 

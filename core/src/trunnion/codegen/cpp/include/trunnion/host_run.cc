@@ -26,7 +26,6 @@ void Turns::close() {
 bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const Arguments& arguments,
                   bool outputs_given) {
   if (!rule.check(call, arguments, outputs_given) || !program.load()) return false;
-  if (call.doubtful && program.asks() && !arguments.are_known()) return raise_doubt();
   return refuse_stream(arguments) && rule.allocate(call, outputs_given);
 }
 

@@ -23,7 +23,6 @@ struct CallBase {
   Request request(int32_t which) const { return Request{which, device(), allocator}; }
 
   Program& program;
-  bool doubtful;  // whether an argument may not be what it looks like
   Place place;
   Allocator* allocator = nullptr;  // who allocates; null: TVM-FFI's environment
 };
@@ -73,6 +72,7 @@ bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const 
 
 // The same for a call that was checked; false: not ready for it. The CPU has no streams.
 inline bool find_stream(CallBase&, const DLPackExchangeAPI&) { return true; }
+inline bool name_stream(CallBase&, uint64_t handle, bool) { return handle == 0; }
 inline bool find_state(const Program& program, const CallBase&) { return program.is_loaded(); }
 inline uint64_t stream_number(const CallBase&) { return 0; }
 

@@ -5,6 +5,7 @@
 #include <trunnion/host_run.cc>
 #include <trunnion/instances.cc>
 #include <trunnion/layouts.cc>
+#include <trunnion/python_call.cc>
 #include <trunnion/python_entry.cc>
 #include <trunnion/python_memory.cc>
 #include <trunnion/run.cc>

@@ -9,6 +9,7 @@
 #include <trunnion/launching.cc>
 #include <trunnion/maps.cc>
 #include <trunnion/program.cc>
+#include <trunnion/python_call.cc>
 #include <trunnion/python_entry.cc>
 #include <trunnion/python_memory.cc>
 #include <trunnion/run.cc>

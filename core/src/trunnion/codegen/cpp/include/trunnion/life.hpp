@@ -60,11 +60,6 @@ class Flight;
 
 class Life {
  public:
-  // Whoever asks to be asked is told of tensors that may be lazy, and of numbers that look prepared; to others they are
-  // what they look like.
-  void ask() { asks_ = true; }
-  bool asks() const { return asks_; }
-
   bool enter_call() {
     Present* here = present();
     if (__builtin_expect(here == nullptr, 0)) return raise_no_page();
@@ -168,7 +163,6 @@ class Life {
   int32_t holders_ = 0;
   bool is_counted_ = false;
   bool closed_ = false;
-  bool asks_ = false;
   bool watches_ = false;
 };
 

@@ -1,82 +1,72 @@
+#include <trunnion/python_call.hpp>
 #include <trunnion/python_memory.hpp>
 
 namespace trunnion {
 
-static void* type_of(void* object) { return static_cast<PyHead*>(object)->type; }
-
-// Convert one argument: 't' a tensor, 'n' one that may be None, 'i' an integer, 'f' a float, 'b' a bool.
-static bool convert(const PythonEntry& entry, char kind, void* object, DLTensor& view, TVMFFIAny& given) {
-  const CPython& python = entry.python;
-  given.zero_padding = 0;
-  given.v_int64 = 0;
-  if (kind == 't' || (kind == 'n' && object != python.none)) {
-    if (type_of(object) != entry.tensor_type) return false;
-    given.type_index = kTVMFFIDLTensorPtr;
-    given.v_ptr = &view;
-    return entry.exchange->dltensor_from_py_object_no_sync(object, &view) == 0;
-  }
-  if (kind == 'n') {
-    given.type_index = kTVMFFINone;
-    return true;
-  }
-  if (kind == 'b') {
-    given.type_index = kTVMFFIBool;
-    given.v_int64 = object == python.yes;
-    return object == python.yes || object == python.no;
-  }
-  int beyond = 0;
-  if (type_of(object) == python.long_type) {
-    given.type_index = kTVMFFIInt;
-    given.v_int64 = python.as_long(object, &beyond);
-    return beyond == 0;
-  }
-  given.type_index = kTVMFFIFloat;
-  if (kind != 'f' || type_of(object) != python.float_type) return false;
-  given.v_float64 = python.as_double(object);
-  return true;
-}
-
 enum class Outcome { kLaunched, kRefused, kFailed, kRaised };
 
 // Return what a call returns: None, its output, or a tuple of its outputs; null: an exception is raised.
-static void* returned(const PythonEntry& entry, const CallRule& rule, CallBase& call) {
-  const CPython& python = entry.python;
-  auto* views =
-      static_cast<TVMFFIAny*>(__builtin_alloca(sizeof(TVMFFIAny) * static_cast<size_t>(rule.outputs + 1)));
-  rule.outputs_of(call, views);
-  void* result = rule.outputs == 0 ? python.none : views[0].v_ptr;
+static void* returned(const CPython& python, const CallRule& rule, void* const* outputs) {
+  void* result = rule.outputs == 0 ? python.none : outputs[0];
   if (rule.outputs < 2) return python.increase(result), result;
   result = python.new_tuple(rule.outputs);
   for (int32_t index = 0; result != nullptr && index < rule.outputs; ++index) {
-    python.increase(views[index].v_ptr);
-    python.set_item(result, index, views[index].v_ptr);
+    python.increase(outputs[index]);
+    python.set_item(result, index, outputs[index]);
   }
   return result;
 }
 
+static void* returned(const PythonCall& written, const CPython& python, const CallRule& rule,
+                      CallBase& call) {
+  const size_t count = static_cast<size_t>(rule.outputs + 1);
+  auto** outputs = static_cast<void**>(__builtin_alloca(sizeof(void*) * count));
+  auto* views = static_cast<TVMFFIAny*>(__builtin_alloca(sizeof(TVMFFIAny) * count));
+  if (!written.has_destinations()) rule.outputs_of(call, views);
+  for (int32_t index = 0; index < rule.outputs; ++index)
+    outputs[index] = written.has_destinations() ? written.destination(index) : views[index].v_ptr;
+  return returned(python, rule, outputs);
+}
+
 // Allocate what a call allocates, before it is under way: Python may give up its lock meanwhile, and whoever waits for
 // the call may have it. A call that comes to nothing after all was ready a moment before, so that is rare.
-static Outcome allocate_directly(Program& program, const CallRule& rule, CallBase& call,
-                                 PythonMemory& memory) {
+static Outcome allocate_directly(Program& program, const CallRule& rule, CallBase& call, PythonMemory& memory,
+                                 bool outputs_given) {
   {
     const Flight flight(program);
     if (!flight || !find_state(program, call)) return Outcome::kRefused;
   }
   call.allocator = &memory;
-  if (rule.allocate(call, false)) return Outcome::kLaunched;
+  if (rule.allocate(call, outputs_given)) return Outcome::kLaunched;
   return memory.raised() ? Outcome::kRaised : Outcome::kRefused;
 }
 
+// Check, and find the stream; what is allocated here is so under the current one.
+static bool is_ready(const CallRule& rule, const PythonEntry& entry, const PythonCall& written,
+                     CallBase& call, bool allocates) {
+  Arguments arguments = written.arguments();
+  if (!arguments.expect(rule.names, written.count())) return false;
+  if (!rule.check(call, arguments, written.has_destinations()) || !written.is_whole()) return false;
+  // Limits of windows are checked before a call allocates, and it does so before it is under way: not both here. Nor can
+  // Python's memory be cut to begin at a greater alignment.
+  if (allocates && rule.allocates_generally) return false;
+  uint64_t handle = 0;
+  bool named = false;
+  if (!find_stream(call, *entry.exchange) || !written.read_stream(handle, named)) return false;
+  return !named || name_stream(call, handle, allocates);
+}
+
 // Launch; refused: nothing was done, and the general entry may be called with the same arguments.
-static Outcome run_directly(Program& program, const CallRule& rule, const PythonEntry& entry,
-                            const Arguments& arguments, void*& result) {
+static Outcome run_directly(const CallRule& rule, const PythonEntry& entry, const PythonCall& written,
+                            void*& result) {
+  Program& program = *entry.program;
   const Begun begun(rule, program, TRUNNION_CALL_MEMORY(rule));
   CallBase& call = *begun;
-  if (!rule.check(call, arguments, false) || call.doubtful) return Outcome::kRefused;
-  if (!find_stream(call, *entry.exchange)) return Outcome::kRefused;
+  const bool allocates = rule.has_workspaces || (rule.outputs != 0 && !written.has_destinations());
+  if (!is_ready(rule, entry, written, call, allocates)) return Outcome::kRefused;
   PythonMemory memory(entry, rule.outputs, call.place.device, stream_number(call));
-  if (rule.allocates) {
-    const Outcome outcome = allocate_directly(program, rule, call, memory);
+  if (allocates) {
+    const Outcome outcome = allocate_directly(program, rule, call, memory, written.has_destinations());
     if (outcome != Outcome::kLaunched) return outcome;
   }
   void* released = nullptr;
@@ -85,47 +75,40 @@ static Outcome run_directly(Program& program, const CallRule& rule, const Python
     // Over before Python's lock is waited for: whoever closes the program waits for this, and may keep the lock meanwhile.
     const Flight flight(program);
     if (!flight || !find_state(program, call)) return Outcome::kRefused;
+    if (!allocates && !rule.allocate(call, written.has_destinations())) return Outcome::kRefused;
     released = entry.python.save_thread();
     Entered entered;
     good = enter_call(program, rule, call, entered) && rule.encode(call) && rule.fire(call);
   }
   entry.python.restore_thread(released);
   if (!good) return Outcome::kFailed;
-  result = returned(entry, rule, call);
+  result = returned(written, entry.python, rule, call);
   return Outcome::kLaunched;
 }
 
 static void* (*capsule_pointer)(void*, const char*);  // CPython's, once an entry was offered
 
-void* call_from_python(const CallRule& rule, void* self, void* const* args, intptr_t count) {
+void* call_from_python(const CallRule& rule, void* self, void* const* args, intptr_t count, void* names) {
   PythonEntry& entry = *static_cast<PythonEntry*>(capsule_pointer(self, nullptr));
-  const size_t inputs = static_cast<size_t>(rule.inputs);
-  auto* given = static_cast<TVMFFIAny*>(__builtin_alloca(inputs * sizeof(TVMFFIAny)));
-  auto* views = static_cast<DLTensor*>(__builtin_alloca(inputs * sizeof(DLTensor)));
-  Outcome outcome = Outcome::kRefused;
+  const PythonRoom room = TRUNNION_PYTHON_ROOM(static_cast<size_t>(rule.inputs + rule.outputs));
+  PythonCall written(entry, rule, room);
   void* result = nullptr;
-  bool plain = count == rule.inputs;
-  for (int32_t index = 0; plain && index < rule.inputs; ++index) {
-    plain = convert(entry, rule.kinds[index], args[index], views[index], given[index]);
-  }
-  if (plain) {
-    Arguments arguments(given, rule.inputs);
-    if (arguments.expect(rule.names, rule.inputs)) {
-      outcome = run_directly(*entry.program, rule, entry, arguments, result);
-    }
-  }
+  const bool taken = written.take(args, count, names);
+  const Outcome outcome = taken ? run_directly(rule, entry, written, result) : Outcome::kRefused;
   if (__builtin_expect(outcome == Outcome::kLaunched || outcome == Outcome::kRaised, 1)) return result;
   if (outcome == Outcome::kFailed) return entry.python.vectorcall(entry.failed, nullptr, 0, nullptr);
   Held refusal;
   TVMFFIErrorMoveFromRaised(refusal.out());
   entry.python.clear_error();
-  return entry.python.vectorcall(entry.general, args, static_cast<size_t>(count), nullptr);
+  return entry.python.vectorcall(entry.general, args, static_cast<size_t>(count), names);
 }
 
-int offer_entry(Program& program, void* (*function)(void*, void* const*, intptr_t), const TVMFFIAny* given,
-                int32_t count, TVMFFIAny* result) {
-  constexpr Name kNames[] = {{"exchange", 8}, {"general", 7}, {"failed", 6}, {"tensor_type", 11},
-                             {"allocate", 8}, {"quick", 5},   {"types", 5}};
+int offer_entry(Program& program, PyFunction function, const TVMFFIAny* given, int32_t count,
+                TVMFFIAny* result) {
+  constexpr Name kNames[] = {
+      {"exchange", 8},        {"general", 7},  {"failed", 6},  {"names", 5}, {"tensor_type", 11},
+      {"parameter_type", 14}, {"is_neg", 6},   {"is_conj", 7}, {"room", 4},  {"stream_type", 11},
+      {"stream_name", 11},    {"allocate", 8}, {"quick", 5},   {"types", 5}};
   constexpr int32_t kCount = sizeof kNames / sizeof *kNames;
   if (count != kCount) return raise_count(count, kNames, kCount), -1;
   for (int32_t index = 0; index < kCount; ++index) {
@@ -141,13 +124,12 @@ int offer_entry(Program& program, void* (*function)(void*, void* const*, intptr_
   capsule_pointer = entry.python.capsule_pointer;
   entry.program = &program;
   entry.exchange = static_cast<const DLPackExchangeAPI*>(given[0].v_ptr);
-  entry.general = given[1].v_ptr;
-  entry.failed = given[2].v_ptr;
-  entry.tensor_type = given[3].v_ptr;
-  entry.allocate = given[4].v_ptr;
-  entry.quick = given[5].v_ptr;
-  entry.types = given[6].v_ptr;
-  entry.method = {"entry", function, kFastCall, nullptr};
+  void** const held[] = {&entry.general,        &entry.failed,      &entry.names,    &entry.tensor_type,
+                         &entry.parameter_type, &entry.is_neg,      &entry.is_conj,  &entry.room,
+                         &entry.stream_type,    &entry.stream_name, &entry.allocate, &entry.quick,
+                         &entry.types};
+  for (size_t index = 0; index < sizeof held / sizeof *held; ++index) *held[index] = given[index + 1].v_ptr;
+  entry.method = {"entry", function, kFastCall | kKeywords, nullptr};
   const bool whole = entry.exchange->header.version.major == DLPACK_MAJOR_VERSION &&
                      entry.exchange->dltensor_from_py_object_no_sync != nullptr &&
                      entry.exchange->current_work_stream != nullptr;

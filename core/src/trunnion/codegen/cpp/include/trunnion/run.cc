@@ -120,11 +120,6 @@ int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* 
   return give_nothing(result), 0;
 }
 
-int ask(Program& program, TVMFFIAny* result) {
-  program.ask();
-  return give_nothing(result), 0;
-}
-
 int close(Program& program, TVMFFIAny* result) {
   if (!program.close()) return -1;
   return give_nothing(result), 0;

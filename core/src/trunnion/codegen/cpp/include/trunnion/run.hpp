@@ -16,10 +16,10 @@ namespace trunnion {
 struct CallRule {
   int32_t inputs, outputs;
   const Name* names;   // of the inputs, then of the outputs
-  const char* kinds;   // a letter for each input, for `python_entry.hpp`
+  const char* kinds;   // a letter for each input, for `python_call.hpp`
   bool needs_context;  // whatever its stream
   bool has_workspaces;
-  bool allocates;
+  bool allocates_generally;  // what it allocates the general entry of `python_entry.hpp` does
   uint32_t size, alignment;  // bytes of one call
   CallBase* (*begin)(void* memory, Program& program);
   void (*end)(CallBase& call);
@@ -33,14 +33,14 @@ struct CallRule {
 
 template <typename Call>
 constexpr CallRule call_rule(int32_t inputs, int32_t outputs, const Name* names, const char* kinds,
-                             bool needs_context, bool has_workspaces) {
+                             bool needs_context, bool has_workspaces, bool allocates_generally) {
   return {inputs,
           outputs,
           names,
           kinds,
           needs_context,
           has_workspaces,
-          outputs != 0 || has_workspaces,
+          allocates_generally,
           sizeof(Call),
           alignof(Call),
           [](void* memory, Program& program) -> CallBase* { return new (memory) Call(program); },
@@ -84,9 +84,6 @@ int bind_call(Program& program, const CallRule& rule, const TVMFFIAny* given, in
 int load(Program& program, TVMFFIAny* result);
 
 int preload(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result);
-
-// From now on calls say whether their tensors are known not to be lazy.
-int ask(Program& program, TVMFFIAny* result);
 
 int close(Program& program, TVMFFIAny* result);
 

@@ -22,12 +22,6 @@ inline bool is_tensor(const TVMFFIAny& given) {
   return given.type_index == kTVMFFITensor || given.type_index == kTVMFFIDLTensorPtr;
 }
 
-// Whether a number came as trunnion passes those that TVM-FFI does not carry: Python's own are never such.
-inline bool looks_prepared(const TVMFFIAny& given) {
-  return given.type_index == kTVMFFIOpaquePtr || given.type_index == kTVMFFIByteArrayPtr ||
-         given.type_index == kTVMFFIBytes || given.type_index == kTVMFFISmallBytes;
-}
-
 // An argument that is no such number; a tensor never is, not even one without dimensions.
 bool raise_no_number(const TVMFFIAny& given, const Name& name, Text& expected);
 

@@ -120,12 +120,6 @@ bool raise_place(const DLTensor& tensor, const TensorRule& rule, const Place& pl
   return raise_argument_value(rule.name, got, expected);
 }
 
-bool raise_doubt() {
-  Text message;
-  message << "an argument that may not be what it looks like";
-  return Raising("RuntimeError", "Doubt").with(message);
-}
-
 bool raise_layout(const DLTensor& tensor, const TensorRule& rule) {
   Text got, expected;
   describe_numbers(got << "strides ", tensor.strides, tensor.ndim);

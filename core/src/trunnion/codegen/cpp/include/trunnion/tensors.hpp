@@ -86,24 +86,6 @@ inline bool check_place(const DLTensor* tensor, const TensorRule& rule, Place& p
   return same ? true : raise_place(*tensor, rule, place);
 }
 
-// What may be lazy ----------------------------------------------------------------------------------------------------
-
-// Whether a tensor library may hold a tensor negated or conjugated lazily, which DLPack does not show. torch conjugates
-// complex tensors only, and negates the imaginary parts of such, which lie two elements apart: but of one element, or
-// none, every stride is allowed. Not every lazy tensor looks so: as_strided gives such a part odd strides, and the private
-// _neg_view negates any tensor. Only torch can tell those.
-inline bool looks_lazy(const DLTensor* tensor) {
-  if (tensor == nullptr) return false;
-  if (tensor->dtype.code == kDLComplex) return true;
-  if (tensor->strides == nullptr) return false;
-  for (int32_t axis = tensor->ndim - 1; axis >= 0; --axis) {
-    if (tensor->shape[axis] > 1 && (tensor->strides[axis] & 1) != 0) return false;
-  }
-  return true;
-}
-
-bool raise_doubt();
-
 // Layout and address --------------------------------------------------------------------------------------------------
 
 inline bool is_empty(const DLTensor& tensor) {

@@ -1,0 +1,75 @@
+// A call from Python: what its words mean, and its values as a launcher reads them.
+#pragma once
+
+#include <trunnion/python_entry.hpp>
+
+namespace trunnion {
+
+// A value as it travels, with what it points to.
+struct PythonValue {
+  DLTensor tensor;
+  TVMFFIByteArray bytes;
+  double parts[2];
+};
+
+// Memory for one call of a rule, on the stack of the function that it stands in.
+struct PythonRoom {
+  void** objects;
+  PythonValue* values;
+  TVMFFIAny* given;
+};
+
+#define TRUNNION_PYTHON_ROOM(count) \
+  ::trunnion::PythonRoom { \
+    static_cast<void**>(__builtin_alloca((count) * sizeof(void*))), \
+        static_cast<PythonValue*>(__builtin_alloca((count) * sizeof(PythonValue))), \
+        static_cast<TVMFFIAny*>(__builtin_alloca(((count) + kTrailing) * sizeof(TVMFFIAny))) \
+  }
+
+class PythonCall {
+ public:
+  PythonCall(PythonEntry& entry, const CallRule& rule, const PythonRoom& room)
+      : entry_(entry), rule_(rule), objects_(room.objects), values_(room.values), given_(room.given) {}
+
+  // Take the call; false: the general entry knows better what is meant, or what is wrong.
+  bool take(void* const* args, intptr_t count, void* names);
+
+  // What a launcher reads.
+  Arguments arguments() const { return Arguments(given_, count_ + kTrailing); }
+  int32_t count() const { return count_; }
+  bool has_destinations() const { return out_ != nullptr; }
+
+  // Whether all tensors are what their views show: none negated or conjugated lazily, all elements within the storage. Of
+  // an address both are asked once: a storage that shrinks moves, as a rule. Of what looks like half of a complex tensor,
+  // or is one, the first is asked in every call.
+  bool is_whole() const;
+
+  // The stream that the call names; `named`: whether it does.
+  bool read_stream(uint64_t& handle, bool& named) const;
+
+  void* destination(int32_t index) const { return objects_[rule_.inputs + index]; }
+
+ private:
+  bool arrange(void* const* args, intptr_t count, void* names);
+  int32_t place_of(void* name, intptr_t guess) const;
+  bool take_destinations();
+  bool convert(char kind, int32_t index);
+  bool convert_tensor(int32_t index);
+  bool convert_word(int32_t index, bool full);
+  bool convert_bytes(int32_t index);
+  bool convert_complex(int32_t index);
+  bool convert_device(TVMFFIAny& given) const;
+  bool answers_no(void* question, void* object) const;
+  bool is_plain(void* object, const DLTensor& tensor) const;
+  bool is_vouched(void* object, const DLTensor& tensor) const;
+
+  PythonEntry& entry_;
+  const CallRule& rule_;
+  void** objects_;  // the arguments, then the destinations
+  PythonValue* values_;
+  TVMFFIAny* given_;
+  int32_t count_ = 0;
+  void *out_ = nullptr, *stream_ = nullptr, *device_ = nullptr;  // null: not said, or None
+};
+
+}  // namespace trunnion
