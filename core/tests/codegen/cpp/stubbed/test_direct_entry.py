@@ -14,6 +14,7 @@ from trunnion.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol, ceildiv
+from trunnion.torch_runtime import HostRuntime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -411,3 +412,36 @@ def test_destinations_are_refused_as_by_the_general_entry(
             program.call(odd(), out=out)
         assert str(direct.value) == str(general.value)
     assert not driver.launches
+
+
+class Interrupted(HostRuntime):
+    """A tensor library in the middle of which a signal's handler raises something, once."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self._errors = [error]
+
+    def room(self, tensor: Any) -> int:
+        if self._errors:
+            raise self._errors.pop()
+        return super().room(tensor)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError, SystemExit])
+def test_what_a_signal_s_handler_raises_arrives(
+    load: Callable[..., CppProgram], driver: Any, error: type[BaseException]
+) -> None:
+    program = load(every_plain_kind(), Interrupted(error("of a handler")))
+    program.preload(0)
+    with pytest.raises(error, match="of a handler"):
+        program.entry(*plain())
+    assert not driver.launches
+    program.entry(*plain())
+    assert len(driver.launches) == 1
+
+
+def test_what_a_tensor_library_raises_is_explained(load: Callable[..., CppProgram], driver: Any) -> None:
+    program = load(every_plain_kind(), Interrupted(RuntimeError("no storage")))
+    program.preload(0)
+    program.entry(*plain())  # the general entry asks again
+    assert len(driver.launches) == 1

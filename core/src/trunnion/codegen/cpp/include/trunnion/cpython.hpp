@@ -42,6 +42,7 @@ struct CPython {
   char* (*as_bytes)(void*);
   intptr_t (*byte_count)(void*);
   void (*clear_error)();
+  int (*raised)(void*);  // whether an error of that class is
   void (*increase)(void*);
   void (*decrease)(void*);
   void* (*vectorcall)(void*, void* const*, size_t, void*);
@@ -54,6 +55,7 @@ struct CPython {
   void* (*get_attribute)(void*, void*);
   void* (*capsule_pointer)(void*, const char*);
   void *long_type, *float_type, *complex_type, *bytes_type, *tuple_type, *none, *yes, *no;
+  void* runtime_error;
 
   bool find() {
     static constexpr const char* kNames[] = {"PyEval_SaveThread",
@@ -66,6 +68,7 @@ struct CPython {
                                              "PyBytes_AsString",
                                              "PyBytes_Size",
                                              "PyErr_Clear",
+                                             "PyErr_ExceptionMatches",
                                              "Py_IncRef",
                                              "Py_DecRef",
                                              "PyObject_Vectorcall",
@@ -92,7 +95,9 @@ struct CPython {
       found = found && *objects[index] != nullptr;
     }
     for (void* function : functions) found = found && function != nullptr;
-    return found;
+    auto** error = static_cast<void**>(dlsym(RTLD_DEFAULT, "PyExc_RuntimeError"));
+    if (error != nullptr) runtime_error = *error;
+    return found && error != nullptr;
   }
 };
 

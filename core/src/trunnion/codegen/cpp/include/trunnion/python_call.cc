@@ -65,6 +65,7 @@ bool PythonCall::convert_tensor(int32_t index) {
   if (!entry_.is_tensor(objects_[index])) return false;
   DLTensor& view = values_[index].tensor;
   given_[index].type_index = kTVMFFIDLTensorPtr;
+  given_[index].zero_padding = 0;
   given_[index].v_ptr = &view;
   return entry_.exchange->dltensor_from_py_object_no_sync(objects_[index], &view) == 0;
 }
@@ -159,7 +160,7 @@ bool PythonCall::read_stream(uint64_t& handle, bool& named) const {
   if (!named) return true;
   void* number = stream_;
   if (type_of(stream_) == entry_.stream_type) {
-    number = python.get_attribute(stream_, entry_.stream_name);
+    number = asked(python.get_attribute(stream_, entry_.stream_name));
     if (number == nullptr) return false;
   } else {
     python.increase(number);
@@ -174,9 +175,15 @@ bool PythonCall::read_stream(uint64_t& handle, bool& named) const {
 
 // Tensors -------------------------------------------------------------------------------------------------------------
 
+// Where Python's functions run, so do signals' handlers: what those raise is no answer, and must arrive.
+void* PythonCall::asked(void* answer) const {
+  if (answer == nullptr && entry_.python.raised(entry_.python.runtime_error) == 0) raised_ = true;
+  return answer;
+}
+
 bool PythonCall::answers_no(void* question, void* object) const {
   const CPython& python = entry_.python;
-  void* answer = python.vectorcall(question, &object, 1, nullptr);
+  void* answer = asked(python.vectorcall(question, &object, 1, nullptr));
   if (answer == nullptr) return false;
   const bool no = answer == python.no;
   python.decrease(answer);
@@ -219,7 +226,8 @@ bool PythonCall::is_vouched(void* object, const DLTensor& tensor) const {
     if (known[way].address == address && known[way].nbytes >= nbytes) return true;
   }
   const CPython& python = entry_.python;
-  void* number = is_plain(object, tensor) ? python.vectorcall(entry_.room, &object, 1, nullptr) : nullptr;
+  if (!is_plain(object, tensor)) return false;
+  void* number = asked(python.vectorcall(entry_.room, &object, 1, nullptr));
   if (number == nullptr) return false;
   int beyond = 0;
   const long long room = type_of(number) == python.long_type ? python.as_long(number, &beyond) : -1;

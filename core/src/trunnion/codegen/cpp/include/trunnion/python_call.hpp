@@ -44,6 +44,9 @@ class PythonCall {
   // or is one, the first is asked in every call.
   bool is_whole() const;
 
+  // Whether Python has an exception to raise that is none of what tensor libraries raise: a signal's handler did.
+  bool raised() const { return raised_; }
+
   // The stream that the call names; `named`: whether it does.
   bool read_stream(uint64_t& handle, bool& named) const;
 
@@ -59,6 +62,7 @@ class PythonCall {
   bool convert_bytes(int32_t index);
   bool convert_complex(int32_t index);
   bool convert_device(TVMFFIAny& given) const;
+  void* asked(void* answer) const;
   bool answers_no(void* question, void* object) const;
   bool is_plain(void* object, const DLTensor& tensor) const;
   bool is_vouched(void* object, const DLTensor& tensor) const;
@@ -69,6 +73,7 @@ class PythonCall {
   PythonValue* values_;
   TVMFFIAny* given_;
   int32_t count_ = 0;
+  mutable bool raised_ = false;
   void *out_ = nullptr, *stream_ = nullptr, *device_ = nullptr;  // null: not said, or None
 };
 
