@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import inspect
+import pickle
 import pydoc
 import weakref
 from contextlib import suppress
@@ -115,3 +117,44 @@ def test_nothing_stands_between_a_call_and_its_launcher(program: Any, simulator:
     program(x=x)
     program(x=x, stream=0, device="cuda:0", out=None)
     assert len([one for one in simulator.trace if isinstance(one, Launched)]) == 3
+
+
+def test_a_subclass_may_have_a_call_of_its_own(program: Any, simulator: Any) -> None:
+    class Counting(CompiledProgram):
+        calls = 0
+
+        def __call__(self, *args: Any, **named: Any) -> Any:  # type: ignore[override]  # a slot there
+            self.calls += 1
+            return super().__call__(*args, **named)
+
+    counting = Counting.from_artifact(program.artifact)
+    x = simulator.tensor(torch.zeros(8))
+    counting(x)
+    counting(x=x)
+    assert counting.calls == 2
+    counting.close()
+    with pytest.raises(LifecycleError):
+        counting(x)
+
+
+def test_a_copy_is_the_program_itself(program: Any) -> None:
+    assert copy.copy(program) is program
+    assert copy.deepcopy([program])[0] is program
+    with pytest.raises(TypeError, match="pickle its artifact"):
+        pickle.dumps(program)
+
+
+@pytest.mark.parametrize("handle", [2**63, 2**64 - 1])
+def test_every_handle_of_a_stream_comes_to_the_driver(program: Any, simulator: Any, handle: int) -> None:
+    x = simulator.tensor(torch.zeros(8))
+    with pytest.raises(DriverError, match="INVALID_HANDLE"):
+        program(x, stream=handle)
+
+
+def test_a_closed_one_says_so_whatever_it_is_called_with(program: Any, simulator: Any) -> None:
+    program(simulator.tensor(torch.zeros(8)))
+    entry = program.entry
+    program.close()
+    for args in ((), (3,), (1, 2, 3)):
+        with pytest.raises(LifecycleError):
+            entry(*args)

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from trunnion.arguments import expect, expect_ordinal, expect_text, file_path
 from trunnion.artifacts.artifact import Artifact
@@ -78,6 +78,8 @@ TensorMapError
     If a tensor's address, extents or strides break the rules of a tensor map; all of them are named.
 ExprError
     If an expression cannot be computed from this call's values.
+DeviceRequirementError
+    If no argument is a tensor and no device is named, or the device is too small, or the driver too old.
 DriverError
     If the driver refuses.
 LifecycleError
@@ -139,7 +141,7 @@ class CompiledProgram:
         self._runtime = runtime
         self._loading = Turns("the program is being loaded")
         self._loaded: _Loaded | None = None
-        self.__call__ = self._first
+        _set_call(self, self._first)
         self._closed = False
 
     @classmethod
@@ -344,7 +346,8 @@ class CompiledProgram:
                 if self._closed:  # by a handler that came between, which could not wait
                     loaded.program.close()
                 self._check_open()
-                self._loaded, self.__call__ = loaded, loaded.entry
+                self._loaded = loaded
+                _set_call(self, loaded.entry)
             return loaded
 
     def _check_open(self) -> None:
@@ -418,7 +421,18 @@ class CompiledProgram:
             return
         loaded.program.close()  # where it fails there is something left, which another close may end
         self._loaded = None  # what it holds goes with it, however long this object is kept
-        self.__call__ = self._first
+        _set_call(self, self._first)
+
+    # It is one thing of the process, as an open file: whoever has a copy has it.
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a program that can be called cannot be pickled; pickle its artifact")
 
     def __enter__(self) -> Self:
         return self
@@ -435,3 +449,7 @@ class _Loaded:
     runtime: Runtime
     entry: Callable[..., Any]
     bind: Callable[..., BoundLaunch]
+
+
+_set_call: Final = CompiledProgram.__dict__["__call__"].__set__
+"""Set what a call of an object calls, in the slot of this very class: a subclass may have a ``__call__`` of its own."""

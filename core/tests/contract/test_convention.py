@@ -47,6 +47,9 @@ def test_the_signature_says_what_each_argument_must_be() -> None:
         (["stream", "device", "out"], (None, None, None)),
         (["a", "two words", "b"], (None, None, "b")),
         (["lambda", "a"], (None, "a")),
+        (["a", "\ufb01", "b"], (None, None, "b")),  # which Python's parser makes "fi"
+        (["\U0001d628\U0001d636\U0001d635"], (None,)),
+        (["__debug__", "a"], (None, "a")),
         (["self", "args", "named", "call"], ("self", "args", "named", "call")),
         ([], ()),
     ],
@@ -119,3 +122,11 @@ def test_what_is_made_over_a_call_takes_what_people_write() -> None:
     assert entry(1, 2) == ((1, 2), nothing)
     assert entry(1, call=2, stream=7) == ((1, 2), nothing | {"stream": 7})
     assert entry(1) == ((1,), nothing)  # how many there must be says the call
+
+
+@pytest.mark.parametrize(
+    "names", [["two words", "argument0"], ["argument1", "two words"], ["argument1_", "out", "argument1"]]
+)
+def test_a_stand_in_is_no_argument_s_name(names: list[str]) -> None:
+    told = list(signature_of(names).parameters)
+    assert len(set(told)) == len(told) == len(names) + 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
+import unicodedata
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -80,7 +81,7 @@ class Convention:
         kinds = inspect.Parameter
         params = [
             kinds(
-                param.name if _can_be_named(param.name) else f"argument{index}",
+                param.name if _can_be_named(param.name) else self._stand_in(index),
                 kinds.POSITIONAL_OR_KEYWORD if index >= self._first else kinds.POSITIONAL_ONLY,
                 annotation=_annotation(param),
             )
@@ -90,6 +91,13 @@ class Convention:
         outputs = [_annotation(output) for output in program.outputs]
         returned = outputs[0] if len(outputs) == 1 else f"({', '.join(outputs)})" if outputs else None
         return inspect.Signature([*params, *words], return_annotation=returned)
+
+    def _stand_in(self, index: int) -> str:
+        """Return a name that no argument has, for one that has none that Python could say."""
+        name = f"argument{index}"
+        while name in self.names:
+            name += "_"
+        return name
 
     def arguments(self, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the arguments of a call in their order.
@@ -198,4 +206,6 @@ def _annotation(param: Param) -> str:
 
 
 def _can_be_named(name: str) -> bool:
-    return name.isidentifier() and not keyword.iskeyword(name) and name not in WORDS
+    """Whether Python's parser gives a call just that name: it normalises what is written (PEP 3131)."""
+    written = name.isidentifier() and unicodedata.normalize("NFKC", name) == name
+    return written and not keyword.iskeyword(name) and name not in (*WORDS, "__debug__")

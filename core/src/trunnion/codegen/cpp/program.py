@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["CppProgram", "HandedImage"]
 
 _DRIVERS_OWN = (1, 2)  # CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
+_SIGNED_END = 1 << 63
 
 _RAISED = (TypeError, ValueError, RuntimeError, ArithmeticError, MemoryError, BufferError, AttributeError)
 """What TVM-FFI raises: for a launcher, and on its own for an argument that it cannot carry."""
@@ -139,6 +141,8 @@ class CppProgram(LoadedProgram):
         device: int | None = None,
     ) -> Any:
         """Launch with everything that a call can say; see `LoadedProgram.call`."""
+        if self._main is _refused:  # before anything is said of the arguments
+            _refused()
         ordinal = self._ordinal(args, device)
         carried = self._preparation.carried(args, out, ordinal)
         rest, where = self._rest(carried, args, (ordinal, stream, device))
@@ -221,7 +225,9 @@ class CppProgram(LoadedProgram):
                 # To tensor libraries 1 and 2 are no streams. Memory of the legacy stream is ordered with both, but not
                 # with what another thread has on its own stream 2: a launcher on that one waits for what it launched.
                 scope = self._runtime.on_stream(ordinal, 0 if stream in _DRIVERS_OWN else stream)
-        return (stream, device, witness, True), scope
+        # TVM-FFI carries integers of 64 signed bits.
+        handle: Any = stream if stream is None or stream < _SIGNED_END else ctypes.c_void_p(stream)
+        return (handle, device, witness, True), scope
 
     def _current(self, device: int) -> int:
         """Return the handle of the tensor library's current stream of a device."""

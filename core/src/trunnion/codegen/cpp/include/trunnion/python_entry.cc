@@ -60,12 +60,13 @@ static bool is_ready(const CallRule& rule, const PythonEntry& entry, const Pytho
 static Outcome run_directly(const CallRule& rule, const PythonEntry& entry, const PythonCall& written,
                             void*& result) {
   Program& program = *entry.program;
+  PythonMemory memory(entry, rule.outputs);  // before the call, which gives it back at its end
   const Begun begun(rule, program, TRUNNION_CALL_MEMORY(rule));
   CallBase& call = *begun;
   const bool allocates = rule.has_workspaces || (rule.outputs != 0 && !written.has_destinations());
   if (!is_ready(rule, entry, written, call, allocates))
     return written.raised() ? Outcome::kRaised : Outcome::kRefused;
-  PythonMemory memory(entry, rule.outputs, call.place.device, stream_number(call));
+  memory.settle(call.place.device, stream_number(call));
   if (allocates) {
     const Outcome outcome = allocate_directly(program, rule, call, memory, written.has_destinations());
     if (outcome != Outcome::kLaunched) return outcome;

@@ -8,8 +8,14 @@ namespace trunnion {
 
 class PythonMemory : public Allocator {
  public:
-  PythonMemory(const PythonEntry& entry, int32_t outputs, int32_t device, uint64_t stream)
-      : Allocator{make, give_back}, entry_(entry), outputs_(outputs), device_(device), stream_(stream) {}
+  PythonMemory(const PythonEntry& entry, int32_t outputs)
+      : Allocator{make, give_back}, entry_(entry), outputs_(outputs) {}
+
+  // Where it lies, and for which stream; before anything is allocated.
+  void settle(int32_t device, uint64_t stream) {
+    device_ = device;
+    stream_ = stream;
+  }
 
   // Whether Python has an exception to raise: what the tensor library said.
   bool raised() const { return raised_; }
@@ -24,8 +30,9 @@ class PythonMemory : public Allocator {
   void* anyhow(void* extents, void* type) const;
 
   const PythonEntry& entry_;
-  int32_t outputs_, device_;
-  uint64_t stream_;
+  int32_t outputs_;
+  int32_t device_ = 0;
+  uint64_t stream_ = 0;
   bool raised_ = false;
 };
 
