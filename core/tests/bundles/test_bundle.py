@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import struct
 import threading
 import zipfile
 from dataclasses import replace
@@ -258,6 +259,17 @@ def test_no_byte_of_a_part_is_believed(written, simulator):
         part.write_bytes(good[:cut])
         with pytest.raises(CorruptArtifactError):
             Bundle.open(written)["add"]
+
+
+def test_a_member_before_the_part_is_refused(written, simulator):
+    """The end of the directory says where that begins: what it says too much is taken from each member's place."""
+    del simulator
+    part = part_of(written, HOPPER)
+    good = part.read_bytes()
+    (begins,) = struct.unpack_from("<I", good, len(good) - 6)
+    part.write_bytes(good[:-6] + struct.pack("<I", begins + len(good)) + good[-2:])
+    with pytest.raises(CorruptArtifactError, match="bytes before the part"):
+        Bundle.open(written)["add"]
 
 
 def test_a_part_of_another_bundle_is_refused(written, tmp_path, artifacts, simulator):

@@ -113,4 +113,6 @@ def _member(archive: zipfile.ZipFile, name: str, size: int | None) -> bytes:
         )
     if entry.compress_type != zipfile.ZIP_STORED:
         raise CorruptArtifactError(name, "is compressed, expected one that is stored as it is")
+    if entry.header_offset < 0:  # zipfile would ask for that place in the file
+        raise CorruptArtifactError(name, f"lies {-entry.header_offset} bytes before the part")
     return archive.read(entry)
