@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 import importlib
+import json
 import os
 import sys
 import tempfile
-from dataclasses import astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ import torch
 from leak_reading.processes import children
 
 import trunnion
+from trunnion import sim
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import FileRecord
 from trunnion.errors import LifecycleError
@@ -145,9 +147,7 @@ def loading(
     return load, harness.build(adding()), simulator.tensor(torch.ones(4))
 
 
-def growth(
-    simulator: Simulator, name: str, count: int, warm_up: int, folder: Path, *, first: int = 0
-) -> Process:
+def growth(simulator: Simulator, name: str, count: int, warm_up: int, folder: Path) -> Process:
     """Return what so many loads of distinct bytes leave behind, once as many as ``warm_up`` have.
 
     Parameters
@@ -162,16 +162,14 @@ def growth(
         How many are loaded before.
     folder
         An empty one, where their temporary files lie meanwhile: the system's has those of others.
-    first
-        The number of the first; those of one number have the same bytes.
     """
     load, artifact, tensor = loading(simulator, name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(folder))
-        for number in range(first, first + warm_up):
+        for number in range(warm_up):
             load_and_close(load, distinct(artifact, number), tensor)
         before = Process.now()
-        for number in range(first + warm_up, first + warm_up + count):
+        for number in range(warm_up, warm_up + count):
             load_and_close(load, distinct(artifact, number), tensor)
         return Process.now() - before
 
@@ -181,3 +179,13 @@ def assert_nothing(left: Process, loads: int) -> None:
     assert left.mappings <= FEW_MAPPINGS, left
     assert (left.descriptors, left.temporary_files, left.children) == (0, 0, 0), left
     assert left.resident <= HEAP + loads * 1024, left
+
+
+def main(name: str, count: str, warm_up: str, folder: str) -> None:
+    """Print, as JSON, what so many loads leave behind in a process that has done nothing else."""
+    left = growth(sim.start(devices=4), name, int(count), int(warm_up), Path(folder))
+    sys.stdout.write(json.dumps(asdict(left)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
