@@ -20,7 +20,7 @@ from trunnion.signing.message import LOCK
 from trunnion.signing.vouching import Vouching
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
-from trunnion.wording import describe, suggestion
+from trunnion.wording import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -192,11 +192,7 @@ def locked_digests(data: bytes, name: str) -> dict[str, str]:
         If they are no lock file.
     """
     document = JsonDocument(name, MAX_LOCK_BYTES)
-    members = document.members(data)
-    if not is_lock(members):
-        got = members.get("schema") if isinstance(members, dict) else members
-        raise document.corrupt(f"got schema {describe(got)}, this trunnion reads {_SCHEMA}")
-    fields = document.record(members, _FIELDS, "the lock")
+    fields = document.record(document.versioned(data, _SCHEMA), _FIELDS, "the lock")
     digests: dict[str, str] = fields["digests"]
     for path, digest in digests.items():
         document.typed(digest, str, f"the digest of {shorten(path)}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from trunnion.arguments import expect, file_path
 from trunnion.artifacts.artifact import check_digest
 from trunnion.artifacts.json_document import JsonDocument
-from trunnion.artifacts.plain_file import opened_plain_file, read_plain_file
+from trunnion.artifacts.plain_file import opened_plain_file, read_plain_file, unreadable
 from trunnion.built_program import BUNDLE_SUFFIX
 from trunnion.bundles.bundle import verified_digest
 from trunnion.bundles.provenance import MAX_PROVENANCE_BYTES, is_provenance, stated_digests
@@ -21,7 +21,6 @@ from trunnion.signing.identity import SigstoreIdentity
 from trunnion.signing.keys import PublicKey, SigningKey, expect_keys
 from trunnion.signing.message import LOCK, PROVENANCE
 from trunnion.signing.signature import SignatureFile, check_signature, signature_path
-from trunnion.storage.refusals import advice, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -174,7 +173,7 @@ def _kind_and_digest(place: Path) -> tuple[str, str]:
             _check_stated(whole.parent, stated_digests(data, name))
             return PROVENANCE, hashlib.sha256(data).hexdigest()
     except OSError as error:
-        raise ArtifactError(f"cannot open {what}: {said(error)}; {advice(error)}") from error
+        raise unreadable(place, error) from error
     raise ArtifactError(
         f"{what} is no bundle's index (in {BUNDLE_SUFFIX}), no artifact's folder, no lock file and no provenance"
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import CorruptArtifactError
-from trunnion.wording import listed, type_name
+from trunnion.wording import describe, listed, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +50,20 @@ class JsonDocument:
             return json.loads(data.decode("ascii"))
         except (ValueError, RecursionError) as error:
             raise self.corrupt(f"is not JSON: {type_name(error)}") from error
+
+    def versioned(self, data: bytes, schema: object) -> dict[str, Any]:
+        """Return the members of a document that says that it is of a schema, and of which version.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If the bytes are too many, no JSON in ASCII, or of another schema.
+        """
+        members = self.members(data)
+        found = members.get("schema") if isinstance(members, dict) else members
+        if not isinstance(members, dict) or found != schema:
+            raise self.corrupt(f"got schema {describe(found)}, this trunnion reads {schema}")
+        return members
 
     def record(self, members: object, fields: Mapping[str, type], what: str) -> dict[str, Any]:
         """Return an object's members if they are exactly some fields, each of its type.

@@ -8,15 +8,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from trunnion.artifacts.artifact import check_owner, trusted_owners
-from trunnion.errors import CorruptArtifactError, shorten
+from trunnion.errors import ArtifactError, CorruptArtifactError, shorten
 from trunnion.storage.descriptors import opened
+from trunnion.storage.refusals import advice, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedReader
     from pathlib import Path
 
-__all__ = ["opened_plain_file", "read_plain_file"]
+__all__ = ["opened_plain_file", "read_plain_file", "unreadable"]
 
 _READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK  # a pipe there must not hang the reader
 
@@ -79,3 +80,8 @@ def read_plain_file(file: Path, most: int, *, trusting: bool) -> bytes:
         if nbytes > most:
             raise CorruptArtifactError(shorten(file.name), f"has {nbytes} bytes, expected at most {most}")
         return data.read(most + 1)
+
+
+def unreadable(file: Path, error: OSError) -> ArtifactError:
+    """Return the error of a file that the system does not let be read."""
+    return ArtifactError(f"cannot open {shorten(str(file))}: {said(error)}; {advice(error)}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.arguments import expect, expect_ordinal, file_path
 from trunnion.artifacts.artifact import Artifact
-from trunnion.artifacts.plain_file import read_plain_file
+from trunnion.artifacts.plain_file import read_plain_file, unreadable
 from trunnion.bundles.conditions import Machine
 from trunnion.bundles.index import MAX_INDEX_BYTES, Index, Variant
 from trunnion.bundles.parts import read_part
@@ -29,7 +29,6 @@ from trunnion.plain import text
 from trunnion.registry import Registry, default_registry
 from trunnion.signing.message import ARTIFACT, BUNDLE
 from trunnion.signing.vouching import Vouching
-from trunnion.storage.refusals import advice, said
 from trunnion.turns import Turns
 from trunnion.wording import describe
 
@@ -235,7 +234,7 @@ class Bundle(Mapping[str, CompiledProgram]):
                 "put it beside the index"
             ) from error
         except OSError as error:
-            raise _unreadable(file, error) from error
+            raise unreadable(file, error) from error
 
     def files(self) -> dict[str, bytes]:
         """Return the bytes of the bundle's files, by name, after every artifact in them is verified.
@@ -253,7 +252,7 @@ class Bundle(Mapping[str, CompiledProgram]):
             try:
                 parts[part.file] = file.read_bytes()
             except OSError as error:
-                raise _unreadable(file, error) from error
+                raise unreadable(file, error) from error
         return {self.file.name: self.index.to_json(), **parts}
 
     def _chosen(self, name: str, device: int) -> Variant:
@@ -354,7 +353,7 @@ def _index_bytes(given: Path, *, trusting: bool) -> tuple[Path, bytes]:
         file = given.absolute()
         return file, _read_index(file, trusting=trusting)
     except OSError as error:
-        raise _unreadable(given, error) from error
+        raise unreadable(given, error) from error
 
 
 def _read_index(file: Path, *, trusting: bool) -> bytes:
@@ -364,7 +363,3 @@ def _read_index(file: Path, *, trusting: bool) -> bytes:
             shorten(file.name), "is a part of a bundle, or another archive; open its index"
         )
     return data
-
-
-def _unreadable(file: Path, error: OSError) -> ArtifactError:
-    return ArtifactError(f"cannot open {shorten(str(file))}: {said(error)}; {advice(error)}")

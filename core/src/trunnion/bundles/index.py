@@ -13,7 +13,6 @@ from trunnion.artifacts.manifest import DIGEST, MAX_FILE_BYTES
 from trunnion.built_program import BUNDLE_SUFFIX
 from trunnion.bundles.conditions import Condition
 from trunnion.errors import CorruptArtifactError, shorten
-from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -153,11 +152,7 @@ class Index:
             If the bytes are too many, or not exactly what `to_json` writes.
         """
         document = JsonDocument(name, MAX_INDEX_BYTES)
-        members = document.members(data)
-        if not isinstance(members, dict) or members.get("schema") != SCHEMA:
-            found = members.get("schema") if isinstance(members, dict) else members
-            raise document.corrupt(f"got schema {describe(found)}, this trunnion reads {SCHEMA}")
-        fields = document.record(members, _FIELDS, "the index")
+        fields = document.record(document.versioned(data, SCHEMA), _FIELDS, "the index")
         programs = {
             program: tuple(_variant(document, one) for one in document.typed(several, list, "the variants"))
             for program, several in fields["programs"].items()

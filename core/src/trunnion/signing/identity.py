@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trunnion.arguments import expect_text, file_path
-from trunnion.artifacts.plain_file import read_plain_file
+from trunnion.artifacts.plain_file import read_plain_file, unreadable
 from trunnion.errors import (
     ArgumentValueError,
     ArtifactError,
@@ -16,7 +16,6 @@ from trunnion.errors import (
 )
 from trunnion.plain import ForeignError, asked
 from trunnion.signing.signature import beside
-from trunnion.storage.refusals import advice, said
 from trunnion.wording import first_line, type_name
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def _file_bytes(file: Path, *, trusting: bool) -> bytes:
             raise
         raise ArtifactError(f"there is no trust root at {shorten(str(file))}") from None
     except OSError as error:
-        raise ArtifactError(f"cannot open {shorten(str(file))}: {said(error)}; {advice(error)}") from error
+        raise unreadable(file, error) from error
 
 
 def _sigstore() -> ModuleType:

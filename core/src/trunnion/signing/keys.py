@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.arguments import expect, file_path
-from trunnion.artifacts.plain_file import read_plain_file
+from trunnion.artifacts.plain_file import read_plain_file, unreadable
 from trunnion.errors import (
     ArgumentTypeError,
     ArgumentValueError,
-    ArtifactError,
     BackendUnavailableError,
     LifecycleError,
     shorten,
 )
 from trunnion.plain import ForeignError, is_a, path_text, sequence
-from trunnion.storage.refusals import advice, said
 from trunnion.wording import type_name
 
 if TYPE_CHECKING:
@@ -217,7 +215,7 @@ def _file_bytes(file: Path, *, trusting: bool) -> bytes:
     try:
         return read_plain_file(file.absolute(), _MOST_BYTES, trusting=trusting)
     except OSError as error:
-        raise ArtifactError(f"cannot open {shorten(str(file))}: {said(error)}; {advice(error)}") from error
+        raise unreadable(file, error) from error
 
 
 def _ed25519() -> ModuleType:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from trunnion.artifacts.json_document import JsonDocument, spelled
 from trunnion.artifacts.manifest import DIGEST
-from trunnion.artifacts.plain_file import read_plain_file
+from trunnion.artifacts.plain_file import read_plain_file, unreadable
 from trunnion.errors import ArtifactError, UntrustedArtifactError, shorten
 from trunnion.signing.message import ALGORITHM, KINDS, SCHEMA, signed_message
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
-from trunnion.wording import describe, listed
+from trunnion.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,11 +86,7 @@ class SignatureFile:
             If the bytes are too many, or not exactly what `to_json` writes.
         """
         document = JsonDocument(name, _MOST_BYTES)
-        members = document.members(data)
-        if not isinstance(members, dict) or members.get("schema") != SCHEMA:
-            found = members.get("schema") if isinstance(members, dict) else members
-            raise document.corrupt(f"got schema {describe(found)}, this trunnion reads {SCHEMA}")
-        fields = document.record(members, _FIELDS, "the signature")
+        fields = document.record(document.versioned(data, SCHEMA), _FIELDS, "the signature")
         if fields["kind"] not in KINDS:
             raise document.corrupt(f"signs {shorten(fields['kind'])}, expected {listed(KINDS)}")
         if not DIGEST.fullmatch(fields["digest"]):
@@ -125,9 +121,7 @@ class SignatureFile:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise ArtifactError(
-                f"cannot open {shorten(str(file))}: {said(error)}; {advice(error)}"
-            ) from error
+            raise unreadable(file, error) from error
         return cls.from_json(data, shorten(file.name))
 
     def save(self, file: Path) -> None:
