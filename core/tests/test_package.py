@@ -62,7 +62,7 @@ HEAVY = (
         "from trunnion import ProgramBuilder, DeviceCode, symbols",
         "from trunnion import compile, load, explain",
         "from trunnion.examples import load; load('vector_add'); load('hopper_gemm')",
-        "import trunnion.codegen.python.emitter, trunnion.codegen.python.program",
+        "import trunnion.codegen.python.emitter, trunnion.launcher.program",
     ],
 )
 def test_importing_is_light(statement: str) -> None:

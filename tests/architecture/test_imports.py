@@ -19,7 +19,7 @@ from architecture_rules.source import Module, core_modules, plugin_modules, plug
 
 _VALUES = frozenset({"arguments", "errors", "model", "plain", "turns", "wording"})
 _CONTRACT = _VALUES | {"contract"}
-_MAKING = _CONTRACT | {"artifacts", "codegen", "image", "storage"}
+_MAKING = _CONTRACT | {"artifacts", "codegen", "image", "launcher", "storage"}
 _FRONT = _MAKING | {
     "attempts",
     "built_program",
@@ -42,7 +42,8 @@ LAYERS = {
     "contract": _VALUES,
     "hookspecs": frozenset[str](),
     "distributions": frozenset({"wording"}),
-    "codegen": _CONTRACT | {"image", "storage", "toolchain"},
+    "launcher": _CONTRACT | {"image"},
+    "codegen": _CONTRACT | {"image", "launcher", "storage", "toolchain"},
     "image": _CONTRACT,
     "artifacts": _CONTRACT | {"storage"},
     "signing": _CONTRACT | {"artifacts", "storage"},
@@ -162,6 +163,7 @@ FOR_PLUGINS = frozenset(
         "examples",  # for those that a device compiler brings
         "hookspecs",
         "image",
+        "launcher",
         "model",
         "storage",
         "sim",  # what the bodies of those examples are given
@@ -248,6 +250,14 @@ def test_plugins_import_public_core_and_no_other_plugin() -> None:
 def test_a_toolchain_is_imported_in_few_files(plugin: str) -> None:
     own = [module for module in plugin_modules() if module.path.startswith(f"plugins/{plugin}/")]
     _all([line for module in own for line in toolchain_imports(module, TOOLCHAINS[plugin], EDGES)])
+
+
+@pytest.mark.parametrize(("one", "other"), [("cpp", "python"), ("python", "cpp")])
+def test_neither_language_of_launchers_knows_the_other(one: str, other: str) -> None:
+    own = [module for module in core_modules() if module.name.startswith(f"trunnion.codegen.{one}.")]
+    assert own
+    found = [item.target for module in own for item in imports(module)]
+    assert not [target for target in found if target.startswith(f"trunnion.codegen.{other}")]
 
 
 def test_every_named_exception_is_still_needed() -> None:

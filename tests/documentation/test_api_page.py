@@ -13,11 +13,11 @@ import trunnion
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text("utf-8")
 _MODULE = re.compile(r"^\.\. automodule:: (\S+)\n   :members:(?: (.+))?$", re.MULTILINE)
 _MORE = {
-    "trunnion.codegen.driver_status.status_error",
+    "trunnion.launcher.driver_status.status_error",
     "trunnion.codegen.python.dialect.Dialect",
     "trunnion.codegen.python.emitter.emit_launcher",
-    "trunnion.codegen.python.facade.DriverFacade",
-    "trunnion.codegen.python.program.PythonProgram",
+    "trunnion.launcher.facade.DriverFacade",
+    "trunnion.launcher.program.PythonProgram",
     "trunnion.image.layout.pack_parameters",
     "trunnion.image.match.match_launches",
     "trunnion.image.match.match_parameters",

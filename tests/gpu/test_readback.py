@@ -14,7 +14,7 @@ from gpu_reading.captures import PLAIN, capture, int32, int64, pointer, scratch,
 
 import trunnion
 from trunnion import errors, examples
-from trunnion.codegen.set_aside import SetAsideWarning
+from trunnion.launcher.l2_persisting import SetAsideWarning
 from trunnion.testing.gpu import readback
 
 pytestmark = pytest.mark.gpu

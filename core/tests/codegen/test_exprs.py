@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from trunnion.codegen.cpp.exprs import CPP
 from trunnion.codegen.exprs import PYTHON, ExprLanguage, ExprPrinter
-from trunnion.codegen.python import support
 from trunnion.errors import ExprError
+from trunnion.launcher import arithmetic
 from trunnion.model.expr import (
     Binary,
     Cast,
@@ -94,7 +94,7 @@ def cases(draw: st.DrawFn) -> tuple[Expr, tuple[int, ...]]:
 def run(expr: Expr, values: tuple[int, ...]) -> int:
     text = ExprPrinter(PYTHON, lambda index: f"v{index}", NAMES).text(expr)
     names = {f"v{index}": value for index, value in enumerate(values)}
-    return eval(text, {name: getattr(support, name) for name in support.__all__}, names)  # noqa: S307 - what is tested
+    return eval(text, {name: getattr(arithmetic, name) for name in arithmetic.__all__}, names)  # noqa: S307 - what is tested
 
 
 @settings(max_examples=600)

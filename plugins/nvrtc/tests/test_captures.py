@@ -7,7 +7,7 @@ import torch
 
 import trunnion
 from trunnion import errors
-from trunnion.codegen.set_aside import SetAsideWarning
+from trunnion.launcher.l2_persisting import SetAsideWarning
 from trunnion.sim.trace import Launched, LimitSet, MemorySet
 
 CODE = trunnion.DeviceCode(

@@ -12,7 +12,7 @@ import torch
 
 import trunnion
 from trunnion import errors, examples
-from trunnion.codegen.python.facade import StreamState
+from trunnion.launcher.facade import StreamState
 from trunnion.sim.status import Refusal
 from trunnion.sim.trace import Launched
 from trunnion_nvrtc.driver import CudaDriver

@@ -25,13 +25,17 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "planning": (
         *(
             f"{_MODEL}/{name}.py"
-            for name in ("plan", "lowering", "slots", "requirements", "interval", "scalars")
+            for name in ("plan", "lowering", "slots", "places", "requirements", "interval", "scalars")
         ),
         f"{_MODEL}/planning*.py",
         f"{_MODEL}/tensormap_*rule*.py",
     ),
     "emitter": ("core/src/trunnion/codegen/*.py", "core/src/trunnion/codegen/python/*.py"),
-    "runtime": ("core/src/trunnion/arguments.py", "core/src/trunnion/turns.py"),
+    "runtime": (
+        "core/src/trunnion/launcher/*.py",
+        "core/src/trunnion/arguments.py",
+        "core/src/trunnion/turns.py",
+    ),
     "adapters": (
         *(f"core/src/trunnion/contract/{name}.py" for name in ("adapter", "source")),
         *(

@@ -112,7 +112,7 @@ PYTHON = ExprLanguage(
     literal=_python_literal,
     string=python_string,
 )
-"""Python, with the checked operations of `trunnion.codegen.python.support`.
+"""Python, with the checked operations of `trunnion.launcher.refusals`.
 
 A comparison gives a bool, which tensor libraries refuse for an extent; its plus sign makes it an int.
 """

@@ -90,6 +90,11 @@ class DType:
         return self.kind in (Kind.INT, Kind.UINT)
 
     @property
+    def is_small_float(self) -> bool:
+        """Whether it is a float of 8 bits, which travels as its bits: no host language has one."""
+        return self.kind is Kind.FLOAT and self.itemsize == 1
+
+    @property
     def integer_range(self) -> tuple[int, int]:
         """The least and the greatest value of an integer type, or of bool: False is 0, True is 1.
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from itertools import filterfalse
 from typing import TYPE_CHECKING
 
 from trunnion.model.expr import Slot
 from trunnion.model.expr_tree import walk
 from trunnion.model.plan import ExprArgument, ViewArgument
-from trunnion.model.slots import MemoryKind
 from trunnion.model.steps import ConditionCheck, ValueCheck
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from trunnion.model.expr import Expr
-    from trunnion.model.plan import LaunchPlan, PlannedLaunch
+    from trunnion.model.plan import LaunchPlan, PlannedArgument, PlannedLaunch, PlannedWindow
     from trunnion.model.slots import (
         Binding,
         MemoryRef,
@@ -51,6 +51,7 @@ __all__ = [
     "Step",
     "TakeAddresses",
     "lower",
+    "slots_of",
 ]
 
 
@@ -64,13 +65,24 @@ class Phase(enum.StrEnum):
     """The numbers of the call and the addresses of its memory, too."""
 
 
+class _Action:
+    """What a step does."""
+
+    __slots__ = ()
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """The expressions that it computes."""
+        return ()
+
+
 @dataclass(frozen=True, slots=True)
-class ReadTensors:
+class ReadTensors(_Action):
     """Each input in order is a tensor of its element type and rank; then all of them lie on one device."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(_Action):
     """A symbol gets its value, which is within its bounds."""
 
     binding: Binding
@@ -78,20 +90,26 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
-class Require:
+class Require(_Action):
     """A number is what it must be, or an author's own condition holds."""
 
     check: ValueCheck | ConditionCheck
     """What must hold."""
 
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """What a number is compared with, or the condition."""
+        check = self.check
+        return (check.condition if isinstance(check, ConditionCheck) else check.expected,)
+
 
 @dataclass(frozen=True, slots=True)
-class RequireLayouts:
+class RequireLayouts(_Action):
     """Each input that names no strides is contiguous; then each lies in its storage."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReadNumber:
+class ReadNumber(_Action):
     """A scalar, an address or a struct is of its type and in its range."""
 
     slot: ScalarSlot | PointerSlot | StructSlot
@@ -99,36 +117,53 @@ class ReadNumber:
 
 
 @dataclass(frozen=True, slots=True)
-class TakeAddresses:
+class TakeAddresses(_Action):
     """Each input in order has elements at an address of its alignment."""
 
 
 @dataclass(frozen=True, slots=True)
-class ShapeOutput:
+class ShapeOutput(_Action):
     """An output has its extents, none of them negative."""
 
     tensor: TensorSlot
     """Which."""
 
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """The extents."""
+        return self.tensor.shape
+
 
 @dataclass(frozen=True, slots=True)
-class ShapeLaunch:
+class ShapeLaunch(_Action):
     """A launch has its condition, then its grid, block and dynamic shared memory, each within the driver's limits."""
 
     launch: PlannedLaunch
     """Which."""
 
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """Condition, grid, block and dynamic shared memory."""
+        launch = self.launch
+        when = () if launch.when is None else (launch.when,)
+        return (*when, *launch.grid, *launch.block, launch.dynamic_smem_bytes)
+
 
 @dataclass(frozen=True, slots=True)
-class SizeWorkspace:
+class SizeWorkspace(_Action):
     """A workspace that some launch reads has its extents, and its bytes."""
 
     workspace: WorkspaceSlot
     """Which."""
 
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """The extents."""
+        return self.workspace.extents
+
 
 @dataclass(frozen=True, slots=True)
-class ComputeArguments:
+class ComputeArguments(_Action):
     """A launch that happens has the numbers of some arguments, which are expressions and views."""
 
     launch: PlannedLaunch
@@ -137,25 +172,46 @@ class ComputeArguments:
     ordinals: tuple[int, ...]
     """Which arguments of it."""
 
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """The numbers."""
+        return tuple(expr for ordinal in self.ordinals for expr in _numbers(self.launch.args[ordinal]))
+
 
 @dataclass(frozen=True, slots=True)
-class ComputeWindow:
+class ComputeWindow(_Action):
     """A launch that happens has a window that lies within its memory."""
 
     launch: PlannedLaunch
     """Which."""
 
+    window: PlannedWindow
+    """Its window."""
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """Offset, limit and length."""
+        window = self.window
+        return (window.offset_bytes, window.limit_bytes, *([] if window.nbytes is None else [window.nbytes]))
+
 
 @dataclass(frozen=True, slots=True)
-class LayOutMap:
+class LayOutMap(_Action):
     """A tensor map that some launch reads has its extents and strides, and lies within its memory."""
 
     encode: Encode
     """Which."""
 
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """Extents, strides, offset and limit."""
+        encode = self.encode
+        limit = () if encode.limit_bytes is None else (encode.limit_bytes,)
+        return (*encode.dims, *encode.strides, encode.innermost_stride, encode.offset_bytes, *limit)
+
 
 @dataclass(frozen=True, slots=True)
-class RequirePresence:
+class RequirePresence(_Action):
     """Memory that a map or a window lies over is there, where some launch reads that."""
 
     memory: MemoryRef
@@ -169,7 +225,7 @@ class RequirePresence:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckDestinations:
+class CheckDestinations(_Action):
     """The tensors given under ``out=`` are what the outputs are; if there are any."""
 
 
@@ -224,15 +280,14 @@ class _Lowering:
             for binding in plan.bindings
             if all(source.kind != "scalar" for source in (binding.source, *binding.candidates))
         )
-        shapes = {launch.index: _geometry(launch) for launch in plan.launches}
-        self.shaped = {index for index, exprs in shapes.items() if self._decided(exprs)}
+        self.shaped = {launch.index for launch in plan.launches if self._decided(ShapeLaunch(launch))}
 
     def of_tensors(self) -> Iterator[Action]:
         """Yield what the tensors decide."""
         plan = self.plan
         yield ReadTensors()
         yield from (Bind(binding) for binding in plan.bindings if binding.slot in self.slots)
-        yield from (Require(check) for check in plan.checks if self._judges(check))
+        yield from filter(self._judges, map(Require, plan.checks))
         yield RequireLayouts()
         yield from self._derived(by_tensors=True)
 
@@ -242,7 +297,7 @@ class _Lowering:
         for numbers in (plan.scalars, plan.pointers, plan.structs):
             yield from map(ReadNumber, numbers)
         yield from (Bind(binding) for binding in plan.bindings if binding.slot not in self.slots)
-        yield from (Require(check) for check in plan.checks if not self._judges(check))
+        yield from filterfalse(self._judges, map(Require, plan.checks))
         yield TakeAddresses()
         yield from self._derived(by_tensors=False)
         yield from self._presences()
@@ -250,81 +305,71 @@ class _Lowering:
 
     def _derived(self, *, by_tensors: bool) -> Iterator[Action]:
         """Yield what follows from symbols: shapes of outputs and launches, sizes, arguments, windows, maps."""
-        plan, shaped = self.plan, self.shaped
-        for tensor in plan.tensors:
-            if tensor.output and self._decided(tensor.shape) is by_tensors:
-                yield ShapeOutput(tensor)
-        for launch in plan.launches:
-            if (launch.index in shaped) is by_tensors:
-                yield ShapeLaunch(launch)
+        plan = self.plan
+        for output in map(ShapeOutput, plan.outputs):
+            if self._decided(output) is by_tensors:
+                yield output
+        for launch in map(ShapeLaunch, plan.launches):
+            if self._decided(launch) is by_tensors:
+                yield launch
         for workspace in plan.workspaces:
-            if self._follows(workspace.readers, workspace.extents) is by_tensors:
-                yield SizeWorkspace(workspace)
-        for launch in plan.launches:
-            yield from self._of_launch(launch, by_tensors=by_tensors)
+            size = SizeWorkspace(workspace)
+            if self._follows(workspace.readers, size) is by_tensors:
+                yield size
+        for one in plan.launches:
+            yield from self._of_launch(one, by_tensors=by_tensors)
         for encode in plan.encodes:
-            if self._follows(encode.readers, _of_map(encode)) is by_tensors:
-                yield LayOutMap(encode)
+            layout = LayOutMap(encode)
+            if self._follows(encode.readers, layout) is by_tensors:
+                yield layout
 
     def _of_launch(self, launch: PlannedLaunch, *, by_tensors: bool) -> Iterator[Action]:
+        readers = (launch.index,)
         ordinals = tuple(
             ordinal
             for ordinal, argument in enumerate(launch.args)
             if isinstance(argument, (ExprArgument, ViewArgument))
-            and self._follows((launch.index,), _of_argument(argument)) is by_tensors
+            and self._follows(readers, ComputeArguments(launch, (ordinal,))) is by_tensors
         )
         if ordinals:
             yield ComputeArguments(launch, ordinals)
         if launch.window is not None:
-            window = launch.window
-            exprs = [
-                window.offset_bytes,
-                window.limit_bytes,
-                *([] if window.nbytes is None else [window.nbytes]),
-            ]
-            if self._follows((launch.index,), exprs) is by_tensors:
-                yield ComputeWindow(launch)
+            window = ComputeWindow(launch, launch.window)
+            if self._follows(readers, window) is by_tensors:
+                yield window
 
     def _presences(self) -> Iterator[Action]:
         plan = self.plan
         for encode in plan.encodes:
-            if self._may_be_absent(encode.memory):
+            if plan.may_be_absent(encode.memory):
                 yield RequirePresence(encode.memory, encode.readers, "a tensor map")
         for launch in plan.launches:
-            if launch.window is not None and self._may_be_absent(launch.window.memory):
+            if launch.window is not None and plan.may_be_absent(launch.window.memory):
                 yield RequirePresence(launch.window.memory, (launch.index,), "a window")
 
-    def _may_be_absent(self, memory: MemoryRef) -> bool:
-        return memory.kind is MemoryKind.TENSOR and self.plan.tensors[memory.slot].nullable
+    def _judges(self, require: Require) -> bool:
+        check = require.check
+        given = isinstance(check, ValueCheck) and check.source.kind == "scalar"
+        return not given and self._decided(require)
 
-    def _judges(self, check: ValueCheck | ConditionCheck) -> bool:
-        if isinstance(check, ConditionCheck):
-            return self._decided((check.condition,))
-        return check.source.kind != "scalar" and self._decided((check.expected,))
+    def _follows(self, readers: Iterable[int], action: Action) -> bool:
+        """Whether the tensors decide what an action computes, and whether the launches that read it happen."""
+        return self.shaped.issuperset(readers) and self._decided(action)
 
-    def _follows(self, readers: Iterable[int], exprs: Iterable[Expr]) -> bool:
-        """Whether the tensors decide expressions, and whether the launches that read them happen."""
-        return self.shaped.issuperset(readers) and self._decided(exprs)
-
-    def _decided(self, exprs: Iterable[Expr]) -> bool:
-        return all(
-            node.index in self.slots for expr in exprs for node in walk(expr) if isinstance(node, Slot)
-        )
+    def _decided(self, action: Action) -> bool:
+        return self.slots.issuperset(slots_of(action))
 
 
-def _geometry(launch: PlannedLaunch) -> list[Expr]:
-    """Return every expression that decides whether and in what shape a launch happens."""
-    exprs = [*launch.grid, *launch.block, launch.dynamic_smem_bytes]
-    return exprs if launch.when is None else [launch.when, *exprs]
+def slots_of(action: Action) -> set[int]:
+    """Return the value slots that the expressions of an action are over."""
+    return {node.index for expr in action.exprs for node in walk(expr) if isinstance(node, Slot)}
 
 
-def _of_argument(argument: ExprArgument | ViewArgument) -> tuple[Expr, ...]:
-    if isinstance(argument, ExprArgument):
-        return (argument.value,)
-    extents, strides = argument.numbers
-    return extents + strides
-
-
-def _of_map(encode: Encode) -> list[Expr]:
-    exprs = [*encode.dims, *encode.strides, encode.innermost_stride, encode.offset_bytes]
-    return exprs if encode.limit_bytes is None else [*exprs, encode.limit_bytes]
+def _numbers(argument: PlannedArgument) -> tuple[Expr, ...]:
+    match argument:
+        case ExprArgument(value):
+            return (value,)
+        case ViewArgument():
+            extents, strides = argument.numbers
+            return extents + strides
+    return ()

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from trunnion.model.dtypes import DType
-from trunnion.model.expr import Cast, Const
+from trunnion.model.expr import Cast, Const, Select
 from trunnion.model.slots import (
     Binding,
     MemoryKind,
@@ -31,6 +31,7 @@ from trunnion.model.steps import Allocation, ConditionCheck, Encode, Im2colMode,
 if TYPE_CHECKING:
     from trunnion.model.capability import Capability
     from trunnion.model.expr import Expr
+    from trunnion.model.interval import Interval
     from trunnion.model.launch import Dims
     from trunnion.model.lowering import Step
     from trunnion.model.params import Signature
@@ -291,6 +292,46 @@ class PlannedLaunch:
         """Return the driver's numbers of one attribute; none if the launch says nothing of it."""
         return next((one.values for one in self.attributes if one.field == field), ())
 
+    @property
+    def never(self) -> bool:
+        """Whether it happens in no call: its condition is 0, or an extent of its grid is."""
+        return self.when == Const(0) or Const(0) in self.grid
+
+    @property
+    def conditional(self) -> bool:
+        """Whether its condition is a call's to decide."""
+        return self.when is not None and not isinstance(self.when, Const)
+
+    @property
+    def open_axes(self) -> tuple[int, ...]:
+        """The axes along which a call may ask for no block: then the launch is skipped."""
+        extents = enumerate(self.grid)
+        return tuple(axis for axis, one in extents if not isinstance(one, Const) and one.bounds.low <= 0)
+
+    @property
+    def clusters(self) -> tuple[int, ...]:
+        """Blocks along x, y, z of which the grid must be multiples; the preferred cluster is one of the cluster."""
+        return self.attribute("preferred_cluster") or self.attribute("cluster") or (1, 1, 1)
+
+    @property
+    def window_bounds(self) -> tuple[int, int]:
+        """The least and the greatest length of its window, in bytes, before a device's limits; (0, 0): it has none."""
+        window = self.window
+        if window is None or self.never:
+            return 0, 0
+        if window.nbytes is not None:
+            bounds = _chosen_bounds(window.nbytes)
+            return max(bounds.low, 0), bounds.high
+        memory, offset = _chosen_bounds(window.limit_bytes), window.offset_bytes.bounds
+        return max(memory.low - offset.high, 0), max(memory.high - max(offset.low, 0), 0)
+
+
+def _chosen_bounds(expr: Expr) -> Interval:
+    """Return an expression's bounds, where a choice is made in every call those of what is chosen."""
+    while isinstance(expr, Select) and expr.condition.bounds.low > 0:
+        expr = expr.then  # memory spans 0 bytes if an extent is 0, which this one's extents never are
+    return expr.bounds
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPlan:
@@ -352,6 +393,31 @@ class LaunchPlan:
         return lower(self)
 
     @property
+    def inputs(self) -> tuple[TensorSlot, ...]:
+        """The tensors that the caller passes."""
+        return tuple(tensor for tensor in self.tensors if not tensor.output)
+
+    @property
+    def outputs(self) -> tuple[TensorSlot, ...]:
+        """The tensors that the launcher allocates, or that the caller gives under ``out=``."""
+        return tuple(tensor for tensor in self.tensors if tensor.output)
+
+    @property
+    def fills(self) -> tuple[tuple[MemoryRef, bytes], ...]:
+        """What is filled before the first launch, and the bytes of one element: outputs, then workspaces."""
+        outputs = [(_tensor(one.index), one.fill) for one in self.outputs if one.fill is not None]
+        zeroed = [(_workspace(one.index), bytes(1)) for one in self.workspaces if one.zeroed]
+        return (*outputs, *zeroed)
+
+    def memory(self, ref: MemoryRef) -> TensorSlot | WorkspaceSlot:
+        """Return the tensor or the workspace that is meant."""
+        return (self.tensors if ref.kind is MemoryKind.TENSOR else self.workspaces)[ref.slot]
+
+    def may_be_absent(self, ref: MemoryRef) -> bool:
+        """Whether memory is that of a tensor which the call may leave out."""
+        return ref.kind is MemoryKind.TENSOR and self.tensors[ref.slot].nullable
+
+    @property
     def symbols(self) -> tuple[str, ...]:
         """The names of the value slots' symbols, by slot."""
         return tuple(binding.symbol for binding in self.bindings)
@@ -374,6 +440,14 @@ class LaunchPlan:
         """SHA-256 over everything that the plan says, as 64 hexadecimal digits; equal plans have equal hashes."""
         text = json.dumps(_plain(self), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _tensor(slot: int) -> MemoryRef:
+    return MemoryRef(MemoryKind.TENSOR, slot)
+
+
+def _workspace(slot: int) -> MemoryRef:
+    return MemoryRef(MemoryKind.WORKSPACE, slot)
 
 
 def _plain(value: Any) -> Any:  # noqa: PLR0911 - one line for each kind of value

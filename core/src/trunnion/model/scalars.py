@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
     from trunnion.model.dtypes import DType
 
-__all__ = ["FLOAT_FORMATS", "FloatFormat", "comparable", "scalar_bytes", "scalar_value"]
+__all__ = [
+    "FLOAT_FORMATS",
+    "FloatFormat",
+    "comparable",
+    "overflow_limit",
+    "scalar_bytes",
+    "scalar_value",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +165,26 @@ FLOAT_FORMATS: Mapping[str, FloatFormat] = MappingProxyType(
 """The format of every float type that a single number can have, by the type's name."""
 
 _COMPLEX_PART = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+
+
+@functools.cache
+def overflow_limit(name: str) -> float:
+    """Return the least magnitude that rounds to infinity in a type, or in the parts of a complex one.
+
+    Infinity: no double does, or the format has 8 bits, of which `FloatFormat.encode` says what it holds.
+
+    Parameters
+    ----------
+    name
+        The type's name.
+    """
+    form = FLOAT_FORMATS[_COMPLEX_PART.get(name, name)]
+    if form.nbytes == 1:
+        return math.inf
+    try:
+        return math.ldexp(2.0 - 2.0 ** -(form.mantissa_bits + 1), form.bias)  # half a unit above the greatest
+    except OverflowError:
+        return math.inf
 
 
 @functools.cache

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.artifacts.artifact import Artifact
 from trunnion.built_program import BuiltProgram, KnownProgram, PendingArtifact
-from trunnion.codegen.set_aside import SetAsideWarning
 from trunnion.compiled import CompiledProgram
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.errors import CaptureError
+from trunnion.launcher.l2_persisting import SetAsideWarning
 from trunnion.sim.trace import Captured, Launched, MemorySet
 from trunnion.testing.observed import Observed, observe
 

@@ -11,8 +11,8 @@ import pytest
 
 from trunnion.codegen.cpp.exprs import CPP
 from trunnion.codegen.exprs import ExprPrinter
-from trunnion.codegen.python import support
 from trunnion.errors import ExprError
+from trunnion.launcher import arithmetic
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Binary, Cast, Const, Expr, Op, Select, Slot
 from trunnion.model.expr_text import brief_expr
@@ -136,10 +136,10 @@ def computed(expr: Expr, values: tuple[int, ...]) -> int:
             return computed(then if computed(condition, values) else otherwise, values)
         case Cast(operand, to):
             text = brief_expr(operand, NAMES)
-            return support.in_range(computed(operand, values), *to.integer_range, to.name, text)
+            return arithmetic.in_range(computed(operand, values), *to.integer_range, to.name, text)
         case Binary(op, left, right):
             a, b, text = computed(left, values), computed(right, values), brief_expr(expr, NAMES)
-            return support.fits(op.compute(a, support.divisor(b, text) if op.divides else b), text)
+            return arithmetic.fits(op.compute(a, arithmetic.divisor(b, text) if op.divides else b), text)
     raise AssertionError
 
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from trunnion.codegen.python.arguments import FLOAT_LIMITS
-from trunnion.model.scalars import FLOAT_FORMATS
+from trunnion.model.scalars import FLOAT_FORMATS, overflow_limit
 
 NARROW = [name for name in FLOAT_FORMATS if name != "float64"]
 """In the order of the table in ``native/floats.cc``."""
@@ -81,7 +80,7 @@ def special() -> list[float]:
         form = FLOAT_FORMATS[name]
         least = 2.0 ** (1 - form.bias - form.mantissa_bits)
         edges += [least, least / 2, least * 0.75, least * 1.5, 2.0**-form.bias, 2.0 ** (-form.bias - 1)]
-    edges += [limit for limit in FLOAT_LIMITS.values() if math.isfinite(limit)]
+    edges += [limit for limit in map(overflow_limit, FLOAT_FORMATS) if math.isfinite(limit)]
     edges += [near for edge in edges for near in (math.nextafter(edge, 0), math.nextafter(edge, math.inf))]
     payloads = [
         struct.unpack("<d", struct.pack("<Q", bits))[0] for bits in (0x7FF8 << 48, (0xFFF8 << 48) + 5)
@@ -112,7 +111,7 @@ def test_doubles_are_rounded_as_the_model_rounds_them(encode: Any, name: str) ->
 def test_a_float_is_what_the_python_launcher_packs(encode: Any) -> None:
     random = Random(32)  # noqa: S311 - not for secrets
     values = special() + [math.ldexp(random.uniform(-2, 2), random.randint(-160, 130)) for _ in range(2000)]
-    limit = FLOAT_LIMITS["float32"]
+    limit = overflow_limit("float32")
     for value, bits in zip(values, encode(NARROWED, np.array(values)).tolist(), strict=True):
         refused = math.isfinite(value) and abs(value) >= limit
         wanted = REFUSED if refused else struct.unpack("<I", struct.pack("<f", value))[0]

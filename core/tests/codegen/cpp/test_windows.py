@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from trunnion.codegen.set_aside import SetAsideWarning
 from trunnion.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -16,6 +15,7 @@ from trunnion.errors import (
     DriverError,
     LifecycleError,
 )
+from trunnion.launcher.l2_persisting import SetAsideWarning
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import Symbol, symbols
 from trunnion.model.program import DeviceCode

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from trunnion.codegen.python.facade import FillStep
-from trunnion.codegen.python.fills import fill_steps
 from trunnion.errors import ArgumentValueError
+from trunnion.launcher.facade import FillStep
+from trunnion.launcher.fills import fill_steps
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import symbols
 from trunnion.model.program import DeviceCode

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import cuda.bindings.driver as cu
 
-from trunnion.codegen.driver_status import PRIORITY_ATTRIBUTE, RefusedLaunch
-from trunnion.codegen.python.entered import EnteredContexts
-from trunnion.codegen.python.facade import EncodedMap, StreamState
-from trunnion.codegen.set_aside import process_set_aside
 from trunnion.errors import BackendUnavailableError, DeviceRequirementError
+from trunnion.launcher.driver_status import PRIORITY_ATTRIBUTE, RefusedLaunch
+from trunnion.launcher.entered import EnteredContexts
+from trunnion.launcher.facade import EncodedMap, StreamState
+from trunnion.launcher.l2_persisting import process_set_aside
 from trunnion_nvrtc.status import calls, check, driver_error
 from trunnion_nvrtc.structures import (
     Attempt,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from trunnion.codegen.python.facade import FillStep, LaunchSpec, MakeCaller, WindowSpec
+    from trunnion.launcher.facade import FillStep, LaunchSpec, MakeCaller, WindowSpec
     from trunnion.model.tensormap_rules import Im2colFields, TiledFields
 
 __all__ = ["Attempt", "CudaDriver", "check", "cuda_driver", "driver_error", "set_window"]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import cuda.bindings.driver as cu
 
-from trunnion.codegen.driver_status import status_error
+from trunnion.launcher.driver_status import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trunnion.codegen.driver_status import RefusedLaunch
     from trunnion.errors import TrunnionError
+    from trunnion.launcher.driver_status import RefusedLaunch
 
 __all__ = ["calls", "check", "driver_error"]
 

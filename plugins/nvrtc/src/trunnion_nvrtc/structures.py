@@ -11,8 +11,8 @@ import cuda.bindings.driver as cu
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trunnion.codegen.python.facade import LaunchSpec, WindowSpec
-    from trunnion.codegen.python.frames import LaunchFrame
+    from trunnion.launcher.facade import LaunchSpec, WindowSpec
+    from trunnion.launcher.frames import LaunchFrame
 
 __all__ = ["Attempt", "LaunchConfig", "by_reference", "config_of", "set_window", "window_of"]
 

@@ -10,7 +10,6 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from trunnion.codegen.python import support
 from trunnion.dlpack import CPU, CUDA
 from trunnion.errors import (
     ArgumentTypeError,
@@ -19,6 +18,7 @@ from trunnion.errors import (
     LifecycleError,
     shorten,
 )
+from trunnion.launcher import refusals
 from trunnion.model.dtypes import DTYPES
 from trunnion.plain import ForeignError, asked, is_a
 from trunnion.torch_runtime import HostRuntime, default_runtime
@@ -240,7 +240,7 @@ class Arrays:
         else:
             same = array.dtype is self.host.dtype(dtype)
         if not same:
-            raise support.dtype_error(name, array, dtype.name)
+            raise refusals.dtype_error(name, array, dtype.name)
 
     def room(self, array: Any, device: tuple[int, int]) -> int | None:
         """Return the bytes from an array's first element to the end of its storage; None: nobody knows."""

@@ -19,14 +19,13 @@ from trunnion.codegen.literals import python_tuple
 from trunnion.codegen.python.arguments import (
     emit_count,
     emit_number,
-    inputs_of,
     parameter_list,
     tensor_tuple,
 )
 from trunnion.codegen.python.bindings import emit_binding, emit_check, slot_name
 from trunnion.codegen.python.launches import when
-from trunnion.codegen.python.memory import emit_extents, outputs_of
-from trunnion.codegen.python.names import assigned, read
+from trunnion.codegen.python.memory import emit_extents
+from trunnion.codegen.python.variables import kept
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.dtypes import Kind
 from trunnion.model.lowering import (
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trunnion.model.dtypes import DType
+    from trunnion.model.lowering import Action
     from trunnion.model.plan import LaunchPlan, TensorSlot
 
 __all__ = ["emit_preparation"]
@@ -73,15 +73,16 @@ class _Emitter:
     def __init__(self, plan: LaunchPlan, places: Sequence[int]) -> None:
         self.plan, self.places = plan, places
         self.printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index), plan.symbols)
-        self.inputs = inputs_of(plan)
+        self.inputs = plan.inputs
         self.tensors = tensor_tuple(self.inputs)
 
     def module(self) -> str:
         out = SourceWriter()
         out.line(f'"""Preparation of a call of plan {self.plan.hash}."""')
         out.lines("", "from ctypes import c_void_p", "from struct import pack", "")
-        out.line("from trunnion.codegen.python.scalars import *")
-        out.line("from trunnion.codegen.python.support import *")
+        out.line("from trunnion.launcher.arithmetic import *")
+        out.line("from trunnion.launcher.refusals import *")
+        out.line("from trunnion.launcher.scalars import *")
         out.line()
         with out.block("def make(context):"):
             out.lines(*(f"{name} = context.{name}" for name in _CONTEXT), "known = None")
@@ -96,17 +97,15 @@ class _Emitter:
         out.line("alike = False")
         if self.inputs and not any(tensor.nullable for tensor in self.inputs):
             out.lines("nonlocal known", "recalled = known")
-            self._recall(out, fixed, free)
+            self._recall(out, fixed)
         else:
             out.include(fixed)
         out.include(free)
 
-    def _recall(self, out: SourceWriter, fixed: SourceWriter, free: SourceWriter) -> None:
+    def _recall(self, out: SourceWriter, fixed: SourceWriter) -> None:
         """Write the fixed part, skipped where the tensors are like those of an earlier call."""
         tensors = ", ".join(f"t{tensor.index}" for tensor in self.inputs)
-        needed = read(free.text())
-        kept = ["device", *(name for name in assigned(fixed.text()) if name in needed - {"device"})]
-        kept = [name for name in kept if name not in {f"t{tensor.index}" for tensor in self.inputs}]
+        names = ["device", *kept(self.plan, self._actions(Phase.TENSORS), self._actions(Phase.VALUES))]
         with out.block("if recalled is not None:"):
             with out.block("try:"):
                 # A guard ends the process where it is asked about a nested tensor.
@@ -117,13 +116,13 @@ class _Emitter:
         with out.block("if alike:"):
             with out.block("if device is not None or stream is not None:"):
                 out.line(f"place({self.tensors}, device, stream)")
-            out.line(f"{', '.join(['_', '_', *kept])}, = recalled")  # the guard, and the memo
+            out.line(f"{', '.join(['_', '_', *names])}, = recalled")  # the guard, and the memo
             for tensor in self.inputs:
                 with out.block(f"if t{tensor.index}.data_ptr() not in good[{tensor.index}]:"):
                     out.line(f"settle({tensor.index}, t{tensor.index}, device)")
         with out.block("else:"):
             out.include(fixed)
-            out.line(f"known = remember({self.tensors}, {python_tuple(kept)})")
+            out.line(f"known = remember({self.tensors}, {python_tuple(names)})")
 
     # The two parts ---------------------------------------------------------------------------------------------
 
@@ -134,7 +133,7 @@ class _Emitter:
     def _free_part(self) -> SourceWriter:
         """Return the rest."""
         out, plan = self._steps(Phase.VALUES), self.plan
-        out.line(f"shapes = {python_tuple([f'y{tensor.index}' for tensor in outputs_of(plan)])}")
+        out.line(f"shapes = {python_tuple([f'y{tensor.index}' for tensor in plan.outputs])}")
         out.line("given = outputs(shapes, out, device, stream)")
         arguments = python_tuple([self._handed(place) for place in self.places])
         out.line(f"return prepared({arguments}, (given, shapes), device, stream, alike and out is None)")
@@ -152,10 +151,8 @@ class _Emitter:
     def _steps(self, phase: Phase) -> SourceWriter:
         """Return a phase of the plan's steps; addresses, storages and destinations are the context's to judge."""
         out, plan = SourceWriter(), self.plan
-        for step in plan.steps:
-            if step.phase is not phase:
-                continue
-            match step.action:
+        for action in self._actions(phase):
+            match action:
                 case ReadTensors():
                     self._read(out)
                 case Bind(binding):
@@ -169,6 +166,9 @@ class _Emitter:
                 case ShapeOutput(tensor):
                     emit_extents(out, tensor, tensor.shape, self.printer)
         return out
+
+    def _actions(self, phase: Phase) -> list[Action]:
+        return [step.action for step in self.plan.steps if step.phase is phase]
 
     def _read(self, out: SourceWriter) -> None:
         for tensor in self.inputs:

@@ -7,13 +7,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trunnion.arguments import spanned_bytes
-from trunnion.codegen.python import support
-from trunnion.codegen.python.launcher_memory import ALLOCATOR_ALIGNMENT, aligned_bytes
-from trunnion.codegen.python.memory import author_extents
-from trunnion.codegen.python.recall import Recall
 from trunnion.dlpack import CPU, CUDA
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError, shorten
+from trunnion.launcher import refusals
+from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT, aligned_bytes
+from trunnion.launcher.recall import Recall
 from trunnion.model.dtypes import dtype
+from trunnion.model.places import author_extents
 from trunnion.wording import type_name
 from trunnion_tvm_ffi.arrays import ForeignArray, Purpose, library_of
 from trunnion_tvm_ffi.dlpack import device_name
@@ -95,10 +95,10 @@ class Preparation:
             array = self._arrays.read(value, purpose)
             self._arrays.check_type(slot.name, array, slot.dtype)
             if array.dim() != len(slot.shape):
-                raise support.rank_error(slot.name, array, len(slot.shape))
+                raise refusals.rank_error(slot.name, array, len(slot.shape))
             tuple(array.stride())  # some refuse to say
         except RuntimeError as error:
-            raise support.unreadable_error((slot.name,), (value,), error) from error
+            raise refusals.unreadable_error((slot.name,), (value,), error) from error
         return array
 
     def place(
@@ -153,7 +153,7 @@ class Preparation:
         try:
             self._check_memory(slot, tensor, device, contiguous=slot.strides is None)
         except RuntimeError as error:
-            raise support.unreadable_error((slot.name,), (tensor,), error) from error
+            raise refusals.unreadable_error((slot.name,), (tensor,), error) from error
         if tensor.numel() and type(tensor) is not ForeignArray:
             if len(good) >= _MOST_GOOD:
                 good.clear()
@@ -163,7 +163,7 @@ class Preparation:
         self, slot: TensorSlot, tensor: Any, device: tuple[int, int], *, contiguous: bool
     ) -> None:
         if contiguous and not tensor.is_contiguous():
-            raise support.layout_error(slot.name, tensor)
+            raise refusals.layout_error(slot.name, tensor)
         address = tensor.data_ptr()
         if tensor.numel() == 0:
             return
@@ -171,9 +171,9 @@ class Preparation:
             raise ArgumentTypeError(slot.name, "a tensor with a null address", "a tensor in memory")
         room = self._arrays.room(tensor, device)
         if room is not None and room < spanned_bytes(tensor):
-            raise support.storage_error(slot.name, room, spanned_bytes(tensor))
+            raise refusals.storage_error(slot.name, room, spanned_bytes(tensor))
         if address % slot.alignment:
-            raise support.alignment_error(slot.name, address, slot.alignment)
+            raise refusals.alignment_error(slot.name, address, slot.alignment)
 
     # Outputs ---------------------------------------------------------------------------------------------------
 
@@ -204,7 +204,7 @@ class Preparation:
                 for slot, shape in zip(self._outputs, shapes, strict=True)
             )
         if len(out) != len(self._outputs):
-            raise support.out_count_error(out, tuple(slot.name for slot in self._outputs))
+            raise refusals.out_count_error(out, tuple(slot.name for slot in self._outputs))
         given = tuple(
             self._destination(slot, value, shape, (device, stream))
             for slot, value, shape in zip(self._outputs, out, shapes, strict=True)
@@ -243,7 +243,7 @@ class Preparation:
         for axis, (got, extent) in enumerate(zip(array.shape, shape, strict=True)):
             if got != extent:
                 text = author_extents(self._plan, slot)[axis]
-                raise support.extent_error(slot.name, axis, got, extent, text)
+                raise refusals.extent_error(slot.name, axis, got, extent, text)
         found = self._arrays.device_of(array)
         if found != device:
             raise ArgumentValueError(slot.name, f"a tensor on {device_name(found)}", device_name(device))
@@ -253,7 +253,7 @@ class Preparation:
         try:
             self._check_memory(slot, array, device, contiguous=True)
         except RuntimeError as error:
-            raise support.unreadable_error((slot.name,), (array,), error) from error
+            raise refusals.unreadable_error((slot.name,), (array,), error) from error
         return array
 
     def _check_overlaps(self, given: tuple[Any, ...]) -> None:

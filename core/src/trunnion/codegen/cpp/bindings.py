@@ -6,13 +6,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.conditions import both
-from trunnion.codegen.cpp.places import author_text, place_of, tensor_rule
+from trunnion.codegen.cpp.places import place_of, tensor_rule
 from trunnion.codegen.cpp.text import MOST_UNROLLED
 from trunnion.codegen.literals import cpp_name, cpp_string
-from trunnion.codegen.python.bindings import source_range
 from trunnion.model.interval import INT64_MAX, INT64_MIN
+from trunnion.model.places import allowed_values, author_text, mention, source_range
 from trunnion.model.plan import ConditionCheck, ValueCheck
-from trunnion.wording import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from trunnion.codegen.cpp.places import Place
     from trunnion.codegen.cpp.text import CallText
     from trunnion.model.expr import Expr
-    from trunnion.model.plan import Binding, LaunchPlan, Source
+    from trunnion.model.plan import Binding, LaunchPlan
 
 __all__ = ["emit_binding", "emit_checks"]
 
@@ -33,7 +32,7 @@ def emit_binding(text: CallText, plan: LaunchPlan, binding: Binding) -> None:
         return
     variable = text.member("int64_t", f"v{binding.slot}")
     with text.out.block("{", "}"):
-        bounded = bool(_conditions(plan, binding, variable)[0])
+        bounded = bool(_conditions(plan, binding, variable))
         if bounded:
             text.line("const Name* blamed = nullptr;")
             text.line('const char* words = "";')
@@ -61,51 +60,38 @@ def _emit_choice(text: CallText, plan: LaunchPlan, binding: Binding, *, blamed: 
             text.line("}")
             return
     with text.out.block("} else {", "}"):
-        mentions = [cpp_name(_mention(plan, source)) for source in binding.candidates]
+        mentions = [cpp_name(mention(plan, source)) for source in binding.candidates]
         text.line(f"static constexpr Name kPlaces[] = {{{', '.join(mentions)}}};")
         text.line(f"return raise_unbound({cpp_name(binding.symbol)}, kPlaces, {len(mentions)});")
 
 
-def _mention(plan: LaunchPlan, source: Source) -> str:
-    word = "dimension" if source.kind == "shape" else "stride"
-    return f"{word} {source.axis} of {shorten(plan.tensors[source.slot].name)}, which is None in this call"
-
-
 def _emit_bounds(text: CallText, plan: LaunchPlan, binding: Binding, value: tuple[str, str, str]) -> None:
     variable, argument, words = value
-    wrong, allowed = _conditions(plan, binding, variable)
+    wrong = _conditions(plan, binding, variable)
     if wrong:
-        least, most = source_range(plan, binding, INT64_MIN)
+        held = least, most = source_range(plan, binding, INT64_MIN)
         shown = _unsigned(variable) if least >= 0 and most > INT64_MAX else variable
-        raised = f"raise_symbol({argument}, {words}, {shown}, {cpp_string(', '.join(allowed))})"
+        allowed = cpp_string(allowed_values(binding, held))
+        raised = f"raise_symbol({argument}, {words}, {shown}, {allowed})"
         text.refuse(" || ".join(wrong), raised)
 
 
-def _conditions(plan: LaunchPlan, binding: Binding, variable: str) -> tuple[list[str], list[str]]:
-    """Return what a symbol's value must not be, as conditions, and what it may be, in words."""
+def _conditions(plan: LaunchPlan, binding: Binding, variable: str) -> list[str]:
+    """Return what a symbol's value must not be, as conditions."""
     least, most = source_range(plan, binding, INT64_MIN)
-    wrong, allowed = [], []
+    wrong = []
     if binding.min > least or binding.max < most:
         # A uint64 beyond 63 bits is negative here: beyond every symbol.
         low = max(binding.min, least)
         wrong += [f"{variable} < {low}"] if low > INT64_MIN else []
         wrong += [f"{variable} > {binding.max}"] if binding.max < INT64_MAX else []
-        allowed.append(_bounds(binding.min, binding.max, least, most))
     if binding.multiple_of > 1:
         wrong.append(f"{variable} % {binding.multiple_of} != 0")
-        allowed.append(f"a multiple of {binding.multiple_of}")
-    return wrong, allowed
+    return wrong
 
 
 def _unsigned(variable: str) -> str:
     return f"static_cast<uint64_t>({variable})"
-
-
-def _bounds(low: int, high: int, least: int, most: int) -> str:
-    """Return what a symbol may be, without a bound that its place has anyway."""
-    if high >= most:
-        return f"at least {low}"
-    return f"at most {high}" if low < least else f"{low} to {high}"
 
 
 def emit_checks(text: CallText, plan: LaunchPlan, checks: Iterable[ValueCheck | ConditionCheck]) -> None:

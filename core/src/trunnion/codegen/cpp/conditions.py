@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.model.expr import Const
-
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan, PlannedLaunch
 
@@ -21,14 +19,10 @@ def both(one: str, other: str) -> str:
 
 def launch_condition(launch: PlannedLaunch) -> str:
     """Return the condition under which a launch happens at all: its own, and no extent of its grid is 0."""
-    if any(extent == Const(0) for extent in launch.grid) or launch.when == Const(0):
+    if launch.never:
         return "false"
-    names = [] if launch.when is None or isinstance(launch.when, Const) else [f"c{launch.index} != 0"]
-    names += [
-        f"g{launch.index}_{axis} != 0"
-        for axis, extent in zip(_AXES, launch.grid, strict=True)
-        if not isinstance(extent, Const) and extent.bounds.low <= 0
-    ]
+    names = [f"c{launch.index} != 0"] if launch.conditional else []
+    names += [f"g{launch.index}_{_AXES[axis]} != 0" for axis in launch.open_axes]
     return " && ".join(names) if names else "true"
 
 

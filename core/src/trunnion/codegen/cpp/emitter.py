@@ -37,9 +37,8 @@ from trunnion.codegen.cpp.windows import (
 )
 from trunnion.codegen.exprs import ExprPrinter
 from trunnion.codegen.literals import cpp_name, cpp_string
-from trunnion.codegen.python.launcher_memory import ALLOCATOR_ALIGNMENT
-from trunnion.codegen.python.memory import outputs_of
 from trunnion.codegen.writer import SourceWriter
+from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT
 from trunnion.model.expr import Const
 
 if TYPE_CHECKING:
@@ -219,10 +218,10 @@ class LauncherEmitter:
     def _rule(self, out: SourceWriter) -> None:
         """Write what the shared runtime knows of a call."""
         plan = self.plan
-        aligned = any(output.alignment > ALLOCATOR_ALIGNMENT for output in outputs_of(plan))
+        aligned = any(output.alignment > ALLOCATOR_ALIGNMENT for output in plan.outputs)
         traits = self.needs_context(), bool(plan.workspaces), has_windows(plan) or aligned
         flags = [str(one).lower() for one in traits]
-        counts = [str(self.inputs), str(len(outputs_of(plan)))]
+        counts = [str(self.inputs), str(len(plan.outputs))]
         values = [*counts, "kArguments", cpp_string(argument_kinds(plan)), *flags]
         out.lines("", f"constexpr CallRule kCall = call_rule<Call>({', '.join(values)});")
 
@@ -265,7 +264,7 @@ class LauncherEmitter:
     def _outputs(self, out: SourceWriter) -> None:
         out.line()
         with out.block("void Call::outputs([[maybe_unused]] TVMFFIAny* views) {", "}"):
-            for place, tensor in enumerate(outputs_of(self.plan)):
+            for place, tensor in enumerate(self.plan.outputs):
                 out.line(f"views[{place}] = h{tensor.index}.view();")
 
 
@@ -301,10 +300,7 @@ class CudaEmitter(LauncherEmitter):
     def needs_context(self) -> bool:
         """Whether the driver's fills, maps and windows ask for a context, whatever the stream."""
         plan = self.plan
-        fills = any(tensor.fill is not None for tensor in plan.tensors) or any(
-            s.zeroed for s in plan.workspaces
-        )
-        return fills or bool(plan.encodes) or any(launch.window is not None for launch in plan.launches)
+        return bool(plan.fills or plan.encodes) or any(launch.window is not None for launch in plan.launches)
 
     def emit_encode(self, text: CallText) -> None:
         """Write the limits of kernels, the tensor maps, and the cache that is set aside."""

@@ -7,21 +7,22 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.windows import persisting_bounds
-from trunnion.codegen.python.maps import Im2colSpec, MapSpec, TiledSpec
 from trunnion.contract.convention import Convention
 from trunnion.errors import CorruptArtifactError, ProgramError, shorten
+from trunnion.launcher.maps import MapSpec
+from trunnion.launcher.tables import map_spec
 from trunnion.model.dtypes import dtype
 from trunnion.model.fields import integer, place
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
-from trunnion.model.plan import MemoryKind, TiledMode
+from trunnion.model.plan import Im2colMode, TiledMode
 from trunnion.model.record import Record
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from trunnion.model.plan import Encode, LaunchPlan
+    from trunnion.model.plan import LaunchPlan
 
-__all__ = ["FACTS_FILE", "CallFacts", "ParamFacts", "map_spec"]
+__all__ = ["FACTS_FILE", "CallFacts", "ParamFacts"]
 
 FACTS_FILE = "call.json"
 """The file of an artifact that holds them."""
@@ -131,36 +132,6 @@ def _param(param: Any) -> ParamFacts:
     )
 
 
-def map_spec(plan: LaunchPlan, encode: Encode) -> MapSpec:
-    """Return what is known of a planned map before any call.
-
-    Parameters
-    ----------
-    plan
-        Of which program.
-    encode
-        The map.
-    """
-    mode, memory = encode.mode, encode.memory
-    slots: Any = plan.tensors if memory.kind is MemoryKind.TENSOR else plan.workspaces
-    spec: TiledSpec | Im2colSpec
-    if isinstance(mode, TiledMode):
-        spec = TiledSpec(mode.box)
-    else:
-        spec = Im2colSpec(mode.lower, mode.upper, mode.channels_per_pixel, mode.pixels_per_column)
-    return MapSpec(
-        mode=spec,
-        element_bits=encode.element_bits,
-        dtype_code=encode.data_type,
-        element_strides=encode.element_strides,
-        interleave=encode.interleave,
-        swizzle=encode.swizzle,
-        l2_promotion=encode.l2_promotion,
-        oob_fill=encode.oob_fill,
-        name=slots[memory.slot].name,
-    )
-
-
 # Reading: a ProgramError says which field is none ---------------------------------------------------------------------
 
 
@@ -200,12 +171,12 @@ def _read_param(record: Record) -> ParamFacts:
 
 def _read_map(record: Record) -> MapSpec:
     mode = record.record("mode")
-    spec: TiledSpec | Im2colSpec
+    spec: TiledMode | Im2colMode
     if mode.has("box"):
-        spec = TiledSpec(mode.integers("box"))
+        spec = TiledMode(mode.integers("box"))
     else:
         lower, upper = mode.integers("lower"), mode.integers("upper")
-        spec = Im2colSpec(lower, upper, mode.integer("channels_per_pixel"), mode.integer("pixels_per_column"))
+        spec = Im2colMode(lower, upper, mode.integer("channels_per_pixel"), mode.integer("pixels_per_column"))
     mode.done()
     numbers = {name: record.integer(name) for name in _MAP_NUMBERS}
     strides, name = record.integers("element_strides"), record.text("name")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from trunnion.codegen.cpp.arguments import scalar_storage
 from trunnion.codegen.cpp.conditions import launch_condition
 from trunnion.codegen.literals import cpp_name
-from trunnion.codegen.python.memory import memory_name
 from trunnion.model.expr import Const
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.plan import (
@@ -47,7 +46,7 @@ def emit_geometry(text: CallText, launch: PlannedLaunch) -> None:
     if isinstance(launch.when, Const) and not launch.when.value:
         return
     condition = "true"
-    if launch.when is not None and not isinstance(launch.when, Const):
+    if launch.conditional and launch.when is not None:
         condition = f"{text.store('int64_t', f'c{launch.index}', launch.when)} != 0"
     varying = [*launch.grid, *launch.block, launch.dynamic_smem_bytes]
     if any(not isinstance(expr, Const) for expr in varying):
@@ -57,8 +56,7 @@ def emit_geometry(text: CallText, launch: PlannedLaunch) -> None:
 
 def _emit_shape(text: CallText, launch: PlannedLaunch) -> None:
     kernel = f"kKernels[{launch.kernel}]"
-    # The preferred cluster divides the grid too, and is a multiple of the cluster.
-    clusters = launch.attribute("preferred_cluster") or launch.attribute("cluster") or (1, 1, 1)
+    clusters = launch.clusters
     for position, extent in enumerate(launch.grid):
         if isinstance(extent, Const):
             continue
@@ -129,7 +127,7 @@ def _emit_view(text: CallText, plan: LaunchPlan, view: ViewArgument, name: str) 
 
 
 def _name(plan: LaunchPlan, memory: MemoryRef) -> str:
-    return cpp_name(memory_name(plan, memory))
+    return cpp_name(plan.memory(memory).name)
 
 
 def emit_views(text: CallText, launch: PlannedLaunch) -> None:

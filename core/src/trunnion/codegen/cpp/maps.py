@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.conditions import readers_condition
-from trunnion.codegen.cpp.facts import map_spec
 from trunnion.codegen.cpp.launches import memory_address
 from trunnion.codegen.cpp.places import tensor_rule
 from trunnion.codegen.literals import cpp_name
-from trunnion.codegen.python.maps import map_fields
+from trunnion.launcher.maps import map_fields
+from trunnion.launcher.tables import map_spec
 from trunnion.model.expr import Const
-from trunnion.model.plan import MemoryKind, TiledMode
+from trunnion.model.plan import TiledMode
 from trunnion.model.tensormap_rules import Im2colFields, TiledFields, broken_rules
 
 if TYPE_CHECKING:
@@ -43,13 +43,12 @@ def emit_map_rules(out: SourceWriter, plan: LaunchPlan) -> None:
 
 
 def _rule(plan: LaunchPlan, encode: Encode) -> list[str]:
-    memory, mode, fields = encode.memory, encode.mode, _constant_fields(plan, encode)
-    slots: Any = plan.tensors if memory.kind is MemoryKind.TENSOR else plan.workspaces
+    mode, fields = encode.mode, _constant_fields(plan, encode)
     wide = encode.interleave == _INTERLEAVE_32B or encode.data_type in _WIDE_PACKED
     allowed = ["false" if broken_rules(fields, one) else "true" for one in _ARCHITECTURES]
     head = [
         str(encode.index),
-        cpp_name(slots[memory.slot].name),
+        cpp_name(plan.memory(encode.memory).name),
         str(len(encode.dims)),
         "32" if wide else "16",
         str(_EXTENT_UNITS.get(encode.data_type, 1)),

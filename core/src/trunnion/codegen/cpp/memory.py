@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.conditions import readers_condition
 from trunnion.codegen.cpp.places import output_rule
-from trunnion.codegen.python.fills import fill_steps
-from trunnion.codegen.python.memory import outputs_of
-from trunnion.model.plan import TensorSlot
+from trunnion.launcher.fills import fill_steps
+from trunnion.model.plan import MemoryKind, TensorSlot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
     from trunnion.codegen.writer import SourceWriter
     from trunnion.model.expr import Expr
-    from trunnion.model.plan import LaunchPlan, WorkspaceSlot
+    from trunnion.model.plan import LaunchPlan, MemoryRef, WorkspaceSlot
 
 __all__ = [
     "emit_allocations",
@@ -26,8 +25,6 @@ __all__ = [
     "emit_shape",
     "emit_size",
 ]
-
-_ZERO = bytes(1)
 
 
 def _emit_extents(text: CallText, memory: TensorSlot | WorkspaceSlot, extents: tuple[Expr, ...]) -> str:
@@ -62,7 +59,7 @@ def emit_size(text: CallText, plan: LaunchPlan, space: WorkspaceSlot) -> None:
 
 def emit_given_outputs(text: CallText, plan: LaunchPlan, inputs: int) -> None:
     """Write the checks of the tensors that the caller gives."""
-    outputs = outputs_of(plan)
+    outputs = plan.outputs
     if not outputs:
         return
     with text.out.block("if (outputs_given) {", "}"):
@@ -92,7 +89,7 @@ def emit_allocations(text: CallText, plan: LaunchPlan) -> None:
     plan
         What is launched.
     """
-    outputs = outputs_of(plan)
+    outputs = plan.outputs
     if outputs:
         with text.out.block("if (!outputs_given) {", "}"):
             for place, tensor in enumerate(outputs):
@@ -111,17 +108,16 @@ def emit_allocations(text: CallText, plan: LaunchPlan) -> None:
 # Fills -------------------------------------------------------------------------------------------------------------
 
 
-def _patterns(plan: LaunchPlan) -> list[tuple[str, bytes]]:
-    patterns = [(f"t{tensor.index}", tensor.fill) for tensor in outputs_of(plan) if tensor.fill is not None]
-    return patterns + [(f"z{space.index}", _ZERO) for space in plan.workspaces if space.zeroed]
-
-
 def emit_fill_table(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write the fills' constants."""
-    for owner, pattern in _patterns(plan):
+    for memory, pattern in plan.fills:
         for index, step in enumerate(fill_steps(pattern)[0]):
             values = f"{step.value}u, {step.width}, {step.offset}, {step.pitch}"
-            out.line(f"constexpr FillStep kFill_{owner}_{index}{{{values}}};")
+            out.line(f"constexpr FillStep {_step(memory, index)}{{{values}}};")
+
+
+def _step(memory: MemoryRef, index: int) -> str:
+    return f"kFill_{'t' if memory.kind is MemoryKind.TENSOR else 'z'}{memory.slot}_{index}"
 
 
 def emit_fills(text: CallText, plan: LaunchPlan, fill: Callable[[str, str], str]) -> None:
@@ -136,16 +132,15 @@ def emit_fills(text: CallText, plan: LaunchPlan, fill: Callable[[str, str], str]
     fill
         Returns the statement of one write, for a step and an address; it may use ``count``, which is not 0.
     """
-    counts = {
-        f"t{t.index}": (f"p[{t.index}]", f"element_count(y{t.index}, {len(t.shape)})")
-        for t in outputs_of(plan)
-    }
-    counts |= {f"z{s.index}": (f"w{s.index}", f"z{s.index}_bytes") for s in plan.workspaces}
-    for owner, pattern in _patterns(plan):
-        address, count = counts[owner]
+    for memory, pattern in plan.fills:
+        slot, index = plan.memory(memory), memory.slot
+        if isinstance(slot, TensorSlot):
+            address, count = f"p[{index}]", f"element_count(y{index}, {len(slot.shape)})"
+        else:
+            address, count = f"w{index}", f"z{index}_bytes"
         steps, repeat = fill_steps(pattern)
         with text.out.block("{", "}"):
             text.line(f"const uint64_t count = {count}{f' * {repeat}' if repeat > 1 else ''};")
             with text.when("count != 0"):
-                for index in range(len(steps)):
-                    text.line(fill(f"kFill_{owner}_{index}", address))
+                for step in range(len(steps)):
+                    text.line(fill(_step(memory, step), address))

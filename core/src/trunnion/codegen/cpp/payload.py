@@ -11,16 +11,16 @@ import re
 from typing import TYPE_CHECKING
 
 from trunnion import errors
-from trunnion.codegen.driver_status import RefusedLaunch, status_error
-from trunnion.codegen.python.maps import map_fields
+from trunnion.launcher.driver_status import RefusedLaunch, status_error
+from trunnion.launcher.maps import map_fields
 from trunnion.model.dtypes import dtype as dtype_of
 from trunnion.model.tensormap_rules import broken_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from trunnion.codegen.python.maps import MapSpec
     from trunnion.contract.runtime import Runtime
+    from trunnion.launcher.maps import MapSpec
 
 __all__ = ["fields_of", "typed_error", "unallocated"]
 

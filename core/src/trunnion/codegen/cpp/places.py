@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import cpp_string
-from trunnion.codegen.python.support import cut
-from trunnion.model.expr_text import format_expr
+from trunnion.model.places import place_words
 
 if TYPE_CHECKING:
-    from trunnion.model.plan import LaunchPlan, Source, TensorSlot, ValueCheck
+    from trunnion.model.plan import LaunchPlan, Source, TensorSlot
 
 __all__ = [
     "Place",
     "argument_positions",
-    "author_text",
     "output_rule",
     "place_of",
     "presence",
@@ -76,11 +74,12 @@ def argument_positions(plan: LaunchPlan) -> dict[str, int]:
 
 def place_of(plan: LaunchPlan, source: Source) -> Place:
     """Return the place that a source means."""
+    words = cpp_string(place_words(source))
     if source.kind == "scalar":
         position = plan.scalars[source.slot].position
-        return Place(f"s{source.slot}", f"kArguments[{position}]", '"the value"', "true", "true")
+        return Place(f"s{source.slot}", f"kArguments[{position}]", words, "true", "true")
     tensor = plan.tensors[source.slot]
-    letter, word = ("d", "extent") if source.kind == "shape" else ("r", "stride")
+    letter = "d" if source.kind == "shape" else "r"
     live = ["true"]
     if source.kind == "stride":
         live = [f"d{tensor.index}_{source.axis} > 1"]
@@ -88,18 +87,7 @@ def place_of(plan: LaunchPlan, source: Source) -> Place:
     return Place(
         f"{letter}{source.slot}_{source.axis}",
         f"{tensor_rule(tensor.index)}.name",
-        cpp_string(f"the {word} along dimension {source.axis}"),
+        words,
         presence(tensor),
         " && ".join(live),
     )
-
-
-def author_text(plan: LaunchPlan, check: ValueCheck) -> str:
-    """Return the expected value as the author wrote it, over symbols' names, cut as in Python's messages."""
-    source = check.source
-    if source.kind == "scalar":
-        symbol = plan.signature.scalars[source.slot].symbol
-        return "" if symbol is None else cut(symbol.name)
-    tensor = plan.signature.tensors[source.slot]
-    exprs = tensor.shape if source.kind == "shape" else tensor.strides or ()
-    return cut(format_expr(exprs[source.axis]))

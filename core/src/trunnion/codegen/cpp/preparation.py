@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trunnion.codegen.python import scalars, support
-from trunnion.codegen.python.arguments import FLOAT_LIMITS
 from trunnion.errors import ArgumentError, ArgumentValueError
+from trunnion.launcher import refusals, scalars
 from trunnion.model.dtypes import Kind
 from trunnion.model.dtypes import dtype as dtype_of
 from trunnion.plain import is_a
@@ -19,12 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trunnion.codegen.cpp.facts import CallFacts, ParamFacts
-    from trunnion.codegen.python.tensors import TensorChecks
+    from trunnion.launcher.tensors import TensorChecks
 
 __all__ = ["NO_ARGUMENT", "Carried", "Preparation"]
 
 _SIGNED_END = 1 << 63
-_COMPLEX_PART = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 
 
 def _is_lazy(tensor: Any) -> bool:
@@ -106,7 +103,7 @@ class Preparation:
             If the number of arguments is wrong, or if there are destinations for a program without outputs.
         """
         if len(args) != len(self._params):
-            raise support.count_error(tuple(args), tuple(param.name for param in self._params))
+            raise refusals.count_error(tuple(args), tuple(param.name for param in self._params))
         carried = Carried([], {})
         for param, value in zip(self._params, args, strict=True):
             try:
@@ -120,17 +117,17 @@ class Preparation:
     def _destinations(self, carried: Carried, out: Sequence[Any], device: int | None) -> None:
         count = len(self._outputs)
         if len(out) != count:
-            error = support.out_count_error(out, tuple(tensor.name for tensor in self._outputs))
+            error = refusals.out_count_error(out, tuple(tensor.name for tensor in self._outputs))
             if not count:  # there is no place at which a launcher could refuse that
                 raise error
             for index, tensor in enumerate(self._outputs):
-                carried.refuse(tensor.name, support.out_place(index, count), error)
+                carried.refuse(tensor.name, refusals.out_place(index, count), error)
             return
         for index, (tensor, value) in enumerate(zip(self._outputs, out, strict=True)):
             try:
                 carried.given.append(self._destination(tensor, value, device))
             except ArgumentError as error:
-                error.place = support.out_place(index, count)
+                error.place = refusals.out_place(index, count)
                 carried.refuse(tensor.name, error.place, error)
 
     def _argument(self, param: ParamFacts, value: Any) -> Any:
@@ -164,25 +161,18 @@ class Preparation:
             if value.is_nested:  # of one without an extent for each dimension the error below says so
                 value.stride()
             if value.dtype is not self._dtypes[dtype]:
-                raise support.dtype_error(name, value, dtype)
+                raise refusals.dtype_error(name, value, dtype)
             if output or checks.runtime.presents_device(value):
                 checks.check_storage((name,), (value,))
             elif value.device.type not in _CARRIED_DEVICES:
-                raise support.place_error(name, value, "cuda" if self._on_cuda else "cpu")
+                raise refusals.place_error(name, value, "cuda" if self._on_cuda else "cpu")
         except RuntimeError as error:
-            raise support.unreadable_error((name,), (value,), error) from error
+            raise refusals.unreadable_error((name,), (value,), error) from error
 
     def _scalar(self, param: ParamFacts, value: Any) -> Any:
-        kind, name = dtype_of(param.dtype), param.name
-        if kind.kind is Kind.BOOL:
-            return scalars.boolean(name, value)
-        if kind.is_integer:
-            number = scalars.integer(name, value, *kind.integer_range)
-            return ctypes.c_void_p(number) if number >= _SIGNED_END else number
+        kind = dtype_of(param.dtype)
+        number: Any = scalars.number(param.name, value, kind)
         if kind.kind is Kind.COMPLEX:
-            limit = FLOAT_LIMITS[_COMPLEX_PART[kind.name]]
-            return struct.pack("<2d", *scalars.complex_parts(name, value, limit, kind.name))
-        if kind.name not in FLOAT_LIMITS:
-            scalars.small_float(name, value, kind.name)
-            return scalars.real(name, value, math.inf, kind.name)
-        return scalars.real(name, value, FLOAT_LIMITS[kind.name], kind.name)
+            return struct.pack("<2d", number.real, number.imag)
+        wide = kind.is_integer and number >= _SIGNED_END
+        return ctypes.c_void_p(number) if wide else number

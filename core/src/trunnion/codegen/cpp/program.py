@@ -13,10 +13,10 @@ from trunnion.codegen.cpp.loader import load_library, process_libraries
 from trunnion.codegen.cpp.payload import fields_of, typed_error, unallocated
 from trunnion.codegen.cpp.preparation import Preparation
 from trunnion.codegen.cpp.set_aside import SetAsideHook
-from trunnion.codegen.python.tensors import TensorChecks
-from trunnion.codegen.set_aside import process_set_aside
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.errors import LifecycleError, TrunnionError
+from trunnion.launcher.l2_persisting import process_set_aside
+from trunnion.launcher.tensors import TensorChecks
 from trunnion.plain import is_a
 from trunnion.turns import Turns
 

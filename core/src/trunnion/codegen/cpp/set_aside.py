@@ -11,15 +11,15 @@ import warnings
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from trunnion.codegen.set_aside import captured_window, known_length
 from trunnion.errors import LifecycleError
+from trunnion.launcher.l2_persisting import captured_window, known_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
     from trunnion.codegen.cpp.facts import CallFacts
-    from trunnion.codegen.set_aside import SetAside
+    from trunnion.launcher.l2_persisting import SetAside
 
     Run = Callable[..., Any]
     """Calls an export of the launcher by its name, and raises the typed error that it means."""
@@ -28,7 +28,7 @@ __all__ = ["SetAsideHook"]
 
 
 class _LauncherLimit:
-    """The limit of one device, through the launcher's own driver: a `trunnion.codegen.set_aside.LimitDriver`."""
+    """The limit of one device, through the launcher's own driver: a `trunnion.launcher.l2_persisting.LimitDriver`."""
 
     def __init__(self, run: Run, device: int) -> None:
         self._run = run

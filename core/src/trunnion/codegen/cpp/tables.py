@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.places import output_rule
 from trunnion.codegen.literals import cpp_name, cpp_string
-from trunnion.codegen.python.memory import author_extents
-from trunnion.codegen.python.support import cut, out_place
+from trunnion.launcher.refusals import out_place
 from trunnion.model.expr import Const
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER_BLOCKS
+from trunnion.model.places import author_extents
 
 if TYPE_CHECKING:
     from trunnion.codegen.writer import SourceWriter
@@ -60,7 +60,7 @@ def emit_tensor_rules(out: SourceWriter, plan: LaunchPlan) -> None:
             out.lines(*(f"{rule}," for rule in inputs))
     outputs = plan.tensors[len(inputs) :]
     for index, tensor in enumerate(outputs):
-        texts = [cpp_name(cut(text)) for text in author_extents(plan, tensor)]
+        texts = [cpp_name(text) for text in author_extents(plan, tensor)]
         if texts:
             out.line(f"constexpr Name kExtents{tensor.index}[] = {braces(texts)};")
         place = cpp_string(out_place(index, len(outputs)))

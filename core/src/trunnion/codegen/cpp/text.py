@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from trunnion.model.expr import Expr
 
 __all__ = ["MOST_UNROLLED", "CallText"]
-
-_FAILS = re.compile(r"\bfailed\b")
 
 MOST_UNROLLED = 8
 """Statements that are written one by one; beyond, a compiler's time counts more than a nanosecond of a loop's."""
@@ -37,13 +34,15 @@ class CallText:
         self.out = SourceWriter("  ")
         self.members = members
         self._printer = printer
+        self._may_fail = False
 
     def function(self) -> CallText:
         """Return the text of another function of the same call."""
         return CallText(self._printer, self.members)
 
     def expr(self, expr: Expr) -> str:
-        """Return an expression's text; `guard` must follow the statement that holds it."""
+        """Return an expression's text, for the statement that is written next."""
+        self._may_fail |= self._printer.may_fail(expr)
         return self._printer.text(expr)
 
     def member(self, kind: str, name: str) -> str:
@@ -52,10 +51,11 @@ class CallText:
         return name
 
     def line(self, text: str) -> None:
-        """Write one statement, and the way out if it holds an expression that failed."""
+        """Write one statement, and the way out if an expression of it failed."""
         self.out.line(text)
-        if _FAILS.search(text):
+        if self._may_fail:
             self.out.line("if (failed) return false;")
+        self._may_fail = False
 
     def require(self, condition: str) -> None:
         """Write a call that raises where it returns false."""

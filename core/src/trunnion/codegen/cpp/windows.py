@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.conditions import both, launch_condition
 from trunnion.codegen.cpp.launches import memory_address
 from trunnion.codegen.literals import cpp_name
-from trunnion.codegen.python.values import window_bounds
 from trunnion.model.plan import MemoryKind
 from trunnion.model.window import AccessProperty, WindowPolicy
 
@@ -39,15 +38,13 @@ def has_windows(plan: LaunchPlan) -> bool:
 def _windows(plan: LaunchPlan) -> list[tuple[PlannedLaunch, PlannedWindow]]:
     """Return the launches that have a window and may happen."""
     return [
-        (launch, launch.window)
-        for launch in plan.launches
-        if launch.window is not None and launch_condition(launch) != "false"
+        (launch, launch.window) for launch in plan.launches if launch.window is not None and not launch.never
     ]
 
 
 def persisting_bounds(plan: LaunchPlan) -> tuple[tuple[int, int], ...]:
     """Return the least and the greatest bytes of each window of a launch whose hits persist, before any call."""
-    return tuple(window_bounds(launch, window) for launch, window in _windows(plan) if _persists(window))
+    return tuple(launch.window_bounds for launch, window in _windows(plan) if _persists(window))
 
 
 def _persists(window: PlannedWindow) -> bool:
@@ -56,8 +53,7 @@ def _persists(window: PlannedWindow) -> bool:
 
 
 def _name(plan: LaunchPlan, window: PlannedWindow) -> str:
-    slots: Any = plan.tensors if window.memory.kind is MemoryKind.TENSOR else plan.workspaces
-    return cpp_name(slots[window.memory.slot].name)
+    return cpp_name(plan.memory(window.memory).name)
 
 
 def emit_window_rules(out: SourceWriter, plan: LaunchPlan) -> None:

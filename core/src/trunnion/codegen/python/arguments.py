@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.model.dtypes import Kind
+from trunnion.model.scalars import overflow_limit
 from trunnion.model.slots import PointerSlot, StructSlot
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trunnion.codegen.writer import SourceWriter
     from trunnion.model.plan import LaunchPlan, ScalarSlot, TensorSlot
 
 __all__ = [
-    "FLOAT_LIMITS",
     "emit_count",
     "emit_layouts",
     "emit_number",
     "emit_pointers",
     "emit_structure",
     "given_tuple",
-    "inputs_of",
     "is_computed_with",
     "parameter_list",
     "passed_names",
@@ -29,25 +31,12 @@ __all__ = [
     "tensor_tuple",
 ]
 
-FLOAT_LIMITS = {
-    # The least magnitude that rounds to infinity: half a unit above the greatest finite value.
-    "float16": 65520.0,
-    "bfloat16": (2.0 - 2.0**-8) * 2.0**127,
-    "float32": (2.0 - 2.0**-24) * 2.0**127,
-    "float64": float("inf"),
-}
-_COMPLEX_PART = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 _ADDRESSES = 1 << 64
-
-
-def inputs_of(plan: LaunchPlan) -> list[TensorSlot]:
-    """Return the tensors that the caller passes."""
-    return [tensor for tensor in plan.tensors if not tensor.output]
 
 
 def recalls(plan: LaunchPlan) -> bool:
     """Whether a launcher of this plan recalls what it found out about the tensors of an earlier call."""
-    return bool(inputs_of(plan)) and not any(tensor.nullable for tensor in plan.tensors)
+    return bool(plan.inputs) and not any(tensor.nullable for tensor in plan.tensors)
 
 
 def passed_names(plan: LaunchPlan) -> list[str]:
@@ -57,7 +46,7 @@ def passed_names(plan: LaunchPlan) -> list[str]:
 
     Two calls that pass equal ones are told apart by nothing in them, which 0.0 and -0.0 would be.
     """
-    names = [f"p{tensor.index}" for tensor in inputs_of(plan)]
+    names = [f"p{tensor.index}" for tensor in plan.inputs]
     names += [f"s{scalar.index}" for scalar in plan.scalars if scalar.dtype.is_integer]
     names += [f"i{scalar.index}" for scalar in plan.scalars if is_computed_with(plan, scalar)]
     return names + [f"a{pointer.index}" for pointer in plan.pointers]
@@ -68,18 +57,18 @@ def is_computed_with(plan: LaunchPlan, scalar: ScalarSlot) -> bool:
     return scalar.dtype.kind is Kind.BOOL and plan.signature.scalars[scalar.index].symbol is not None
 
 
-def tensor_names(tensors: list[TensorSlot]) -> str:
+def tensor_names(tensors: Sequence[TensorSlot]) -> str:
     """Return the display of a tuple of the tensors' names."""
     return python_tuple([python_string(tensor.name) for tensor in tensors])
 
 
-def tensor_tuple(tensors: list[TensorSlot]) -> str:
+def tensor_tuple(tensors: Sequence[TensorSlot]) -> str:
     """Return the display of a tuple of the tensors."""
     return python_tuple([f"t{tensor.index}" for tensor in tensors])
 
 
 def _positional(plan: LaunchPlan) -> list[str]:
-    slots = [(tensor.position, f"t{tensor.index}") for tensor in inputs_of(plan)]
+    slots = [(tensor.position, f"t{tensor.index}") for tensor in plan.inputs]
     slots += [(scalar.position, f"s{scalar.index}") for scalar in plan.scalars]
     slots += [(pointer.position, f"a{pointer.index}") for pointer in plan.pointers]
     slots += [(struct.position, f"u{struct.index}") for struct in plan.structs]
@@ -126,7 +115,7 @@ def emit_structure(out: SourceWriter, plan: LaunchPlan) -> None:
     plan
         The plan. Where its launcher recalls tensors the device that a call names is ``given``, else ``device``.
     """
-    inputs = inputs_of(plan)
+    inputs = plan.inputs
     if not inputs:
         with out.block("if type(device) is not int or not 0 <= device < devices:"):
             out.line("device = check_device((), (), device)")
@@ -142,7 +131,7 @@ def emit_structure(out: SourceWriter, plan: LaunchPlan) -> None:
     _emit_unreadable(out, inputs)
 
 
-def _emit_unreadable(out: SourceWriter, tensors: list[TensorSlot]) -> None:
+def _emit_unreadable(out: SourceWriter, tensors: Sequence[TensorSlot]) -> None:
     with out.block("except RuntimeError as error:"):
         names, values = tensor_names(tensors), tensor_tuple(tensors)
         out.line(f"raise unreadable_error({names}, {values}, error) from error")
@@ -166,7 +155,7 @@ def _emit_tensor(out: SourceWriter, tensor: TensorSlot) -> None:
             out.line(f"{', '.join(f'r{tensor.index}_{axis}' for axis in axes)}, = {t}.stride()")
 
 
-def _emit_device(out: SourceWriter, inputs: list[TensorSlot]) -> None:
+def _emit_device(out: SourceWriter, inputs: Sequence[TensorSlot]) -> None:
     names, tensors = tensor_names(inputs), tensor_tuple(inputs)
     if any(tensor.nullable for tensor in inputs):
         out.line(f"device = check_device({names}, {tensors}, device)")
@@ -180,7 +169,7 @@ def _emit_device(out: SourceWriter, inputs: list[TensorSlot]) -> None:
 
 def emit_layouts(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write the checks that tensors are contiguous which do not name their strides, and lie in their storages."""
-    inputs = inputs_of(plan)
+    inputs = plan.inputs
     for tensor in inputs:
         if tensor.strides is None:
             t = f"t{tensor.index}"
@@ -206,7 +195,7 @@ def emit_pointers(out: SourceWriter, plan: LaunchPlan, *, remembers: bool) -> No
     remembers
         Whether there are ``places``, and a ``memo`` to look into and to write into.
     """
-    inputs = inputs_of(plan)
+    inputs = plan.inputs
     if not inputs:
         return
     if remembers:
@@ -231,7 +220,7 @@ def emit_pointers(out: SourceWriter, plan: LaunchPlan, *, remembers: bool) -> No
         out.line("memo[0] = passed")
 
 
-def _emit_reading(out: SourceWriter, inputs: list[TensorSlot]) -> None:
+def _emit_reading(out: SourceWriter, inputs: Sequence[TensorSlot]) -> None:
     with out.block("try:"):
         for tensor in inputs:
             t, p = f"t{tensor.index}", f"p{tensor.index}"
@@ -240,7 +229,7 @@ def _emit_reading(out: SourceWriter, inputs: list[TensorSlot]) -> None:
     _emit_unreadable(out, inputs)
 
 
-def _emit_addresses(out: SourceWriter, inputs: list[TensorSlot]) -> None:
+def _emit_addresses(out: SourceWriter, inputs: Sequence[TensorSlot]) -> None:
     for tensor in inputs:
         t, p = f"t{tensor.index}", f"p{tensor.index}"
         wrong = f"{p} not in good_{tensor.alignment}"
@@ -313,21 +302,15 @@ def _emit_scalar(out: SourceWriter, scalar: ScalarSlot) -> None:
         with out.block(f"if type({s}) is not int or not {low} <= {s} <= {high}:"):
             _emit_conversion(out, scalar)
     elif kind.kind is Kind.COMPLEX:
-        limit = _limit_text(_COMPLEX_PART[kind.name])
-        out.line(f"{s}_re, {s}_im = complex_parts({name}, {s}, {limit}, {python_string(kind.name)})")
-    elif kind.name not in FLOAT_LIMITS:
+        out.line(f"{s}_re, {s}_im = complex_parts({name}, {s}, {python_string(kind.name)})")
+    elif kind.is_small_float:
         # The value stays what it was: a call that is refused is diagnosed with it.
         out.line(f"{s}_bits = small_float({name}, {s}, {python_string(kind.name)})")
     else:
-        text = _limit_text(kind.name)
-        within = f" or not -{text} < {s} < {text}" if FLOAT_LIMITS[kind.name] != float("inf") else ""
+        limit = overflow_limit(kind.name)
+        within = f" or not -{limit!r} < {s} < {limit!r}" if math.isfinite(limit) else ""
         with out.block(f"if type({s}) is not float{within}:"):
-            out.line(f"{s} = real({name}, {s}, {text}, {python_string(kind.name)})")
-
-
-def _limit_text(name: str) -> str:
-    limit = FLOAT_LIMITS[name]
-    return 'float("inf")' if limit == float("inf") else repr(limit)
+            out.line(f"{s} = real({name}, {s}, {python_string(kind.name)})")
 
 
 def _emit_address(out: SourceWriter, pointer: PointerSlot) -> None:

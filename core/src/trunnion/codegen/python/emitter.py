@@ -1,7 +1,7 @@
 """Write a Python launcher for a plan: straight-line code, everything hoisted that can be.
 
 The text is a module with three tables (``KERNELS``, ``LAUNCHES``, ``ENCODES``) and a function ``make(context)``, which
-`trunnion.codegen.python.program` calls once. It returns two functions: ``entry``, which takes a call as people write
+`trunnion.launcher.program` calls once. It returns two functions: ``entry``, which takes a call as people write
 it; and ``bind``, which takes arguments by position, does all but launch and returns what launches, with the device and
 the stream.
 
@@ -23,7 +23,6 @@ from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.arguments import (
     emit_count,
     given_tuple,
-    inputs_of,
     parameter_list,
     recalls,
     tensor_names,
@@ -32,19 +31,18 @@ from trunnion.codegen.python.arguments import (
 from trunnion.codegen.python.bindings import slot_name
 from trunnion.codegen.python.dialect import Dialect, FacadeDialect
 from trunnion.codegen.python.firing import Firing, recovering
-from trunnion.codegen.python.launches import ParameterBuffer
 from trunnion.codegen.python.memory import emit_allocations
-from trunnion.codegen.python.names import assigned, read
 from trunnion.codegen.python.steps import StepPrinter
 from trunnion.codegen.python.tables import emit_tables
 from trunnion.codegen.writer import SourceWriter
+from trunnion.launcher.tables import ParameterBuffer
 
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = "21"
+VERSION = "22"
 """Changes whenever the text for some plan does."""
 
 _KINDS = ("entry", "bind")
@@ -107,7 +105,7 @@ class _Emitter:
         self.recalls = recalls(plan)
         self.fixed = {kind: self._steps(kind).tensors() for kind in _KINDS}
         self.free = {kind: self._free_part(kind) for kind in _KINDS}
-        self.kept = self._kept()
+        self.kept = self._steps("entry").kept()
 
     def module(self) -> str:
         out = self.out
@@ -115,10 +113,12 @@ class _Emitter:
             f'"""Launcher of plan {self.plan.hash}; emitter {VERSION}, dialect {self.dialect.version}."""'
         )
         out.lines("", "from struct import Struct", "")
-        out.line("from trunnion.codegen.python.facade import FillStep, LaunchSpec, WindowSpec")
-        out.line("from trunnion.codegen.python.maps import Im2colSpec, MapSpec, TiledSpec")
-        out.line("from trunnion.codegen.python.scalars import *")
-        out.line("from trunnion.codegen.python.support import *")
+        out.line("from trunnion.launcher.arithmetic import *")
+        out.line("from trunnion.launcher.facade import FillStep, LaunchSpec, WindowSpec")
+        out.line("from trunnion.launcher.maps import MapSpec")
+        out.line("from trunnion.launcher.refusals import *")
+        out.line("from trunnion.launcher.scalars import *")
+        out.line("from trunnion.model.steps import Im2colMode, TiledMode")
         out.lines(*self.dialect.imports(), "")
         emit_tables(out, self.plan)
         out.line()
@@ -152,7 +152,7 @@ class _Emitter:
         out.line(f"{', '.join(names[11:])} = {', '.join(f'context.{field}' for _, field in _CONTEXT[11:])}")
         for name in sorted({tensor.dtype.name for tensor in plan.tensors}):
             out.line(f"dtype_{name} = context.dtype({python_string(name)})")
-        for alignment in sorted({tensor.alignment for tensor in inputs_of(plan)}):
+        for alignment in sorted({tensor.alignment for tensor in plan.inputs}):
             out.line(f"good_{alignment} = context.good_addresses({alignment})")
         for index in range(len(plan.kernels)):
             out.line(f"kernel{index} = context.kernels[{index}]")
@@ -209,7 +209,7 @@ class _Emitter:
 
         A function of its own, because a call pays for every variable of its closure, whether it comes to it or not.
         """
-        out, inputs = self.out, inputs_of(self.plan)
+        out, inputs = self.out, self.plan.inputs
         with out.block(f"def look({', '.join(f't{tensor.index}' for tensor in inputs)}, given, /):"):
             out.line("nonlocal known")
             out.include(self.fixed["entry"])
@@ -222,7 +222,7 @@ class _Emitter:
 
         They set ``places`` too: the tensors' addresses, or None where nobody was asked for all of them at once.
         """
-        out, inputs = self.out, inputs_of(self.plan)
+        out, inputs = self.out, self.plan.inputs
         tensors = ", ".join(f"t{tensor.index}" for tensor in inputs)
         kept = f"{', '.join(['guard', 'read', 'memo', 'device', *self.kept])}, = "
         look = f"{kept}look({tensors}, given)"
@@ -245,8 +245,3 @@ class _Emitter:
             out.line(look)
         with out.block("elif given is not None:"):
             out.line(f"check_device({tensor_names(inputs)}, {tensor_tuple(inputs)}, given)")
-
-    def _kept(self) -> list[str]:
-        """Return the variables that the fixed part sets and the rest reads, whatever the kind of call."""
-        needed = read(self.free["entry"].text())
-        return [name for name in assigned(self.fixed["entry"].text()) if name in needed and name != "device"]

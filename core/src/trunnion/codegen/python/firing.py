@@ -15,8 +15,7 @@ from trunnion.codegen.python.launches import (
     readers_condition,
     when,
 )
-from trunnion.codegen.python.memory import emit_fills, memory_address, memory_name
-from trunnion.codegen.python.tables import literal
+from trunnion.codegen.python.memory import emit_fills, memory_address
 from trunnion.model.expr import Const
 from trunnion.model.plan import MapArgument
 from trunnion.model.window import AccessProperty, WindowPolicy
@@ -50,11 +49,10 @@ class Firing:
     def __init__(self, plan: LaunchPlan, dialect: Dialect) -> None:
         self.plan = plan
         self.dialect = dialect
-        fills = any(tensor.fill is not None for tensor in plan.tensors)
-        fills = fills or any(workspace.zeroed for workspace in plan.workspaces)
+        fills = bool(plan.fills)
         windows = any(launch.window is not None for launch in plan.launches)
         self.needs_context = fills or windows
-        self.happens = fills or any(launch_condition(launch) != "False" for launch in plan.launches)
+        self.happens = fills or not all(launch.never for launch in plan.launches)
 
     def emit(self, out: SourceWriter, allocate: Emit, *, bound: bool) -> None:
         """Write everything behind the checks.
@@ -127,9 +125,9 @@ class Firing:
             out.line("context.refuse_capture(stream, device)")
         for launch, window in windows:
             condition, index = launch_condition(launch), launch.index
-            if window.nbytes is not None and condition != "False":
+            if window.nbytes is not None and not launch.never:
                 with when(out, condition), out.block(f"if n{index} > state.longest_window:"):
-                    name = python_string(memory_name(self.plan, window.memory))
+                    name = python_string(self.plan.memory(window.memory).name)
                     out.line(f"context.refuse_window(device, {name}, n{index})")
 
     def _entered(self, out: SourceWriter, body: Emit) -> None:
@@ -156,10 +154,10 @@ class Firing:
             self._launch(out, launch, prepare=True, fire=False)
 
     def _launch(self, out: SourceWriter, launch: PlannedLaunch, *, prepare: bool, fire: bool) -> None:
-        text, condition = _launch_text(launch), launch_condition(launch)
-        if condition == "False":
+        if launch.never:
             return
-        with when(out, condition):
+        text = _launch_text(launch)
+        with when(out, launch_condition(launch)):
             if prepare:
                 self._parameters(out, launch, text)
                 self.dialect.emit_prepare(out, text)
@@ -191,7 +189,7 @@ class Firing:
                     out.line(f"l{index}.pointers[{ordinal}] = m{argument.encode}.address")
         self._pack(out, launch, text)
         smem = f"b{index}_smem"
-        if literal(launch.dynamic_smem_bytes) == "None":
+        if not isinstance(launch.dynamic_smem_bytes, Const):
             with out.block(f"if {smem} > state.smem[{launch.kernel}]:"):
                 out.line(f"context.raise_dynamic_smem(device, {launch.kernel}, {smem})")
         window = launch.window
@@ -255,7 +253,7 @@ def recovering(out: SourceWriter, diagnosis: str | None = None) -> Iterator[None
 
 def _launch_text(launch: PlannedLaunch) -> LaunchText:
     index, window = launch.index, launch.window
-    smem = literal(launch.dynamic_smem_bytes)
+    smem = launch.dynamic_smem_bytes
     held = window is not None and window.policy == "launch"
     address = f"{memory_address(window.memory)} + o{index}" if window is not None else ""
     return LaunchText(
@@ -263,7 +261,7 @@ def _launch_text(launch: PlannedLaunch) -> LaunchText:
         kernel=launch.kernel,
         grid=_texts(launch.grid, f"g{index}_"),
         block=_texts(launch.block, f"b{index}_"),
-        dynamic_smem_bytes=f"b{index}_smem" if smem == "None" else smem,
+        dynamic_smem_bytes=str(smem.value) if isinstance(smem, Const) else f"b{index}_smem",
         varying=frozenset(_varying(launch)),
         shape=f"j{index}" if _varying(launch) else "",
         window=(address, f"n{index}") if held else None,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
-from trunnion.codegen.python.arguments import FLOAT_LIMITS, recalls
+from trunnion.codegen.python.arguments import recalls
 from trunnion.model.dtypes import Kind
 from trunnion.model.expr import Const
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
@@ -28,68 +27,21 @@ if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter
     from trunnion.codegen.writer import SourceWriter
     from trunnion.model.expr import Expr
-    from trunnion.model.plan import LaunchPlan, PlannedArgument, PlannedLaunch
+    from trunnion.model.plan import LaunchPlan, PlannedLaunch
 
 __all__ = [
-    "ParameterBuffer",
     "computed",
     "emit_geometry",
     "follows_from_passed",
-    "geometry_exprs",
     "launch_condition",
     "packed_values",
     "packs_integers",
     "readers_condition",
+    "shape_variables",
     "when",
 ]
 
 _AXES = "xyz"
-_POINTER = "Q"
-
-
-@dataclass(frozen=True, slots=True)
-class ParameterBuffer:
-    """How one launch's parameters lie in the launcher's own buffer; tensor maps lie elsewhere."""
-
-    offsets: tuple[int | None, ...]
-    """For each parameter its offset in bytes; None: a tensor map."""
-
-    nbytes: int
-    """The buffer's size."""
-
-    format: str
-    """The format of the ``struct`` module that packs the parameters, padding included."""
-
-    @classmethod
-    def of(cls, plan: LaunchPlan, launch: PlannedLaunch) -> ParameterBuffer:
-        """Lay out the parameters of a launch, each aligned to its own size."""
-        offsets: list[int | None] = []
-        end, codes = 0, "<"
-        for argument, parameter in zip(launch.args, plan.kernels[launch.kernel].parameters, strict=True):
-            if isinstance(argument, MapArgument):
-                offsets.append(None)
-                continue
-            offset = -(-end // parameter.alignment) * parameter.alignment
-            codes += f"{offset - end}x" if offset > end else ""
-            codes += _code(plan, argument)
-            offsets.append(offset)
-            end = offset + parameter.size
-        return cls(tuple(offsets), end, codes)
-
-
-def _code(plan: LaunchPlan, argument: PlannedArgument) -> str:
-    """Return the code of the ``struct`` module under which an argument travels."""
-    match argument:
-        case ScalarArgument(scalar):
-            return plan.scalars[scalar].dtype.struct_code
-        case StructArgument(struct):
-            return f"{plan.structs[struct].nbytes}s"
-        case ViewArgument():
-            extents, strides = map(len, argument.numbers)
-            return f"Q{'i' * extents}{'4x' * (extents % 2)}{'q' * strides}"
-        case ExprArgument():
-            return argument.dtype.struct_code
-    return _POINTER
 
 
 def packed_values(plan: LaunchPlan, launch: PlannedLaunch) -> list[str]:
@@ -149,20 +101,15 @@ def _scalar_values(plan: LaunchPlan, scalar: int) -> list[str]:
         return [f"s{scalar}_re", f"s{scalar}_im"]
     if kind.name == "bfloat16":
         return [f"bfloat16_bits(s{scalar})"]
-    small = kind.kind is Kind.FLOAT and kind.name not in FLOAT_LIMITS
-    return [f"s{scalar}_bits" if small else f"s{scalar}"]
+    return [f"s{scalar}_bits" if kind.is_small_float else f"s{scalar}"]
 
 
 def launch_condition(launch: PlannedLaunch) -> str:
     """Return the condition under which a launch happens at all: its own, and no extent of its grid is 0."""
-    if any(extent == Const(0) for extent in launch.grid) or launch.when == Const(0):
+    if launch.never:
         return "False"
-    names = [] if launch.when is None or isinstance(launch.when, Const) else [f"c{launch.index}"]
-    names += [
-        f"g{launch.index}_{axis}"
-        for axis, extent in zip(_AXES, launch.grid, strict=True)
-        if not isinstance(extent, Const) and extent.bounds.low <= 0
-    ]
+    names = [f"c{launch.index}"] if launch.conditional else []
+    names += [f"g{launch.index}_{_AXES[axis]}" for axis in launch.open_axes]
     return f"({' and '.join(names)})" if names else "True"
 
 
@@ -182,12 +129,6 @@ def when(out: SourceWriter, condition: str) -> Iterator[None]:
             yield
 
 
-def geometry_exprs(launch: PlannedLaunch) -> list[Expr]:
-    """Return every expression that decides whether and in what shape a launch happens."""
-    exprs = [*launch.grid, *launch.block, launch.dynamic_smem_bytes]
-    return exprs if launch.when is None else [launch.when, *exprs]
-
-
 def emit_geometry(out: SourceWriter, plan: LaunchPlan, launch: PlannedLaunch, printer: ExprPrinter) -> None:
     """Write the lines that compute and check a launch's condition, grid, block and shared memory.
 
@@ -199,36 +140,44 @@ def emit_geometry(out: SourceWriter, plan: LaunchPlan, launch: PlannedLaunch, pr
         return
     variable = f"c{launch.index}"
     out.line(f"{variable} = {printer.text(launch.when)}")
-    if geometry_exprs(launch)[1:] != [one for one in geometry_exprs(launch)[1:] if isinstance(one, Const)]:
+    if any(not isinstance(expr, Const) for expr in (*launch.grid, *launch.block, launch.dynamic_smem_bytes)):
         with out.block(f"if {variable}:"):
             _emit_shape(out, plan, launch, printer)
 
 
 def _emit_shape(out: SourceWriter, plan: LaunchPlan, launch: PlannedLaunch, printer: ExprPrinter) -> None:
     kernel = python_string(plan.kernels[launch.kernel].name)
-    # The preferred cluster divides the grid too, and is a multiple of the cluster.
-    clusters = launch.attribute("preferred_cluster") or launch.attribute("cluster") or (1, 1, 1)
     for position, extent in enumerate(launch.grid):
         if not isinstance(extent, Const):
             variable = f"g{launch.index}_{_AXES[position]}"
             out.line(f"{variable} = {printer.text(extent)}")
             _emit_limits(out, extent, variable, (0, MAX_GRID[position]), f"grid_error({kernel}, {position}")
-            if clusters[position] > 1:
-                with out.block(f"if {variable} % {clusters[position]}:"):
-                    out.line(f"raise cluster_error({kernel}, {position}, {variable}, {clusters[position]})")
+            if launch.clusters[position] > 1:
+                with out.block(f"if {variable} % {launch.clusters[position]}:"):
+                    out.line(
+                        f"raise cluster_error({kernel}, {position}, {variable}, {launch.clusters[position]})"
+                    )
     sizes = [extent for extent in (*launch.block, launch.dynamic_smem_bytes) if not isinstance(extent, Const)]
-    names = [
-        f"{kind}{launch.index}_{axis}"
-        for kind, dims in (("g", launch.grid), ("b", launch.block))
-        for axis, extent in zip(_AXES, dims, strict=True)
-        if not isinstance(extent, Const)
-    ]
-    names += [] if isinstance(launch.dynamic_smem_bytes, Const) else [f"b{launch.index}_smem"]
+    names = [name for group in shape_variables(launch) for name in group]
     if names:
         with when(out, launch_condition(launch)):
             if sizes:
                 _emit_sizes(out, launch, kernel, printer)
             out.line(f"j{launch.index} = {python_tuple(names)}")
+
+
+def shape_variables(launch: PlannedLaunch) -> tuple[list[str], list[str]]:
+    """Return the variables of what a call decides of a launch: of its grid, and of its block and shared memory."""
+    grid, block = (
+        [
+            f"{letter}{launch.index}_{axis}"
+            for axis, extent in zip(_AXES, dims, strict=True)
+            if not isinstance(extent, Const)
+        ]
+        for letter, dims in (("g", launch.grid), ("b", launch.block))
+    )
+    smem = [] if isinstance(launch.dynamic_smem_bytes, Const) else [f"b{launch.index}_smem"]
+    return grid, [*block, *smem]
 
 
 def _emit_sizes(out: SourceWriter, launch: PlannedLaunch, kernel: str, printer: ExprPrinter) -> None:

@@ -6,11 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
-from trunnion.codegen.python.fills import fill_steps
-from trunnion.codegen.python.launcher_memory import ALLOCATOR_ALIGNMENT
 from trunnion.codegen.python.launches import readers_condition, when
-from trunnion.model.expr_text import format_expr
+from trunnion.launcher.fills import fill_steps
+from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT
 from trunnion.model.interval import INT64_MAX
+from trunnion.model.places import author_extents
 from trunnion.model.plan import MemoryKind, TensorSlot
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan, MemoryRef, WorkspaceSlot
 
 __all__ = [
-    "author_extents",
     "emit_allocations",
     "emit_extents",
     "emit_fills",
@@ -28,33 +27,12 @@ __all__ = [
     "emit_size",
     "fill_table",
     "memory_address",
-    "memory_name",
-    "outputs_of",
 ]
-
-_ZERO = bytes(1)
-
-
-def outputs_of(plan: LaunchPlan) -> list[TensorSlot]:
-    """Return the tensors that the launcher allocates, or that the caller gives under ``out=``."""
-    return [tensor for tensor in plan.tensors if tensor.output]
-
-
-def author_extents(plan: LaunchPlan, output: TensorSlot) -> tuple[str, ...]:
-    """Return the extents of an output as the author wrote them, over symbols' names."""
-    described = plan.signature.outputs[output.index - len(plan.signature.tensors)]
-    return tuple(format_expr(extent) for extent in described.shape)
 
 
 def memory_address(memory: MemoryRef) -> str:
     """Return the variable that holds the address of a tensor or a workspace."""
     return f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}"
-
-
-def memory_name(plan: LaunchPlan, memory: MemoryRef) -> str:
-    """Return the name of a tensor or a workspace."""
-    slots = plan.tensors if memory.kind is MemoryKind.TENSOR else plan.workspaces
-    return slots[memory.slot].name
 
 
 def emit_extents(
@@ -88,7 +66,7 @@ def emit_given_outputs(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write the check of the tensors that the caller gives under ``out=``."""
     wanted = [
         f"({python_string(t.name)}, y{t.index}, {_texts(plan, t)}, dtype_{t.dtype.name}, {t.alignment})"
-        for t in outputs_of(plan)
+        for t in plan.outputs
     ]
     with out.block("if out is not None:"):
         out.line(f"check_outputs(out, {python_tuple(wanted)}, device)")
@@ -108,7 +86,7 @@ def emit_allocations(out: SourceWriter, plan: LaunchPlan) -> None:
     plan
         The plan.
     """
-    outputs = outputs_of(plan)
+    outputs = plan.outputs
     if outputs:
         with out.block("if out is not None:"):
             out.line(f"{', '.join(f't{tensor.index}' for tensor in outputs)}, = out")
@@ -139,32 +117,35 @@ def _emit_workspace(out: SourceWriter, workspace: WorkspaceSlot) -> None:
 
 def emit_fills(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write the lines that fill outputs and zeroed workspaces, on the launch's stream."""
-    for tensor in outputs_of(plan):
-        if tensor.fill is not None:
-            count = " * ".join([f"y{tensor.index}_{axis}" for axis in range(len(tensor.shape))]) or "1"
-            _emit_fill(out, tensor.fill, f"t{tensor.index}", (f"p{tensor.index}", count))
-    for workspace in plan.workspaces:
-        if workspace.zeroed:
-            with when(out, readers_condition(plan, workspace.readers)):
-                where = (f"w{workspace.index}", f"z{workspace.index}_bytes")
-                _emit_fill(out, _ZERO, f"z{workspace.index}", where)
+    for memory, pattern in plan.fills:
+        slot, index = plan.memory(memory), memory.slot
+        if isinstance(slot, TensorSlot):
+            count, condition = (
+                " * ".join(f"y{index}_{axis}" for axis in range(len(slot.shape))) or "1",
+                "True",
+            )
+        else:
+            count, condition = f"z{index}_bytes", readers_condition(plan, slot.readers)
+        with when(out, condition):
+            _emit_fill(out, memory, pattern, count)
 
 
-def _emit_fill(out: SourceWriter, pattern: bytes, owner: str, where: tuple[str, str]) -> None:
-    address, count = where
+def _emit_fill(out: SourceWriter, memory: MemoryRef, pattern: bytes, count: str) -> None:
     steps, repeat = fill_steps(pattern)
     out.line(f"count = {count}{f' * {repeat}' if repeat > 1 else ''}")
     with out.block("if count:"):
         for index in range(len(steps)):
-            out.line(f"fill(fill_{owner}_{index}, {address}, count, stream)")
+            out.line(f"fill({_step(memory, index)}, {memory_address(memory)}, count, stream)")
 
 
 def fill_table(plan: LaunchPlan) -> list[str]:
     """Return the lines of the module's head that hold the fills' constants."""
-    patterns = [(f"t{tensor.index}", tensor.fill) for tensor in outputs_of(plan) if tensor.fill is not None]
-    patterns += [(f"z{workspace.index}", _ZERO) for workspace in plan.workspaces if workspace.zeroed]
     return [
-        f"fill_{owner}_{index} = {step!r}"
-        for owner, pattern in patterns
+        f"{_step(memory, index)} = {step!r}"
+        for memory, pattern in plan.fills
         for index, step in enumerate(fill_steps(pattern)[0])
     ]
+
+
+def _step(memory: MemoryRef, index: int) -> str:
+    return f"fill_{'t' if memory.kind is MemoryKind.TENSOR else 'z'}{memory.slot}_{index}"

@@ -9,13 +9,13 @@ from trunnion.codegen.python.arguments import emit_layouts, emit_number, emit_po
 from trunnion.codegen.python.bindings import emit_binding, emit_check
 from trunnion.codegen.python.launches import emit_geometry, readers_condition, when
 from trunnion.codegen.python.memory import emit_extents, emit_given_outputs, emit_size
-from trunnion.codegen.python.names import assigned_conditionally
 from trunnion.codegen.python.values import (
     emit_arguments,
     emit_map_values,
     emit_presence,
     emit_window_values,
 )
+from trunnion.codegen.python.variables import kept, set_by
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.lowering import (
     Bind,
@@ -57,13 +57,23 @@ class StepPrinter:
     """Whether there is a ``memo`` of an earlier call: see `trunnion.codegen.python.arguments.emit_pointers`."""
 
     def tensors(self) -> SourceWriter:
-        """Return what the tensors alone decide; every variable that it sets is set whatever the call."""
-        part, out = self._phase(Phase.TENSORS), SourceWriter()
-        names = [name for name in assigned_conditionally(part.text()) if name != "device"]  # a parameter
-        if names:
-            out.line(f"{' = '.join(names)} = None")
-        out.include(part)
+        """Return what the tensors alone decide; every variable of it that is `kept` is set whatever the call."""
+        out, names = SourceWriter(), self.kept()
+        sometimes = {
+            variable.name
+            for action in self._actions(Phase.TENSORS)
+            for variable in set_by(self.plan, action)
+            if not variable.always
+        }
+        unset = [name for name in names if name in sometimes]
+        if unset:
+            out.line(f"{' = '.join(unset)} = None")
+        out.include(self._phase(Phase.TENSORS))
         return out
+
+    def kept(self) -> list[str]:
+        """Return the variables that the tensors alone decide, and that are read later."""
+        return kept(self.plan, self._actions(Phase.TENSORS), self._actions(Phase.VALUES))
 
     def values(self) -> SourceWriter:
         """Return the rest, up to the last check of a call's arguments."""
@@ -71,11 +81,13 @@ class StepPrinter:
 
     def _phase(self, phase: Phase) -> SourceWriter:
         out = SourceWriter()
-        for step in self.plan.steps:
-            if step.phase is phase:
-                self._arguments(out, step.action)
-                self._derived(out, step.action)
+        for action in self._actions(phase):
+            self._arguments(out, action)
+            self._derived(out, action)
         return out
+
+    def _actions(self, phase: Phase) -> list[Action]:
+        return [step.action for step in self.plan.steps if step.phase is phase]
 
     def _arguments(self, out: SourceWriter, action: Action) -> None:
         """Write a step that reads or judges what the call was given."""

@@ -6,24 +6,20 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.launches import computed, launch_condition, readers_condition, when
-from trunnion.codegen.python.memory import memory_name
-from trunnion.model.expr import Const, Select
-from trunnion.model.plan import MemoryKind, ViewArgument
+from trunnion.model.expr import Const
+from trunnion.model.plan import ViewArgument
 
 if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter
     from trunnion.codegen.writer import SourceWriter
-    from trunnion.model.expr import Expr
-    from trunnion.model.interval import Interval
     from trunnion.model.lowering import ComputeArguments, RequirePresence
-    from trunnion.model.plan import Encode, LaunchPlan, MemoryRef, PlannedLaunch, PlannedWindow
+    from trunnion.model.plan import Encode, LaunchPlan, PlannedLaunch
 
 __all__ = [
     "emit_arguments",
     "emit_map_values",
     "emit_presence",
     "emit_window_values",
-    "window_bounds",
 ]
 
 
@@ -40,7 +36,7 @@ def emit_arguments(out: SourceWriter, plan: LaunchPlan, step: ComputeArguments, 
                 axis, extent = unproven.get(place, (0, value))
                 out.line(f"{name} = {printer.text(extent)}")
                 if place in unproven and isinstance(argument, ViewArgument):
-                    said = python_string(memory_name(plan, argument.memory))
+                    said = python_string(plan.memory(argument.memory).name)
                     with out.block(f"if not -2147483648 <= {name} <= 2147483647:"):
                         out.line(f"raise view_error({said}, {axis}, {name})")
 
@@ -60,24 +56,6 @@ def emit_map_values(out: SourceWriter, plan: LaunchPlan, encode: Encode, printer
             out.line(f"encode{index}.within(k{index}, {offset}, {printer.text(encode.limit_bytes)})")
 
 
-def window_bounds(launch: PlannedLaunch, window: PlannedWindow) -> tuple[int, int]:
-    """Return the least and the greatest length of a window, in bytes; of a launch that never happens (0, 0)."""
-    if launch_condition(launch) == "False":
-        return 0, 0
-    if window.nbytes is not None:
-        bounds = _bounds(window.nbytes)
-        return max(bounds.low, 0), bounds.high
-    memory, offset = _bounds(window.limit_bytes), window.offset_bytes.bounds
-    return max(memory.low - offset.high, 0), max(memory.high - max(offset.low, 0), 0)
-
-
-def _bounds(expr: Expr) -> Interval:
-    """Return an expression's bounds, where a choice is made in every call those of what is chosen."""
-    while isinstance(expr, Select) and expr.condition.bounds.low > 0:
-        expr = expr.then  # memory spans 0 bytes if an extent is 0, which this one's extents never are
-    return expr.bounds
-
-
 def emit_window_values(
     out: SourceWriter, plan: LaunchPlan, launch: PlannedLaunch, printer: ExprPrinter
 ) -> None:
@@ -89,9 +67,9 @@ def emit_window_values(
         out.line(f"o{index} = {printer.text(window.offset_bytes)}")
         nbytes = "None" if window.nbytes is None else printer.text(window.nbytes)
         limit = printer.text(window.limit_bytes)
-        name = python_string(memory_name(plan, window.memory))
+        name = python_string(plan.memory(window.memory).name)
         # Over nothing there is no window to judge: that it is absent is told where all checks that come before held.
-        there = f" if t{window.memory.slot} is not None else 0" if _may_be_absent(plan, window.memory) else ""
+        there = f" if t{window.memory.slot} is not None else 0" if plan.may_be_absent(window.memory) else ""
         out.line(f"n{index} = window_bytes(device, {name}, (o{index}, {nbytes}, {limit})){there}")
 
 
@@ -102,7 +80,3 @@ def emit_presence(out: SourceWriter, plan: LaunchPlan, required: RequirePresence
     with out.block(f"if t{slot} is None{needed}:"):
         name = python_string(plan.tensors[slot].name)
         out.line(f"raise absent_error({name}, {python_string(required.what)})")
-
-
-def _may_be_absent(plan: LaunchPlan, memory: MemoryRef) -> bool:
-    return memory.kind is MemoryKind.TENSOR and plan.tensors[memory.slot].nullable

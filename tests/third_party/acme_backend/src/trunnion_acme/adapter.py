@@ -6,10 +6,10 @@ import platform
 from typing import TYPE_CHECKING
 
 from trunnion.artifacts.artifact import Artifact
-from trunnion.codegen.python.program import PythonProgram
 from trunnion.contract.adapter import KernelAdapter
 from trunnion.errors import CorruptArtifactError
 from trunnion.image.match import match_parameters
+from trunnion.launcher.program import PythonProgram
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,15 +10,15 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from trunnion.codegen.python.entered import EnteredContexts
-from trunnion.codegen.python.facade import EncodedMap, StreamState
 from trunnion.errors import BackendUnavailableError, CaptureError, DeviceRequirementError, DriverError
+from trunnion.launcher.entered import EnteredContexts
+from trunnion.launcher.facade import EncodedMap, StreamState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
-    from trunnion.codegen.python.facade import FillStep, LaunchSpec
+    from trunnion.launcher.facade import FillStep, LaunchSpec
     from trunnion.model.tensormap_rules import Im2colFields, TiledFields
 
 __all__ = ["AcmeDriver", "LaunchConfig", "acme_driver"]
@@ -97,7 +97,7 @@ class LaunchConfig(ctypes.Structure):
 
 
 class AcmeDriver:
-    """A `trunnion.codegen.python.facade.DriverFacade`.
+    """A `trunnion.launcher.facade.DriverFacade`.
 
     Raises
     ------

@@ -6,8 +6,6 @@ from itertools import pairwise, permutations
 from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import spanned_bytes
-from trunnion.codegen.python import support
-from trunnion.codegen.python.scalars import integer
 from trunnion.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -15,6 +13,8 @@ from trunnion.errors import (
     DeviceRequirementError,
     shorten,
 )
+from trunnion.launcher import refusals
+from trunnion.launcher.scalars import integer
 from trunnion.model.dtypes import dtype
 from trunnion.plain import is_a
 from trunnion.wording import type_name
@@ -72,7 +72,7 @@ class TensorChecks:
             If ``value`` is no tensor, or one with no memory of its own.
         """
         if not is_a(value, self.tensor_type):
-            raise support.no_tensor_error(name, value, output=output)
+            raise refusals.no_tensor_error(name, value, output=output)
         if not self.runtime.has_storage(value):
             expected = (
                 "a dense tensor in memory; call .resolve_conj(), .resolve_neg() or .to_dense() if it is lazy"
@@ -93,9 +93,9 @@ class TensorChecks:
                     spanned = spanned_bytes(tensor)
                     room = self.runtime.room(tensor) if spanned else 0
                 except RuntimeError as error:
-                    raise support.unreadable_error((name,), (tensor,), error) from error
+                    raise refusals.unreadable_error((name,), (tensor,), error) from error
                 if room < spanned and tensor.data_ptr():  # no address at all is another error
-                    raise support.storage_error(name, room, spanned)
+                    raise refusals.storage_error(name, room, spanned)
 
     def check_device(self, names: tuple[str, ...], tensors: tuple[Any, ...], given: int | None) -> int:
         """Return the ordinal of the device that a call runs on.
@@ -123,7 +123,7 @@ class TensorChecks:
             return self.check_ordinal(given)
         for name, tensor in live:
             if not self.runtime.presents_device(tensor):
-                raise support.place_error(name, tensor, "cuda")
+                raise refusals.place_error(name, tensor, "cuda")
         first = live[0][1].get_device()
         for name, tensor in live:
             if tensor.get_device() != first:
@@ -171,7 +171,7 @@ class TensorChecks:
             return
         if not address:
             raise ArgumentTypeError(name, "a tensor with a null address", "a tensor in memory")
-        raise support.alignment_error(name, address, alignment)
+        raise refusals.alignment_error(name, address, alignment)
 
     def check_outputs(self, out: Any, wanted: tuple[OutputWanted, ...], device: int) -> None:
         """Accept the tensors that the caller gives for the outputs.
@@ -194,16 +194,16 @@ class TensorChecks:
             return
         names = tuple(row[0] for row in wanted)
         if len(out) != len(wanted):
-            raise support.out_count_error(out, names)
+            raise refusals.out_count_error(out, names)
         for index, (tensor, row) in enumerate(zip(out, wanted, strict=True)):
             try:
                 self._check_output(tensor, row, device)
             except ArgumentError as error:
-                error.place = support.out_place(index, len(wanted))
+                error.place = refusals.out_place(index, len(wanted))
                 raise
             except RuntimeError as error:
-                place = support.out_place(index, len(wanted))
-                raise support.unreadable_error((row[0],), (tensor,), error, place) from error
+                place = refusals.out_place(index, len(wanted))
+                raise refusals.unreadable_error((row[0],), (tensor,), error, place) from error
         if len(out) == 1:
             return
         spans = [(t.data_ptr(), t.numel() * t.element_size(), index) for index, t in enumerate(out)]
@@ -238,16 +238,16 @@ class TensorChecks:
             raise ArgumentValueError(name, f"a tensor on {tensor.device}", f"CUDA device {device}")
         self.check_tensor(name, tensor, output=True)
         if tensor.dtype is not kind:
-            raise support.dtype_error(name, tensor, str(kind).removeprefix("torch."))
+            raise refusals.dtype_error(name, tensor, str(kind).removeprefix("torch."))
         if tensor.dim() != len(shape):
-            raise support.rank_error(name, tensor, len(shape))
+            raise refusals.rank_error(name, tensor, len(shape))
         for axis, (got, extent) in enumerate(zip(tensor.shape, shape, strict=True)):
             if got != extent:
-                raise support.extent_error(name, axis, got, extent, texts[axis])
+                raise refusals.extent_error(name, axis, got, extent, texts[axis])
         if tensor.get_device() != device:
             raise ArgumentValueError(name, f"a tensor on {tensor.device}", f"CUDA device {device}")
         if not tensor.is_contiguous():
-            raise support.destination_error(name, tensor)
+            raise refusals.destination_error(name, tensor)
         self.check_storage((name,), (tensor,))
         self.check_pointer(name, tensor, tensor.data_ptr(), alignment)
 
@@ -261,5 +261,8 @@ def _overlap_error(spans: list[tuple[int, int, int]], names: tuple[str, ...]) ->
     one, other = next(
         (one, other) for one, other in permutations(spans, 2) if one[0] <= other[0] < one[0] + one[1]
     )
-    got, place = f"memory that {shorten(names[one[2]])} also lies in", support.out_place(other[2], len(names))
+    got, place = (
+        f"memory that {shorten(names[one[2]])} also lies in",
+        refusals.out_place(other[2], len(names)),
+    )
     return ArgumentValueError(names[other[2]], got, "memory of its own", place)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from trunnion.codegen.python.recall import ReadingRecall, Recall
 from trunnion.errors import ArgumentError, TrunnionError
+from trunnion.launcher.recall import ReadingRecall, Recall
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import ceildiv, le, symbols
 from trunnion.model.program import DeviceCode

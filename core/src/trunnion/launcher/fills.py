@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trunnion.codegen.python.facade import FillStep
+from trunnion.launcher.facade import FillStep
 
 __all__ = ["fill_steps"]
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from trunnion.codegen.set_aside import LimitDriver
 from trunnion.errors import LifecycleError
+from trunnion.launcher.l2_persisting import LimitDriver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trunnion.codegen.set_aside import SetAside
+    from trunnion.launcher.l2_persisting import SetAside
     from trunnion.model.tensormap_rules import Im2colFields, TiledFields
 
 __all__ = [
@@ -277,7 +277,7 @@ class WindowFacade(LimitDriver, Protocol):
     Attributes
     ----------
     set_aside
-        The one owner of the set-aside in this process, `trunnion.codegen.set_aside.process_set_aside`.
+        The one owner of the set-aside in this process, `trunnion.launcher.l2_persisting.process_set_aside`.
     """
 
     set_aside: SetAside

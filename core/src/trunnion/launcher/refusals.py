@@ -1,7 +1,7 @@
-"""What every generated launcher calls: checked arithmetic, and the errors that it raises.
+"""The refusals of a call: what every launcher that speaks Python raises, of whatever backend.
 
-Functions that end in ``_error`` return an exception for the launcher to raise; the others return a value or raise.
-None of them is on the path of a correct call, but for arithmetic where a proof failed.
+Functions that end in ``_error`` return an exception for the launcher to raise; `unbound` raises it. None of them is on
+the path of a correct call.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from trunnion.errors import (
     ArgumentError,
     ArgumentTypeError,
     ArgumentValueError,
-    ExprError,
     UnboundSymbolError,
     shorten,
 )
-from trunnion.model.interval import INT64_MAX, INT64_MIN
 from trunnion.model.launch import MAX_THREADS
 from trunnion.wording import first_line, type_name
 
@@ -25,27 +23,20 @@ __all__ = [
     "absent_error",
     "alignment_error",
     "block_error",
-    "ceiling",
     "cluster_error",
     "condition_error",
     "count_error",
-    "cut",
     "destination_error",
-    "divisor",
     "dtype_error",
     "extent_error",
-    "fits",
     "grid_error",
-    "in_range",
     "layout_error",
     "negative_error",
     "no_tensor_error",
     "out_count_error",
     "out_place",
     "place_error",
-    "quotient",
     "rank_error",
-    "remainder",
     "size_error",
     "smem_error",
     "storage_error",
@@ -66,67 +57,7 @@ _PLACES = {  # what is expected, the kind of device from which a tensor can be b
     "cuda": ("a tensor on a CUDA device", "cpu", ".to('cuda')"),
     "cpu": ("a tensor on the CPU", "cuda", ".cpu()"),
 }
-_MAX_SHOWN = 200  # characters of an expression in a message
-
-
-# Arithmetic -------------------------------------------------------------------------------------------------------
-
-
-def fits(value: int, text: str) -> int:
-    """Return ``value``, that of the expression ``text``, if it fits 64 signed bits.
-
-    Raises
-    ------
-    ExprError
-        If it does not.
-    """
-    if INT64_MIN <= value <= INT64_MAX:
-        return value
-    raise ExprError(f"the value {value} of {text} does not fit 64 signed bits")
-
-
-def divisor(value: int, text: str) -> int:
-    """Return ``value``, by which the expression ``text`` divides, if it is not 0.
-
-    Raises
-    ------
-    ExprError
-        If it is.
-    """
-    if value:
-        return value
-    raise ExprError(f"division by zero in {text}")
-
-
-def quotient(left: int, right: int, text: str) -> int:
-    """Return the floor of a quotient; errors are those of `divisor` and `fits`."""
-    return fits(left // divisor(right, text), text)
-
-
-def remainder(left: int, right: int, text: str) -> int:
-    """Return what floor division leaves; errors are those of `divisor`."""
-    return left % divisor(right, text)
-
-
-def ceiling(left: int, right: int, text: str) -> int:
-    """Return the ceiling of a quotient; errors are those of `divisor` and `fits`."""
-    return fits(-(-left // divisor(right, text)), text)
-
-
-def in_range(value: int, low: int, high: int, name: str, text: str) -> int:
-    """Return ``value``, that of the expression ``text``, if the integer type ``name`` can hold it.
-
-    Raises
-    ------
-    ExprError
-        If it cannot.
-    """
-    if low <= value <= high:
-        return value
-    raise ExprError(f"the value {value} of {text} does not fit {name} ({low} to {high})")
-
-
-# Arguments --------------------------------------------------------------------------------------------------------
+_MAX_SHOWN = 200  # characters of what a tensor says
 
 
 def count_error(args: tuple[Any, ...], names: tuple[str, ...]) -> ArgumentError:
@@ -189,12 +120,7 @@ def value_error(name: str, got: int, expected: int, text: str) -> ArgumentError:
 
 
 def _equation(expected: int, text: str) -> str:
-    return str(expected) if text == str(expected) else f"{expected} ({cut(text)})"
-
-
-def cut(text: str) -> str:
-    """Return an expression's text, without the end of a very long one."""
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+    return str(expected) if text == str(expected) else f"{expected} ({text})"
 
 
 def layout_error(name: str, tensor: Any) -> ArgumentError:

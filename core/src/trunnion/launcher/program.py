@@ -11,18 +11,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trunnion.codegen.driver_status import AFTER_FORK
-from trunnion.codegen.python.context import Context, Parts
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.errors import CaptureError, CorruptArtifactError, LifecycleError
+from trunnion.launcher.context import Context, Parts
+from trunnion.launcher.driver_status import AFTER_FORK
 from trunnion.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import CodeType, FrameType
 
-    from trunnion.codegen.python.facade import DriverFacade, LaunchSpec
     from trunnion.contract.runtime import Runtime
+    from trunnion.launcher.facade import DriverFacade, LaunchSpec
 
     _Bound = tuple[Callable[[], Any], int, int]
 

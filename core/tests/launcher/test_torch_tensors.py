@@ -11,8 +11,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from trunnion.call_helper import installed_helper, no_helper
 from trunnion.codegen.python.emitter import emit_launcher
-from trunnion.codegen.python.program import PythonProgram
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, TrunnionError
+from trunnion.launcher.program import PythonProgram
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import symbols
 from trunnion.model.program import DeviceCode

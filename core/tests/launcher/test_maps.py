@@ -5,15 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from trunnion.codegen.python.facade import EncodedMap
-from trunnion.codegen.python.maps import Im2colSpec, MapEncoder, MapSpec, TiledSpec
 from trunnion.errors import DriverError, TensorMapError
+from trunnion.launcher.facade import EncodedMap
+from trunnion.launcher.maps import MapEncoder, MapSpec
+from trunnion.model.steps import Im2colMode, TiledMode
 
 if TYPE_CHECKING:
     from trunnion.model.tensormap_rules import TiledFields
 
 SPEC = MapSpec(
-    mode=TiledSpec((64, 8)),
+    mode=TiledMode((64, 8)),
     element_bits=16,
     dtype_code=6,
     element_strides=(1, 1),
@@ -78,7 +79,7 @@ def test_the_driver_is_told_everything() -> None:
 
 def test_the_driver_is_told_everything_of_an_im2col_map() -> None:
     driver = Encoder()
-    mode = Im2colSpec((-1, -2), (1, 2), 64, 32)
+    mode = Im2colMode((-1, -2), (1, 2), 64, 32)
     spec = dataclasses.replace(SPEC, mode=mode, element_strides=(1, 1, 1, 1))
     encode(encoder_of(driver, spec), dims=(64, 9, 8, 2), strides=(128, 1152, 9216))
     ((fields, promotion),) = driver.calls

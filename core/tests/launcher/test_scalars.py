@@ -11,11 +11,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trunnion.codegen.python.scalars import address, complex_parts, small_float, struct_bytes
 from trunnion.errors import ArgumentTypeError, ArgumentValueError
+from trunnion.launcher.scalars import (
+    address,
+    bfloat16_bits,
+    boolean,
+    complex_parts,
+    integer,
+    real,
+    small_float,
+    struct_bytes,
+)
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.dtypes import DTYPES, Kind, dtype
 from trunnion.model.program import DeviceCode
@@ -85,14 +94,14 @@ def test_floats_of_eight_bits_at_their_ends() -> None:
 
 
 def test_a_complex_number_is_two_of_its_parts() -> None:
-    assert complex_parts("s", 1 - 2j, math.inf, "complex128") == (1.0, -2.0)
-    assert complex_parts("s", 3, math.inf, "complex128") == (3.0, 0.0)
+    assert complex_parts("s", 1 - 2j, "complex128") == (1.0, -2.0)
+    assert complex_parts("s", 3, "complex128") == (3.0, 0.0)
     for wrong in (True, "1", None, [1j]):
         with pytest.raises(ArgumentTypeError):
-            complex_parts("s", wrong, math.inf, "complex128")
+            complex_parts("s", wrong, "complex128")
     for beyond in (65520.0, 1j * 65520, complex(0, -1e300)):
         with pytest.raises(ArgumentValueError):
-            complex_parts("s", beyond, 65520.0, "complex32")
+            complex_parts("s", beyond, "complex32")
 
 
 class Index:
@@ -189,3 +198,113 @@ def test_a_tensor_for_a_scalar_is_refused_with_what_to_pass(rig: Any, kind: str)
 def test_a_tensor_for_an_address_is_refused_with_what_to_pass() -> None:
     with pytest.raises(ArgumentTypeError, match=r"\.data_ptr\(\)"):
         address("p", Tensor(), 1, nullable=False)
+
+
+LIMIT = (2.0 - 2.0**-8) * 2.0**127
+
+
+def value_of(bits: int) -> Fraction:
+    """The exact value of a finite bfloat16."""
+    (single,) = struct.unpack("<f", struct.pack("<I", bits << 16))
+    return Fraction(single)
+
+
+@given(
+    st.floats(
+        allow_nan=False,
+        allow_infinity=False,
+        min_value=-LIMIT,
+        max_value=LIMIT,
+        exclude_min=True,
+        exclude_max=True,
+    )
+)
+@example(1.00390625)  # a tie, to even below
+@example(1.01171875)  # a tie, to even above
+@example(1.00390625 + 2**-40)  # float32 would make it a tie first
+@example(1.00390625 - 2**-40)
+@example(-(1.01171875 - 2**-40))
+@example(2.0**-134)  # half of the least subnormal: a tie, to zero
+@example(2.0**-134 * (1 + 2**-50))
+@example(5e-324)
+@example(-5e-324)
+@example(-0.0)
+@example(2.0**-126 - 2.0**-170)
+@example(math.nextafter(LIMIT, 0))
+def test_bfloat16_is_the_nearest_with_ties_to_even(value: float) -> None:
+    bits = bfloat16_bits(value)
+    magnitude = bits & 0x7FFF
+    assert magnitude < 0x7F80, "finite"
+    assert bits >> 15 == (math.copysign(1, value) < 0)
+    target = abs(Fraction(value))
+    here = abs(target - value_of(magnitude))
+    for other in (magnitude - 1, magnitude + 1):
+        if 0 <= other < 0x7F80:
+            there = abs(target - value_of(other))
+            assert here < there or (here == there and magnitude % 2 == 0)
+
+
+def test_bfloat16_of_what_is_not_finite() -> None:
+    assert bfloat16_bits(math.inf) == 0x7F80
+    assert bfloat16_bits(-math.inf) == 0xFF80
+    assert bfloat16_bits(math.nan) == 0x7FC0
+
+
+class Five:
+    def __index__(self) -> int:
+        return 5
+
+
+class TensorlikeFive(Five):
+    def data_ptr(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(("value", "result"), [(3, 3), (-8, -8), (7, 7), (Five(), 5)])
+def test_integer_takes(value: object, result: int) -> None:
+    assert integer("x", value, -8, 7) == result
+
+
+@pytest.mark.parametrize("value", [True, 1.0, "1", None, TensorlikeFive(), [1], 1j])
+def test_integer_refuses_types(value: object) -> None:
+    with pytest.raises(ArgumentTypeError, match="argument 'x'"):
+        integer("x", value, -8, 7)
+
+
+@pytest.mark.parametrize("value", [8, -9, 10**6000, -(10**6000)], ids=["8", "-9", "huge", "-huge"])
+def test_integer_refuses_values(value: int) -> None:
+    with pytest.raises(ArgumentValueError) as caught:
+        integer("x", value, -8, 7)
+    assert caught.value.argument == "x"
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("value", "result"),
+    [(1, 1.0), (1.5, 1.5), (Fraction(1, 4), 0.25), (-math.inf, -math.inf), (65519.99, 65519.99)],
+)
+def test_real_takes(value: object, result: float) -> None:
+    assert real("x", value, "float16") == result
+    assert math.isnan(real("x", math.nan, "float16"))
+
+
+@pytest.mark.parametrize("value", [True, "1", None, 1j, TensorlikeFive(), [1.0]])
+def test_real_refuses_types(value: object) -> None:
+    with pytest.raises(ArgumentTypeError):
+        real("x", value, "float16")
+
+
+@pytest.mark.parametrize(
+    "value", [65520, -65520.0, 1e300, 10**400, 10**6000, Fraction(10**6000)], ids=lambda v: type(v).__name__
+)
+def test_real_refuses_values(value: object) -> None:
+    with pytest.raises(ArgumentValueError) as caught:
+        real("x", value, "float16")
+    assert len(str(caught.value)) < 300
+
+
+def test_boolean() -> None:
+    assert boolean("x", True) is True
+    for wrong in (0, 1, None, "True"):
+        with pytest.raises(ArgumentTypeError):
+            boolean("x", wrong)

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import DriverError, TensorMapError, shorten
+from trunnion.model.steps import TiledMode
 from trunnion.model.tensormap_rules import Im2colFields, TiledFields, broken_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trunnion.codegen.python.facade import DriverFacade, EncodedMap
+    from trunnion.launcher.facade import DriverFacade, EncodedMap
+    from trunnion.model.steps import Im2colMode
 
-__all__ = ["Im2colSpec", "MapEncoder", "MapLayout", "MapSpec", "TiledSpec", "map_fields"]
+__all__ = ["MapEncoder", "MapLayout", "MapSpec", "map_fields"]
 
 _MOST_LAYOUTS = 16
 _MOST_KEPT = 64
@@ -21,36 +23,11 @@ _MOST_KEPT = 64
 _BITS_OF_BYTE = 8
 
 
-@dataclass(frozen=True, slots=True)
-class TiledSpec:
-    """What only ``cuTensorMapEncodeTiled`` is given."""
-
-    box: tuple[int, ...]
-    """Elements of the box along each dimension."""
-
-
-@dataclass(frozen=True, slots=True)
-class Im2colSpec:
-    """What only ``cuTensorMapEncodeIm2col`` is given."""
-
-    lower: tuple[int, ...]
-    """The lower corner of the box of base pixels, along W, H, D."""
-
-    upper: tuple[int, ...]
-    """The upper corner of the box of base pixels, along W, H, D."""
-
-    channels_per_pixel: int
-    """Channels that are read of each pixel."""
-
-    pixels_per_column: int
-    """Pixels that one load reads."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapSpec:
     """What is known of a tensor map before any call, in the driver's order."""
 
-    mode: TiledSpec | Im2colSpec
+    mode: TiledMode | Im2colMode
     """Which of the two calls, and what only that one takes."""
 
     element_bits: int
@@ -252,7 +229,7 @@ def map_fields(
         "oob_fill": spec.oob_fill,
     }
     mode = spec.mode
-    if isinstance(mode, TiledSpec):
+    if isinstance(mode, TiledMode):
         return TiledFields(box=mode.box, **common)
     return Im2colFields(
         lower=mode.lower,

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from trunnion.codegen.python.entered import EnteredContexts
+from trunnion.launcher.entered import EnteredContexts
 
 
 class Driver:

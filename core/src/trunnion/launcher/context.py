@@ -8,15 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from trunnion.codegen.driver_status import of_unlike_device
-from trunnion.codegen.python.facade import GoneFacade
-from trunnion.codegen.python.frames import FramePool
-from trunnion.codegen.python.launcher_memory import LauncherMemory
-from trunnion.codegen.python.maps import MapEncoder
-from trunnion.codegen.python.recall import ReadingRecall
-from trunnion.codegen.python.support import ABSENT
-from trunnion.codegen.python.windows import ProgramWindows
-from trunnion.codegen.set_aside import captured_window
 from trunnion.contract.convention import Convention
 from trunnion.errors import (
     ArgumentError,
@@ -30,6 +21,15 @@ from trunnion.errors import (
     UnboundSymbolError,
     shorten,
 )
+from trunnion.launcher.driver_status import of_unlike_device
+from trunnion.launcher.facade import GoneFacade
+from trunnion.launcher.frames import FramePool
+from trunnion.launcher.l2_persisting import captured_window
+from trunnion.launcher.maps import MapEncoder
+from trunnion.launcher.memory import LauncherMemory
+from trunnion.launcher.recall import ReadingRecall
+from trunnion.launcher.refusals import ABSENT
+from trunnion.launcher.windows import ProgramWindows
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER_BLOCKS
 from trunnion.turns import Turns
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from trunnion.codegen.python.facade import DriverFacade, LaunchSpec, PreparingFacade
-    from trunnion.codegen.python.frames import Frame
-    from trunnion.codegen.python.maps import MapSpec
     from trunnion.contract.runtime import Runtime
+    from trunnion.launcher.facade import DriverFacade, LaunchSpec, PreparingFacade
+    from trunnion.launcher.frames import Frame
+    from trunnion.launcher.maps import MapSpec
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trunnion.codegen.set_aside import SetAside, captured_window, known_length, process_set_aside
 from trunnion.errors import DriverError
+from trunnion.launcher.l2_persisting import SetAside, captured_window, known_length, process_set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,7 +178,7 @@ def test_who_forgets_asks_the_driver_nothing_even_if_somebody_was_asking() -> No
 
 _FORKS = """
 import os
-from trunnion.codegen.set_aside import process_set_aside
+from trunnion.launcher.l2_persisting import process_set_aside
 
 class Driver:
     limit = 7

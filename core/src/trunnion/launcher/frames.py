@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from trunnion.codegen.python.facade import DriverFacade, EncodedMap, LaunchSpec
+    from trunnion.launcher.facade import DriverFacade, EncodedMap, LaunchSpec
 
     Prepare = Callable[[LaunchSpec, Any, Any], tuple[Callable[..., int], tuple[Any, ...]]]
 

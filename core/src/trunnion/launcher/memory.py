@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from trunnion.codegen.python.tensors import TensorChecks
+from trunnion.launcher.tensors import TensorChecks
 from trunnion.model.interval import INT64_MAX
 
 if TYPE_CHECKING:

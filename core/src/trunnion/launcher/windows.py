@@ -6,15 +6,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from trunnion.codegen.set_aside import known_length
 from trunnion.errors import ArgumentValueError, DeviceRequirementError, shorten
+from trunnion.launcher.l2_persisting import known_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from trunnion.codegen.python.facade import DriverFacade, LaunchSpec, WindowFacade, WindowSpec
-    from trunnion.codegen.set_aside import SetAside
+    from trunnion.launcher.facade import DriverFacade, LaunchSpec, WindowFacade, WindowSpec
+    from trunnion.launcher.l2_persisting import SetAside
 
 __all__ = ["ProgramWindows", "StreamWindow", "stream_window"]
 

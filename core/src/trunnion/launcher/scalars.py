@@ -11,12 +11,15 @@ import sys
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from trunnion.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
-from trunnion.model.scalars import FLOAT_FORMATS
+from trunnion.model.dtypes import Kind
+from trunnion.model.scalars import FLOAT_FORMATS, overflow_limit
 from trunnion.plain import ForeignError, asked, is_a
 from trunnion.wording import describe, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from trunnion.model.dtypes import DType
 
 __all__ = [
     "address",
@@ -24,6 +27,7 @@ __all__ = [
     "boolean",
     "complex_parts",
     "integer",
+    "number",
     "real",
     "small_float",
     "struct_bytes",
@@ -90,7 +94,7 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
 
 
 @_judged
-def real(name: str, value: Any, limit: float, dtype: str) -> float:
+def real(name: str, value: Any, dtype: str) -> float:
     """Return an argument as a float that ``dtype`` can hold after rounding; infinities and NaN pass.
 
     Parameters
@@ -99,10 +103,8 @@ def real(name: str, value: Any, limit: float, dtype: str) -> float:
         The parameter.
     value
         An int or a float, or another real number.
-    limit
-        The least magnitude that would round to infinity.
     dtype
-        For the message.
+        The name of a float or a complex type.
 
     Raises
     ------
@@ -121,7 +123,7 @@ def real(name: str, value: Any, limit: float, dtype: str) -> float:
         raise ArgumentValueError(name, describe(value), f"a number that fits {dtype}") from error
     # A wider float may be finite and lie beyond every double.
     beyond = math.isinf(result) and value != result
-    if beyond or (math.isfinite(result) and abs(result) >= limit):
+    if beyond or (math.isfinite(result) and abs(result) >= overflow_limit(dtype)):
         raise ArgumentValueError(name, str(result), f"a number that fits {dtype}")
     return result
 
@@ -141,6 +143,22 @@ def boolean(name: str, value: Any) -> bool:
     if numpy is not None and isinstance(value, numpy.bool_):
         return bool(value)
     raise _type_error(name, value, "True or False")
+
+
+def number(name: str, value: Any, kind: DType) -> complex | bool:
+    """Return an argument as the number that travels as an element of a type: a bool, an int, a float or a complex one.
+
+    Errors are those of the conversion to such a type: `boolean`, `integer`, `complex_parts`, `small_float`, `real`.
+    """
+    if kind.kind is Kind.BOOL:
+        return boolean(name, value)
+    if kind.is_integer:
+        return integer(name, value, *kind.integer_range)
+    if kind.kind is Kind.COMPLEX:
+        return complex(*complex_parts(name, value, kind.name))
+    if kind.is_small_float:
+        small_float(name, value, kind.name)
+    return real(name, value, kind.name)
 
 
 def bfloat16_bits(value: float) -> int:
@@ -171,7 +189,7 @@ def small_float(name: str, value: Any, dtype: str) -> int:
     ArgumentValueError
         If the type cannot hold it.
     """
-    number = real(name, value, math.inf, dtype)
+    number = real(name, value, dtype)
     bits = FLOAT_FORMATS[dtype].encode(number)
     if bits is None:
         raise ArgumentValueError(name, str(number), f"a number that fits {dtype}")
@@ -179,7 +197,7 @@ def small_float(name: str, value: Any, dtype: str) -> int:
 
 
 @_judged
-def complex_parts(name: str, value: Any, limit: float, dtype: str) -> tuple[float, float]:
+def complex_parts(name: str, value: Any, dtype: str) -> tuple[float, float]:
     """Return the real and the imaginary part of an argument, each of which ``dtype`` can hold after rounding.
 
     Parameters
@@ -188,10 +206,8 @@ def complex_parts(name: str, value: Any, limit: float, dtype: str) -> tuple[floa
         The parameter.
     value
         A complex number; a real one has no imaginary part.
-    limit
-        The least magnitude of a part that would round to infinity.
     dtype
-        For the message.
+        The type's name.
 
     Raises
     ------
@@ -203,8 +219,8 @@ def complex_parts(name: str, value: Any, limit: float, dtype: str) -> tuple[floa
     if isinstance(value, bool) or not isinstance(value, numbers.Complex):
         raise _type_error(name, value, f"a number that fits {dtype}")
     if isinstance(value, numbers.Real):
-        return real(name, value, limit, dtype), 0.0
-    return real(name, value.real, limit, dtype), real(name, value.imag, limit, dtype)
+        return real(name, value, dtype), 0.0
+    return real(name, value.real, dtype), real(name, value.imag, dtype)
 
 
 @_judged

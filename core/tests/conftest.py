@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from trunnion.codegen.python.emitter import emit_launcher
-from trunnion.codegen.python.facade import EncodedMap, StreamState
-from trunnion.codegen.python.program import PythonProgram
-from trunnion.codegen.set_aside import SetAside
+from trunnion.launcher.facade import EncodedMap, StreamState
+from trunnion.launcher.l2_persisting import SetAside
+from trunnion.launcher.program import PythonProgram
 from trunnion.model.dtypes import dtype
 
 if TYPE_CHECKING:

@@ -5,13 +5,14 @@ import struct
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from trunnion.codegen.python.program import LauncherModule, PythonProgram
 from trunnion.errors import CorruptArtifactError, DriverError, LifecycleError
 from trunnion.examples import load
+from trunnion.launcher.program import LauncherModule, PythonProgram
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import symbols
@@ -321,7 +322,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_refuses_and_touches_no_driver() -> None:
     """Even if the parent had a call under way and held the lock: the child's `close` must come back."""
-    here = os.path.join(os.path.dirname(__file__), "conftest.py")  # noqa: PTH118, PTH120 - argv is text
+    here = os.fspath(Path(__file__).parents[1] / "conftest.py")
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORK, here],
         capture_output=True,

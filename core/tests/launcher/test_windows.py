@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from trunnion.codegen.python.facade import WindowSpec
-from trunnion.codegen.set_aside import SetAsideWarning
 from trunnion.errors import ArgumentValueError, CaptureError, DeviceRequirementError, DriverError
+from trunnion.launcher.facade import WindowSpec
+from trunnion.launcher.l2_persisting import SetAsideWarning
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import Symbol, as_expr, symbols
 from trunnion.model.program import DeviceCode

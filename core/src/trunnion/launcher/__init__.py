@@ -1,0 +1,1 @@
+"""What a Python launcher runs on: context, memory, driver; and the refusals that all backends share."""

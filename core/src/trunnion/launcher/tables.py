@@ -1,0 +1,126 @@
+"""What is known of a plan before any call, as a Python launcher takes it: parameters' places, launches, maps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trunnion.launcher.facade import LaunchSpec, WindowSpec
+from trunnion.launcher.maps import MapSpec
+from trunnion.model.expr import Const
+from trunnion.model.plan import ExprArgument, MapArgument, ScalarArgument, StructArgument, ViewArgument
+from trunnion.model.window import WindowPolicy
+
+if TYPE_CHECKING:
+    from trunnion.launcher.facade import Extents
+    from trunnion.model.expr import Expr
+    from trunnion.model.launch import Dims
+    from trunnion.model.plan import Encode, LaunchPlan, PlannedArgument, PlannedLaunch
+
+__all__ = ["ParameterBuffer", "launch_spec", "map_spec"]
+
+_POINTER = "Q"
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterBuffer:
+    """How one launch's parameters lie in the launcher's own buffer; tensor maps lie elsewhere."""
+
+    offsets: tuple[int | None, ...]
+    """For each parameter its offset in bytes; None: a tensor map."""
+
+    nbytes: int
+    """The buffer's size."""
+
+    format: str
+    """The format of the ``struct`` module that packs the parameters, padding included."""
+
+    @classmethod
+    def of(cls, plan: LaunchPlan, launch: PlannedLaunch) -> ParameterBuffer:
+        """Lay out the parameters of a launch, each aligned to its own size."""
+        offsets: list[int | None] = []
+        end, codes = 0, "<"
+        for argument, parameter in zip(launch.args, plan.kernels[launch.kernel].parameters, strict=True):
+            if isinstance(argument, MapArgument):
+                offsets.append(None)
+                continue
+            offset = -(-end // parameter.alignment) * parameter.alignment
+            codes += f"{offset - end}x" if offset > end else ""
+            codes += _code(plan, argument)
+            offsets.append(offset)
+            end = offset + parameter.size
+        return cls(tuple(offsets), end, codes)
+
+
+def _code(plan: LaunchPlan, argument: PlannedArgument) -> str:
+    """Return the code of the ``struct`` module under which an argument travels."""
+    match argument:
+        case ScalarArgument(scalar):
+            return plan.scalars[scalar].dtype.struct_code
+        case StructArgument(struct):
+            return f"{plan.structs[struct].nbytes}s"
+        case ViewArgument():
+            extents, strides = map(len, argument.numbers)
+            return f"Q{'i' * extents}{'4x' * (extents % 2)}{'q' * strides}"
+        case ExprArgument():
+            return argument.dtype.struct_code
+    return _POINTER
+
+
+def launch_spec(plan: LaunchPlan, launch: PlannedLaunch) -> LaunchSpec:
+    """Return what is known of a launch before any call.
+
+    Parameters
+    ----------
+    plan
+        Of which program.
+    launch
+        The launch.
+    """
+    buffer, window = ParameterBuffer.of(plan, launch), launch.window
+    spec = None if window is None else WindowSpec(window.hit_ratio, window.hit_property, window.miss_property)
+    held = window is not None and window.policy == WindowPolicy.LAUNCH
+    return LaunchSpec(
+        kernel=launch.kernel,
+        offsets=buffer.offsets,
+        nbytes=buffer.nbytes,
+        grid=_known(launch.grid),
+        block=_known(launch.block),
+        dynamic_smem_bytes=_constant(launch.dynamic_smem_bytes),
+        attributes=tuple((one.id, one.values) for one in launch.attributes),
+        window=spec if held else None,
+        window_bytes=launch.window_bounds if held else (0, 0),
+        stream_window=None if held else spec,
+    )
+
+
+def _known(dims: Dims) -> Extents:
+    x, y, z = map(_constant, dims)
+    return x, y, z
+
+
+def _constant(expr: Expr) -> int | None:
+    return expr.value if isinstance(expr, Const) else None
+
+
+def map_spec(plan: LaunchPlan, encode: Encode) -> MapSpec:
+    """Return what is known of a tensor map before any call.
+
+    Parameters
+    ----------
+    plan
+        Of which program.
+    encode
+        The map.
+    """
+    return MapSpec(
+        mode=encode.mode,
+        element_bits=encode.element_bits,
+        dtype_code=encode.data_type,
+        element_strides=encode.element_strides,
+        interleave=encode.interleave,
+        swizzle=encode.swizzle,
+        l2_promotion=encode.l2_promotion,
+        oob_fill=encode.oob_fill,
+        name=plan.memory(encode.memory).name,
+    )
