@@ -6,11 +6,14 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trunnion.errors import UnsupportedFeatureError
+from trunnion.model.capability import Capability
 from trunnion.model.program import KernelProgram
 from trunnion.testing.laws import law
+from trunnion.testing.reference_needs import needs_of
 from trunnion.testing.renaming import LANGUAGES, blank_literals, renamed
 from trunnion.testing.strategies import PROGRAM_CAPABILITIES, programs
 from trunnion.wording import shorten
@@ -24,6 +27,7 @@ __all__: list[str] = []
 
 _PRINT_SOURCE = """
 import sys
+from trunnion.model.capability import Capability
 from trunnion.model.program import KernelProgram
 from trunnion.registry import default_registry
 spec = default_registry().backend(sys.argv[1])
@@ -85,8 +89,19 @@ def names_are_literals(harness: Harness, program: KernelProgram) -> None:
 
 @law("S4", given=lambda _: programs(PROGRAM_CAPABILITIES), tier="any", cost="pure")
 def undeclared_is_refused(harness: Harness, program: KernelProgram) -> None:
-    """What needs only what the backend declares is written, and anything else is refused by name."""
-    missing = program.plan().requires - harness.capabilities
+    """What needs only what the backend declares is written, and anything else is refused by name.
+
+    It is, too, where the backend declares just what is needed, as far as it does, and where it declares nothing.
+    """
+    needs = needs_of(program)
+    for declared in (harness.capabilities, harness.capabilities & needs, frozenset[Capability]()):
+        targets = {**harness.spec.targets, harness.machine.kind: declared}
+        told = replace(harness, spec=replace(harness.spec, targets=targets))
+        _check_refusal(told, program, needs - declared)
+
+
+def _check_refusal(harness: Harness, program: KernelProgram, missing: frozenset[Capability]) -> None:
+    """Require that a program is written if nothing is missing, and is refused by what is missing if anything is."""
     try:
         harness.source(program)
     except UnsupportedFeatureError as error:
