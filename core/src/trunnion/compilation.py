@@ -13,11 +13,11 @@ from trunnion.arguments import expect, expect_text, file_path
 from trunnion.artifacts.default_store import default_store
 from trunnion.artifacts.explanation import PROGRAM_INPUT
 from trunnion.artifacts.manifest import artifact_key
+from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.built_program import (
     BUNDLE_SUFFIX,
     LOG_FILE,
-    PROGRAM_FILE,
     BuiltProgram,
     KnownProgram,
     PendingArtifact,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trunnion.arguments import expect, expect_text
 from trunnion.artifacts.json_document import JsonDocument, spelled
 from trunnion.artifacts.manifest import DIGEST
-from trunnion.built_program import PROGRAM_FILE, program_of
+from trunnion.artifacts.program_file import PROGRAM_FILE, program_of
 from trunnion.bundles.bundle import Bundle
 from trunnion.errors import ArgumentValueError, ArtifactError, shorten
 from trunnion.storage.refusals import advice, said

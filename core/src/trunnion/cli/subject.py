@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import MAX_FILE_BYTES
-from trunnion.built_program import program_of
+from trunnion.artifacts.program_file import program_of
 from trunnion.cli.exhibits import is_known, known_examples, load_example
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.limits import MOST_TEXT_BYTES

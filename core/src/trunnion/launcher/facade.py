@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trunnion.model.tensormap_rules import Im2colFields, TiledFields
 
 __all__ = [
+    "FIRST_STREAM",
     "DriverFacade",
     "EncodedMap",
     "FillStep",
@@ -31,6 +32,9 @@ __all__ = [
     "WindowFacade",
     "WindowSpec",
 ]
+
+FIRST_STREAM = 3
+"""The first handle of a stream that knows its device: those below are the driver's own, of the current context."""
 
 Extents = tuple[int | None, int | None, int | None]
 """x, y, z; None: known only at the call."""

@@ -54,6 +54,12 @@ class TensorChecks:
         """Return the library's object for an element type."""
         return self.runtime.dtype(dtype(name))
 
+    def check_argument(self, name: str, value: Any, *, output: bool = False) -> None:
+        """Accept a plain tensor, and what `check_tensor` accepts; parameters and errors are those of it."""
+        plain = type(value) is self.tensor_type and value.layout is self.strided
+        if not plain or value.is_neg() or value.is_conj():
+            self.check_tensor(name, value, output=output)
+
     def check_tensor(self, name: str, value: Any, *, output: bool = False) -> None:
         """Accept a tensor of a subclass, if there is memory behind it.
 

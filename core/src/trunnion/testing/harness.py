@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from trunnion.built_program import PROGRAM_FILE
+from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.sim.abi import DeviceAttribute
 from trunnion.sim.trace import Launched

@@ -7,10 +7,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.program_file import program_of
 from trunnion.contract.adapter import KernelAdapter
 from trunnion.errors import CorruptArtifactError
 from trunnion.image.match import match_parameters
-from trunnion.launcher.program import PythonProgram
+from trunnion.launcher.program import LauncherModule, PythonProgram
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +48,10 @@ class NvrtcAdapter(KernelAdapter):
                 f"must hold {_LAUNCHER} and one of {' and '.join(_IMAGES)} (has: {', '.join(files)})",
             )
         symbols = [kernel.symbol for kernel in artifact.manifest.kernels]
-        return PythonProgram(files[_LAUNCHER].decode(), images[0], symbols, cuda_driver(), runtime)
+        module = LauncherModule.execute(
+            files[_LAUNCHER].decode(), _LAUNCHER, plan=lambda: program_of(artifact).plan()
+        )
+        return PythonProgram(module, images[0], symbols, cuda_driver(), runtime)
 
     def fingerprint(self) -> str:
         """Return the version of the bindings: the launcher's text calls them."""

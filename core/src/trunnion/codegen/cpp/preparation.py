@@ -24,10 +24,6 @@ __all__ = ["NO_ARGUMENT", "Carried", "Preparation"]
 _SIGNED_END = 1 << 63
 
 
-def _is_lazy(tensor: Any) -> bool:
-    return bool(tensor.is_neg() or tensor.is_conj())
-
-
 def _is_left_out(param: ParamFacts, value: Any) -> bool:
     return value is None and param.nullable
 
@@ -156,8 +152,7 @@ class Preparation:
     def _tensor(self, name: str, value: Any, dtype: str, *, output: bool = False) -> None:
         checks = self._checks
         try:
-            if type(value) is not self._class or value.layout is not checks.strided or _is_lazy(value):
-                checks.check_tensor(name, value, output=output)
+            checks.check_argument(name, value, output=output)
             if value.is_nested:  # of one without an extent for each dimension the error below says so
                 value.stride()
             if value.dtype is not self._dtypes[dtype]:

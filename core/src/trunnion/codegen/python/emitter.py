@@ -46,7 +46,7 @@ VERSION = "22"
 """Changes whenever the text for some plan does."""
 
 _KINDS = ("entry", "bind")
-_WORDS = {"entry": "**said", "bind": "out=None, stream=None, device=None, only_checks=False"}
+_WORDS = {"entry": "**said", "bind": "out=None, stream=None, device=None"}
 """What follows the arguments of each function. A call pays for each name that it does not give, so one has none."""
 
 _CONTEXT = (
@@ -190,9 +190,6 @@ class _Emitter:
             free.line("stream = current_stream(device)")
         with free.block("else:"):
             free.line("check_stream(stream, device)")
-        if kind == "bind":
-            with free.block("if only_checks:"):
-                free.line("return None")
         self.firing.emit(free, lambda inner: emit_allocations(inner, plan), bound=kind == "bind")
         return free
 
@@ -202,7 +199,7 @@ class _Emitter:
         A call tests in the order in which that costs the least; ``bind`` in the plan's.
         """
         device = "given" if self.recalls else "device"
-        return f"refuse(error, bind, {given_tuple(self.plan)}, out=out, stream=stream, device={device})"
+        return f"refuse(error, {given_tuple(self.plan)}, out=out, stream=stream, device={device})"
 
     def _look(self) -> None:
         """Write ``look``, which checks tensors and returns what they decide, in the form of what is recalled.
