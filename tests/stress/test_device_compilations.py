@@ -122,7 +122,7 @@ def check(compiler: DeviceCompiler, language: str, text: str, name: str, tempora
     def compile_some(first: int, count: int) -> None:
         for factor in range(first, first + count):
             asked = request(language, text, factor, name)
-            compiler.surroundings(asked)
+            compiler.environment(asked)
             images.add(compiler.compile(asked).data)
 
     compile_some(1, FIRST)

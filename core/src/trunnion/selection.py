@@ -13,11 +13,11 @@ from trunnion.errors import (
     ProgramError,
     UnsupportedFeatureError,
 )
+from trunnion.messages import nearest, shorten, type_name
 from trunnion.model.code import LANGUAGE_ALIASES
+from trunnion.model.plan.requirements import requirements
 from trunnion.model.program import KernelProgram
-from trunnion.model.requirements import requirements
 from trunnion.registry import Registry, default_registry
-from trunnion.wording import nearest, shorten, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -8,10 +8,10 @@ import pytest
 from trunnion.errors import DriverError, TensorMapError
 from trunnion.launcher.facade import EncodedMap
 from trunnion.launcher.maps import MapEncoder, MapSpec
-from trunnion.model.steps import Im2colMode, TiledMode
+from trunnion.model.plan.steps import Im2colMode, TiledMode
 
 if TYPE_CHECKING:
-    from trunnion.model.tensormap_rules import TiledFields
+    from trunnion.model.tensormap.rules import TiledFields
 
 SPEC = MapSpec(
     mode=TiledMode((64, 8)),

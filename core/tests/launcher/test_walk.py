@@ -11,8 +11,8 @@ from trunnion.launcher.arithmetic import evaluate
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Binary, Slot, Symbol, ceildiv, symbols
-from trunnion.model.lowering import Bind, ShapeLaunch
 from trunnion.model.op import Op
+from trunnion.model.plan.lowering import Bind, ShapeLaunch
 
 if TYPE_CHECKING:
     from trunnion.launcher.walk import Walk

@@ -11,7 +11,7 @@ from trunnion.errors import TensorMapError
 from trunnion.model.dtypes import DTYPES, dtype
 from trunnion.model.expr import symbols
 from trunnion.model.params import TensorParam
-from trunnion.model.tensormap_rules import (
+from trunnion.model.tensormap.rules import (
     IM2COL_RULES,
     TILED_RULES,
     H200Answer,

@@ -200,9 +200,9 @@ def test_only_known_imports_leave_an_image_to_be_used_again():
     compiler = CuteDslCompiler()
     known = "import math\nfrom __future__ import annotations\nfrom cutlass.cute import arch\nimport tiles, sizes.one\n"
     includes = (("tiles.py", "import json\n"), ("sizes/one.py", "from . import two\n"))
-    assert compiler.surroundings(asked(program(text=known, includes=includes))) == {}
+    assert compiler.environment(asked(program(text=known, includes=includes))) == {}
     strange = asked(program(text=known + "import numpy.linalg\n", includes=includes))
-    first, again = (compiler.surroundings(strange) for _ in range(2))
+    first, again = (compiler.environment(strange) for _ in range(2))
     assert list(first) == ["imported numpy"]
     assert first != again
     for text, names in {
@@ -212,10 +212,10 @@ def test_only_known_imports_leave_an_image_to_be_used_again():
         "x = open('size').read()\n": ["used open"],
         "exec(compile('import os', '', 'exec'))\n": ["used exec"],
     }.items():
-        assert list(compiler.surroundings(asked(program(text=known + text, includes=includes)))) == names
+        assert list(compiler.environment(asked(program(text=known + text, includes=includes)))) == names
     held = (("tiles.py", "from os import environ\n"), includes[1])
-    assert list(compiler.surroundings(asked(program(text=known, includes=held)))) == ["imported os"]
-    assert compiler.surroundings(asked(program(text="def broken("))) == {}
+    assert list(compiler.environment(asked(program(text=known, includes=held)))) == ["imported os"]
+    assert compiler.environment(asked(program(text="def broken("))) == {}
 
 
 # The host function ------------------------------------------------------------------------------------------------

@@ -342,10 +342,10 @@ def test_options_act_through_the_link() -> None:
 
 def test_the_surroundings_name_the_linker_where_there_is_a_link() -> None:
     compiler = NvrtcCompiler()
-    assert compiler.surroundings(request(cuda(ADD))) == {}
-    assert compiler.surroundings(request(cuda(ADD), cuda(TWICE))) == {"nvjitlink": linker.build_id()}
-    assert compiler.surroundings(request(DeviceCode("ptx", PTX))) == {"nvjitlink": linker.build_id()}
-    assert compiler.surroundings(request(DeviceCode("ptx", PTX), target="compute_90")) == {}
+    assert compiler.environment(request(cuda(ADD))) == {}
+    assert compiler.environment(request(cuda(ADD), cuda(TWICE))) == {"nvjitlink": linker.build_id()}
+    assert compiler.environment(request(DeviceCode("ptx", PTX))) == {"nvjitlink": linker.build_id()}
+    assert compiler.environment(request(DeviceCode("ptx", PTX), target="compute_90")) == {}
 
 
 WITHOUT_LINKER = """

@@ -10,16 +10,7 @@ from rich.text import Text
 import trunnion
 from trunnion.attempts import Failure, attempt, probe
 from trunnion.cli.document import plain
-from trunnion.cli.examination import SECONDS, Silence, examine
-from trunnion.cli.presentation import (
-    Report,
-    print_line,
-    print_mapping,
-    print_source,
-    print_table,
-    usable_text,
-)
-from trunnion.cli.surroundings import (
+from trunnion.cli.environment import (
     caches,
     call_helper,
     environment,
@@ -29,9 +20,18 @@ from trunnion.cli.surroundings import (
     tensor_library,
     versions,
 )
+from trunnion.cli.examination import SECONDS, Silence, examine
+from trunnion.cli.presentation import (
+    Report,
+    print_line,
+    print_mapping,
+    print_source,
+    print_table,
+    usable_text,
+)
 from trunnion.contract.diagnosis import Diagnosis, Finding, Severity
+from trunnion.messages import type_name, visible
 from trunnion.registry import Unavailable
-from trunnion.wording import type_name, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

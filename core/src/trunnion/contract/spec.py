@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.messages import describe, suggestion
 from trunnion.model.capability import Capability
 from trunnion.model.code import language_name
 from trunnion.model.fields import integer, members
 from trunnion.model.fields import text as plain_text
 from trunnion.plain import is_a
-from trunnion.wording import describe, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trunnion.launcher.l2_persisting import SetAside
-    from trunnion.model.tensormap_rules import Im2colFields, TiledFields
+    from trunnion.model.tensormap.rules import Im2colFields, TiledFields
 
 __all__ = [
     "FIRST_STREAM",

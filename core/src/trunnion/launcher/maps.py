@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import DriverError, TensorMapError, shorten
-from trunnion.model.steps import TiledMode
-from trunnion.model.tensormap_rules import Im2colFields, TiledFields, broken_rules
+from trunnion.model.plan.steps import TiledMode
+from trunnion.model.tensormap.rules import Im2colFields, TiledFields, broken_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trunnion.launcher.facade import DriverFacade, EncodedMap
-    from trunnion.model.steps import Im2colMode
+    from trunnion.model.plan.steps import Im2colMode
 
 __all__ = ["MapEncoder", "MapLayout", "MapSpec", "map_fields"]
 

@@ -11,7 +11,7 @@ from trunnion.model.interval import INT64_MAX
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trunnion.model.slots import TensorSlot
+    from trunnion.model.plan.slots import TensorSlot
 
 __all__ = ["ALLOCATOR_ALIGNMENT", "LauncherMemory", "aligned_bytes"]
 

@@ -15,9 +15,9 @@ from trunnion.errors import (
 )
 from trunnion.launcher import refusals
 from trunnion.launcher.scalars import integer
+from trunnion.messages import type_name
 from trunnion.model.dtypes import dtype
 from trunnion.plain import is_a
-from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from trunnion.contract.runtime import Runtime

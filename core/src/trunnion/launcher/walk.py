@@ -16,7 +16,8 @@ from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT
 from trunnion.model.expr import Const
 from trunnion.model.interval import INT64_MAX
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
-from trunnion.model.lowering import (
+from trunnion.model.plan import ExprArgument, ViewArgument
+from trunnion.model.plan.lowering import (
     Bind,
     CheckDestinations,
     ComputeArguments,
@@ -32,7 +33,7 @@ from trunnion.model.lowering import (
     SizeWorkspace,
     TakeAddresses,
 )
-from trunnion.model.places import (
+from trunnion.model.plan.places import (
     allowed_values,
     argument_name,
     author_extents,
@@ -41,10 +42,9 @@ from trunnion.model.places import (
     place_words,
     source_range,
 )
-from trunnion.model.plan import ExprArgument, ViewArgument
+from trunnion.model.plan.slots import PointerSlot, ScalarSlot, TensorSlot
+from trunnion.model.plan.steps import ConditionCheck
 from trunnion.model.scalars import scalar_bytes
-from trunnion.model.slots import PointerSlot, ScalarSlot, TensorSlot
-from trunnion.model.steps import ConditionCheck
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from trunnion.launcher.context import Context
     from trunnion.launcher.maps import MapLayout
     from trunnion.model.expr import Expr
-    from trunnion.model.lowering import Action, Step
     from trunnion.model.plan import LaunchPlan, PlannedLaunch, PlannedWindow
-    from trunnion.model.slots import Binding, Source, StructSlot, WorkspaceSlot
-    from trunnion.model.steps import Encode, ValueCheck
+    from trunnion.model.plan.lowering import Action, Step
+    from trunnion.model.plan.slots import Binding, Source, StructSlot, WorkspaceSlot
+    from trunnion.model.plan.steps import Encode, ValueCheck
 
 __all__ = ["Walk"]
 

@@ -102,7 +102,7 @@ class CuteDslCompiler(DeviceCompiler):
             toolchain={"cutedsl": release, **components()},
         )
 
-    def surroundings(self, request: CompileRequest) -> dict[str, str]:
+    def environment(self, request: CompileRequest) -> dict[str, str]:
         """Return a value that never comes again if the text may depend on what nobody here knows.
 
         CuTeDSL and those modules of Python's own library that only compute are part of `fingerprint`, and the modules

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.messages import describe, option_text, suggestion
 from trunnion.plain import is_exactly
-from trunnion.wording import describe, option_text, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -20,8 +20,8 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.errors import BackendUnavailableError
+from trunnion.messages import shorten
 from trunnion.turns import Turns
-from trunnion.wording import shorten
 from trunnion_cutedsl.messages import receive, send
 from trunnion_cutedsl.release import components
 from trunnion_cutedsl.staging import discard, make_staging, sweep

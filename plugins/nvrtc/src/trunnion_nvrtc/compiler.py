@@ -102,7 +102,7 @@ class NvrtcCompiler(DeviceCompiler):
             toolchain=_toolchain(job, parts),
         )
 
-    def surroundings(self, request: CompileRequest) -> dict[str, str]:
+    def environment(self, request: CompileRequest) -> dict[str, str]:
         """Return what the image depends on beyond the request and the fingerprint, without compiling.
 
         Parameters

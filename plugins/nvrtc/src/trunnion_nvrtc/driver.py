@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from trunnion.launcher.facade import FillStep, LaunchSpec, MakeCaller, WindowSpec
-    from trunnion.model.tensormap_rules import Im2colFields, TiledFields
+    from trunnion.model.tensormap.rules import Im2colFields, TiledFields
 
 __all__ = ["Attempt", "CudaDriver", "check", "cuda_driver", "driver_error", "set_window"]
 

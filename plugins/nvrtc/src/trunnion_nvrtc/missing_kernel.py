@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from trunnion.errors import CompileError, shorten
-from trunnion.wording import suggestion
+from trunnion.messages import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -12,8 +12,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import BackendUnavailableError, DriverError, LifecycleError, ProgramError
+from trunnion.messages import describe
 from trunnion.turns import Turns
-from trunnion.wording import describe
 from trunnion_nvrtc.results import NVRTC_RESULTS, result_code
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.messages import describe, option_text, suggestion
 from trunnion.plain import is_a, sequence
-from trunnion.wording import describe, option_text, suggestion
 from trunnion_nvrtc.option_table import OPTIONS, REFUSED, Option
 from trunnion_nvrtc.ptxas_table import PTXAS_OPTIONS, allowed_for_ptxas
 

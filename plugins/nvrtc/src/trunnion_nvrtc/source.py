@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.messages import spelled, type_name
 from trunnion.plain import is_a
-from trunnion.wording import spelled, type_name
 
 if TYPE_CHECKING:
     from trunnion.model.code import DeviceCode

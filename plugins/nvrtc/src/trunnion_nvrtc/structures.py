@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import cuda.bindings.driver as cu
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from trunnion.model.launch_attributes import attribute_row
 
+if TYPE_CHECKING:
     from trunnion.launcher.facade import LaunchSpec, WindowSpec
     from trunnion.launcher.frames import LaunchFrame
 
@@ -59,31 +59,6 @@ class Attempt:
     """The kernel's name, as the program spells it."""
 
 
-def _three(field: str) -> Callable[[Any, tuple[int, ...]], None]:
-    def fill(value: Any, numbers: tuple[int, ...]) -> None:
-        extents = getattr(value, field)
-        extents.x, extents.y, extents.z = numbers
-
-    return fill
-
-
-def _one(field: str, kind: Callable[[int], Any] = int) -> Callable[[Any, tuple[int, ...]], None]:
-    return lambda value, numbers: setattr(value, field, kind(numbers[0]))
-
-
-_VALUES: dict[int, Callable[[Any, tuple[int, ...]], None]] = {
-    2: _one("cooperative"),
-    4: _three("clusterDim"),
-    5: _one("clusterSchedulingPolicyPreference", cu.CUclusterSchedulingPolicy),
-    6: _one("programmaticStreamSerializationAllowed"),
-    8: _one("priority"),
-    10: _one("memSyncDomain", cu.CUlaunchMemSyncDomain),
-    11: _three("preferredClusterDim"),
-    14: _one("sharedMemCarveout"),
-}
-"""How each attribute's numbers enter ``CUlaunchAttributeValue``, by ``CUlaunchAttributeID``."""
-
-
 def config_of(spec: LaunchSpec) -> LaunchConfig:
     """Return a configuration with what is known before a call."""
     config = cu.CUlaunchConfig()
@@ -105,7 +80,13 @@ def config_of(spec: LaunchSpec) -> LaunchConfig:
 def _attribute(number: int, values: tuple[int, ...]) -> Any:
     attribute = cu.CUlaunchAttribute()
     attribute.id = cu.CUlaunchAttributeID(number)
-    _VALUES[number](attribute.value, values)
+    row = attribute_row(number)
+    if len(values) > 1:
+        extents = getattr(attribute.value, row.member)
+        extents.x, extents.y, extents.z = values
+    else:
+        kind = getattr(cu, row.driver_type) if row.driver_type else int
+        setattr(attribute.value, row.member, kind(values[0]))
     return attribute
 
 

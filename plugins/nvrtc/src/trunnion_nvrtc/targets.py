@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.contract.spec import target_words
 from trunnion.errors import ProgramError
-from trunnion.wording import shorten
+from trunnion.messages import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

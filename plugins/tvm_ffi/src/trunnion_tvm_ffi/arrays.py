@@ -19,10 +19,10 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.launcher import refusals
+from trunnion.messages import first_line, type_name
 from trunnion.model.dtypes import DTYPES
 from trunnion.plain import ForeignError, asked, is_a
 from trunnion.torch_runtime import HostRuntime, default_runtime
-from trunnion.wording import first_line, type_name
 from trunnion_tvm_ffi.dlpack import MAX_VERSION, Description, device_name, read_capsule
 from trunnion_tvm_ffi.functions import import_capsule
 

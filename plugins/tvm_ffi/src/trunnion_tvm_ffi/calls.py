@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.dlpack import CUDA
 from trunnion.errors import LifecycleError, ProgramError
+from trunnion.messages import type_name
 from trunnion.turns import kept_property
-from trunnion.wording import type_name
 from trunnion_tvm_ffi.arrays import Arrays, ForeignArray
 from trunnion_tvm_ffi.fills import fill
 from trunnion_tvm_ffi.functions import on_raw_stream

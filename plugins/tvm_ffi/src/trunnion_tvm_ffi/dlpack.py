@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from trunnion.dlpack import CPU, CUDA, Tensor, Versioned, address_in
-from trunnion.wording import type_name
+from trunnion.messages import type_name
 
 __all__ = ["MAX_VERSION", "Description", "device_name", "read_capsule"]
 

@@ -99,7 +99,7 @@ class CpuCompiler(DeviceCompiler):
             toolchain={compiler.family: compiler.version},
         )
 
-    def surroundings(self, request: CompileRequest) -> Mapping[str, str]:
+    def environment(self, request: CompileRequest) -> Mapping[str, str]:
         """Return the headers that the parts read on this machine, with their names and contents, as one digest.
 
         The compiler's preprocessor is asked for them, if that is not known from the last time. It is a value that never

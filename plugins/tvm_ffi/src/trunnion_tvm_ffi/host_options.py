@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.messages import describe, option_text, suggestion
 from trunnion.plain import is_a, is_exactly, sequence
-from trunnion.wording import describe, option_text, suggestion
 from trunnion_tvm_ffi.host_option_table import OPTIONS, REFUSED, Option
 
 if TYPE_CHECKING:

@@ -28,7 +28,8 @@ from trunnion.codegen.python.memory import emit_extents
 from trunnion.codegen.python.variables import kept
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.dtypes import Kind
-from trunnion.model.lowering import (
+from trunnion.model.params import PointerParam, ScalarParam, TensorParam
+from trunnion.model.plan.lowering import (
     Bind,
     Phase,
     ReadNumber,
@@ -37,14 +38,13 @@ from trunnion.model.lowering import (
     RequireLayouts,
     ShapeOutput,
 )
-from trunnion.model.params import PointerParam, ScalarParam, TensorParam
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trunnion.model.dtypes import DType
-    from trunnion.model.lowering import Action
     from trunnion.model.plan import LaunchPlan, TensorSlot
+    from trunnion.model.plan.lowering import Action
 
 __all__ = ["emit_preparation"]
 

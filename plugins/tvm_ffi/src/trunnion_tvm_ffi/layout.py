@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
+from trunnion.messages import describe
 from trunnion.model.fields import members
-from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

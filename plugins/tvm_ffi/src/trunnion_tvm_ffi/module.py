@@ -8,9 +8,9 @@ from trunnion.arguments import device_ordinal, expect, output_list, stream_handl
 from trunnion.contract.adapter import BoundLaunch
 from trunnion.dlpack import CPU, CUDA
 from trunnion.errors import ArgumentTypeError, ProgramError
+from trunnion.messages import describe, spelled, type_name
 from trunnion.model.params import Signature
-from trunnion.model.planning import plan_signature
-from trunnion.wording import describe, spelled, type_name
+from trunnion.model.plan.planning import plan_signature
 from trunnion_tvm_ffi.calls import Caller
 from trunnion_tvm_ffi.functions import find_function
 from trunnion_tvm_ffi.layout import result_places

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.dlpack import CPU, CUDA
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError
-from trunnion.wording import type_name
+from trunnion.messages import type_name
 from trunnion_tvm_ffi.arrays import Purpose, is_producer, placed
 from trunnion_tvm_ffi.dlpack import device_name
 from trunnion_tvm_ffi.preparation import PreparedCall, askers, check_stream

@@ -12,9 +12,9 @@ from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequire
 from trunnion.launcher import refusals
 from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT, aligned_bytes
 from trunnion.launcher.recall import Recall
+from trunnion.messages import type_name
 from trunnion.model.dtypes import dtype
-from trunnion.model.places import author_extents
-from trunnion.wording import type_name
+from trunnion.model.plan.places import author_extents
 from trunnion_tvm_ffi.arrays import ForeignArray, Purpose, library_of
 from trunnion_tvm_ffi.dlpack import device_name
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from trunnion.model.plan import LaunchPlan
-    from trunnion.model.slots import TensorSlot
+    from trunnion.model.plan.slots import TensorSlot
     from trunnion_tvm_ffi.arrays import Arrays
 
 __all__ = ["Preparation", "PreparedCall", "askers", "check_stream"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ArgumentError, ProgramError
-from trunnion.wording import type_name
+from trunnion.messages import type_name
 from trunnion_tvm_ffi.arrays import Purpose
 from trunnion_tvm_ffi.dlpack import device_name
 from trunnion_tvm_ffi.functions import is_sequence
 
 if TYPE_CHECKING:
-    from trunnion.model.slots import TensorSlot
+    from trunnion.model.plan.slots import TensorSlot
     from trunnion_tvm_ffi.arrays import Arrays
     from trunnion_tvm_ffi.preparation import PreparedCall
 

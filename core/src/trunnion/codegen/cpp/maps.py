@@ -12,13 +12,13 @@ from trunnion.launcher.maps import map_fields
 from trunnion.launcher.tables import map_spec
 from trunnion.model.expr import Const
 from trunnion.model.plan import TiledMode
-from trunnion.model.tensormap_rules import Im2colFields, TiledFields, broken_rules
+from trunnion.model.tensormap.rules import Im2colFields, TiledFields, broken_rules
 
 if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
     from trunnion.codegen.writer import SourceWriter
-    from trunnion.model.lowering import RequirePresence
     from trunnion.model.plan import Encode, LaunchPlan
+    from trunnion.model.plan.lowering import RequirePresence
 
 __all__ = ["emit_encodes", "emit_map_rules", "emit_map_values", "emit_presence"]
 

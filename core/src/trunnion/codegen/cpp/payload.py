@@ -14,7 +14,7 @@ from trunnion import errors
 from trunnion.launcher.driver_status import RefusedLaunch, status_error
 from trunnion.launcher.maps import map_fields
 from trunnion.model.dtypes import dtype as dtype_of
-from trunnion.model.tensormap_rules import broken_rules
+from trunnion.model.tensormap.rules import broken_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

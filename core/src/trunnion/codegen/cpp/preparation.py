@@ -16,7 +16,7 @@ from trunnion.plain import is_a
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trunnion.codegen.cpp.facts import CallFacts, ParamFacts
+    from trunnion.codegen.cpp.call_signature import CallSignature, ParamSignature
     from trunnion.launcher.tensors import TensorChecks
 
 __all__ = ["NO_ARGUMENT", "Carried", "Preparation"]
@@ -24,7 +24,7 @@ __all__ = ["NO_ARGUMENT", "Carried", "Preparation"]
 _SIGNED_END = 1 << 63
 
 
-def _is_left_out(param: ParamFacts, value: Any) -> bool:
+def _is_left_out(param: ParamSignature, value: Any) -> bool:
     return value is None and param.nullable
 
 
@@ -72,7 +72,7 @@ class Preparation:
         The checks over the tensor library.
     """
 
-    def __init__(self, facts: CallFacts, checks: TensorChecks) -> None:
+    def __init__(self, facts: CallSignature, checks: TensorChecks) -> None:
         self._params = facts.params
         self._outputs = facts.outputs
         self._checks = checks
@@ -126,21 +126,21 @@ class Preparation:
                 error.place = refusals.out_place(index, count)
                 carried.refuse(tensor.name, error.place, error)
 
-    def _argument(self, param: ParamFacts, value: Any) -> Any:
+    def _argument(self, param: ParamSignature, value: Any) -> Any:
         if param.kind == "tensor":
             if not _is_left_out(param, value):
                 self._tensor(param.name, value, param.dtype)
             return value
         return self._number(param, value)
 
-    def _destination(self, tensor: ParamFacts, value: Any, device: int | None) -> Any:
+    def _destination(self, tensor: ParamSignature, value: Any, device: int | None) -> Any:
         if is_a(value, self._class) and not self._checks.runtime.presents_device(value):
             expected = f"CUDA device {device}" if self._on_cuda else "the CPU"
             raise ArgumentValueError(tensor.name, f"a tensor on {value.device}", expected)
         self._tensor(tensor.name, value, tensor.dtype, output=True)
         return value
 
-    def _number(self, param: ParamFacts, value: Any) -> Any:
+    def _number(self, param: ParamSignature, value: Any) -> Any:
         """Return a number, an address or bytes as they travel."""
         if param.kind == "scalar":
             return self._scalar(param, value)
@@ -164,7 +164,7 @@ class Preparation:
         except RuntimeError as error:
             raise refusals.unreadable_error((name,), (value,), error) from error
 
-    def _scalar(self, param: ParamFacts, value: Any) -> Any:
+    def _scalar(self, param: ParamSignature, value: Any) -> Any:
         kind = dtype_of(param.dtype)
         number: Any = scalars.number(param.name, value, kind)
         if kind.kind is Kind.COMPLEX:

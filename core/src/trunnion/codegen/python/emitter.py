@@ -30,7 +30,7 @@ from trunnion.codegen.python.arguments import (
 )
 from trunnion.codegen.python.bindings import slot_name
 from trunnion.codegen.python.dialect import Dialect, FacadeDialect
-from trunnion.codegen.python.firing import Firing, recovering
+from trunnion.codegen.python.launch_body import LaunchBody, recovering
 from trunnion.codegen.python.memory import emit_allocations
 from trunnion.codegen.python.steps import StepPrinter
 from trunnion.codegen.python.tables import emit_tables
@@ -101,7 +101,7 @@ class _Emitter:
         self.dialect = dialect
         self.out = SourceWriter()
         self.printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index), plan.symbols)
-        self.firing = Firing(plan, dialect)
+        self.firing = LaunchBody(plan, dialect)
         self.recalls = recalls(plan)
         self.fixed = {kind: self._steps(kind).tensors() for kind in _KINDS}
         self.free = {kind: self._free_part(kind) for kind in _KINDS}
@@ -118,7 +118,7 @@ class _Emitter:
         out.line("from trunnion.launcher.maps import MapSpec")
         out.line("from trunnion.launcher.refusals import *")
         out.line("from trunnion.launcher.scalars import *")
-        out.line("from trunnion.model.steps import Im2colMode, TiledMode")
+        out.line("from trunnion.model.plan.steps import Im2colMode, TiledMode")
         out.lines(*self.dialect.imports(), "")
         emit_tables(out, self.plan)
         out.line()

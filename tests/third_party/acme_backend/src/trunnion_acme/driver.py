@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from trunnion.launcher.facade import FillStep, LaunchSpec
-    from trunnion.model.tensormap_rules import Im2colFields, TiledFields
+    from trunnion.model.tensormap.rules import Im2colFields, TiledFields
 
 __all__ = ["AcmeDriver", "LaunchConfig", "acme_driver"]
 

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
     Emit = Callable[[SourceWriter], None]
 
-__all__ = ["Firing", "recovering"]
+__all__ = ["LaunchBody", "recovering"]
 
 _AXES = "xyz"
 _PERSISTING = AccessProperty.PERSISTING.code
 
 
-class Firing:
+class LaunchBody:
     """Writes the last part of ``launch`` and of ``bind``.
 
     Parameters

@@ -8,14 +8,14 @@ from trunnion.errors import shorten
 from trunnion.model.capability import Capability
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.plan import MapArgument, ViewArgument
-from trunnion.model.steps import TiledMode
+from trunnion.model.plan.steps import TiledMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trunnion.model.params import Param, Signature, TensorParam
     from trunnion.model.plan import PlannedLaunch, WorkspaceSlot
-    from trunnion.model.steps import Encode
+    from trunnion.model.plan.steps import Encode
 
 __all__ = ["requirements"]
 

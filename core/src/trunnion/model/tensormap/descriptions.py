@@ -10,14 +10,14 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 from trunnion.errors import ProgramError, TensorMapError, shorten
+from trunnion.messages import spelled
 from trunnion.model.dtypes import DType, dtype
+from trunnion.model.enums import DriverEnum, member
 from trunnion.model.expr import Expr, as_expr
 from trunnion.model.fields import instance, integer, members, place, text
 from trunnion.model.memory import Memory, exprs
-from trunnion.model.tensormap_rules import Im2colFields, TiledFields, broken_rules
-from trunnion.model.words import DriverEnum, member
+from trunnion.model.tensormap.rules import Im2colFields, TiledFields, broken_rules
 from trunnion.plain import is_a
-from trunnion.wording import spelled
 
 __all__ = [
     "Im2colTensorMap",

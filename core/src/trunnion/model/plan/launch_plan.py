@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.model.dtypes import DType
 from trunnion.model.expr import Cast, Const, Select
-from trunnion.model.slots import (
+from trunnion.model.plan.slots import (
     Binding,
     MemoryKind,
     MemoryRef,
@@ -26,46 +26,31 @@ from trunnion.model.slots import (
     TensorSlot,
     WorkspaceSlot,
 )
-from trunnion.model.steps import Allocation, ConditionCheck, Encode, Im2colMode, TiledMode, ValueCheck
 
 if TYPE_CHECKING:
     from trunnion.model.capability import Capability
     from trunnion.model.expr import Expr
     from trunnion.model.interval import Interval
     from trunnion.model.launch import Dims
-    from trunnion.model.lowering import Step
     from trunnion.model.params import Signature
+    from trunnion.model.plan.lowering import Step
+    from trunnion.model.plan.steps import Allocation, ConditionCheck, Encode, ValueCheck
 
 __all__ = [
     "AddressArgument",
-    "Allocation",
-    "Binding",
-    "ConditionCheck",
-    "Encode",
     "ExprArgument",
-    "Im2colMode",
     "KernelParameter",
     "KernelSignature",
     "LaunchPlan",
     "MapArgument",
-    "MemoryKind",
-    "MemoryRef",
     "PlannedArgument",
     "PlannedAttribute",
     "PlannedLaunch",
     "PlannedWindow",
     "PointerArgument",
-    "PointerSlot",
     "ScalarArgument",
-    "ScalarSlot",
-    "Source",
     "StructArgument",
-    "StructSlot",
-    "TensorSlot",
-    "TiledMode",
-    "ValueCheck",
     "ViewArgument",
-    "WorkspaceSlot",
 ]
 
 TENSOR_MAP_BYTES = 128
@@ -388,7 +373,7 @@ class LaunchPlan:
     @property
     def steps(self) -> tuple[Step, ...]:
         """What a call reads, requires and computes, in order, up to where it looks at its stream and its device."""
-        from trunnion.model.lowering import lower  # noqa: PLC0415 - the steps of a plan are written over plans
+        from trunnion.model.plan.lowering import lower  # noqa: PLC0415 - the steps of a plan are written over plans
 
         return lower(self)
 

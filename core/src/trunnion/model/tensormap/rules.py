@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.model.tensormap_fields import Im2colFields, TiledFields
-from trunnion.model.tensormap_im2col_rules import IM2COL_RULES
-from trunnion.model.tensormap_rule import H200Answer, Origin, Rule
-from trunnion.model.tensormap_tiled_rules import TILED_RULES
+from trunnion.model.tensormap.fields import Im2colFields, TiledFields
+from trunnion.model.tensormap.im2col_rules import IM2COL_RULES
+from trunnion.model.tensormap.rule import H200Answer, Origin, Rule
+from trunnion.model.tensormap.tiled_rules import TILED_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

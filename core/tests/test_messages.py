@@ -18,7 +18,7 @@ from trunnion.errors import (
     UnknownBackendError,
     UnsupportedFeatureError,
 )
-from trunnion.wording import (
+from trunnion.messages import (
     describe,
     first_line,
     nearest,

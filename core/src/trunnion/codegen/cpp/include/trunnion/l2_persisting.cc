@@ -1,4 +1,4 @@
-#include <trunnion/set_aside.hpp>
+#include <trunnion/l2_persisting.hpp>
 
 namespace trunnion {
 

@@ -1,4 +1,4 @@
-"""`CallFacts`: what the Python side of a loaded launcher must know of its calls, kept beside it as JSON."""
+"""`CallSignature`: what the Python side of a loaded launcher must know of its calls, kept beside it as JSON."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from trunnion.model.plan import LaunchPlan
 
-__all__ = ["FACTS_FILE", "CallFacts", "ParamFacts"]
+__all__ = ["SIGNATURE_FILE", "CallSignature", "ParamSignature"]
 
-FACTS_FILE = "call.json"
+SIGNATURE_FILE = "call.json"
 """The file of an artifact that holds them."""
 
 _TYPED = ("tensor", "scalar")
@@ -34,7 +34,7 @@ _KINDS = {TensorParam: "tensor", ScalarParam: "scalar", PointerParam: "pointer",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParamFacts:
+class ParamSignature:
     """One argument of a call, or one output."""
 
     kind: str
@@ -57,13 +57,13 @@ class ParamFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallFacts:
+class CallSignature:
     """Everything that is known of the calls of one program."""
 
-    params: tuple[ParamFacts, ...]
+    params: tuple[ParamSignature, ...]
     """In the order in which they are passed."""
 
-    outputs: tuple[ParamFacts, ...]
+    outputs: tuple[ParamSignature, ...]
     """In order."""
 
     workspaces: int
@@ -79,13 +79,13 @@ class CallFacts:
     """The least and the greatest bytes of each window of a launch whose hits persist."""
 
     @classmethod
-    def of(cls, plan: LaunchPlan) -> CallFacts:
+    def of(cls, plan: LaunchPlan) -> CallSignature:
         """Return the facts of a plan."""
         outputs = [tensor for tensor in plan.tensors if tensor.output]
         return cls(
             params=tuple(_param(param) for param in plan.signature.params),
             outputs=tuple(
-                ParamFacts(kind="tensor", name=one.name, dtype=one.dtype.name, alignment=one.alignment)
+                ParamSignature(kind="tensor", name=one.name, dtype=one.dtype.name, alignment=one.alignment)
                 for one in outputs
             ),
             workspaces=len(plan.workspaces),
@@ -103,7 +103,7 @@ class CallFacts:
         return json.dumps(asdict(self), sort_keys=True, separators=(",", ":")) + "\n"
 
     @classmethod
-    def from_json(cls, text: bytes) -> CallFacts:
+    def from_json(cls, text: bytes) -> CallSignature:
         """Return what `to_json` wrote.
 
         Raises
@@ -114,15 +114,15 @@ class CallFacts:
         try:
             facts = _read(Record(json.loads(text), "call"))
         except (ValueError, RecursionError) as error:  # a ProgramError is a ValueError
-            raise CorruptArtifactError(FACTS_FILE, f"does not describe a call: {error}") from error
+            raise CorruptArtifactError(SIGNATURE_FILE, f"does not describe a call: {error}") from error
         if facts.to_json().encode() != text:
-            raise CorruptArtifactError(FACTS_FILE, "is not spelled as it was written")
+            raise CorruptArtifactError(SIGNATURE_FILE, "is not spelled as it was written")
         return facts
 
 
-def _param(param: Any) -> ParamFacts:
+def _param(param: Any) -> ParamSignature:
     kind = _KINDS[type(param)]
-    return ParamFacts(
+    return ParamSignature(
         kind=kind,
         name=param.name,
         dtype=param.dtype.name if kind in _TYPED else "",
@@ -135,8 +135,8 @@ def _param(param: Any) -> ParamFacts:
 # Reading: a ProgramError says which field is none ---------------------------------------------------------------------
 
 
-def _read(record: Record) -> CallFacts:
-    facts = CallFacts(
+def _read(record: Record) -> CallSignature:
+    facts = CallSignature(
         params=tuple(map(_read_param, record.records("params"))),
         outputs=tuple(map(_read_param, record.records("outputs"))),
         workspaces=_count(record, "workspaces"),
@@ -151,8 +151,8 @@ def _read(record: Record) -> CallFacts:
     return facts
 
 
-def _read_param(record: Record) -> ParamFacts:
-    facts = ParamFacts(
+def _read_param(record: Record) -> ParamSignature:
+    facts = ParamSignature(
         kind=record.text("kind"),
         name=record.text("name"),
         dtype=record.text("dtype"),

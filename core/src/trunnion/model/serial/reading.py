@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ExprError, ProgramError, shorten
+from trunnion.messages import describe
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Expr, Symbol
 from trunnion.model.expr_text import parse_expr
@@ -24,7 +25,6 @@ from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
 from trunnion.model.workspace import Workspace
 from trunnion.plain import text as plain_text
-from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from trunnion.model.launch import Argument

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trunnion.messages import type_name
 from trunnion.model.expr import Const, Expr, as_expr, minimum, select
 from trunnion.model.plan import Encode, Im2colMode, PlannedWindow, TiledMode, ViewArgument
 from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
-from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.model.tensormap_rule import H200Answer, Origin, Rule, outermost_first
-from trunnion.model.tensormap_shared_rules import (
+from trunnion.model.tensormap.rule import H200Answer, Origin, Rule, outermost_first
+from trunnion.model.tensormap.shared_rules import (
     BOX_BYTES,
     HOPPER,
     LAYOUT_RULES,
@@ -20,7 +20,7 @@ from trunnion.model.tensormap_shared_rules import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trunnion.model.tensormap_fields import Im2colFields
+    from trunnion.model.tensormap.fields import Im2colFields
 
 __all__ = ["IM2COL_RULES"]
 

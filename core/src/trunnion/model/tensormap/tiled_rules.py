@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from trunnion.model.tensormap_rule import H200Answer, Origin, Rule, outside
-from trunnion.model.tensormap_shared_rules import (
+from trunnion.model.tensormap.rule import H200Answer, Origin, Rule, outside
+from trunnion.model.tensormap.shared_rules import (
     BOX_BYTES,
     HOPPER,
     LAYOUT_RULES,
@@ -21,7 +21,7 @@ from trunnion.model.tensormap_shared_rules import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trunnion.model.tensormap_fields import TiledFields
+    from trunnion.model.tensormap.fields import TiledFields
 
 __all__ = ["TILED_RULES"]
 

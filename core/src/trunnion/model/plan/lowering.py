@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from trunnion.model.expr import Slot
 from trunnion.model.expr_tree import walk
 from trunnion.model.plan import ExprArgument, ViewArgument
-from trunnion.model.steps import ConditionCheck, ValueCheck
+from trunnion.model.plan.steps import ConditionCheck, ValueCheck
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from trunnion.model.expr import Expr
     from trunnion.model.plan import LaunchPlan, PlannedArgument, PlannedLaunch, PlannedWindow
-    from trunnion.model.slots import (
+    from trunnion.model.plan.slots import (
         Binding,
         MemoryRef,
         PointerSlot,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         TensorSlot,
         WorkspaceSlot,
     )
-    from trunnion.model.steps import Encode
+    from trunnion.model.plan.steps import Encode
 
 __all__ = [
     "Action",

@@ -3,7 +3,7 @@
 References are positions: ``{"param": 0}``, ``{"output": 0}``, ``{"workspace": 0}``; ``{"view": ...}`` and
 ``{"map": {...}}`` hold one. Expressions are
 text in the grammar of `trunnion.model.expr_text`; symbols are declared once, with their bounds. This module writes;
-`trunnion.model.serial_reading` reads.
+`trunnion.model.serial.reading` reads.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.model.code import part_position
 from trunnion.model.dtypes import DType
+from trunnion.model.enums import DriverEnum
 from trunnion.model.expr import Expr
 from trunnion.model.expr_text import format_expr
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
@@ -23,7 +24,6 @@ from trunnion.model.memory import Memory
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.tensormap import TensorMap, TiledTensorMap
 from trunnion.model.view import TensorView
-from trunnion.model.words import DriverEnum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,7 +6,7 @@ import enum
 from typing import TypeVar
 
 from trunnion.errors import ProgramError
-from trunnion.wording import describe, one_of, spelled
+from trunnion.messages import describe, one_of, spelled
 
 __all__ = ["DriverEnum", "member"]
 

@@ -12,8 +12,8 @@ import pytest
 
 from trunnion.artifacts.location import VARIABLE
 from trunnion.call_helper import Choice
-from trunnion.cli import surroundings
-from trunnion.cli.surroundings import (
+from trunnion.cli import environment as module
+from trunnion.cli.environment import (
     caches,
     call_helper,
     environment,
@@ -176,7 +176,7 @@ def test_what_builds_nothing_is_no_compiler(monkeypatch: pytest.MonkeyPatch, com
 
 
 def test_elsewhere_there_is_no_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surroundings.sys, "platform", "darwin")
+    monkeypatch.setattr(module.sys, "platform", "darwin")
     assert [finding.code for finding in simulator()[1]] == ["simulator-platform"]
 
 
@@ -270,7 +270,7 @@ def test_looking_at_caches_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch
 def test_the_call_helper(
     monkeypatch: pytest.MonkeyPatch, choice: Choice, facts: tuple[str, ...], summary: str | None
 ) -> None:
-    monkeypatch.setattr(surroundings, "installed_choice", lambda: choice)
+    monkeypatch.setattr(module, "installed_choice", lambda: choice)
     found, findings = call_helper()
     assert tuple(found[key] for key in ("used", "distribution", "reason")) == facts
     assert [finding.summary for finding in findings] == ([] if summary is None else [summary])

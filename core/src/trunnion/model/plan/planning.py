@@ -14,8 +14,6 @@ from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
 from trunnion.model.plan import (
-    TENSOR_MAP_ALIGNMENT,
-    TENSOR_MAP_BYTES,
     AddressArgument,
     Allocation,
     Binding,
@@ -41,8 +39,9 @@ from trunnion.model.plan import (
     ValueCheck,
     WorkspaceSlot,
 )
-from trunnion.model.planning_memory import Slots, map_identity, plan_map, plan_view, plan_window
-from trunnion.model.requirements import requirements
+from trunnion.model.plan.launch_plan import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
+from trunnion.model.plan.planning_memory import Slots, map_identity, plan_map, plan_view, plan_window
+from trunnion.model.plan.requirements import requirements
 from trunnion.model.scalars import scalar_bytes
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView

@@ -1,4 +1,4 @@
-"""`SetAsideHook`: whom a loaded launcher asks to set cache aside for its windows: the other half of ``set_aside.hpp``.
+"""`SetAsideHook`: whom a loaded launcher asks to set cache aside: the other half of ``l2_persisting.hpp``.
 
 A launcher touches no limit of a device by itself: what is set aside has one owner in a process. The launcher asks this
 hook; the hook asks the owner; and the owner has the launcher make the driver's calls.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
-    from trunnion.codegen.cpp.facts import CallFacts
+    from trunnion.codegen.cpp.call_signature import CallSignature
     from trunnion.launcher.l2_persisting import SetAside
 
     Run = Callable[..., Any]
@@ -73,7 +73,7 @@ class SetAsideHook:
         Who owns the set-aside in this process.
     """
 
-    def __init__(self, facts: CallFacts, run: Run, owner: SetAside) -> None:
+    def __init__(self, facts: CallSignature, run: Run, owner: SetAside) -> None:
         self._windows = facts.persisting
         self._run = run
         self._owner = owner
@@ -103,7 +103,7 @@ class SetAsideHook:
     # What a launcher asks ------------------------------------------------------------------------------------------
 
     def answer(self, step: str, device: int, *given: Any) -> int:
-        """Answer a launcher; ``set_aside.hpp`` lists the steps. A negative number: minus that of an error, kept."""
+        """Answer a launcher; ``l2_persisting.hpp`` lists the steps. A negative number: minus that of an error, kept."""
         keeping = _Keeping()
         with keeping:
             return self._steps[step](device, *given)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from trunnion.model.tensormap_rule import (
+from trunnion.model.tensormap.rule import (
     Architectures,
     H200Answer,
     Origin,
@@ -21,7 +21,7 @@ from trunnion.model.tensormap_rule import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trunnion.model.tensormap_fields import MapFields
+    from trunnion.model.tensormap.fields import MapFields
 
 __all__ = ["BOX_BYTES", "HOPPER", "LAYOUT_RULES", "MODE_RULES", "WIDE_PACKED", "is_whole_chunks"]
 

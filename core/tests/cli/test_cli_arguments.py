@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from trunnion.cli.given import given_arguments, given_sizes
+from trunnion.cli.cli_arguments import given_arguments, given_sizes
 from trunnion.errors import ArgumentValueError, ProgramError
 from trunnion.model.expr import Symbol, symbols
 from trunnion.model.params import PointerParam, ScalarParam, Signature, StructParam, TensorParam

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trunnion.model.expr import Expr
-    from trunnion.model.slots import MemoryRef, Source
+    from trunnion.model.plan.slots import MemoryRef, Source
 
 __all__ = ["Allocation", "ConditionCheck", "Encode", "Im2colMode", "TiledMode", "ValueCheck"]
 

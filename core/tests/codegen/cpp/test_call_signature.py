@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trunnion.codegen.cpp.facts import CallFacts
+from trunnion.codegen.cpp.call_signature import CallSignature
 from trunnion.errors import CorruptArtifactError
 from trunnion.examples import EXAMPLES, load
 from trunnion.model.builder import ProgramBuilder
@@ -19,8 +19,8 @@ from trunnion.testing.strategies import programs
 from trunnion.testing.strategies.documents import changed_documents
 
 
-def facts_of(program: KernelProgram) -> CallFacts:
-    return CallFacts.of(program.plan())
+def facts_of(program: KernelProgram) -> CallSignature:
+    return CallSignature.of(program.plan())
 
 
 def known() -> dict[str, Any]:
@@ -59,14 +59,14 @@ TEXTS = [spelled(known()).decode(), *(facts_of(load(name).program).to_json() for
 @given(programs())
 def test_facts_are_read_as_they_were_written(program: KernelProgram) -> None:
     facts = facts_of(program)
-    assert CallFacts.from_json(facts.to_json().encode()) == facts
+    assert CallSignature.from_json(facts.to_json().encode()) == facts
 
 
 @settings(max_examples=400)
 @given(changed_documents(st.sampled_from(TEXTS)))
 def test_whatever_else_is_there_is_a_corrupt_artifact(text: str) -> None:
     try:
-        read = CallFacts.from_json(text.encode()).to_json()
+        read = CallSignature.from_json(text.encode()).to_json()
     except CorruptArtifactError as error:
         read = error.what
     assert read in (text, "call.json")
@@ -89,7 +89,7 @@ def test_whatever_else_is_there_is_a_corrupt_artifact(text: str) -> None:
 )
 def test_what_is_no_document_is_a_corrupt_artifact(text: bytes) -> None:
     with pytest.raises(CorruptArtifactError, match=r"call\.json"):
-        CallFacts.from_json(text)
+        CallSignature.from_json(text)
 
 
 @pytest.mark.parametrize(
@@ -140,12 +140,12 @@ def test_a_parameter_that_none_could_be_is_a_corrupt_artifact(place: int, field:
 
 def test_another_spelling_is_a_corrupt_artifact() -> None:
     document = known()
-    assert CallFacts.from_json(spelled(document)).to_json().encode() == spelled(document)
+    assert CallSignature.from_json(spelled(document)).to_json().encode() == spelled(document)
     for text in (json.dumps(document), spelled(document).decode()[:-1], spelled(document).decode() + "\n"):
         with pytest.raises(CorruptArtifactError, match="spelled"):
-            CallFacts.from_json(text.encode())
+            CallSignature.from_json(text.encode())
 
 
 def refuse(document: dict[str, Any]) -> None:
     with pytest.raises(CorruptArtifactError, match=r"call\.json"):
-        CallFacts.from_json(spelled(document))
+        CallSignature.from_json(spelled(document))

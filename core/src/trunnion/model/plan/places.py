@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trunnion.messages import shorten
 from trunnion.model.expr_text import format_expr
 from trunnion.model.interval import INT64_MAX
-from trunnion.wording import shorten
 
 if TYPE_CHECKING:
     from trunnion.model.expr import Expr
     from trunnion.model.plan import LaunchPlan
-    from trunnion.model.slots import Binding, Source, TensorSlot
-    from trunnion.model.steps import ValueCheck
+    from trunnion.model.plan.slots import Binding, Source, TensorSlot
+    from trunnion.model.plan.steps import ValueCheck
 
 __all__ = [
     "allowed_values",

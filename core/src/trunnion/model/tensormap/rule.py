@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from trunnion.model.tensormap_fields import MapFields
+from trunnion.model.tensormap.fields import MapFields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

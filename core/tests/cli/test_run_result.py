@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trunnion.cli.trial import COLUMNS, Outcome
+from trunnion.cli.run_result import COLUMNS, Outcome
 from trunnion.errors import ProgramError
 
 

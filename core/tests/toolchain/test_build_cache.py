@@ -18,7 +18,7 @@ from trunnion.storage.kernel_mark import kernel_mark
 from trunnion.storage.turns import DeadlockError
 from trunnion.storage.workshop import Workshop
 from trunnion.testing.forked import told_by_a_child
-from trunnion.toolchain.kept import kept_file
+from trunnion.toolchain.build_cache import kept_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
