@@ -231,13 +231,13 @@ class RecordingFacade:
     def recover(self) -> None:
         pass
 
-    def encode_tiled(self, fields: Any, l2_promotion: int) -> EncodedMap:
-        self._note("encode_tiled", fields, l2_promotion)
+    def encode_tiled(self, fields: Any) -> EncodedMap:
+        self._note("encode_tiled", fields)
         buffer = ctypes.create_string_buffer(repr(fields).encode(), 4096)
         return EncodedMap(ctypes.addressof(buffer), buffer)
 
-    def encode_im2col(self, fields: Any, l2_promotion: int) -> EncodedMap:
-        self._note("encode_im2col", fields, l2_promotion)
+    def encode_im2col(self, fields: Any) -> EncodedMap:
+        self._note("encode_im2col", fields)
         buffer = ctypes.create_string_buffer(repr(fields).encode(), 4096)
         return EncodedMap(ctypes.addressof(buffer), buffer)
 

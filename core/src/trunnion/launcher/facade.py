@@ -179,10 +179,10 @@ class DriverFacade(Protocol):
         For the driver's own streams 0, 1 and 2 a context must be current.
         """
 
-    def encode_tiled(self, fields: TiledFields, l2_promotion: int) -> EncodedMap:
+    def encode_tiled(self, fields: TiledFields) -> EncodedMap:
         """Encode a tensor map (``cuTensorMapEncodeTiled``); a context of its device is current."""
 
-    def encode_im2col(self, fields: Im2colFields, l2_promotion: int) -> EncodedMap:
+    def encode_im2col(self, fields: Im2colFields) -> EncodedMap:
         """Encode a tensor map (``cuTensorMapEncodeIm2col``); a context of its device is current."""
 
     def fill(self, step: FillStep, address: int, count: int, stream: int) -> None:

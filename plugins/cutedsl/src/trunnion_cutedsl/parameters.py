@@ -19,9 +19,9 @@ from trunnion.model.plan import (
     MemoryKind,
     PointerArgument,
     ScalarArgument,
-    TiledMode,
     ViewArgument,
 )
+from trunnion.model.tensormap.fields import TiledFields
 from trunnion_cutedsl.dtypes import memory_type, scalar_type
 
 if TYPE_CHECKING:
@@ -191,12 +191,12 @@ def _memory(plan: LaunchPlan, memory: MemoryRef) -> tuple[DType, int]:
 def _map(plan: LaunchPlan, encode: Encode) -> MapParameter:
     """Return what a map becomes. A byte of memory is what the memory says: an fp8 tensor is read as bytes."""
     owner, _ = _memory(plan, encode.memory)
-    own = owner.tma_code == encode.data_type and owner.name != "bool"
+    own = owner.tma_code == encode.fields.dtype_code and owner.name != "bool"
     return MapParameter(
-        dtype=memory_type(owner, "args") if own else _MAP_TYPES[encode.data_type],
-        format=_MAP_FORMATS.get(encode.data_type, "DEFAULT"),
-        box=encode.mode.box if isinstance(encode.mode, TiledMode) else (),
-        swizzle=encode.swizzle,
+        dtype=memory_type(owner, "args") if own else _MAP_TYPES[encode.fields.dtype_code],
+        format=_MAP_FORMATS.get(encode.fields.dtype_code, "DEFAULT"),
+        box=encode.fields.box if isinstance(encode.fields, TiledFields) else (),
+        swizzle=encode.fields.swizzle,
     )
 
 

@@ -201,7 +201,7 @@ class CudaDriver:
 
     # Tensor maps and fills --------------------------------------------------------------------------------------
 
-    def encode_tiled(self, fields: TiledFields, l2_promotion: int) -> EncodedMap:
+    def encode_tiled(self, fields: TiledFields) -> EncodedMap:
         """Encode a tensor map (``cuTensorMapEncodeTiled``)."""
         status, encoded = calls.cuTensorMapEncodeTiled(
             cu.CUtensorMapDataType(fields.dtype_code),
@@ -214,13 +214,13 @@ class CudaDriver:
             [cu.cuuint32_t(step) for step in fields.element_strides],
             cu.CUtensorMapInterleave(fields.interleave),
             cu.CUtensorMapSwizzle(fields.swizzle),
-            cu.CUtensorMapL2promotion(l2_promotion),
+            cu.CUtensorMapL2promotion(fields.l2_promotion),
             cu.CUtensorMapFloatOOBfill(fields.oob_fill),
         )
         check("cuTensorMapEncodeTiled", status)
         return EncodedMap(int(encoded.getPtr()), encoded)
 
-    def encode_im2col(self, fields: Im2colFields, l2_promotion: int) -> EncodedMap:
+    def encode_im2col(self, fields: Im2colFields) -> EncodedMap:
         """Encode a tensor map (``cuTensorMapEncodeIm2col``)."""
         status, encoded = calls.cuTensorMapEncodeIm2col(
             cu.CUtensorMapDataType(fields.dtype_code),
@@ -235,7 +235,7 @@ class CudaDriver:
             [cu.cuuint32_t(step) for step in fields.element_strides],
             cu.CUtensorMapInterleave(fields.interleave),
             cu.CUtensorMapSwizzle(fields.swizzle),
-            cu.CUtensorMapL2promotion(l2_promotion),
+            cu.CUtensorMapL2promotion(fields.l2_promotion),
             cu.CUtensorMapFloatOOBfill(fields.oob_fill),
         )
         check("cuTensorMapEncodeIm2col", status)

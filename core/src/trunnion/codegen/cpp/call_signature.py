@@ -14,8 +14,8 @@ from trunnion.launcher.tables import map_spec
 from trunnion.model.dtypes import dtype
 from trunnion.model.fields import integer, place
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
-from trunnion.model.plan import Im2colMode, TiledMode
 from trunnion.model.record import Record
+from trunnion.model.tensormap.fields import Im2colFields, TiledFields
 
 if TYPE_CHECKING:
     from typing import Any
@@ -30,6 +30,7 @@ SIGNATURE_FILE = "call.json"
 _TYPED = ("tensor", "scalar")
 _MOST = (1 << 63) - 1
 _MAP_NUMBERS = ("element_bits", "dtype_code", "interleave", "swizzle", "l2_promotion", "oob_fill")
+_OF_A_CALL = ("address", "dims", "strides", "innermost_stride")
 _KINDS = {TensorParam: "tensor", ScalarParam: "scalar", PointerParam: "pointer", StructParam: "struct"}
 
 
@@ -100,7 +101,8 @@ class CallSignature:
 
     def to_json(self) -> str:
         """Return the facts as text, always the same for the same facts."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":")) + "\n"
+        document = asdict(self) | {"maps": list(map(_written_map, self.maps))}
+        return json.dumps(document, sort_keys=True, separators=(",", ":")) + "\n"
 
     @classmethod
     def from_json(cls, text: bytes) -> CallSignature:
@@ -169,19 +171,28 @@ def _read_param(record: Record) -> ParamSignature:
     return facts
 
 
+def _written_map(spec: MapSpec) -> dict[str, Any]:
+    known = asdict(spec.fields)
+    return {"name": spec.name} | {name: value for name, value in known.items() if name not in _OF_A_CALL}
+
+
 def _read_map(record: Record) -> MapSpec:
-    mode = record.record("mode")
-    spec: TiledMode | Im2colMode
-    if mode.has("box"):
-        spec = TiledMode(mode.integers("box"))
+    fields: TiledFields | Im2colFields
+    steps, name = record.integers("element_strides"), record.text("name")
+    common: Any = {"element_strides": steps, **dict.fromkeys(_OF_A_CALL)}
+    common |= {number: record.integer(number) for number in _MAP_NUMBERS}
+    if record.has("box"):
+        fields = TiledFields(box=record.integers("box"), **common)
     else:
-        lower, upper = mode.integers("lower"), mode.integers("upper")
-        spec = Im2colMode(lower, upper, mode.integer("channels_per_pixel"), mode.integer("pixels_per_column"))
-    mode.done()
-    numbers = {name: record.integer(name) for name in _MAP_NUMBERS}
-    strides, name = record.integers("element_strides"), record.text("name")
+        fields = Im2colFields(
+            lower=record.integers("lower"),
+            upper=record.integers("upper"),
+            channels_per_pixel=record.integer("channels_per_pixel"),
+            pixels_per_column=record.integer("pixels_per_column"),
+            **common,
+        )
     record.done()
-    return MapSpec(mode=spec, element_strides=strides, name=name, **numbers)
+    return MapSpec(name, fields.constant)
 
 
 def _count(record: Record, name: str, least: int = 0) -> int:

@@ -118,7 +118,7 @@ class _Emitter:
         out.line("from trunnion.launcher.maps import MapSpec")
         out.line("from trunnion.launcher.refusals import *")
         out.line("from trunnion.launcher.scalars import *")
-        out.line("from trunnion.model.plan.steps import Im2colMode, TiledMode")
+        out.line("from trunnion.model.tensormap.fields import Im2colFields, TiledFields")
         out.lines(*self.dialect.imports(), "")
         emit_tables(out, self.plan)
         out.line()

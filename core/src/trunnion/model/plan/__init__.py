@@ -29,7 +29,7 @@ from trunnion.model.plan.slots import (
     TensorSlot,
     WorkspaceSlot,
 )
-from trunnion.model.plan.steps import Allocation, ConditionCheck, Encode, Im2colMode, TiledMode, ValueCheck
+from trunnion.model.plan.steps import Allocation, ConditionCheck, Encode, ValueCheck
 
 __all__ = [
     "AddressArgument",
@@ -38,7 +38,6 @@ __all__ = [
     "ConditionCheck",
     "Encode",
     "ExprArgument",
-    "Im2colMode",
     "KernelParameter",
     "KernelSignature",
     "LaunchPlan",
@@ -57,7 +56,6 @@ __all__ = [
     "StructArgument",
     "StructSlot",
     "TensorSlot",
-    "TiledMode",
     "ValueCheck",
     "ViewArgument",
     "WorkspaceSlot",

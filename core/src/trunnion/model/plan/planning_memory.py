@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trunnion.messages import type_name
 from trunnion.model.expr import Const, Expr, as_expr, minimum, select
-from trunnion.model.plan import Encode, Im2colMode, PlannedWindow, TiledMode, ViewArgument
-from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
+from trunnion.model.plan import Encode, PlannedWindow, ViewArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -53,33 +51,13 @@ def plan_view(memory: Memory, slots: Slots) -> ViewArgument:
 def map_identity(tensor_map: TensorMap) -> tuple[object, ...]:
     """Return everything that the driver is told: two maps that agree here are one, whatever their labels."""
     return (
-        type(tensor_map),
-        _mode(tensor_map),
+        tensor_map.known_fields().constant,
         tensor_map.tensor,
         tensor_map.element_offset,
         tensor_map.element_type,
         tensor_map.extents,
         tensor_map.layout(),
-        tensor_map.element_steps(),
-        tensor_map.interleave,
-        tensor_map.swizzle,
-        tensor_map.l2_promotion,
-        tensor_map.oob_fill,
     )
-
-
-def _mode(tensor_map: TensorMap) -> TiledMode | Im2colMode:
-    match tensor_map:
-        case TiledTensorMap():
-            return TiledMode(tuple(reversed(tensor_map.box_dim)))
-        case Im2colTensorMap():
-            return Im2colMode(
-                lower=tuple(reversed(tensor_map.pixel_box_lower_corner)),
-                upper=tuple(reversed(tensor_map.pixel_box_upper_corner)),
-                channels_per_pixel=tensor_map.channels_per_pixel,
-                pixels_per_column=tensor_map.pixels_per_column,
-            )
-    raise TypeError(f"{type_name(tensor_map)} is no tensor map that a plan knows")
 
 
 def plan_map(index: int, tensor_map: TensorMap, readers: tuple[int, ...], slots: Slots) -> Encode:
@@ -90,19 +68,12 @@ def plan_map(index: int, tensor_map: TensorMap, readers: tuple[int, ...], slots:
     return Encode(
         index=index,
         memory=slots.memory(memory),
-        mode=_mode(tensor_map),
+        fields=tensor_map.known_fields().constant,
         offset_bytes=slots.expr(tensor_map.element_offset * memory.dtype.itemsize),
         limit_bytes=limit,
-        data_type=tensor_map.data_type_code,
-        element_bits=bits,
         dims=slots.exprs(reversed(tensor_map.extents)),
         strides=slots.exprs(_bytes(step, bits) for step in steps[1:]),
         innermost_stride=slots.expr(steps[0]),
-        element_strides=tuple(reversed(tensor_map.element_steps())),
-        interleave=tensor_map.interleave.code,
-        swizzle=tensor_map.swizzle.code,
-        l2_promotion=tensor_map.l2_promotion.code,
-        oob_fill=tensor_map.oob_fill.code,
         readers=readers,
     )
 

@@ -8,7 +8,7 @@ from trunnion.errors import shorten
 from trunnion.model.capability import Capability
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.plan import MapArgument, ViewArgument
-from trunnion.model.plan.steps import TiledMode
+from trunnion.model.tensormap.fields import TiledFields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,7 +89,7 @@ def _of_launch(launch: PlannedLaunch, encodes: Sequence[Encode]) -> Iterator[_Us
         if isinstance(argument, ViewArgument):
             yield Capability.TENSOR_VIEWS, f"{place}.args[{index}]"
         if isinstance(argument, MapArgument):
-            tiled = isinstance(encodes[argument.encode].mode, TiledMode)
+            tiled = isinstance(encodes[argument.encode].fields, TiledFields)
             yield Capability.TMA_TILED if tiled else Capability.TMA_IM2COL, f"{place}.args[{index}]"
     for attribute in launch.attributes:
         yield _CAPABILITY_OF[attribute.field], f"{place}.{attribute.field}"

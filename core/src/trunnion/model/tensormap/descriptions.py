@@ -133,7 +133,7 @@ class TensorMap(ABC):
         with place(f"tensor map {shorten(self.label or 'over ' + self.tensor.name)}"):
             self._normalise()
             self._normalise_mode()
-            broken = broken_rules(self._known_fields())
+            broken = broken_rules(self.known_fields())
             if broken:
                 raise TensorMapError(broken)
 
@@ -142,7 +142,7 @@ class TensorMap(ABC):
         """Check the fields of the subclass."""
 
     @abstractmethod
-    def _known_fields(self) -> TiledFields | Im2colFields:
+    def known_fields(self) -> TiledFields | Im2colFields:
         """Return what is known of the driver's arguments before any call."""
 
     def _normalise(self) -> None:
@@ -248,7 +248,8 @@ class TiledTensorMap(TensorMap):
         object.__setattr__(self, "box_dim", integers(self.box_dim, "box_dim"))
         self.check_count("box_dim", self.rank)
 
-    def _known_fields(self) -> TiledFields:
+    def known_fields(self) -> TiledFields:
+        """Return what the driver is told, as far as it is known before any call."""
         return TiledFields.from_exprs(self)
 
 
@@ -286,7 +287,8 @@ class Im2colTensorMap(TensorMap):
                     field=name,
                 )
 
-    def _known_fields(self) -> Im2colFields:
+    def known_fields(self) -> Im2colFields:
+        """Return what the driver is told, as far as it is known before any call."""
         return Im2colFields.from_exprs(self)
 
 

@@ -6,13 +6,13 @@ Everything here is in the driver's order, innermost dimension first, and in the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trunnion.model.expr import Const
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Self
 
     from trunnion.model.expr import Expr
     from trunnion.model.tensormap import Im2colTensorMap, TensorMap, TiledTensorMap
@@ -53,6 +53,25 @@ class MapFields(ABC):
 
     oob_fill: int
     """``CUtensorMapFloatOOBfill``."""
+
+    l2_promotion: int = 0
+    """``CUtensorMapL2promotion``; no rule judges it."""
+
+    def at(
+        self,
+        address: int | None,
+        dims: tuple[int | None, ...],
+        strides: tuple[int | None, ...],
+        innermost_stride: int | None,
+    ) -> Self:
+        """Return the arguments with what a call decides; see these fields."""
+        return replace(self, address=address, dims=dims, strides=strides, innermost_stride=innermost_stride)
+
+    @property
+    def constant(self) -> Self:
+        """The arguments without what a call decides."""
+        rank = len(self.element_strides)
+        return self.at(None, (None,) * rank, (None,) * (rank - 1), None)
 
     @property
     @abstractmethod
@@ -139,6 +158,7 @@ def _common(tensor_map: TensorMap) -> dict[str, Any]:
         "interleave": tensor_map.interleave.code,
         "swizzle": tensor_map.swizzle.code,
         "oob_fill": tensor_map.oob_fill.code,
+        "l2_promotion": tensor_map.l2_promotion.code,
     }
 
 
