@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trunnion.arguments import expect, expect_text
 from trunnion.attempts import Failure, attempt, probe
-from trunnion.contract.spec import Target, target_words
+from trunnion.contract.spec import Target, called, target_words
 from trunnion.errors import (
     BackendUnavailableError,
     ProgramError,
@@ -390,7 +390,7 @@ def choose_compiler(
     return min(usable or fitting, key=lambda spec: (-spec.auto_rank, spec.name))
 
 
-def load_part(spec: BackendSpec | CompilerSpec, loader: Callable[[], type[_Part]]) -> type[_Part]:
+def load_part(spec: BackendSpec | CompilerSpec, loader: Callable[[], type[_Part]] | str) -> type[_Part]:
     """Return the class behind one of a spec's loaders.
 
     Parameters
@@ -405,7 +405,7 @@ def load_part(spec: BackendSpec | CompilerSpec, loader: Callable[[], type[_Part]
     BackendUnavailableError
         If the loader raises, or returns no class; with the traceback.
     """
-    found = attempt(loader)
+    found = attempt(called(loader))
     if isinstance(found, Failure):
         raise BackendUnavailableError(spec.name, "", found.reason, found.traceback)
     if not isinstance(found, type):

@@ -30,6 +30,7 @@ from trunnion.cli.presentation import (
     usable_text,
 )
 from trunnion.contract.diagnosis import Diagnosis, Finding, Severity
+from trunnion.contract.spec import called
 from trunnion.messages import type_name, visible
 from trunnion.registry import Unavailable
 
@@ -66,7 +67,7 @@ def diagnose(spec: BackendSpec | CompilerSpec) -> Diagnosis:
     spec
         A plugin's announcement.
     """
-    found: object = attempt(spec.diagnose) if spec.diagnose is not None else Diagnosis()
+    found: object = attempt(called(spec.diagnose)) if spec.diagnose is not None else Diagnosis()
     if not isinstance(found, Diagnosis):
         what = found.reason if isinstance(found, Failure) else f"it returned {type_name(found)}"
         failed = Finding(Severity.WARNING, "diagnosis-failed", f"the diagnosis of {spec.name} failed: {what}")

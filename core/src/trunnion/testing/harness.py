@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from trunnion.artifacts.program_file import PROGRAM_FILE
+from trunnion.contract.spec import called
 from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.sim.abi import DeviceAttribute
 from trunnion.sim.trace import Launched
@@ -134,12 +135,12 @@ class Harness:
     @property
     def wrapper(self) -> SourceWrapper:
         """A new wrapper."""
-        return self.spec.load_wrapper()(self.spec)
+        return called(self.spec.load_wrapper)()(self.spec)
 
     @property
     def adapter(self) -> KernelAdapter:
         """A new adapter."""
-        return self.spec.load_adapter()(self.spec)
+        return called(self.spec.load_adapter)()(self.spec)
 
     def under(self, law_id: str, way: str = "call") -> Harness:
         """Return the harness with the law that its violations name, and the way in which its calls are made."""
