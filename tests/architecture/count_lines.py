@@ -29,9 +29,9 @@ PARTS = {
         r"plugins/fastcall/src/",
     ),
     "host adapters": (
-        r"plugins/nvrtc/src/trunnion_nvrtc/(adapter|dialect|driver|status|structures|wrapper)\.py",
-        r"plugins/tvm_ffi/src/trunnion_tvm_ffi/(adapter|arrays|calls|functions|interface|module|preparation|wrapper)\w*\.py",
-        r"plugins/cutedsl/src/trunnion_cutedsl/(adapter|wrapper)\.py",
+        r"plugins/nvrtc/src/trunnion_nvrtc/(backend/)?(adapter|dialect|driver|status|structures|wrapper)\.py",
+        r"plugins/tvm_ffi/src/trunnion_tvm_ffi/((backend|foreign)/)?(adapter|arrays|calls|functions|interface|module|preparation|wrapper)\w*\.py",
+        r"plugins/cutedsl/src/trunnion_cutedsl/(backend/)?(adapter|wrapper)\.py",
     ),
 }
 """What issue 8 counts; a file belongs to the first part that one of its patterns matches."""

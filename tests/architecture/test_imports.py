@@ -187,17 +187,17 @@ TOOLCHAINS = {
 
 EDGES = frozenset(
     {
-        "plugins/cutedsl/src/trunnion_cutedsl/annotations.py",
-        "plugins/cutedsl/src/trunnion_cutedsl/dsl.py",
+        "plugins/cutedsl/src/trunnion_cutedsl/compiler/annotations.py",
+        "plugins/cutedsl/src/trunnion_cutedsl/compiler/dsl.py",
         "plugins/tilelang/src/trunnion_tilelang/jit_kernel.py",
         "plugins/tilelang/src/trunnion_tilelang/lowering.py",
-        "plugins/nvrtc/src/trunnion_nvrtc/headers.py",
-        "plugins/nvrtc/src/trunnion_nvrtc/linker.py",
-        "plugins/nvrtc/src/trunnion_nvrtc/nvrtc.py",
-        "plugins/nvrtc/src/trunnion_nvrtc/driver.py",
-        "plugins/nvrtc/src/trunnion_nvrtc/status.py",
-        "plugins/nvrtc/src/trunnion_nvrtc/structures.py",
-        "plugins/tvm_ffi/src/trunnion_tvm_ffi/functions.py",
+        "plugins/nvrtc/src/trunnion_nvrtc/compiler/headers.py",
+        "plugins/nvrtc/src/trunnion_nvrtc/compiler/linker.py",
+        "plugins/nvrtc/src/trunnion_nvrtc/compiler/nvrtc.py",
+        "plugins/nvrtc/src/trunnion_nvrtc/backend/driver.py",
+        "plugins/nvrtc/src/trunnion_nvrtc/backend/status.py",
+        "plugins/nvrtc/src/trunnion_nvrtc/backend/structures.py",
+        "plugins/tvm_ffi/src/trunnion_tvm_ffi/foreign/functions.py",
     }
 )
 """The files of plugins that import a toolchain: where its errors become ours."""

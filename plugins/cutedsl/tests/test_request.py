@@ -18,15 +18,15 @@ from trunnion.model.code import DeviceCode
 from trunnion.model.dtypes import DTYPES
 from trunnion.model.expr import Symbol, ceildiv
 from trunnion_cutedsl import release
-from trunnion_cutedsl.answer import MalformedAnswerError, read_answer
-from trunnion_cutedsl.compiler import CuteDslCompiler
-from trunnion_cutedsl.diagnostics import raise_answer
-from trunnion_cutedsl.dtypes import SPELLINGS
-from trunnion_cutedsl.host_ir import HostIrError, LaunchFacts, read_launches
-from trunnion_cutedsl.kernel_name import read_kernel_name
-from trunnion_cutedsl.module_text import emit_host
-from trunnion_cutedsl.options import read_options
-from trunnion_cutedsl.request import read_request
+from trunnion_cutedsl.compiler.answer import MalformedAnswerError, read_answer
+from trunnion_cutedsl.compiler.compiler import CuteDslCompiler
+from trunnion_cutedsl.compiler.diagnostics import raise_answer
+from trunnion_cutedsl.compiler.dtypes import SPELLINGS
+from trunnion_cutedsl.compiler.host_ir import HostIrError, LaunchFacts, read_launches
+from trunnion_cutedsl.compiler.kernel_name import read_kernel_name
+from trunnion_cutedsl.compiler.module_text import emit_host
+from trunnion_cutedsl.compiler.options import read_options
+from trunnion_cutedsl.compiler.request import read_request
 
 
 def program(*, text="", args=lambda p: (), name="k", **fields):

@@ -12,9 +12,9 @@ import torch
 import trunnion
 from trunnion import DeviceCode, ProgramBuilder, errors, examples
 from trunnion.sim.trace import AttributeSet
-from trunnion_nvrtc.adapter import NvrtcAdapter
-from trunnion_nvrtc.compiler import NvrtcCompiler
-from trunnion_nvrtc.wrapper import NvrtcWrapper
+from trunnion_nvrtc.backend.adapter import NvrtcAdapter
+from trunnion_nvrtc.backend.wrapper import NvrtcWrapper
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
 
 
 @pytest.fixture(scope="module")

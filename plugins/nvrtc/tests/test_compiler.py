@@ -16,9 +16,9 @@ from trunnion.errors import CompileError, ProgramError, UnsupportedFeatureError
 from trunnion.image.cubin import read_cubin
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelSignature
-from trunnion_nvrtc import cuda_part, nvrtc
-from trunnion_nvrtc.compiler import NvrtcCompiler
-from trunnion_nvrtc.program import build_id
+from trunnion_nvrtc.compiler import cuda_part, nvrtc
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.program import build_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -251,8 +251,8 @@ from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.model.plan import KernelSignature
 from trunnion.model.code import DeviceCode
-from trunnion_nvrtc.compiler import NvrtcCompiler
-from trunnion_nvrtc.program import build_id
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.program import build_id
 for options in ((), ("--generate-line-info",)):
     code = DeviceCode("cuda", {source!r}, options=options)
     kernels = (KernelSignature("k", ()),)

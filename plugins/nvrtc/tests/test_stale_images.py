@@ -14,8 +14,8 @@ from trunnion.contract.spec import Target
 from trunnion.errors import CompileError, ProgramError
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelSignature
-from trunnion_nvrtc import headers
-from trunnion_nvrtc.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler import headers
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,8 +93,8 @@ def test_what_the_environment_says_counts(tmp_path: Path, monkeypatch: pytest.Mo
     prints.add(NvrtcCompiler().fingerprint())
     program = """
 import hashlib
-from trunnion_nvrtc.compiler import NvrtcCompiler
-from trunnion_nvrtc.program import Program
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.program import Program
 with Program('extern "C" __global__ void k(float* x) { x[0] = 1 / x[1]; }') as program:
     program.compile(["--gpu-architecture=sm_90a"])
     print(hashlib.sha256(program.get_cubin().data).hexdigest(), NvrtcCompiler().fingerprint())

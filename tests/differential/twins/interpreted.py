@@ -12,7 +12,7 @@ from trunnion.contract.source import GeneratedSource, SourceWrapper
 from trunnion.image.match import match_parameters
 from trunnion.launcher.program import LauncherModule, PythonProgram
 from trunnion.registry import default_registry
-from trunnion_nvrtc.driver import cuda_driver
+from trunnion_nvrtc.backend.driver import cuda_driver
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 """The repository."""
 
 _MODEL = "core/src/trunnion/model"
-_NVRTC = "plugins/nvrtc/src/trunnion_nvrtc"
+_NVRTC = "plugins/nvrtc/src/trunnion_nvrtc/backend"
 _RUNTIME = "core/src/trunnion/codegen/cpp/include/trunnion"
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -23,8 +23,8 @@ from trunnion.image.match import match_parameters
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelParameter, KernelSignature
 from trunnion.storage.stamps import stamp, witnessed
-from trunnion_tvm_ffi import host_compiler as subject
-from trunnion_tvm_ffi.host_compiler import CpuCompiler
+from trunnion_tvm_ffi.compiler import host_compiler as subject
+from trunnion_tvm_ffi.compiler.host_compiler import CpuCompiler
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
