@@ -95,6 +95,8 @@ def plain_program(capabilities: Iterable[Capability]) -> KernelProgram:
 def number_program(capabilities: Iterable[Capability]) -> KernelProgram:
     """Return a program with a parameter of every type of number, each of which reaches a kernel of its own, alone.
 
+    With dynamic shapes, a truth and an integer that stand under symbols reach kernels by expressions alone.
+
     Parameters
     ----------
     capabilities
@@ -108,8 +110,15 @@ def number_program(capabilities: Iterable[Capability]) -> KernelProgram:
     if Capability.STRUCT_PARAMS in declared:
         params.append(StructParam("v", 24, 8))
     x = TensorParam("x", dtype("float32"), (Const(_ROWS),))
+    given: list[tuple[str, Argument]] = [(one.name, one) for one in params]
+    if Capability.DYNAMIC_SHAPES in declared:
+        named = {"truth": Symbol("truth", max=1), "k": Symbol("k", max=256)}
+        params += [
+            ScalarParam(name, dtype(kind), named[name]) for name, kind in (("truth", "bool"), ("k", "int32"))
+        ]
+        given += [(name, (symbol * 3 + 1).cast("int32")) for name, symbol in named.items()]
     launches = tuple(
-        KernelLaunch(f"of_{one.name}", (one,), (Const(1), *_ONES), (Const(1), *_ONES)) for one in params
+        KernelLaunch(f"of_{name}", (one,), (Const(1), *_ONES), (Const(1), *_ONES)) for name, one in given
     )
     return KernelProgram("numbers", Signature((x, *params)), (CODE,), launches)
 

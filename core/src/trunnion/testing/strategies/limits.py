@@ -325,10 +325,32 @@ _LAYOUTS: Final = (
 )
 """Layouts of a map: of two broken rules both must be named."""
 
+_BOXES: Final = (
+    # two extents, and of how many elements along each one is loaded, rounded up: 912 rows of 256 bytes are allowed
+    *(((57, 16), (1, 1)), ((4, 228), (1, 1)), ((83, 11), (1, 1)), ((1, 256), (1, 1))),
+    *(
+        ((233, 233), (8, 8)),
+        ((256, 17), (1, 8)),
+        ((228, 32), (1, 8)),
+        ((57, 121), (1, 8)),
+        ((152, 6), (1, 1)),
+    ),
+    # Rounded up they are too many; as they are, or rounded down, they are not.
+    *(
+        ((229, 25), (1, 8)),
+        ((241, 241), (8, 8)),
+        ((233, 241), (8, 8)),
+        ((115, 57), (1, 8)),
+        ((184, 9), (1, 2)),
+    ),
+    *(((256, 256), (1, 1)), ((256, 256), (1, 8)), ((256, 29), (1, 8))),
+)
+"""Boxes around what a multiprocessor has room for."""
+
 
 @st.composite
 def map_layouts(draw: st.DrawFn, *, im2col: bool) -> Series:
-    """Draw the layout of a map over a tensor of bytes: each of its numbers around what a rule allows.
+    """Draw the layout of a map over a tensor of bytes, or its box: each number around what a rule allows.
 
     Parameters
     ----------
@@ -347,9 +369,12 @@ def map_layouts(draw: st.DrawFn, *, im2col: bool) -> Series:
         "strides": (Const(0), step, inner),
         "element_offset": start,
     }
-    form = choose(draw, ("NONE", "NONE", "16B", "32B", *(("pixels", "pixels") if im2col else ())))
+    form = choose(draw, ("NONE", "NONE", "16B", "32B", "box", *(("pixels", "pixels") if im2col else ())))
     if form == "NONE":
         tensor_map = tensor.tiled((1, 16), shape=(rows, columns), strides=(step, inner), element_offset=start)
+    elif form == "box":
+        (first, second), steps = choose(draw, _BOXES)
+        tensor_map = tensor.tiled((first, second, 256), element_strides=(*steps, 1), **deep)
     elif form == "pixels":
         tensor_map = tensor.im2col(
             pixel_box_lower_corner=(choose(draw, (-1, 0, 1)),),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import assume
 from hypothesis import strategies as st
 
 from trunnion.errors import TrunnionError
+from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import Allocated, Launched, MemorySet
 from trunnion.testing.comparison import check_expected, symbols_of
 from trunnion.testing.expected import Expected, Refused
@@ -17,10 +20,12 @@ from trunnion.testing.laws import LawViolation, law
 from trunnion.testing.observed import Observed
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, calls, programs
+from trunnion.testing.strategies.choices import choose
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from concurrent.futures import Future
 
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.model.program import KernelProgram
@@ -29,20 +34,60 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_PATIENCE = 300.0  # seconds until a thread that was never woken gives up: far more than any machine is busy
+_PATIENCE: Final = 300.0
+"""Seconds until a thread that was never woken gives up: far more than any machine is busy."""
+
+_MOMENT: Final = 0.05
+"""Seconds that a thread has to come in where it must not; one that waits is never blamed."""
+
+_DRIVERS: Final = (0, 1, 2)
+"""The driver's own streams, any of which memory is allocated for that a call on one of them has."""
+
+_HANDLES: Final = ((None, None), (0, None), (None, 0), (None, 1), (None, 2))
+"""The streams of both calls; of the driver's own one at most, since memory does not tell those apart."""
+
+_WITHIN: Final = ("launch", "allocation", "kernel")
+"""Where a call can come in the middle of another in the same thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Two calls of one program, of which the second comes in the middle of the first."""
+
+    scenario: Scenario
+    """The program, and the first call."""
+
+    other: CallSpec
+    """The second call."""
+
+    place: str
+    """Where in the first one it comes: a key of `_PLACES`."""
+
+    handles: tuple[int | None, int | None] = (None, None)
+    """The streams of both: one of the driver's own, or None, a new one of the call's own."""
+
+    odd: bool = False
+    """Of a call within another: the driver refuses its launch. Of two threads': the first has the lesser identity."""
 
 
 @st.composite
-def _two_calls(draw: st.DrawFn, harness: Harness) -> tuple[Scenario, CallSpec, str]:
+def _overlaps(draw: st.DrawFn, harness: Harness, *places: str) -> Overlap:
     program = draw(programs(harness.capabilities))
-    place = draw(st.sampled_from(tuple(_PLACES)))
-    return Scenario(program, draw(calls(program))), draw(calls(program)), place
+    return Overlap(
+        Scenario(program, draw(calls(program))),
+        draw(calls(program)),
+        choose(draw, places),
+        choose(draw, _HANDLES),
+        draw(st.booleans()),
+    )
 
 
 class _Caller:
-    """One call on tensors of its own and a stream of its own."""
+    """One call on tensors of its own, and a stream of its own or of the driver's."""
 
-    def __init__(self, harness: Harness, program: KernelProgram, call: CallSpec) -> None:
+    def __init__(
+        self, harness: Harness, program: KernelProgram, call: CallSpec, stream: int | None = None
+    ) -> None:
         self.harness, self.program = harness, program
         self.args = harness.arguments(call.args)
         self.device = call.device
@@ -50,19 +95,29 @@ class _Caller:
         self.expected = expect(program, self.facts)
         assume(not isinstance(self.expected, Refused) and self.expected.launches)
         on = self.expected.device if isinstance(self.expected, Expected) else 0
-        self.stream = harness.simulator.new_stream(on)
+        self.stream = harness.simulator.new_stream(on) if stream is None else stream
         self.result: Any = None
 
     def launch(self, loaded: LoadedProgram) -> None:
         """Make the call."""
         self.result = loaded.call(self.args, stream=self.stream, device=self.device)
 
+    @property
+    def _allocating(self) -> tuple[int, ...]:
+        """The streams for which memory may be allocated: see `trunnion.testing.provision.compare_allocations`."""
+        return _DRIVERS if self.stream in _DRIVERS else (self.stream,)
+
     def check(self, events: tuple[Any, ...]) -> None:
         """Compare the launches on this caller's stream with the oracle's."""
         if isinstance(self.expected, Refused):
             return
-        kinds = (Launched, Allocated, MemorySet)
-        mine = tuple(event for event in events if isinstance(event, kinds) and event.stream == self.stream)
+        work, own = (Launched, MemorySet), self._allocating
+        mine = tuple(
+            event
+            for event in events
+            if (isinstance(event, work) and event.stream == self.stream)
+            or (isinstance(event, Allocated) and event.stream in own)
+        )
         observed = Observed(result=self.result, error=None, given_out=None, events=mine)
         check_expected(self.harness, self.program, self.facts, (self.expected, observed), first=False)
 
@@ -73,9 +128,10 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "launch": _LAUNCHES,
     "allocation": ("allocate",),
     "kernel": (),
+    "loading": ("cuLibraryLoadData", "cuKernelSetAttribute"),
 }
 """Where a call can come in the middle of another: ahead of which driver calls, before they read what they are given;
-none: while the first kernel runs."""
+none: while the first kernel runs. Of two threads the second waits for the first where that loads the program."""
 
 
 @contextmanager
@@ -104,59 +160,105 @@ def _comes(harness: Harness, first: _Caller, place: str, inner: Callable[[], Non
     happen()  # the call allocated nothing
 
 
-def _overlap(
-    harness: Harness, loaded: LoadedProgram, callers: tuple[_Caller, _Caller], place: str, *, threads: bool
-) -> None:
-    """Make the second call in the middle of the first one."""
-    first, second = callers
-    nested: list[BaseException] = []
-
-    def call() -> None:
-        try:
-            second.launch(loaded)
-        except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that waits
-            nested.append(error)
-
-    def in_a_thread() -> None:
-        thread = threading.Thread(target=call)
-        thread.start()
-        thread.join(_PATIENCE)
-        if thread.is_alive():
-            nested.append(TimeoutError("a call waits for another thread's call to end"))
-
-    try:
-        with _comes(harness, first, place, in_a_thread if threads else call):
-            harness.simulator.call(first.launch, loaded)
-    except TrunnionError as refused:
-        nested.append(refused)
-    for error in nested:
-        if isinstance(error, (TrunnionError, TimeoutError)):
-            raise LawViolation(harness.law_id, f"a good call was refused: {error!r}") from error
-        raise error
-
-
 def _first_kernel(expected: Expected | Refused) -> Kernel:
     return ("", 0) if isinstance(expected, Refused) else expected.launches[0].kernel
 
 
-def _check_overlap(harness: Harness, example: tuple[Scenario, CallSpec, str], *, threads: bool) -> None:
-    scenario, other, place = example
-    callers = (_Caller(harness, scenario.program, scenario.call), _Caller(harness, scenario.program, other))
-    with harness.loaded(scenario.program) as loaded:
+@contextmanager
+def _accepted(harness: Harness) -> Iterator[None]:
+    """Take what ends a good call for a violation."""
+    try:
+        yield
+    except (TrunnionError, TimeoutError) as error:
+        raise LawViolation(harness.law_id, f"a good call was refused: {error!r}") from error
+
+
+def _callers(harness: Harness, overlap: Overlap) -> tuple[_Caller, _Caller]:
+    program, (first, second) = overlap.scenario.program, overlap.handles
+    return (
+        _Caller(harness, program, overlap.scenario.call, first),
+        _Caller(harness, program, overlap.other, second),
+    )
+
+
+def _check(harness: Harness, *callers: _Caller) -> None:
+    """Compare what was launched since the trace was cleared with the oracle's word on each call."""
+    events = harness.sabotage.trace(harness.simulator.trace)
+    for caller in callers:
+        caller.check(events)
+
+
+@law("H1", given=lambda harness: _overlaps(harness, *_WITHIN), ways=LOADS)
+def nested_calls(harness: Harness, overlap: Overlap) -> None:
+    """A call that is made in the middle of another one of the same program disturbs neither.
+
+    So does one whose launch the driver refuses.
+    """
+    first, second = _callers(harness, overlap)
+    with harness.loaded(overlap.scenario.program) as loaded:
         harness.simulator.clear_trace()
-        _overlap(harness, loaded, callers, place, threads=threads)
-        events = harness.sabotage.trace(harness.simulator.trace)
-        for caller in callers:
-            caller.check(events)
+        stack = harness.simulator.state.stack()
+        before = tuple(stack)
+        ended: list[BaseException] = []
+
+        def call() -> None:
+            try:
+                with _refusing(harness) if overlap.odd else nullcontext():
+                    second.launch(loaded)
+            except BaseException as error:  # noqa: BLE001 - raised again below, where the call around it has ended
+                ended.append(error)
+
+        with _accepted(harness), _comes(harness, first, overlap.place, call):
+            harness.simulator.call(first.launch, loaded)
+        left, stack[:] = tuple(stack), before
+        harness.require(left == before, f"{len(left)} contexts are current, not {len(before)}")
+        refused = [error for error in ended if getattr(error, "code", None) == Status.UNKNOWN]
+        with _accepted(harness):
+            for error in ended if not overlap.odd or ended != refused else ():
+                raise error
+        harness.require(len(refused) == overlap.odd, "the driver refused a launch, and the call went through")
+        _check(harness, first, *(() if overlap.odd else (second,)))
 
 
-@law("H1", given=_two_calls, ways=LOADS)
-def nested_calls(harness: Harness, example: tuple[Scenario, CallSpec, str]) -> None:
-    """A call that is made in the middle of another one of the same program disturbs neither."""
-    _check_overlap(harness, example, threads=False)
+@contextmanager
+def _refusing(harness: Harness) -> Iterator[None]:
+    """Have the driver refuse each launch until the block ends."""
+
+    def refuse(*_: Any) -> None:
+        raise Refusal(Status.UNKNOWN, "a launch that the suite refuses")
+
+    with ExitStack() as until:
+        for call in _LAUNCHES:
+            until.enter_context(harness.simulator.intercept(call, refuse))
+        yield
 
 
-@law("H2", given=_two_calls, ways=LOADS)
-def two_threads(harness: Harness, example: tuple[Scenario, CallSpec, str]) -> None:
+@law("H2", given=lambda harness: _overlaps(harness, *_PLACES), ways=LOADS)
+def two_threads(harness: Harness, overlap: Overlap) -> None:
     """Calls of one program in two threads at once each receive their own parameters, stream and tensors."""
-    _check_overlap(harness, example, threads=True)
+    first, second = _callers(harness, overlap)
+    with harness.loaded(overlap.scenario.program) as loaded, _two_threads(lesser=overlap.odd) as threads:
+        harness.simulator.clear_trace()
+        others: list[Future[None]] = []
+
+        def call() -> None:
+            others.append(threads[1].submit(second.launch, loaded))
+            # One that loads lets nobody in: it goes on when the other thread had a moment to try.
+            wait(others, _MOMENT if overlap.place == "loading" else _PATIENCE)
+
+        def launch() -> None:
+            with _comes(harness, first, overlap.place, call):
+                harness.simulator.call(first.launch, loaded)
+
+        with _accepted(harness):
+            threads[0].submit(launch).result()
+            others[0].result(_PATIENCE)
+        _check(harness, first, second)
+
+
+@contextmanager
+def _two_threads(*, lesser: bool) -> Iterator[tuple[ThreadPoolExecutor, ThreadPoolExecutor]]:
+    """Yield two threads, that of the lesser identity first or last: what tells threads apart may compare it."""
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        ascending = one.submit(threading.get_ident).result() < other.submit(threading.get_ident).result()
+        yield (one, other) if ascending == lesser else (other, one)

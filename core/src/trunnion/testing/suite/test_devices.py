@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume
@@ -24,6 +24,8 @@ from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, calls, s
 from trunnion.testing.strategies.programs import CODE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -94,6 +96,17 @@ def explicit_stream(harness: Harness, example: tuple[Scenario, Any]) -> None:
         compare_allocations(harness, observed, handle)
 
 
+@contextmanager
+def _leaving_contexts(harness: Harness) -> Iterator[None]:
+    """Require that the thread's contexts are after the block as before."""
+    stack = harness.simulator.state.stack()
+    before = tuple(stack)
+    yield
+    harness.require(
+        tuple(stack) == before, f"{len(stack)} contexts are current, or others, not {len(before)}"
+    )
+
+
 def _moved(call: CallSpec, device: int) -> CallSpec:
     """Return a call with all of its tensors on one device."""
     args = tuple(on(value, device) for value in call.args)
@@ -110,19 +123,16 @@ def on(value: object, device: int) -> object:
     )
 
 
-@law("N3", given=_any)
-def every_device(harness: Harness, scenario: Scenario) -> None:
+@law("N3", given=lambda harness: st.tuples(_any(harness), st.booleans()))
+def every_device(harness: Harness, example: tuple[Scenario, bool]) -> None:
     """A program launches on each device, on the null stream too, whatever context is current, and leaves that alone."""
-    simulator = harness.simulator
+    (scenario, named), simulator = example, harness.simulator
     with harness.loaded(scenario.program) as loaded:
         for device, current in itertools.product((0, 1, 0), (None, 0, 1)):
             moved = Scenario(scenario.program, _moved(scenario.call, device))
-            with nullcontext() if current is None else simulator.current(current):
-                before = tuple(simulator.state.stack())
-                expected, observed = _good_call(harness, loaded, moved, stream=0)
-                harness.require(
-                    tuple(simulator.state.stack()) == before, "the current context is another one"
-                )
+            stream = simulator.new_stream(device) if named else 0
+            with nullcontext() if current is None else simulator.current(current), _leaving_contexts(harness):
+                expected, observed = _good_call(harness, loaded, moved, stream=stream)
             got = {launch.device for launch in observed.launches}
             harness.require(got == {expected.device} == {device}, f"launched on {got}, expected {device}")
 
@@ -181,7 +191,8 @@ def foreign_stream(harness: Harness, scenario: Scenario) -> None:
         if isinstance(expected, Refused):
             return
         foreign = harness.simulator.new_stream(1 - expected.device)
-        _, observed = harness.call(loaded, scenario.call, stream=foreign)
+        with _leaving_contexts(harness):
+            _, observed = harness.call(loaded, scenario.call, stream=foreign)
         error = observed.error
         harness.require(isinstance(error, ArgumentError), f"raised {error!r}")
         harness.require(

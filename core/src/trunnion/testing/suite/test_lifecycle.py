@@ -142,6 +142,9 @@ def bound_calls(harness: Harness, scenario: Scenario) -> None:
             check_refused(harness, expected, binding)
             return
         harness.require(binding.error is None, f"a good call was refused: {binding.error!r}")
+        said, known = (kept[0].name, kept[0].device), (scenario.program.name, expected.device)
+        true = said[0] in ("", known[0]) and said[1] in (None, known[1])
+        harness.require(true, f"says that it is of {said}, expected {known}")
         for _ in range(2):
             observed = observe(harness, kept[0])
             events = (*binding.allocations, *observed.events)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from trunnion.contract.spec import Capability
+from trunnion.launcher.l2_persisting import SetAsideWarning
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Symbol, as_expr
 from trunnion.model.launch import KernelLaunch
@@ -34,6 +36,7 @@ from trunnion.testing.suite.test_launches import delivers, needing
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
+    from trunnion.contract.adapter import LoadedProgram
     from trunnion.testing.expected import Expected
     from trunnion.testing.harness import Harness
     from trunnion.testing.machine import Told
@@ -165,7 +168,10 @@ def _growing(draw: st.DrawFn) -> tuple[Scenario, ...]:
     ways=LOADS,
 )
 def room_for_windows(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
-    """For hits that persist as much cache is set aside as the longest window so far has, if the device has it."""
+    """For hits that persist as much cache is set aside as the longest window so far has, if the device has it.
+
+    While its stream is being captured none can be: a longer window is captured with a `SetAsideWarning`, no other.
+    """
     machine, device = harness.machine, harness.machine.alike[0]
     most = machine.attribute(device, DeviceAttribute.MAX_PERSISTING_L2_CACHE_SIZE)
     with ExitStack() as limits:
@@ -184,6 +190,41 @@ def room_for_windows(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
                 elif isinstance(event, Launched) and event.window is not None:
                     wanted = min(event.window.nbytes, most)
                     harness.require(limit >= wanted, f"{limit} bytes are set aside, expected {wanted}")
+        if Capability.GRAPH_CAPTURE in harness.capabilities and most:
+            _check_told(harness, scenarios)
+
+
+def _check_told(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
+    """Capture calls of a program that is loaded anew, each ahead of a plain one, and require due warnings alone."""
+    harness.machine.set_aside(harness.machine.alike[0], 0)
+    longest = 0
+    with harness.loaded(scenarios[0].program) as loaded:
+        loaded.preload(harness.machine.alike[0])
+        for scenario in scenarios:
+            nbytes = max(spec.nbytes for spec in scenario.call.args if isinstance(spec, TensorSpec))
+            told = _captured_warnings(harness, loaded, scenario)
+            due = nbytes > longest
+            harness.require(
+                bool(told) == due, f"{nbytes} bytes, after {longest} at most, were captured: {told}"
+            )
+            harness.call(loaded, scenario.call)
+            longest = max(longest, nbytes)
+
+
+def _captured_warnings(harness: Harness, loaded: LoadedProgram, scenario: Scenario) -> list[str]:
+    """Capture a call, and return what its warnings say of cache that was not set aside."""
+    machine = harness.machine
+    device = machine.alike[0]
+    stream = machine.new_stream(device)
+    with (
+        machine.stream(stream, device),
+        machine.capture(stream, device),
+        warnings.catch_warnings(record=True) as told,
+    ):
+        warnings.simplefilter("always", SetAsideWarning)
+        _, observed = harness.call(loaded, scenario.call)
+    harness.require(observed.error is None, f"a captured call raised {observed.error!r}")
+    return [str(one.message) for one in told if issubclass(one.category, SetAsideWarning)]
 
 
 def _check_raised(harness: Harness, expected: Expected, events: tuple[Told, ...], limit: int) -> None:
