@@ -19,9 +19,9 @@ from launching.findings import conclude, options_of
 from launching.options import positive
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
-from trunnion_cutedsl.compiler import CuteDslCompiler
+from trunnion_cutedsl.compiler.compiler import CuteDslCompiler
+from trunnion_cutedsl.compiler.workers import Workers
 from trunnion_cutedsl.release import components
-from trunnion_cutedsl.workers import Workers
 
 MOST_OWN = 0.3
 """The budget: seconds of a compilation outside of ``cute.compile``."""

@@ -144,13 +144,16 @@ def sample(kernel: str, later: int) -> dict[str, Any]:
         Seconds by the names of `Row`; or ``problem``, why it cannot be compiled here.
     """
     # trunnion's own modules are imported beforehand, as in any process that has a program to compile.
-    compiler_module: Any = importlib.import_module("trunnion_nvrtc.compiler")
+    compiler_module: Any = importlib.import_module("trunnion_nvrtc.compiler.compiler")
     start = time.process_time()
     bindings: Any = importlib.import_module("cuda.bindings.nvrtc")
     bindings.nvrtcVersion()
     loaded = time.process_time() - start
     compiler = compiler_module.NvrtcCompiler()
-    if kernel != "no headers" and not importlib.import_module("trunnion_nvrtc.headers").toolkit_directories():
+    if (
+        kernel != "no headers"
+        and not importlib.import_module("trunnion_nvrtc.compiler.headers").toolkit_directories()
+    ):
         return {"problem": _NO_HEADERS}
     try:
         return _measured(compiler, bindings, kernel, later) | {"bindings": loaded}

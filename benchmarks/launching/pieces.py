@@ -254,7 +254,7 @@ def _helped_names(tensors: tuple[torch.Tensor, ...]) -> dict[str, Any]:
 def _driver_names(stage: Stage) -> dict[str, Any]:
     """Everything that the pieces name and that needs a GPU."""
     driver: Any = importlib.import_module("cuda.bindings.driver")
-    ours: Any = importlib.import_module("trunnion_nvrtc.driver")
+    ours: Any = importlib.import_module("trunnion_nvrtc.backend.driver")
     core: Any = torch._C  # noqa: SLF001 - what torch's own launchers call
     addresses = [tensor.data_ptr() for tensor in stage.tensors]
     words = (ctypes.c_uint64 * 4)(*addresses, 0)

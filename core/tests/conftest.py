@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import math
 import threading
@@ -15,7 +16,7 @@ import pytest
 from trunnion.codegen.python.emitter import emit_launcher
 from trunnion.launcher.facade import EncodedMap, StreamState
 from trunnion.launcher.l2_persisting import SetAside
-from trunnion.launcher.program import PythonProgram
+from trunnion.launcher.program import LauncherModule, PythonProgram
 from trunnion.model.dtypes import dtype
 
 if TYPE_CHECKING:
@@ -230,13 +231,13 @@ class RecordingFacade:
     def recover(self) -> None:
         pass
 
-    def encode_tiled(self, fields: Any, l2_promotion: int) -> EncodedMap:
-        self._note("encode_tiled", fields, l2_promotion)
+    def encode_tiled(self, fields: Any) -> EncodedMap:
+        self._note("encode_tiled", fields)
         buffer = ctypes.create_string_buffer(repr(fields).encode(), 4096)
         return EncodedMap(ctypes.addressof(buffer), buffer)
 
-    def encode_im2col(self, fields: Any, l2_promotion: int) -> EncodedMap:
-        self._note("encode_im2col", fields, l2_promotion)
+    def encode_im2col(self, fields: Any) -> EncodedMap:
+        self._note("encode_im2col", fields)
         buffer = ctypes.create_string_buffer(repr(fields).encode(), 4096)
         return EncodedMap(ctypes.addressof(buffer), buffer)
 
@@ -265,23 +266,32 @@ class RecordingFacade:
 @dataclass
 class Rig:
     program: PythonProgram
+    module: LauncherModule
     facade: RecordingFacade
     runtime: FakeRuntime
     text: str
 
 
-def build_rig(program: KernelProgram) -> Rig:
+def build_rig(program: KernelProgram, *, interprets: bool = False) -> Rig:
     plan = program.plan()
     text = emit_launcher(plan)
     facade = RecordingFacade({k.name: [p.size for p in k.parameters] for k in plan.kernels})
     runtime = FakeRuntime()
     symbols = [kernel.name for kernel in plan.kernels]
-    return Rig(PythonProgram(text, b"image", symbols, facade, runtime), facade, runtime, text)
+    module = LauncherModule.execute(text, "launcher.py", plan=lambda: plan)
+    if interprets:
+        module = LauncherModule.interpret(plan)
+    return Rig(PythonProgram(module, b"image", symbols, facade, runtime), module, facade, runtime, text)
 
 
 @pytest.fixture
 def rig() -> Callable[[KernelProgram], Rig]:
     return build_rig
+
+
+@pytest.fixture(params=["generated", "interpreted"])
+def any_rig(request: Any) -> Callable[[KernelProgram], Rig]:
+    return functools.partial(build_rig, interprets=request.param == "interpreted")
 
 
 @pytest.fixture

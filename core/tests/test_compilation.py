@@ -41,7 +41,7 @@ class Surrounded(DeviceCompiler):
         self.meanwhile()
         return synthetic_image(PROGRAM, request.target)
 
-    def surroundings(self, request: Any) -> dict[str, str]:
+    def environment(self, request: Any) -> dict[str, str]:
         witness(self.files)
         return {"header": self.header}
 
@@ -177,7 +177,7 @@ def test_options_are_handed_on_as_python_s_own_values(compile_in, compiler, monk
         ONE = "1"
 
     seen = []
-    monkeypatch.setattr(compiler, "surroundings", lambda _, request: seen.append(dict(request.options)) or {})
+    monkeypatch.setattr(compiler, "environment", lambda _, request: seen.append(dict(request.options)) or {})
     options = OrderedDict(acme=OrderedDict({Word.ONE: np.str_("a"), "more": (Word.ONE, 2), "number": 3.5}))
     compile_in(options=options)
     assert seen[0] == {"1": "a", "more": ["1", 2], "number": 3.5}

@@ -19,7 +19,7 @@ import trunnion
 from trunnion import CompiledProgram
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import FileRecord
-from trunnion.built_program import PROGRAM_FILE
+from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.errors import CaptureError, CorruptArtifactError, DriverError, LifecycleError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode

@@ -121,6 +121,6 @@ def test_importing_the_package_loads_no_part_of_it() -> None:
     done = _python(
         "import sys, trunnion\n"
         "loaded = {name for name in sys.modules if name.startswith('trunnion.')}\n"
-        "assert loaded <= {'trunnion.errors', 'trunnion.wording'}, loaded"
+        "assert loaded <= {'trunnion.errors', 'trunnion.messages'}, loaded"
     )
     assert done.returncode == 0, done.stderr

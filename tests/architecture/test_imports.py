@@ -17,7 +17,7 @@ from architecture_rules.imports import (
 )
 from architecture_rules.source import Module, core_modules, plugin_modules, plugin_names, snippet
 
-_VALUES = frozenset({"arguments", "errors", "model", "plain", "turns", "wording"})
+_VALUES = frozenset({"arguments", "errors", "model", "plain", "turns", "messages"})
 _CONTRACT = _VALUES | {"contract"}
 _MAKING = _CONTRACT | {"artifacts", "codegen", "image", "launcher", "storage"}
 _FRONT = _MAKING | {
@@ -33,15 +33,15 @@ _FRONT = _MAKING | {
 
 LAYERS = {
     "plain": frozenset[str](),
-    "wording": frozenset({"plain"}),
-    "errors": frozenset({"wording"}),
+    "messages": frozenset({"plain"}),
+    "errors": frozenset({"messages"}),
     "dlpack": frozenset[str](),
     "turns": frozenset({"errors"}),
-    "arguments": frozenset({"errors", "plain", "wording"}),
-    "model": frozenset({"errors", "plain", "wording"}),
+    "arguments": frozenset({"errors", "plain", "messages"}),
+    "model": frozenset({"errors", "plain", "messages"}),
     "contract": _VALUES,
     "hookspecs": frozenset[str](),
-    "distributions": frozenset({"wording"}),
+    "distributions": frozenset({"messages"}),
     "launcher": _CONTRACT | {"image"},
     "codegen": _CONTRACT | {"image", "launcher", "storage", "toolchain"},
     "image": _CONTRACT,
@@ -52,7 +52,7 @@ LAYERS = {
     "attempts": _CONTRACT,
     "registry": _CONTRACT | {"attempts", "distributions", "hookspecs"},
     "toolchain": _CONTRACT | {"storage"},
-    "storage": frozenset({"errors", "turns", "wording"}),
+    "storage": frozenset({"errors", "turns", "messages"}),
     "call_helper": _CONTRACT | {"attempts"},
     "torch_runtime": _CONTRACT | {"call_helper", "sim"},
     "built_program": _CONTRACT | {"artifacts", "selection"},
@@ -118,7 +118,7 @@ IN_CALLS = frozenset(
         "core/src/trunnion/cli/arrays.py torch",
         "core/src/trunnion/cli/inputs.py torch",
         "core/src/trunnion/cli/place.py torch",
-        "core/src/trunnion/cli/trial.py torch",
+        "core/src/trunnion/cli/run_result.py torch",
         "core/src/trunnion/codegen/cpp/loader.py tvm_ffi",
         "core/src/trunnion/examples/affine.py torch",
         "core/src/trunnion/examples/cluster_norm.py torch",
@@ -170,7 +170,7 @@ FOR_PLUGINS = frozenset(
         "toolchain",
         "torch_runtime",  # for what a plugin offers to call beside its backend
         "plain",  # so that what a caller passes comes through one door
-        "wording",  # so that a plugin's messages show what a user wrote as all others do
+        "messages",  # so that a plugin's messages show what a user wrote as all others do
         "turns",
     }
 )
@@ -187,17 +187,17 @@ TOOLCHAINS = {
 
 EDGES = frozenset(
     {
-        "plugins/cutedsl/src/trunnion_cutedsl/annotations.py",
-        "plugins/cutedsl/src/trunnion_cutedsl/dsl.py",
+        "plugins/cutedsl/src/trunnion_cutedsl/compiler/annotations.py",
+        "plugins/cutedsl/src/trunnion_cutedsl/compiler/dsl.py",
         "plugins/tilelang/src/trunnion_tilelang/jit_kernel.py",
         "plugins/tilelang/src/trunnion_tilelang/lowering.py",
-        "plugins/nvrtc/src/trunnion_nvrtc/headers.py",
-        "plugins/nvrtc/src/trunnion_nvrtc/linker.py",
-        "plugins/nvrtc/src/trunnion_nvrtc/nvrtc.py",
-        "plugins/nvrtc/src/trunnion_nvrtc/driver.py",
-        "plugins/nvrtc/src/trunnion_nvrtc/status.py",
-        "plugins/nvrtc/src/trunnion_nvrtc/structures.py",
-        "plugins/tvm_ffi/src/trunnion_tvm_ffi/functions.py",
+        "plugins/nvrtc/src/trunnion_nvrtc/compiler/headers.py",
+        "plugins/nvrtc/src/trunnion_nvrtc/compiler/linker.py",
+        "plugins/nvrtc/src/trunnion_nvrtc/compiler/nvrtc.py",
+        "plugins/nvrtc/src/trunnion_nvrtc/backend/driver.py",
+        "plugins/nvrtc/src/trunnion_nvrtc/backend/status.py",
+        "plugins/nvrtc/src/trunnion_nvrtc/backend/structures.py",
+        "plugins/tvm_ffi/src/trunnion_tvm_ffi/foreign/functions.py",
     }
 )
 """The files of plugins that import a toolchain: where its errors become ours."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import nvrtc_overhead
-from trunnion_nvrtc import headers
+from trunnion_nvrtc.compiler import headers
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,9 +1,10 @@
-"""The installed backends, on the simulated driver, for every test of this folder."""
+"""The installed backends and core's interpreter, on the simulated driver, for every test of this folder."""
 
 from __future__ import annotations
 
 import pytest
 from seeds import SeedsToTry
+from twins.interpreted import interpreted_backend
 
 from trunnion.registry import default_registry
 from trunnion.testing.harness import Harness
@@ -14,6 +15,7 @@ from trunnion.testing.machine import SimulatedMachine
 @pytest.fixture(scope="session")
 def harnesses(running_simulator, explored):
     specs = [spec for spec in default_registry().backends() if spec.probe().usable]
+    specs.append(interpreted_backend())
     # What is drawn once only must not push out of the cache what every run needs.
     kept = explored / "launchers" if explored else launcher_folder()
     return {

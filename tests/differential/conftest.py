@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from twins.interpreted import interpreted_backend
 from twins.twins import Twins
 
 from trunnion.registry import default_registry
@@ -25,6 +26,7 @@ def twins(simulator):
 
 @pytest.fixture
 def every_backend(simulator):
-    """Return every installed backend that launches on CUDA devices."""
+    """Return every installed backend that launches on CUDA devices, and the interpreter."""
     specs = [spec for spec in default_registry().backends() if "cuda" in spec.targets and spec.probe().usable]
+    specs.append(interpreted_backend())
     return Twins(tuple(Harness(spec=spec, machine=SimulatedMachine(simulator)) for spec in specs))

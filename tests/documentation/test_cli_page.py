@@ -13,7 +13,7 @@ import pytest
 from trunnion.cli.application import application
 from trunnion.cli.cache import cache_commands
 from trunnion.cli.export import export_commands
-from trunnion.cli.trial import Outcome
+from trunnion.cli.run_result import Outcome
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text("utf-8")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from trunnion import Capability, default_registry
 from trunnion.codegen.cpp.build import runtime_folder
-from trunnion_tvm_ffi.host_option_table import OPTIONS
-from trunnion_tvm_ffi.host_options import MOST_THREADS, option_words
-from trunnion_tvm_ffi.host_request import _ARCHITECTURES
+from trunnion_tvm_ffi.compiler.host_option_table import OPTIONS
+from trunnion_tvm_ffi.compiler.host_options import MOST_THREADS, option_words
+from trunnion_tvm_ffi.compiler.host_request import _ARCHITECTURES
 
 PAGE = Path(__file__, "../../../docs/cpu.md").resolve().read_text("utf-8")
 TABLES = [line for line in PAGE.splitlines() if line.startswith("| ")]

@@ -10,8 +10,8 @@ import pytest
 from trunnion import errors
 from trunnion.model.dtypes import DTYPES
 from trunnion.registry import default_registry
-from trunnion_cutedsl.dtypes import SPELLINGS
-from trunnion_cutedsl.options import OPTIONS, SECONDS
+from trunnion_cutedsl.compiler.dtypes import SPELLINGS
+from trunnion_cutedsl.compiler.options import OPTIONS, SECONDS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cutedsl-compiler.md").read_text("utf-8")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from trunnion_nvrtc.compiler.options import OPTIONS, REFUSED
+from trunnion_nvrtc.compiler.outputs import OUTPUTS
 from trunnion_nvrtc.hooks import trunnion_register_compilers
-from trunnion_nvrtc.options import OPTIONS, REFUSED
-from trunnion_nvrtc.outputs import OUTPUTS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "nvrtc-compiler.md").read_text("utf-8")
 OURS = dict(re.findall(r"^\| `(nvrtc\w+)` \| `(trunnion_nvrtc\.[\w.]+)` \|$", PAGE, re.MULTILINE))

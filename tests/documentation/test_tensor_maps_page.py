@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trunnion.model.tensormap_rules import IM2COL_RULES, TILED_RULES
+from trunnion.model.tensormap.rules import IM2COL_RULES, TILED_RULES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tensor-maps.md"
 _ROW = re.compile(r"^\| (.*?) \| (documented|measured|ours) \| (.*?) \| (.*?) \|$", re.MULTILINE)

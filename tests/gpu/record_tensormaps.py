@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from gpu_reading.encoding import Driver
 
-from trunnion.model.tensormap_rules import TiledFields, violations
+from trunnion.model.tensormap.rules import TiledFields, violations
 from trunnion.testing.strategies import boundary_requests, random_request
 
 FOR_EACH_RULE, GOOD = 5, 60

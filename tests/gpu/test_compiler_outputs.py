@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import trunnion
-from trunnion_nvrtc.program import Program
+from trunnion_nvrtc.compiler.program import Program
 
 pytestmark = pytest.mark.gpu
 

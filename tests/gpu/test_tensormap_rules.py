@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from gpu_reading.encoding import Driver
 
-from trunnion.model.tensormap_rules import (
+from trunnion.model.tensormap.rules import (
     IM2COL_RULES,
     TILED_RULES,
     H200Answer,

@@ -92,7 +92,7 @@ def test_what_is_left_out(text, expected):
 
 
 def test_what_the_rules_of_maps_yield_is_a_message():
-    path = "core/src/trunnion/model/tensormap_tiled_rules.py"
+    path = "core/src/trunnion/model/tensormap/tiled_rules.py"
     assert regions("yield f'{a + 1}'", path) == {("f'{a + 1}'", "message")}
 
 

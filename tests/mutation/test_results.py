@@ -13,7 +13,10 @@ from mutation_trials.results import Reason, Results, reasons, wilson
 from mutation_trials.scope import ROOT, mutated_files
 
 HERE = Path(__file__).parent
-PLAN, LIFE = "core/src/trunnion/model/plan.py", "core/src/trunnion/codegen/cpp/include/trunnion/life.hpp"
+PLAN, LIFE = (
+    "core/src/trunnion/model/plan/launch_plan.py",
+    "core/src/trunnion/codegen/cpp/include/trunnion/life.hpp",
+)
 
 
 @pytest.mark.parametrize(("killed", "counted"), [(0, 10), (10, 10), (22, 48), (390, 400)])

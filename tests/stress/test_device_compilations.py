@@ -14,10 +14,10 @@ from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
-from trunnion_cutedsl.compiler import CuteDslCompiler
-from trunnion_cutedsl.workers import Workers
-from trunnion_nvrtc.compiler import NvrtcCompiler
-from trunnion_tvm_ffi.host_compiler import CpuCompiler
+from trunnion_cutedsl.compiler.compiler import CuteDslCompiler
+from trunnion_cutedsl.compiler.workers import Workers
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
+from trunnion_tvm_ffi.compiler.host_compiler import CpuCompiler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,7 +122,7 @@ def check(compiler: DeviceCompiler, language: str, text: str, name: str, tempora
     def compile_some(first: int, count: int) -> None:
         for factor in range(first, first + count):
             asked = request(language, text, factor, name)
-            compiler.surroundings(asked)
+            compiler.environment(asked)
             images.add(compiler.compile(asked).data)
 
     compile_some(1, FIRST)

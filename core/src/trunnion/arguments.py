@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, ArtifactError, shorten
+from trunnion.messages import describe, spelled, type_name
 from trunnion.plain import ForeignError, asked, is_a, is_exactly, path_text, sequence, text
-from trunnion.wording import describe, spelled, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

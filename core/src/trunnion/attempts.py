@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from trunnion.contract.spec import Availability
-from trunnion.wording import cut, type_name, visible
+from trunnion.messages import cut, type_name, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,9 +14,9 @@ from trunnion.artifacts.artifact import Artifact
 from trunnion.compilation import compile as compile_program
 from trunnion.contract.spec import Target
 from trunnion.errors import ArgumentTypeError, ArtifactError, TrunnionError, shorten
+from trunnion.messages import describe, first_line, type_name
 from trunnion.model.program import KernelProgram
 from trunnion.plain import ForeignError, is_a, sequence
-from trunnion.wording import describe, first_line, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.artifacts.manifest import built_by
+from trunnion.artifacts.program_file import PROGRAM_FILE, program_of
 from trunnion.contract.spec import CONTRACT_VERSION, Target
 from trunnion.errors import ArtifactError, CorruptArtifactError, ProgramError
-from trunnion.model.program import KernelProgram
 from trunnion.selection import load_part
 from trunnion.turns import Turns
 
@@ -19,20 +19,17 @@ if TYPE_CHECKING:
     from trunnion.artifacts.manifest import Manifest
     from trunnion.contract.source import GeneratedSource
     from trunnion.contract.spec import BackendSpec
+    from trunnion.model.program import KernelProgram
 
 __all__ = [
     "BUNDLE_SUFFIX",
     "LOG_FILE",
-    "PROGRAM_FILE",
     "BuiltProgram",
     "KnownProgram",
     "PendingArtifact",
-    "program_of",
     "target_of",
 ]
 
-PROGRAM_FILE = "program.json"
-"""The file of an artifact that holds the program that it was built from."""
 
 BUNDLE_SUFFIX = ".trn"
 """What the names of a bundle's files end in."""
@@ -219,20 +216,3 @@ def target_of(artifact: Artifact) -> Target:
         return Target.parse(artifact.manifest.target)
     except ProgramError as error:
         raise CorruptArtifactError("manifest.json", f"names no target: {error}") from error
-
-
-def program_of(artifact: Artifact) -> KernelProgram:
-    """Return the program that an artifact was built from.
-
-    Raises
-    ------
-    CorruptArtifactError
-        If it holds none.
-    """
-    text = artifact.files.get(PROGRAM_FILE)
-    if text is None:
-        raise CorruptArtifactError(PROGRAM_FILE, "is missing from the artifact")
-    try:
-        return KernelProgram.from_json(text.decode())
-    except ValueError as error:
-        raise CorruptArtifactError(PROGRAM_FILE, f"is not a program: {error}") from error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.attempts import Failure, attempt
 from trunnion.contract.call_helper import CALL_HELPER_VERSION
-from trunnion.wording import describe, shorten
+from trunnion.messages import describe, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -13,11 +13,11 @@ from trunnion.arguments import expect, expect_text, file_path
 from trunnion.artifacts.default_store import default_store
 from trunnion.artifacts.explanation import PROGRAM_INPUT
 from trunnion.artifacts.manifest import artifact_key
+from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.built_program import (
     BUNDLE_SUFFIX,
     LOG_FILE,
-    PROGRAM_FILE,
     BuiltProgram,
     KnownProgram,
     PendingArtifact,
@@ -34,6 +34,7 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.image.match import match_launches
+from trunnion.messages import describe, listed, suggestion
 from trunnion.plain import ForeignError, is_a, pairs, path_text, sequence, text
 from trunnion.registry import Registry, default_registry
 from trunnion.selection import (
@@ -47,7 +48,6 @@ from trunnion.selection import (
 from trunnion.storage.refusals import refusals, warn_not_kept
 from trunnion.storage.scratch import scratch_folder
 from trunnion.storage.stamps import unchanged, witnessed
-from trunnion.wording import describe, listed, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -382,9 +382,9 @@ class _Build:
     def key_inputs(self) -> dict[str, str]:
         """Everything that the artifact's bytes depend on."""
         job, request = self.job, self.request
-        surroundings = job.device_compiler.surroundings(request)
+        environment = job.device_compiler.environment(request)
         return {
-            **{f"surroundings {name}": value for name, value in surroundings.items()},
+            **{f"environment {name}": value for name, value in environment.items()},
             PROGRAM_INPUT: self.text,
             "launcher": self.source.text,
             "target": str(request.target),

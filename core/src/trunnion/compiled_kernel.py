@@ -13,8 +13,8 @@ from trunnion.artifacts.artifact import IMAGE_PREFIX
 from trunnion.errors import CorruptArtifactError, UnknownKernelError, shorten
 from trunnion.image.cubin import CubinInfo, read_cubin, symbol_index
 from trunnion.image.ptx import PtxInfo, read_ptx
+from trunnion.messages import listed
 from trunnion.plain import text
-from trunnion.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

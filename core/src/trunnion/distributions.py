@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from trunnion.wording import nearest
+from trunnion.messages import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

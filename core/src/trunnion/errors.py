@@ -9,7 +9,7 @@ from __future__ import annotations
 import copyreg
 from typing import TYPE_CHECKING
 
-from trunnion.wording import listed, numbered, shorten, suggestion, visible
+from trunnion.messages import listed, numbered, shorten, suggestion, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

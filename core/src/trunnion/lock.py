@@ -16,11 +16,11 @@ from trunnion.artifacts.plain_file import read_plain_file
 from trunnion.bundles.bundle import verified_digest
 from trunnion.compilation import load
 from trunnion.errors import ArtifactError, TrunnionError, UntrustedArtifactError, shorten
+from trunnion.messages import suggestion
 from trunnion.signing.message import LOCK
 from trunnion.signing.vouching import Vouching
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
-from trunnion.wording import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -25,9 +25,9 @@ from trunnion.errors import (
     UnknownBackendError,
     shorten,
 )
+from trunnion.messages import describe, first_line, type_name
 from trunnion.plain import ForeignError, is_a, sequence
 from trunnion.turns import Turns
-from trunnion.wording import describe, first_line, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trunnion.arguments import expect, expect_text
 from trunnion.attempts import Failure, attempt, probe
-from trunnion.contract.spec import Target, target_words
+from trunnion.contract.spec import Target, called, target_words
 from trunnion.errors import (
     BackendUnavailableError,
     ProgramError,
     UnsupportedFeatureError,
 )
+from trunnion.messages import nearest, shorten, type_name
 from trunnion.model.code import LANGUAGE_ALIASES
+from trunnion.model.plan.requirements import requirements
 from trunnion.model.program import KernelProgram
-from trunnion.model.requirements import requirements
 from trunnion.registry import Registry, default_registry
-from trunnion.wording import nearest, shorten, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -390,7 +390,7 @@ def choose_compiler(
     return min(usable or fitting, key=lambda spec: (-spec.auto_rank, spec.name))
 
 
-def load_part(spec: BackendSpec | CompilerSpec, loader: Callable[[], type[_Part]]) -> type[_Part]:
+def load_part(spec: BackendSpec | CompilerSpec, loader: Callable[[], type[_Part]] | str) -> type[_Part]:
     """Return the class behind one of a spec's loaders.
 
     Parameters
@@ -405,7 +405,7 @@ def load_part(spec: BackendSpec | CompilerSpec, loader: Callable[[], type[_Part]
     BackendUnavailableError
         If the loader raises, or returns no class; with the traceback.
     """
-    found = attempt(loader)
+    found = attempt(called(loader))
     if isinstance(found, Failure):
         raise BackendUnavailableError(spec.name, "", found.reason, found.traceback)
     if not isinstance(found, type):

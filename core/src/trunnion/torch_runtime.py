@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from trunnion.arguments import unallocatable
 from trunnion.call_helper import HelpedRuntime, installed_helper
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, BackendUnavailableError, CaptureError
+from trunnion.messages import type_name
 from trunnion.model.interval import INT64_MAX
 from trunnion.plain import is_exactly
-from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

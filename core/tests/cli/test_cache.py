@@ -177,7 +177,7 @@ def test_what_never_comes_again_is_explained(root, said, tmp_path) -> None:
     p.launch("k", args=(p.input("x", "float32", (4,), access="write"),), grid=1, block=1)
     (tmp_path / "p.json").write_text(p.build().to_json())
     told = said("explain", str(tmp_path / "p.json"), "--target", "sm_90a")
-    assert told["changing"] == ["surroundings headers that nobody can name"]
+    assert told["changing"] == ["environment headers that nobody can name"]
 
 
 def test_an_image_has_no_key(tmp_path, said) -> None:

@@ -15,7 +15,7 @@ from trunnion.contract.spec import Capability
 from trunnion.hookspecs import hookimpl
 from trunnion.model.plan import ValueCheck
 from trunnion_nvrtc import hooks
-from trunnion_nvrtc.wrapper import NvrtcWrapper
+from trunnion_nvrtc.backend.wrapper import NvrtcWrapper
 
 if TYPE_CHECKING:
     from trunnion.contract.source import GeneratedSource

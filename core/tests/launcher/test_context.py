@@ -20,8 +20,8 @@ def plain(**fields: Any) -> Any:
     return p.build()
 
 
-def test_a_launch_that_was_not_prepared_cannot_be_captured(rig: Any, tensor: Any) -> None:
-    r = rig(plain())
+def test_a_launch_that_was_not_prepared_cannot_be_captured(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(plain())
     r.facade.captured.update({9, 100})
     x = tensor("float32", 5)
     for how in ({"stream": 9}, {}):
@@ -33,8 +33,8 @@ def test_a_launch_that_was_not_prepared_cannot_be_captured(rig: Any, tensor: Any
 
 
 @pytest.mark.parametrize("stream", [9, 3, 1 << 60])
-def test_a_stream_of_another_device_is_refused(rig: Any, tensor: Any, stream: int) -> None:
-    r = rig(plain())
+def test_a_stream_of_another_device_is_refused(any_rig: Any, tensor: Any, stream: int) -> None:
+    r = any_rig(plain())
     r.facade.stream_devices[stream] = 1
     with pytest.raises(ArgumentValueError) as caught:
         r.program.call((tensor("float32", 5),), stream=stream)
@@ -44,8 +44,10 @@ def test_a_stream_of_another_device_is_refused(rig: Any, tensor: Any, stream: in
 
 
 @pytest.mark.parametrize("stream", [0, 1, 2])
-def test_the_drivers_own_streams_are_those_of_the_tensors_device(rig: Any, tensor: Any, stream: int) -> None:
-    r = rig(plain())
+def test_the_drivers_own_streams_are_those_of_the_tensors_device(
+    any_rig: Any, tensor: Any, stream: int
+) -> None:
+    r = any_rig(plain())
     r.facade.stream_devices[stream] = 1
     r.program.preload(0)
     r.facade.log.clear()
@@ -53,8 +55,8 @@ def test_the_drivers_own_streams_are_those_of_the_tensors_device(rig: Any, tenso
     assert [entry[0] for entry in r.facade.log] == ["enter", "launch"]
 
 
-def test_any_other_stream_knows_its_device(rig: Any, tensor: Any) -> None:
-    r = rig(plain())
+def test_any_other_stream_knows_its_device(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(plain())
     r.program.preload(0)
     r.facade.log.clear()
     r.program.entry(tensor("float32", 5))
@@ -63,9 +65,9 @@ def test_any_other_stream_knows_its_device(rig: Any, tensor: Any) -> None:
 
 @pytest.mark.parametrize(("version", "fine"), [(12070, False), (12080, True)])
 def test_an_attribute_that_the_driver_does_not_know_is_refused(
-    rig: Any, tensor: Any, version: int, *, fine: bool
+    any_rig: Any, tensor: Any, version: int, *, fine: bool
 ) -> None:
-    r = rig(plain(cluster=1, preferred_cluster=1))
+    r = any_rig(plain(cluster=1, preferred_cluster=1))
     r.facade.version = version
     if fine:
         r.program.entry(tensor("float32", 5))
@@ -79,25 +81,25 @@ def test_an_attribute_that_the_driver_does_not_know_is_refused(
     ("cluster", "preferred", "asked"), [((2,), None, 0), ((2,), (8,), 0), ((2,), (16,), 1), ((16,), (16,), 1)]
 )
 def test_a_preferred_cluster_too_may_be_larger_than_every_device_allows(
-    rig: Any, tensor: Any, cluster: Any, preferred: Any, asked: int
+    any_rig: Any, tensor: Any, cluster: Any, preferred: Any, asked: int
 ) -> None:
     p = ProgramBuilder("p", DeviceCode("cuda", "//"))
     x = p.input("x", "float32", (4,))
     p.launch("k", (x,), 16, 32, cluster=cluster, preferred_cluster=preferred)
-    r = rig(p.build())
+    r = any_rig(p.build())
     r.program.entry(tensor("float32", 4))
     assert r.facade.log.count(("set_kernel_attribute", "k", 0, 14, 1)) == asked
 
 
 @pytest.mark.parametrize(("blocks", "fine"), [(0, True), (2, False), (4, True), (6, False), (8, True)])
 def test_a_grid_consists_of_whole_preferred_clusters(
-    rig: Any, tensor: Any, blocks: int, *, fine: bool
+    any_rig: Any, tensor: Any, blocks: int, *, fine: bool
 ) -> None:
     p = ProgramBuilder("p", DeviceCode("cuda", "//"))
     (n,) = symbols("n")
     x = p.input("x", "float32", (n,))
     p.launch("k", (x,), n, 32, cluster=2, preferred_cluster=4)
-    r = rig(p.build())
+    r = any_rig(p.build())
     if fine:
         r.program.entry(tensor("float32", blocks))
     else:
@@ -108,13 +110,13 @@ def test_a_grid_consists_of_whole_preferred_clusters(
 
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_more_shared_memory_than_the_device_allows_is_refused(
-    rig: Any, tensor: Any, *, dynamic: bool
+    any_rig: Any, tensor: Any, *, dynamic: bool
 ) -> None:
     p = ProgramBuilder("p", DeviceCode("cuda", "//"))
     (n,) = symbols("n")
     x = p.input("x", "float32", (n,))
     p.launch("k", (x,), 1, 32, dynamic_smem_bytes=n if dynamic else 300_000)
-    r = rig(p.build())
+    r = any_rig(p.build())
 
     def refuse(_kernel: str, _device: int, _attribute: int, nbytes: int) -> None:
         if nbytes > 232_448:
@@ -144,9 +146,9 @@ def test_more_shared_memory_than_the_device_allows_is_refused(
     ],
 )
 def test_another_refusal_of_an_attribute_is_the_drivers_own(
-    rig: Any, tensor: Any, refusal: DriverError
+    any_rig: Any, tensor: Any, refusal: DriverError
 ) -> None:
-    r = rig(plain(dynamic_smem_bytes=64))
+    r = any_rig(plain(dynamic_smem_bytes=64))
 
     def refuse(*_: object) -> None:
         raise refusal

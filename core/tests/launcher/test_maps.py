@@ -1,29 +1,26 @@
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from trunnion.errors import DriverError, TensorMapError
 from trunnion.launcher.facade import EncodedMap
 from trunnion.launcher.maps import MapEncoder, MapSpec
-from trunnion.model.steps import Im2colMode, TiledMode
+from trunnion.model.tensormap.rules import Im2colFields, TiledFields
 
-if TYPE_CHECKING:
-    from trunnion.model.tensormap_rules import TiledFields
-
-SPEC = MapSpec(
-    mode=TiledMode((64, 8)),
-    element_bits=16,
-    dtype_code=6,
-    element_strides=(1, 1),
-    interleave=0,
-    swizzle=3,
-    l2_promotion=2,
-    oob_fill=0,
-    name="a'b",
-)
+CONSTANTS: dict[str, Any] = {
+    "address": None,
+    "element_bits": 16,
+    "dtype_code": 6,
+    "interleave": 0,
+    "swizzle": 3,
+    "l2_promotion": 2,
+    "oob_fill": 0,
+    "innermost_stride": None,
+}
+TILED = TiledFields(box=(64, 8), dims=(None, None), strides=(None,), element_strides=(1, 1), **CONSTANTS)
+SPEC = MapSpec("a'b", TILED)
 KEY: dict[str, Any] = {
     "device": 0,
     "dims": (64, 100),
@@ -45,27 +42,27 @@ def encode(encoder: MapEncoder, address: int = ADDRESS, **change: Any) -> Encode
 
 class Encoder:
     def __init__(self) -> None:
-        self.calls: list[tuple[TiledFields, int]] = []
+        self.calls: list[Any] = []
         self.entered: list[int] = []
 
     def enter(self, device: int) -> bool:
         self.entered.append(device)
         return False
 
-    def encode_im2col(self, fields: Any, l2_promotion: int) -> EncodedMap:
-        self.calls.append((fields, l2_promotion))
+    def encode_im2col(self, fields: Any) -> EncodedMap:
+        self.calls.append(fields)
         return EncodedMap(len(self.calls), object())
 
-    def encode_tiled(self, fields: TiledFields, l2_promotion: int) -> EncodedMap:
-        self.calls.append((fields, l2_promotion))
+    def encode_tiled(self, fields: TiledFields) -> EncodedMap:
+        self.calls.append(fields)
         return EncodedMap(len(self.calls), object())
 
 
 def test_the_driver_is_told_everything() -> None:
     driver = Encoder()
     encode(encoder_of(driver))
-    ((fields, promotion),) = driver.calls
-    assert (promotion, driver.entered) == (2, [0])
+    (fields,) = driver.calls
+    assert driver.entered == [0]
     assert (fields.address, fields.dims, fields.strides, fields.innermost_stride, fields.box) == (
         1 << 20,
         (64, 100),
@@ -73,17 +70,24 @@ def test_the_driver_is_told_everything() -> None:
         1,
         (64, 8),
     )
-    for name in ("element_bits", "dtype_code", "element_strides", "interleave", "swizzle", "oob_fill"):
-        assert getattr(fields, name) == getattr(SPEC, name)
+    assert fields.constant == TILED
 
 
 def test_the_driver_is_told_everything_of_an_im2col_map() -> None:
     driver = Encoder()
-    mode = Im2colMode((-1, -2), (1, 2), 64, 32)
-    spec = dataclasses.replace(SPEC, mode=mode, element_strides=(1, 1, 1, 1))
+    known = Im2colFields(
+        lower=(-1, -2),
+        upper=(1, 2),
+        channels_per_pixel=64,
+        pixels_per_column=32,
+        dims=(None,) * 4,
+        strides=(None,) * 3,
+        element_strides=(1, 1, 1, 1),
+        **CONSTANTS,
+    )
+    spec = MapSpec("a'b", known)
     encode(encoder_of(driver, spec), dims=(64, 9, 8, 2), strides=(128, 1152, 9216))
-    ((fields, promotion),) = driver.calls
-    assert promotion == 2
+    (fields,) = driver.calls
     assert (fields.lower, fields.upper) == ((-1, -2), (1, 2))
     assert (fields.channels_per_pixel, fields.pixels_per_column) == (64, 32)
     assert (fields.dims, fields.strides) == ((64, 9, 8, 2), (128, 1152, 9216))
@@ -151,7 +155,7 @@ def test_a_map_with_a_shape_of_its_own_lies_within_its_memory(offset: int, limit
 
 def test_a_refusal_of_the_driver_says_which_map() -> None:
     class Refusing(Encoder):
-        def encode_tiled(self, fields: object, l2_promotion: int) -> EncodedMap:
+        def encode_tiled(self, fields: object) -> EncodedMap:
             raise DriverError("cuTensorMapEncodeTiled", 1, "CUDA_ERROR_INVALID_VALUE")
 
     with pytest.raises(DriverError) as caught:

@@ -39,8 +39,8 @@ def sized() -> KernelProgram:
     return p.build()
 
 
-def test_a_call_launches_what_it_says(rig: Any, tensor: Any) -> None:
-    r = rig(add())
+def test_a_call_launches_what_it_says(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(add())
     a, b = tensor("float32", 1000), tensor("float32", 1000)
     c = r.program.entry(a, b)
     (launch,) = r.facade.launched
@@ -51,8 +51,8 @@ def test_a_call_launches_what_it_says(rig: Any, tensor: Any) -> None:
     assert r.runtime.allocated == [(c, 100)]
 
 
-def test_stream_and_out_are_taken(rig: Any, tensor: Any) -> None:
-    r = rig(add())
+def test_stream_and_out_are_taken(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(add())
     r.facade.stream_devices[7] = 1
     a, b, c = (tensor("float32", 5, ordinal=1) for _ in range(3))
     assert r.program.call((a, b), out=(c,), stream=7, device=1) is c
@@ -63,16 +63,16 @@ def test_stream_and_out_are_taken(rig: Any, tensor: Any) -> None:
     )
 
 
-def test_an_empty_grid_launches_nothing(rig: Any, tensor: Any) -> None:
-    r = rig(add())
+def test_an_empty_grid_launches_nothing(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(add())
     c = r.program.entry(tensor("float32", 0, address=0), tensor("float32", 0, address=0))
     assert c.shape == (0,)
     assert r.facade.launched == []
 
 
 @pytest.mark.parametrize("method", ["launch", "enter", "set_kernel_attribute"])
-def test_a_refusal_leaves_everything_usable(rig: Any, tensor: Any, method: str) -> None:
-    r = rig(sized())
+def test_a_refusal_leaves_everything_usable(any_rig: Any, tensor: Any, method: str) -> None:
+    r = any_rig(sized())
     x = tensor("float32", 100, ordinal=1)
     r.facade.on[method] = refuse
     with pytest.raises(DriverError):
@@ -84,16 +84,16 @@ def test_a_refusal_leaves_everything_usable(rig: Any, tensor: Any, method: str) 
     assert r.facade.count("unload") == 1
 
 
-def test_shared_memory_is_raised_to_the_largest_size_and_no_further(rig: Any, tensor: Any) -> None:
-    r = rig(sized())
+def test_shared_memory_is_raised_to_the_largest_size_and_no_further(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(sized())
     for size in (10, 60, 50, 61, 61):
         r.program.entry(tensor("float32", size))
     asked = [entry[4] for entry in r.facade.log if entry[0] == "set_kernel_attribute"]
     assert asked == [10 * 1024, 60 * 1024, 61 * 1024]
 
 
-def test_a_call_within_a_call_has_a_frame_of_its_own(rig: Any, tensor: Any) -> None:
-    r = rig(sized())
+def test_a_call_within_a_call_has_a_frame_of_its_own(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(sized())
     inner = tensor("float32", 3)
 
     def nest(_: str) -> None:
@@ -110,8 +110,8 @@ def test_a_call_within_a_call_has_a_frame_of_its_own(rig: Any, tensor: Any) -> N
     assert seen == [(inner.address, 3), (outer.address, 7)]
 
 
-def test_threads_do_not_mix(rig: Any, tensor: Any) -> None:
-    r = rig(sized())
+def test_threads_do_not_mix(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(sized())
     barrier = threading.Barrier(4)
 
     def work(size: int) -> None:
@@ -138,8 +138,8 @@ def test_threads_do_not_mix(rig: Any, tensor: Any) -> None:
 # Life ------------------------------------------------------------------------------------------------------------
 
 
-def test_preload_does_what_a_first_launch_would(rig: Any, tensor: Any) -> None:
-    r = rig(load("hopper_gemm").program)
+def test_preload_does_what_a_first_launch_would(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(load("hopper_gemm").program)
     r.program.preload(1)
     r.program.preload(1)
     assert [entry[0] for entry in r.facade.log] == [
@@ -151,8 +151,8 @@ def test_preload_does_what_a_first_launch_would(rig: Any, tensor: Any) -> None:
     ]
 
 
-def test_close_waits_unloads_once_and_refuses_from_then_on(rig: Any, tensor: Any) -> None:
-    r = rig(sized())
+def test_close_waits_unloads_once_and_refuses_from_then_on(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(sized())
     for ordinal in (1, 0):
         r.program.entry(tensor("float32", 5, ordinal=ordinal))
     r.program.close()
@@ -167,8 +167,10 @@ def test_close_waits_unloads_once_and_refuses_from_then_on(rig: Any, tensor: Any
 
 
 @pytest.mark.parametrize("method", ["synchronize", "unload"])
-def test_a_close_that_fails_still_does_every_step_and_only_once(rig: Any, tensor: Any, method: str) -> None:
-    r = rig(sized())
+def test_a_close_that_fails_still_does_every_step_and_only_once(
+    any_rig: Any, tensor: Any, method: str
+) -> None:
+    r = any_rig(sized())
     for ordinal in (0, 1):
         r.program.entry(tensor("float32", 5, ordinal=ordinal))
     r.facade.on[method] = refuse
@@ -178,8 +180,8 @@ def test_a_close_that_fails_still_does_every_step_and_only_once(rig: Any, tensor
     assert (r.facade.count("synchronize"), r.facade.count("unload")) == (2, 1)
 
 
-def test_close_waits_for_a_call_under_way(rig: Any, tensor: Any) -> None:
-    r = rig(sized())
+def test_close_waits_for_a_call_under_way(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(sized())
     inside, go = threading.Event(), threading.Event()
     r.facade.on["launch"] = lambda _: (inside.set(), go.wait(60))
     caller = threading.Thread(target=r.program.entry, args=(tensor("float32", 5),))
@@ -196,9 +198,9 @@ def test_close_waits_for_a_call_under_way(rig: Any, tensor: Any) -> None:
     assert [entry[0] for entry in r.facade.log][-2:] == ["synchronize", "unload"]
 
 
-def test_close_waits_for_no_call_that_an_interrupt_ended(rig: Any, tensor: Any) -> None:
+def test_close_waits_for_no_call_that_an_interrupt_ended(any_rig: Any, tensor: Any) -> None:
     """A frame that was taken and not given back may live as long as the exception, which a debugger keeps."""
-    r = rig(sized())
+    r = any_rig(sized())
     r.program.entry(tensor("float32", 5))
     lost = r.program._context.pop()
     assert r.program._context.pool.busy()
@@ -210,8 +212,8 @@ def test_close_waits_for_no_call_that_an_interrupt_ended(rig: Any, tensor: Any) 
     del lost
 
 
-def test_a_program_cannot_be_closed_from_within_its_own_launch(rig: Any, tensor: Any) -> None:
-    r = rig(sized())
+def test_a_program_cannot_be_closed_from_within_its_own_launch(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(sized())
     r.facade.on["launch"] = lambda _: r.program.close()
     with pytest.raises(LifecycleError, match="within its own launch"):
         r.program.entry(tensor("float32", 5))
@@ -221,9 +223,9 @@ def test_a_program_cannot_be_closed_from_within_its_own_launch(rig: Any, tensor:
     assert r.facade.count("unload") == 1
 
 
-def test_a_preload_under_way_does_not_outlive_close(rig: Any, tensor: Any) -> None:
+def test_a_preload_under_way_does_not_outlive_close(any_rig: Any, tensor: Any) -> None:
     """The state that it makes must not let a later call launch from an unloaded image."""
-    r = rig(sized())
+    r = any_rig(sized())
     inside, go = threading.Event(), threading.Event()
     r.facade.on["enter"] = lambda _: (inside.set(), go.wait(60))
     preloader = threading.Thread(target=r.program.preload, args=(0,))
@@ -241,12 +243,12 @@ def test_a_preload_under_way_does_not_outlive_close(rig: Any, tensor: Any) -> No
     assert r.facade.launched == []
 
 
-def test_an_image_that_lacks_a_kernel_is_unloaded_again(rig: Any) -> None:
-    r = rig(sized())
+def test_an_image_that_lacks_a_kernel_is_unloaded_again(any_rig: Any) -> None:
+    r = any_rig(sized())
     r.facade.log.clear()
     r.facade.on["kernel"] = refuse
     with pytest.raises(DriverError):
-        PythonProgram(r.text, b"image", ["k"], r.facade, r.runtime)
+        PythonProgram(r.module, b"image", ["k"], r.facade, r.runtime)
     assert [entry[0] for entry in r.facade.log] == ["load", "kernel", "unload"]
 
 
@@ -267,7 +269,7 @@ def test_an_image_that_lacks_a_kernel_is_unloaded_again(rig: Any) -> None:
 )
 def test_what_is_no_launcher_is_a_corrupt_artifact(text: str) -> None:
     with pytest.raises(CorruptArtifactError, match="launcher"):
-        LauncherModule.execute(text, "launcher.py")
+        LauncherModule.execute(text, "launcher.py", plan=lambda: None)
 
 
 FORK = """
@@ -343,9 +345,9 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("end", ["close", "fork"])
-def test_a_program_that_has_ended_allocates_nothing(rig: Any, tensor: Any, way: str, end: str) -> None:
+def test_a_program_that_has_ended_allocates_nothing(any_rig: Any, tensor: Any, way: str, end: str) -> None:
     """In a forked child, a tensor library's own error about its allocator would hide what is wrong."""
-    r = rig(add())
+    r = any_rig(add())
     a, b = tensor("float32", 5), tensor("float32", 5)
     r.program.entry(a, b)
     if end == "close":
@@ -363,12 +365,12 @@ def test_a_program_that_has_ended_allocates_nothing(rig: Any, tensor: Any, way: 
 
 
 @pytest.mark.parametrize("policy", ["launch", "stream"])
-def test_windows_of_a_forked_child_ask_the_driver_nothing(rig: Any, tensor: Any, policy: str) -> None:
+def test_windows_of_a_forked_child_ask_the_driver_nothing(any_rig: Any, tensor: Any, policy: str) -> None:
     p = ProgramBuilder("p", DeviceCode("cuda", "//"))
     (n,) = symbols("n")
     x = p.input("x", "float32", (n,))
     p.launch("k", (x,), n, 32, window=x.window(policy=policy))
-    r = rig(p.build())
+    r = any_rig(p.build())
     r.program.entry(tensor("float32", 5))
     r.program._life.forget()
     r.facade.log.clear()

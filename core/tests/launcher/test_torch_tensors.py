@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from trunnion.call_helper import installed_helper, no_helper
 from trunnion.codegen.python.emitter import emit_launcher
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, TrunnionError
-from trunnion.launcher.program import PythonProgram
+from trunnion.launcher.program import LauncherModule, PythonProgram
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import symbols
 from trunnion.model.program import DeviceCode
@@ -41,6 +41,10 @@ def find_helper(request: Any) -> Any:
     return HELPERS[request.param]
 
 
+def launcher_of(plan: Any) -> LauncherModule:
+    return LauncherModule.execute(emit_launcher(plan), "launcher.py", plan=lambda: plan)
+
+
 @pytest.fixture(params=["float32", "complex64", "int32"])
 def taking(request: Any, rig: Any, find_helper: Any) -> Any:
     p = ProgramBuilder("p", DeviceCode("cuda", "//"))
@@ -49,7 +53,7 @@ def taking(request: Any, rig: Any, find_helper: Any) -> Any:
     p.launch("k", (p.input("x", kind, (m, n)), p.input("y", kind, (m, n))), 1, 32)
     plan = p.build().plan()
     facade = rig(p.build()).facade
-    program = PythonProgram(emit_launcher(plan), b"image", ["k"], facade, OnTheHost(find_helper))
+    program = PythonProgram(launcher_of(plan), b"image", ["k"], facade, OnTheHost(find_helper))
     return program, facade, getattr(torch, kind)
 
 
@@ -221,7 +225,7 @@ def test_the_storage_of_a_strided_tensor_reaches_its_last_element(rig: Any) -> N
     p.launch("k", (p.input("x", "float32", (m, n), strides=(s, 1)),), 1, 32)
     plan = p.build().plan()
     facade = rig(p.build()).facade
-    program = PythonProgram(emit_launcher(plan), b"image", ["k"], facade, OnTheHost())
+    program = PythonProgram(launcher_of(plan), b"image", ["k"], facade, OnTheHost())
     span = 4 + 2 * 10 + 5
     program.entry(shrunk((3, 5), span * 4, (10, 1)))
     with pytest.raises(ArgumentValueError, match=f"{span * 4 - 17} bytes.*{span * 4 - 16} bytes"):

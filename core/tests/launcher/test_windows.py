@@ -33,28 +33,30 @@ def seen(r: Any, *names: str) -> list[tuple[Any, ...]]:
     return [entry for entry in r.facade.log if entry[0] in names]
 
 
-def test_a_window_is_the_tensor_or_what_the_device_allows(rig: Any, tensor: Any) -> None:
-    r = rig(windowed())
+def test_a_window_is_the_tensor_or_what_the_device_allows(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(windowed())
     x = tensor("float32", 1000)
     r.program.entry(x, 0)
     assert r.facade.launched[-1].window == (x.address, 4000)
     r.facade.attributes[109] = 1024
     r.program.entry(tensor("float32", 999), 0)
     assert r.facade.launched[-1].window[1] == 1024
-    r = rig(windowed(element_offset=10))
+    r = any_rig(windowed(element_offset=10))
     r.program.entry(x, 0)
     assert r.facade.launched[-1].window == (x.address + 40, 3960)
 
 
-def test_a_window_that_is_named_lies_within_its_memory_and_the_devices_limit(rig: Any, tensor: Any) -> None:
-    r = rig(windowed(nbytes="b", element_offset=2))
+def test_a_window_that_is_named_lies_within_its_memory_and_the_devices_limit(
+    any_rig: Any, tensor: Any
+) -> None:
+    r = any_rig(windowed(nbytes="b", element_offset=2))
     x = tensor("float32", 1000)
     r.program.entry(x, 3992)
     assert r.facade.launched[-1].window == (x.address + 8, 3992)
     with pytest.raises(ArgumentValueError) as caught:
         r.program.entry(x, 3993)
     assert caught.value.argument == "x"
-    small = rig(windowed(nbytes="b", element_offset=2))
+    small = any_rig(windowed(nbytes="b", element_offset=2))
     small.facade.attributes[109] = 1024
     small.program.entry(x, 1024)
     with pytest.raises(DeviceRequirementError, match=r"1025 bytes over 'x'.*which allows 1024"):
@@ -68,8 +70,8 @@ def limits(r: Any) -> list[int]:
     return [entry[1] for entry in seen(r, "set_persisting_limit")]
 
 
-def test_the_set_aside_is_the_largest_request_until_the_last_close(rig: Any, tensor: Any) -> None:
-    first, second = rig(windowed()), rig(windowed())
+def test_the_set_aside_is_the_largest_request_until_the_last_close(any_rig: Any, tensor: Any) -> None:
+    first, second = any_rig(windowed()), any_rig(windowed())
     second.program._context.windows.facade = second.program._context.facade = first.facade
     first.program.entry(tensor("float32", 10_000), 0)
     second.program.entry(tensor("float32", 20_000), 0)
@@ -83,15 +85,15 @@ def test_the_set_aside_is_the_largest_request_until_the_last_close(rig: Any, ten
     assert limits(first)[4:] == [4096], "as it was"
 
 
-def test_hits_that_do_not_persist_set_nothing_aside(rig: Any, tensor: Any) -> None:
-    r = rig(windowed(hit_property="streaming"))
+def test_hits_that_do_not_persist_set_nothing_aside(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(windowed(hit_property="streaming"))
     r.program.entry(tensor("float32", 1000), 0)
     r.program.close()
     assert seen(r, "set_persisting_limit") == []
 
 
-def test_where_there_is_no_such_limit_windows_are_still_set(rig: Any, tensor: Any) -> None:
-    r = rig(windowed())
+def test_where_there_is_no_such_limit_windows_are_still_set(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(windowed())
     r.facade.limit = None
     r.program.entry(tensor("float32", 1000), 0)
     assert r.facade.launched[-1].window is not None
@@ -99,8 +101,8 @@ def test_where_there_is_no_such_limit_windows_are_still_set(rig: Any, tensor: An
     assert seen(r, "set_persisting_limit") == []
 
 
-def test_setting_aside_cannot_be_captured_but_the_window_is(rig: Any, tensor: Any) -> None:
-    r = rig(windowed())
+def test_setting_aside_cannot_be_captured_but_the_window_is(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(windowed())
     r.facade.captured.add(9)
     x = tensor("float32", 1000)
     r.program.preload(0)
@@ -129,9 +131,9 @@ def test_setting_aside_cannot_be_captured_but_the_window_is(rig: Any, tensor: An
     ],
 )
 def test_preloading_sets_aside_what_every_call_needs(
-    rig: Any, tensor: Any, extent: Any, fields: dict[str, Any], device_most: int, known: int | None
+    any_rig: Any, tensor: Any, extent: Any, fields: dict[str, Any], device_most: int, known: int | None
 ) -> None:
-    r = rig(windowed(extent, **fields))
+    r = any_rig(windowed(extent, **fields))
     r.facade.attributes[109] = device_most
     r.program.preload(1)
     assert limits(r) == ([] if known is None else [known])
@@ -149,9 +151,9 @@ def test_preloading_sets_aside_what_every_call_needs(
     assert limits(r)[1:] == [4096]
 
 
-def test_a_window_whose_share_of_the_cache_is_the_devices_is_known(rig: Any, tensor: Any) -> None:
+def test_a_window_whose_share_of_the_cache_is_the_devices_is_known(any_rig: Any, tensor: Any) -> None:
     """Beyond what persists at most, a longer window has no larger share."""
-    r = rig(windowed("large"))
+    r = any_rig(windowed("large"))
     r.facade.attributes[108] = 512
     r.program.preload(0)
     assert limits(r) == [512]
@@ -160,28 +162,28 @@ def test_a_window_whose_share_of_the_cache_is_the_devices_is_known(rig: Any, ten
     assert limits(r) == [512]
 
 
-def test_a_first_call_sets_aside_what_it_needs_itself(rig: Any, tensor: Any) -> None:
-    r = rig(windowed(1000, when=False))
+def test_a_first_call_sets_aside_what_it_needs_itself(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(windowed(1000, when=False))
     r.program.entry(tensor("float32", 1000), 0)
     assert limits(r) == []
-    r = rig(windowed(1000, when=True))
+    r = any_rig(windowed(1000, when=True))
     r.program.entry(tensor("float32", 1000), 0)
     assert limits(r) == [4000]
 
 
-def test_a_window_whose_hits_do_not_persist_takes_no_other_windows_share(rig: Any, tensor: Any) -> None:
+def test_a_window_whose_hits_do_not_persist_takes_no_other_windows_share(any_rig: Any, tensor: Any) -> None:
     p = ProgramBuilder("p", CODE)
     (n,) = symbols("n")
     x, y = p.input("x", "float32", (n,)), p.input("y", "float32", (n,))
     p.launch("k", (x,), 1, 32, window=x.window(hit_property="streaming"))
     p.launch("k", (y,), 1, 32, window=y.window(element_offset=n // 2))
-    r = rig(p.build())
+    r = any_rig(p.build())
     r.program.entry(tensor("float32", 1000), tensor("float32", 1000))
     assert limits(r) == [2000]
 
 
-def test_binding_sets_aside_so_that_the_launch_can_be_captured(rig: Any, tensor: Any) -> None:
-    r = rig(windowed())
+def test_binding_sets_aside_so_that_the_launch_can_be_captured(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(windowed())
     x = tensor("float32", 1000, ordinal=1)
     r.facade.stream_devices[9] = 1
     bound = r.program.bind((x, 0), stream=9)
@@ -194,8 +196,8 @@ def test_binding_sets_aside_so_that_the_launch_can_be_captured(rig: Any, tensor:
 STEPS = ("set_persisting_limit", "set_stream_window", "launch", "reset_persisting")
 
 
-def test_a_streams_window_is_set_around_the_launch_and_taken_back(rig: Any, tensor: Any) -> None:
-    r = rig(windowed(policy="stream"))
+def test_a_streams_window_is_set_around_the_launch_and_taken_back(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(windowed(policy="stream"))
     x = tensor("float32", 1000)
     for _ in range(2):
         r.facade.log.clear()
@@ -212,8 +214,8 @@ def test_a_streams_window_is_set_around_the_launch_and_taken_back(rig: Any, tens
 
 
 @pytest.mark.parametrize("method", STEPS)
-def test_a_streams_window_is_taken_back_after_an_error(rig: Any, tensor: Any, method: str) -> None:
-    r = rig(windowed(policy="stream"))
+def test_a_streams_window_is_taken_back_after_an_error(any_rig: Any, tensor: Any, method: str) -> None:
+    r = any_rig(windowed(policy="stream"))
     x = tensor("float32", 1000)
 
     def refuse(*_: object) -> None:
@@ -235,8 +237,8 @@ def test_a_streams_window_is_taken_back_after_an_error(rig: Any, tensor: Any, me
     assert len(seen(r, *STEPS)) == 6
 
 
-def test_a_streams_window_cannot_be_captured(rig: Any, tensor: Any) -> None:
-    r = rig(windowed(policy="stream"))
+def test_a_streams_window_cannot_be_captured(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(windowed(policy="stream"))
     r.program.preload(0)
     bound = r.program.bind((tensor("float32", 10), 0), stream=9)
     r.facade.captured.add(9)
@@ -250,8 +252,8 @@ def test_a_streams_window_cannot_be_captured(rig: Any, tensor: Any) -> None:
 REFUSED = DriverError("cuCtxSetLimit", 2, "CUDA_ERROR_OUT_OF_MEMORY")
 
 
-def test_a_second_close_gives_back_what_the_first_could_not(rig: Any, tensor: Any) -> None:
-    r = rig(windowed())
+def test_a_second_close_gives_back_what_the_first_could_not(any_rig: Any, tensor: Any) -> None:
+    r = any_rig(windowed())
     r.program.entry(tensor("float32", 1000), 0)
 
     def refuse(_: int) -> None:

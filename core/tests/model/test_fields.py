@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from trunnion.contract.spec import BackendSpec, CompilerSpec, Target
 from trunnion.errors import ProgramError, TrunnionError
+from trunnion.messages import describe
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.dtypes import dtype
@@ -23,7 +24,6 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Check, ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.tensormap import TiledTensorMap
-from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,8 +12,8 @@ import pytest
 
 from trunnion import DeviceCode, KernelProgram, ProgramBuilder, Symbol, le
 from trunnion.errors import ProgramError
-from trunnion.model import serial_reading
 from trunnion.model.limits import MOST_MEMBERS, MOST_NODES, MOST_TEXT_BYTES
+from trunnion.model.serial import reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,7 +134,7 @@ def test_a_field_that_stands_twice_is_found_in_one_pass() -> None:
 
     names = [f"f{i}" for i in range(2000)]
     with pytest.raises(ProgramError, match="'f1999' twice"):
-        serial_reading._unique([(Name(name), 0) for name in (*names, names[-1])])
+        reading._unique([(Name(name), 0) for name in (*names, names[-1])])
     assert next(compared) < 20_000
 
 

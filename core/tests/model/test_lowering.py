@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from trunnion import examples
 from trunnion.model.expr import Expr, Slot
 from trunnion.model.expr_tree import walk
-from trunnion.model.lowering import (
+from trunnion.model.plan import ConditionCheck, ExprArgument, ViewArgument
+from trunnion.model.plan.lowering import (
     Bind,
     CheckDestinations,
     ComputeArguments,
@@ -27,14 +28,13 @@ from trunnion.model.lowering import (
     SizeWorkspace,
     TakeAddresses,
 )
-from trunnion.model.plan import ConditionCheck, ExprArgument, ViewArgument
 from trunnion.testing.strategies import programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trunnion.model.lowering import Action
     from trunnion.model.plan import LaunchPlan
+    from trunnion.model.plan.lowering import Action
 
 
 def exprs(action: Action) -> Iterator[Expr]:

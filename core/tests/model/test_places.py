@@ -5,7 +5,7 @@ from __future__ import annotations
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import Symbol, symbols
 from trunnion.model.interval import INT64_MAX
-from trunnion.model.places import allowed_values, author_extents, author_text
+from trunnion.model.plan.places import allowed_values, author_extents, author_text
 from trunnion.model.program import DeviceCode
 
 

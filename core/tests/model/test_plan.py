@@ -15,13 +15,13 @@ from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Slot, symbols
 from trunnion.model.params import Signature, TensorParam
-from trunnion.model.planning import plan_signature
+from trunnion.model.plan.planning import plan_signature
 
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
 
-PARTS = ("trunnion.model.plan", "trunnion.model.slots", "trunnion.model.steps")
+PARTS = ("trunnion.model.plan.launch_plan", "trunnion.model.plan.slots", "trunnion.model.plan.steps")
 SCRIPT = """
 import sys
 from trunnion.model.program import KernelProgram

@@ -11,14 +11,13 @@ from trunnion.model.expr import Const, Expr, Slot, Symbol, ceildiv, lt, symbols
 from trunnion.model.plan import (
     ConditionCheck,
     ExprArgument,
-    Im2colMode,
     MapArgument,
     PointerArgument,
     ScalarArgument,
     Source,
-    TiledMode,
     ValueCheck,
 )
+from trunnion.model.tensormap.fields import Im2colFields, TiledFields
 
 if TYPE_CHECKING:
     from trunnion.model.tensormap import Im2colTensorMap
@@ -190,8 +189,9 @@ def test_a_map_is_turned_into_the_driver_s_order_and_bytes() -> None:
     assert encode.dims == (Const(64), m, n)
     assert encode.strides == (Const(128), m_bytes(m))
     assert encode.innermost_stride == Const(1)
-    assert encode.mode == TiledMode((64, 8, 1))
-    assert encode.element_strides == (1, 2, 1)
+    assert isinstance(encode.fields, TiledFields)
+    assert encode.fields == encode.fields.constant
+    assert (encode.fields.box, encode.fields.element_strides) == ((64, 8, 1), (1, 2, 1))
     assert encode.offset_bytes == n * 2
 
 
@@ -212,13 +212,13 @@ def test_an_im2col_map_is_turned_into_the_driver_s_order() -> None:
     p.launch("k", (images_map(images), same, images_map(images, pixel_box_lower_corner=(-2, -1))), 1, 1)
     plan = p.build().plan()
     encode, other = plan.encodes
-    assert encode.mode == Im2colMode(
-        lower=(-2, -1), upper=(4, 3), channels_per_pixel=32, pixels_per_column=128
-    )
+    assert isinstance(encode.fields, Im2colFields)
+    assert (encode.fields.lower, encode.fields.upper) == ((-2, -1), (4, 3))
+    assert (encode.fields.channels_per_pixel, encode.fields.pixels_per_column) == (32, 128)
     assert encode.dims == (Const(64), Const(24), Const(16), slot(0))
     assert encode.strides == (Const(128), Const(24 * 128), Const(16 * 24 * 128))
     assert encode.limit_bytes is None
-    assert other.mode != encode.mode
+    assert other.fields != encode.fields
     assert plan.launches[0].args == (MapArgument(0), MapArgument(0), MapArgument(1))
 
 
@@ -254,7 +254,7 @@ def test_a_map_that_may_reach_beyond_its_memory_has_a_limit() -> None:
     assert limits[1] == Const(64 * 64 * 4)
     assert limits[2] is not None
     assert limits[3] is None
-    assert [encode.data_type for encode in p.build().plan().encodes] == [11, 7, 7, 7]
+    assert [encode.fields.dtype_code for encode in p.build().plan().encodes] == [11, 7, 7, 7]
 
 
 def m_bytes(m: Expr) -> Expr:

@@ -8,7 +8,7 @@ from trunnion.model.builder import ProgramBuilder
 from trunnion.model.capability import BACKEND_CAPABILITIES, Capability
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol
-from trunnion.model.requirements import requirements
+from trunnion.model.plan.requirements import requirements
 
 N = Symbol("n")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trunnion.model.tensormap_rules import (
+from trunnion.model.tensormap.rules import (
     IM2COL_RULES,
     TILED_RULES,
     H200Answer,

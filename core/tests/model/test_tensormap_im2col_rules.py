@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from trunnion.model.tensormap_fields import Im2colFields
-from trunnion.model.tensormap_rules import IM2COL_RULES, broken_rules, violations
-from trunnion.model.tensormap_shared_rules import LAYOUT_RULES, MODE_RULES
+from trunnion.model.tensormap.fields import Im2colFields
+from trunnion.model.tensormap.rules import IM2COL_RULES, broken_rules, violations
+from trunnion.model.tensormap.shared_rules import LAYOUT_RULES, MODE_RULES
 
 if TYPE_CHECKING:
-    from trunnion.model.tensormap_rule import Rule
+    from trunnion.model.tensormap.rule import Rule
 
 HOPPER, BLACKWELL = (9, 0), (10, 0)
 GOOD = Im2colFields(

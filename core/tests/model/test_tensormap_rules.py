@@ -11,7 +11,7 @@ from trunnion.errors import TensorMapError
 from trunnion.model.dtypes import DTYPES, dtype
 from trunnion.model.expr import symbols
 from trunnion.model.params import TensorParam
-from trunnion.model.tensormap_rules import (
+from trunnion.model.tensormap.rules import (
     IM2COL_RULES,
     TILED_RULES,
     H200Answer,
@@ -32,6 +32,7 @@ COMMON: dict[str, Any] = {
     "interleave": 0,
     "swizzle": 0,
     "oob_fill": 0,
+    "l2_promotion": 0,
 }
 TILED = TiledFields(**COMMON, box=(64, 8, 1))
 IM2COL = Im2colFields(**COMMON, lower=(0,), upper=(0,), channels_per_pixel=64, pixels_per_column=128)

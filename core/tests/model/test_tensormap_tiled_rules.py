@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from trunnion.model.tensormap_fields import TiledFields
-from trunnion.model.tensormap_rules import TILED_RULES, broken_rules, violations
+from trunnion.model.tensormap.fields import TiledFields
+from trunnion.model.tensormap.rules import TILED_RULES, broken_rules, violations
 
 if TYPE_CHECKING:
-    from trunnion.model.tensormap_rule import Rule
+    from trunnion.model.tensormap.rule import Rule
 
 HOPPER, BLACKWELL = (9, 0), (10, 0)
 GOOD = TiledFields(

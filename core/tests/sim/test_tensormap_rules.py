@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from trunnion.model.tensormap_rules import Im2colFields, Origin, TiledFields, violations
+from trunnion.model.tensormap.rules import Im2colFields, Origin, TiledFields, violations
 from trunnion.sim.devices import ARCHITECTURES, Device, architecture
 from trunnion.sim.tensormap import (
     Im2colRequest,

@@ -5,7 +5,7 @@ import random
 
 from hypothesis import find, settings
 
-from trunnion.model.tensormap_rules import (
+from trunnion.model.tensormap.rules import (
     IM2COL_RULES,
     TILED_RULES,
     H200Answer,

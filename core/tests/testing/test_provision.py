@@ -8,7 +8,7 @@ from trunnion.sim.launch_attributes import LaunchAttributes
 from trunnion.sim.trace import Allocated, Launched, MemorySet, Synchronized
 from trunnion.testing.expected import (
     Address,
-    CallFacts,
+    CallSignature,
     Expected,
     ExpectedOutput,
     ExpectedWorkspace,
@@ -47,7 +47,7 @@ def observed(*events):
 def test_what_is_right():
     good = observed(*ALLOCATIONS, *SETS, launched())
     compare_contents(HARNESS, EXPECTED, good, WHERE)
-    compare_workspaces(HARNESS, EXPECTED, CallFacts(args=()), good, WHERE)
+    compare_workspaces(HARNESS, EXPECTED, CallSignature(args=()), good, WHERE)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ INPUT = TensorFacts(dtype="uint8", shape=(32,), strides=(1,), address=0x1FF8, de
 def test_where_a_workspace_lies_wrongly(allocations, facts, at):
     where = {**WHERE, Address("w", 0, workspace=True): at}
     with pytest.raises(LawViolation, match="X1"):
-        compare_workspaces(HARNESS, EXPECTED, CallFacts(args=facts), observed(*allocations), where)
+        compare_workspaces(HARNESS, EXPECTED, CallSignature(args=facts), observed(*allocations), where)
 
 
 WAITED = Synchronized(0, 2)

@@ -11,7 +11,7 @@ from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol, symbols
 from trunnion.testing.expected import (
     Address,
-    CallFacts,
+    CallSignature,
     Expected,
     ExpectedLaunch,
     ExpectedMap,
@@ -38,7 +38,7 @@ def tensor(shape, dtype="float32", strides=None, address=0x10000, device=0):
 
 def test_vector_add():
     program = load("vector_add").program
-    call = CallFacts(args=(tensor((1000,)), tensor((1000,), address=0x20000)))
+    call = CallSignature(args=(tensor((1000,)), tensor((1000,), address=0x20000)))
     assert expect(program, call) == Expected(
         launches=(
             ExpectedLaunch(
@@ -56,7 +56,7 @@ def test_vector_add():
 
 
 def test_an_empty_vector_launches_nothing():
-    call = CallFacts(args=(tensor((0,), address=0), tensor((0,), address=0)))
+    call = CallSignature(args=(tensor((0,), address=0), tensor((0,), address=0)))
     told = expect(load("vector_add").program, call)
     assert isinstance(told, Expected)
     assert (told.launches, told.skipped) == ((), 1)
@@ -65,7 +65,7 @@ def test_an_empty_vector_launches_nothing():
 def test_gemm():
     program = load("hopper_gemm").program
     m, n, k = 256, 384, 128
-    call = CallFacts(args=(tensor((m, k), "float16"), tensor((n, k), "float16", address=0x90000)))
+    call = CallSignature(args=(tensor((m, k), "float16"), tensor((n, k), "float16", address=0x90000)))
     told = expect(program, call)
     assert isinstance(told, Expected)
     (launch,) = told.launches
@@ -108,7 +108,7 @@ def scaled():
 
 def test_scalars_and_expressions():
     x = tensor((3, 5), "bfloat16", (10, 1))
-    told = expect(scaled(), CallFacts(args=(x, 1.5, float("nan"), True, 8)))
+    told = expect(scaled(), CallSignature(args=(x, 1.5, float("nan"), True, 8)))
     assert isinstance(told, Expected)
     (launch,) = told.launches
     assert launch.parameters == (
@@ -148,8 +148,8 @@ GOOD = (tensor((3, 5), "bfloat16", (10, 1)), 1.5, 2.0, True, 8)
     ],
 )
 def test_what_is_refused(place, wrong, error, argument):
-    assert isinstance(expect(scaled(), CallFacts(args=GOOD)), Expected)
-    told = expect(scaled(), CallFacts(args=(*GOOD[:place], wrong, *GOOD[place + 1 :])))
+    assert isinstance(expect(scaled(), CallSignature(args=GOOD)), Expected)
+    told = expect(scaled(), CallSignature(args=(*GOOD[:place], wrong, *GOOD[place + 1 :])))
     assert isinstance(told, Refused)
     assert told.explains(error(argument, "got", "expected"))
     assert not told.explains(error("another", "got", "expected"))
@@ -162,8 +162,8 @@ def test_an_overflow_in_a_skipped_launch_is_not_computed():
     p.scalar("g", "int32", g)
     p.launch("k", (n * n,), grid=g, block=1)
     program = p.build()
-    assert isinstance(expect(program, CallFacts(args=(2**40, 0), device=0)), Expected)
-    told = expect(program, CallFacts(args=(2**40, 1), device=0))
+    assert isinstance(expect(program, CallSignature(args=(2**40, 0), device=0)), Expected)
+    told = expect(program, CallSignature(args=(2**40, 1), device=0))
     assert isinstance(told, Refused)
     assert told.explains(ExprError("does not fit"))
 
@@ -177,13 +177,13 @@ def test_of_an_authors_check_and_a_launchs_rule_either_may_be_told(author, told)
     p.check(x - 1 if told == "it is 1" else 6 % x, told)
     p.launch("k", (), grid=n, block=1, cluster=(4, 1, 1))
     program = p.build()
-    refused = expect(program, CallFacts(args=(tensor((5,), "bool"), author)))
+    refused = expect(program, CallSignature(args=(tensor((5,), "bool"), author)))
     assert isinstance(refused, Refused)
     assert refused.explains(ArgumentValueError("", "a grid of 5", "a multiple of 4"))
     assert any(problem.reason.startswith("a grid of") for problem in refused.problems)
     own = ExprError("division by zero") if author == 0 else ArgumentValueError("", "1", told)
     assert refused.explains(own)
-    alone = expect(program, CallFacts(args=(tensor((4,), "bool"), author)))
+    alone = expect(program, CallSignature(args=(tensor((4,), "bool"), author)))
     assert isinstance(alone, Refused)
     assert not alone.explains(TensorMapError(["another"]))
 
@@ -194,7 +194,7 @@ def test_a_map_over_short_rows_is_refused():
     x = p.input("x", "float16", (4, n))
     p.launch("k", (x.tiled((2, 8)),), grid=1, block=32)
     program = p.build()
-    assert isinstance(expect(program, CallFacts(args=(tensor((4, 16), "float16"),))), Expected)
+    assert isinstance(expect(program, CallSignature(args=(tensor((4, 16), "float16"),))), Expected)
     short, misplaced = tensor((4, 12), "float16"), tensor((4, 16), "float16", address=0x10008)
     both = tensor((4, 12), "float16", address=0x10008)
     for wrong, broken in (
@@ -202,7 +202,7 @@ def test_a_map_over_short_rows_is_refused():
         (misplaced, ("address",)),
         (both, ("stride", "address")),
     ):
-        told = expect(program, CallFacts(args=(wrong,)))
+        told = expect(program, CallSignature(args=(wrong,)))
         assert isinstance(told, Refused)
         assert told.explains(TensorMapError([f"each {word} is good" for word in broken]))
         assert not told.explains(TensorMapError([f"each {word} is good" for word in broken[1:]]))
@@ -212,9 +212,9 @@ def test_a_map_over_short_rows_is_refused():
 def test_where_tensors_and_destinations_lie_apart_either_may_be_told(device, elsewhere):
     inputs = tensor((4,), device=1), tensor((4,), address=0x20000, device=1)
     out = (tensor((4,), address=0x30000, device=elsewhere),)
-    told = expect(load("vector_add").program, CallFacts(args=inputs, out=out, device=device))
+    told = expect(load("vector_add").program, CallSignature(args=inputs, out=out, device=device))
     assert isinstance(told, Refused)
     assert any("c" in (problem.arguments or ()) for problem in told.problems)
-    apart = CallFacts(args=(inputs[0], tensor((4,), address=0x20000, device=0)), out=out)
+    apart = CallSignature(args=(inputs[0], tensor((4,), address=0x20000, device=0)), out=out)
     assert isinstance(told := expect(load("vector_add").program, apart), Refused)
     assert any({"a", "c"} <= set(problem.arguments or ()) for problem in told.problems)

@@ -17,7 +17,7 @@ from trunnion.model.expr import Symbol
 from trunnion.model.workspace import Workspace
 from trunnion.testing.expected import (
     Address,
-    CallFacts,
+    CallSignature,
     Expected,
     ExpectedIm2col,
     ExpectedWindow,
@@ -40,7 +40,7 @@ def program(build):
 
 
 def told(build, *args, **call):
-    return expect(program(build), CallFacts(args=args, **call))
+    return expect(program(build), CallSignature(args=args, **call))
 
 
 def test_an_im2col_map_in_driver_order():

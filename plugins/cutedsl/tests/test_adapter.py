@@ -19,7 +19,7 @@ from trunnion.errors import ArtifactError, CorruptArtifactError, ProgramError
 from trunnion.image.cubin import read_cubin
 from trunnion.registry import default_registry
 from trunnion.testing.machine import synthetic_image
-from trunnion_cutedsl.adapter import CuteDslAdapter
+from trunnion_cutedsl.backend.adapter import CuteDslAdapter
 
 pytestmark = pytest.mark.tvm_ffi_abi
 

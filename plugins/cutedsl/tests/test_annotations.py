@@ -12,8 +12,8 @@ from trunnion.errors import ProgramError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol
-from trunnion_cutedsl.compiler import CuteDslCompiler
-from trunnion_cutedsl.dtypes import SPELLINGS
+from trunnion_cutedsl.compiler.compiler import CuteDslCompiler
+from trunnion_cutedsl.compiler.dtypes import SPELLINGS
 
 HEAD = (
     "import cutlass\nfrom cutlass import cute, Float32\nfrom typing import *\nG = cutlass.AddressSpace.gmem\n"

@@ -9,7 +9,7 @@ import pytest
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.errors import CompileError, ProgramError
-from trunnion_cutedsl.compiler import CuteDslCompiler
+from trunnion_cutedsl.compiler.compiler import CuteDslCompiler
 from trunnion_cutedsl.examples.cutedsl_vector_add import EXAMPLE
 
 

@@ -16,8 +16,8 @@ from trunnion.image.match import match_parameters
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol
-from trunnion_cutedsl.compiler import CuteDslCompiler
-from trunnion_cutedsl.dtypes import SPELLINGS
+from trunnion_cutedsl.compiler.compiler import CuteDslCompiler
+from trunnion_cutedsl.compiler.dtypes import SPELLINGS
 
 if TYPE_CHECKING:
     from trunnion.model.program import KernelProgram

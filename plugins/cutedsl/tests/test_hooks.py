@@ -5,8 +5,8 @@ from importlib.metadata import EntryPoint
 from trunnion.codegen.cpp.wrapper import CppWrapper
 from trunnion.contract.spec import Capability
 from trunnion.registry import Registry, default_registry
-from trunnion_cutedsl.adapter import CuteDslAdapter
 from trunnion_cutedsl.availability import probe_backend
+from trunnion_cutedsl.backend.adapter import CuteDslAdapter
 
 POINT = EntryPoint("cutedsl", "trunnion_cutedsl.hooks", "trunnion")
 
@@ -35,5 +35,7 @@ def test_it_is_found_where_it_is_installed() -> None:
 def test_discovery_and_probes_import_nothing_heavy(loaded_by_discovery) -> None:
     loaded = loaded_by_discovery(POINT.name, POINT.value)
     assert POINT.value in loaded
-    assert not {"cuda", "torch", "tvm_ffi", "numpy", "cutlass", "trunnion_cutedsl.adapter"} & {*loaded}
+    assert not {"cuda", "torch", "tvm_ffi", "numpy", "cutlass", "trunnion_cutedsl.backend.adapter"} & {
+        *loaded
+    }
     assert not [path for path in loaded for library in ("libcuda", "libtvm_ffi") if library in path]

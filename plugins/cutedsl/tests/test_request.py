@@ -18,15 +18,15 @@ from trunnion.model.code import DeviceCode
 from trunnion.model.dtypes import DTYPES
 from trunnion.model.expr import Symbol, ceildiv
 from trunnion_cutedsl import release
-from trunnion_cutedsl.answer import MalformedAnswerError, read_answer
-from trunnion_cutedsl.compiler import CuteDslCompiler
-from trunnion_cutedsl.diagnostics import raise_answer
-from trunnion_cutedsl.dtypes import SPELLINGS
-from trunnion_cutedsl.host_ir import HostIrError, LaunchFacts, read_launches
-from trunnion_cutedsl.kernel_name import read_kernel_name
-from trunnion_cutedsl.module_text import emit_host
-from trunnion_cutedsl.options import read_options
-from trunnion_cutedsl.request import read_request
+from trunnion_cutedsl.compiler.answer import MalformedAnswerError, read_answer
+from trunnion_cutedsl.compiler.compiler import CuteDslCompiler
+from trunnion_cutedsl.compiler.diagnostics import raise_answer
+from trunnion_cutedsl.compiler.dtypes import SPELLINGS
+from trunnion_cutedsl.compiler.host_ir import HostIrError, LaunchFacts, read_launches
+from trunnion_cutedsl.compiler.kernel_name import read_kernel_name
+from trunnion_cutedsl.compiler.module_text import emit_host
+from trunnion_cutedsl.compiler.options import read_options
+from trunnion_cutedsl.compiler.request import read_request
 
 
 def program(*, text="", args=lambda p: (), name="k", **fields):
@@ -200,9 +200,9 @@ def test_only_known_imports_leave_an_image_to_be_used_again():
     compiler = CuteDslCompiler()
     known = "import math\nfrom __future__ import annotations\nfrom cutlass.cute import arch\nimport tiles, sizes.one\n"
     includes = (("tiles.py", "import json\n"), ("sizes/one.py", "from . import two\n"))
-    assert compiler.surroundings(asked(program(text=known, includes=includes))) == {}
+    assert compiler.environment(asked(program(text=known, includes=includes))) == {}
     strange = asked(program(text=known + "import numpy.linalg\n", includes=includes))
-    first, again = (compiler.surroundings(strange) for _ in range(2))
+    first, again = (compiler.environment(strange) for _ in range(2))
     assert list(first) == ["imported numpy"]
     assert first != again
     for text, names in {
@@ -212,10 +212,10 @@ def test_only_known_imports_leave_an_image_to_be_used_again():
         "x = open('size').read()\n": ["used open"],
         "exec(compile('import os', '', 'exec'))\n": ["used exec"],
     }.items():
-        assert list(compiler.surroundings(asked(program(text=known + text, includes=includes)))) == names
+        assert list(compiler.environment(asked(program(text=known + text, includes=includes)))) == names
     held = (("tiles.py", "from os import environ\n"), includes[1])
-    assert list(compiler.surroundings(asked(program(text=known, includes=held)))) == ["imported os"]
-    assert compiler.surroundings(asked(program(text="def broken("))) == {}
+    assert list(compiler.environment(asked(program(text=known, includes=held)))) == ["imported os"]
+    assert compiler.environment(asked(program(text="def broken("))) == {}
 
 
 # The host function ------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ WARM = """
 import sys
 import torch, trunnion
 from trunnion import sim
-from trunnion_cutedsl import workers
+from trunnion_cutedsl.compiler import workers
 from trunnion_cutedsl.examples.cutedsl_vector_add import EXAMPLE
 
 def refuse(*_, **__):

@@ -17,8 +17,9 @@ import trunnion
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.errors import BackendUnavailableError, CompileError
 from trunnion.storage.kernel_mark import kernel_mark
-from trunnion_cutedsl import messages, release, staging, workers
-from trunnion_cutedsl.compiler import CuteDslCompiler
+from trunnion_cutedsl import release
+from trunnion_cutedsl.compiler import messages, staging, workers
+from trunnion_cutedsl.compiler.compiler import CuteDslCompiler
 from trunnion_cutedsl.examples.cutedsl_vector_add import EXAMPLE
 
 BUILD = """
@@ -193,7 +194,7 @@ def test_a_worker_that_has_nothing_to_do_lets_go_of_cutedsl_and_takes_the_next_j
 
 PARENT = """
 import os, sys
-from trunnion_cutedsl.workers import workers
+from trunnion_cutedsl.compiler.workers import workers
 answer, _ = workers().run("sm_90a", {job!r}, 60)
 assert answer["failed"]["kind"] == "KeyError"
 (worker,) = workers()._workers.values()
@@ -313,7 +314,7 @@ def test_no_variable_of_cutedsl_s_changes_what_is_made(monkeypatch):
     monkeypatch.setenv("CUTE_DSL_DRYRUN", "1")
     monkeypatch.setenv("CUTE_DSL_ARCH", "sm_80")
     try:
-        from trunnion_cutedsl.compiler import CuteDslCompiler
+        from trunnion_cutedsl.compiler.compiler import CuteDslCompiler
 
         plan = EXAMPLE.program.plan()
         request = trunnion.CompileRequest(

@@ -12,9 +12,9 @@ import torch
 import trunnion
 from trunnion import DeviceCode, ProgramBuilder, errors, examples
 from trunnion.sim.trace import AttributeSet
-from trunnion_nvrtc.adapter import NvrtcAdapter
-from trunnion_nvrtc.compiler import NvrtcCompiler
-from trunnion_nvrtc.wrapper import NvrtcWrapper
+from trunnion_nvrtc.backend.adapter import NvrtcAdapter
+from trunnion_nvrtc.backend.wrapper import NvrtcWrapper
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_the_key_holds_all_that_changes_the_bytes(tmp_path, monkeypatch):
     for owner, name, value in (
         (NvrtcCompiler, "fingerprint", lambda self: "another build"),
         (NvrtcAdapter, "fingerprint", lambda self: "other bindings"),
-        (NvrtcCompiler, "surroundings", lambda self, request: {"x.h": "changed"}),
+        (NvrtcCompiler, "environment", lambda self, request: {"x.h": "changed"}),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, value)

@@ -173,7 +173,7 @@ def test_an_artifact_is_taken_up_without_any_compiler(add, form, tmp_path, monke
     def compile_again(self, request):
         raise AssertionError("a built program needs no compiler")
 
-    monkeypatch.setattr("trunnion_nvrtc.compiler.NvrtcCompiler.compile", compile_again)
+    monkeypatch.setattr("trunnion_nvrtc.compiler.compiler.NvrtcCompiler.compile", compile_again)
     add.artifact.save(tmp_path / "built")
     given = {"artifact": add.artifact, "folder": tmp_path / "built", "text": str(tmp_path / "built")}[form]
     with trunnion.CompiledProgram.from_artifact(given) as again:

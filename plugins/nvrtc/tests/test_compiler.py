@@ -16,9 +16,9 @@ from trunnion.errors import CompileError, ProgramError, UnsupportedFeatureError
 from trunnion.image.cubin import read_cubin
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelSignature
-from trunnion_nvrtc import cuda_part, nvrtc
-from trunnion_nvrtc.compiler import NvrtcCompiler
-from trunnion_nvrtc.program import build_id
+from trunnion_nvrtc.compiler import cuda_part, nvrtc
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.program import build_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -251,8 +251,8 @@ from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.model.plan import KernelSignature
 from trunnion.model.code import DeviceCode
-from trunnion_nvrtc.compiler import NvrtcCompiler
-from trunnion_nvrtc.program import build_id
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.program import build_id
 for options in ((), ("--generate-line-info",)):
     code = DeviceCode("cuda", {source!r}, options=options)
     kernels = (KernelSignature("k", ()),)
@@ -283,18 +283,18 @@ def test_the_surroundings_follow_every_file_that_could_be_read(
     (tmp_path / "b.h").write_text("")
     (tmp_path / "never.h").write_text("")
 
-    def surroundings(**more: Any) -> dict[str, str]:
+    def environment(**more: Any) -> dict[str, str]:
         source = '#include "mine.h"\n#include <a.h>\n' + ADD
         asked = request(source, "add", includes=(("mine.h", ""),), named={"I": str(tmp_path)}, **more)
-        return NvrtcCompiler().surroundings(asked)
+        return NvrtcCompiler().environment(asked)
 
-    before = surroundings()
+    before = environment()
     assert before.keys() == {str(tmp_path / "a.h"), str(tmp_path / "b.h")}
     (tmp_path / "b.h").write_text("// changed")
-    after = surroundings()
+    after = environment()
     assert [path for path in before if before[path] != after[path]] == [str(tmp_path / "b.h")]
-    assert surroundings(options=("-G",)) == {**after, "working directory": str(tmp_path)}
-    assert NvrtcCompiler().surroundings(request(ADD, "add")) == {}
+    assert environment(options=("-G",)) == {**after, "working directory": str(tmp_path)}
+    assert NvrtcCompiler().environment(request(ADD, "add")) == {}
 
 
 def test_options_reach_the_compiler() -> None:

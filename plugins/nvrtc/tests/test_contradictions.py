@@ -11,10 +11,10 @@ from trunnion.contract.spec import Target
 from trunnion.errors import CompileError, ProgramError
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelSignature
-from trunnion_nvrtc.compiler import NvrtcCompiler
-from trunnion_nvrtc.options import merge_options
-from trunnion_nvrtc.program import Program
-from trunnion_nvrtc.ptxas_table import PTXAS_OPTIONS
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.options import merge_options
+from trunnion_nvrtc.compiler.program import Program
+from trunnion_nvrtc.compiler.ptxas_table import PTXAS_OPTIONS
 
 KERNEL = 'extern "C" __global__ void k(float* x) { x[0] = 1; }'
 CALLS = 'extern "C" __device__ float h(float); extern "C" __global__ void k(float* x) { x[0] = h(x[0]); }'

@@ -6,10 +6,10 @@ import pytest
 
 from trunnion.contract.spec import Target
 from trunnion.toolchain.device import arch_of
-from trunnion_nvrtc import compiler
-from trunnion_nvrtc.compiler import NvrtcCompiler
-from trunnion_nvrtc.nvrtc import supported_archs
-from trunnion_nvrtc.program import Program
+from trunnion_nvrtc.compiler import compiler
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.nvrtc import supported_archs
+from trunnion_nvrtc.compiler.program import Program
 
 
 def test_nvrtc_compiles_for_the_architecture_of_every_capability() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from trunnion.toolchain.directives import mentions
-from trunnion_nvrtc.headers import toolkit_directories
-from trunnion_nvrtc.program import Program
+from trunnion_nvrtc.compiler.headers import toolkit_directories
+from trunnion_nvrtc.compiler.program import Program
 
 SPELLINGS = [
     '#include "v.h"',

@@ -13,7 +13,7 @@ from trunnion.contract.spec import Target
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelSignature
 from trunnion.testing.draws import for_examples
-from trunnion_nvrtc.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,8 +15,8 @@ from trunnion import errors, examples
 from trunnion.launcher.facade import StreamState
 from trunnion.sim.status import Refusal
 from trunnion.sim.trace import Launched
-from trunnion_nvrtc.driver import CudaDriver
-from trunnion_nvrtc.status import calls, check, driver_error
+from trunnion_nvrtc.backend.driver import CudaDriver
+from trunnion_nvrtc.backend.status import calls, check, driver_error
 
 
 def ok(result):
@@ -215,7 +215,7 @@ except OSError:
 else:
     cu.cuInit = cuInit
 from trunnion.errors import BackendUnavailableError
-from trunnion_nvrtc.driver import CudaDriver
+from trunnion_nvrtc.backend.driver import CudaDriver
 try:
     CudaDriver()
 except BackendUnavailableError as error:
@@ -234,7 +234,7 @@ def test_a_driver_that_lacks_libraries_is_too_old():
 from trunnion import sim
 sim.start(driver_version=11080)
 from trunnion.errors import DeviceRequirementError
-from trunnion_nvrtc.driver import CudaDriver
+from trunnion_nvrtc.backend.driver import CudaDriver
 try:
     CudaDriver()
 except DeviceRequirementError as error:

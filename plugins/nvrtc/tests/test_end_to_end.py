@@ -15,7 +15,7 @@ from trunnion.registry import default_registry
 from trunnion.sim.tensormap import decode
 from trunnion.sim.trace import Launched
 from trunnion.torch_runtime import default_runtime
-from trunnion_nvrtc.adapter import NvrtcAdapter
+from trunnion_nvrtc.backend.adapter import NvrtcAdapter
 
 
 def run(simulator, example, program=None):
@@ -166,7 +166,7 @@ def test_an_artifact_holds_a_launcher_and_one_image(simulator, files):
 
 
 def test_a_store_builds_once(tmp_path, monkeypatch):
-    from trunnion_nvrtc.compiler import NvrtcCompiler
+    from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
 
     calls = []
     original = NvrtcCompiler.compile

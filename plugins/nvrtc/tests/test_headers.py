@@ -7,8 +7,8 @@ import pytest
 
 from trunnion.model.code import DeviceCode
 from trunnion.storage.stamps import stamp
-from trunnion_nvrtc import headers
-from trunnion_nvrtc.headers import needs_toolkit, toolkit_directories
+from trunnion_nvrtc.compiler import headers
+from trunnion_nvrtc.compiler.headers import needs_toolkit, toolkit_directories
 
 
 def reachable_headers(*arguments, **named) -> tuple[str, ...]:

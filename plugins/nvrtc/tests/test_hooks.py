@@ -4,7 +4,7 @@ from importlib.metadata import EntryPoint
 
 from trunnion.contract.spec import Capability
 from trunnion.registry import Registry
-from trunnion_nvrtc.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
 
 POINT = EntryPoint("nvrtc", "trunnion_nvrtc.hooks", "trunnion")
 
@@ -23,7 +23,11 @@ def test_the_registry_takes_what_is_announced() -> None:
 def test_discovery_and_probes_import_no_cuda(loaded_by_discovery) -> None:
     loaded = loaded_by_discovery(POINT.name, POINT.value)
     assert POINT.value in loaded
-    assert not {"cuda", "cuda.bindings", "torch", "trunnion_nvrtc.nvrtc", "trunnion_nvrtc.compiler"} & {
-        *loaded
-    }
+    assert not {
+        "cuda",
+        "cuda.bindings",
+        "torch",
+        "trunnion_nvrtc.compiler.nvrtc",
+        "trunnion_nvrtc.compiler.compiler",
+    } & {*loaded}
     assert not [path for path in loaded for library in ("libcuda", "libnvrtc") if library in path]

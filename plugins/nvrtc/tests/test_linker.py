@@ -18,10 +18,10 @@ from trunnion.errors import (
 )
 from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import read_ptx
-from trunnion_nvrtc import linker, nvrtc
-from trunnion_nvrtc.linker import LinkInput
-from trunnion_nvrtc.program import Program
-from trunnion_nvrtc.results import NVJITLINK_RESULTS
+from trunnion_nvrtc.compiler import linker, nvrtc
+from trunnion_nvrtc.compiler.linker import LinkInput
+from trunnion_nvrtc.compiler.program import Program
+from trunnion_nvrtc.compiler.results import NVJITLINK_RESULTS
 
 USES = '__device__ int twice(int); extern "C" __global__ void add(int* p, float q) { p[0] = twice(p[1]) + (int)q; }'
 HAS = "__device__ int twice(int x) { return x * 2; } __device__ int shared_counter;"
@@ -136,9 +136,9 @@ def test_ptx_with_errors_has_the_assemblers_log() -> None:
 
 AFTER_NEWER_PTX = """
 from trunnion.errors import CompileError
-from trunnion_nvrtc import linker
-from trunnion_nvrtc.linker import LinkInput
-from trunnion_nvrtc.program import Program
+from trunnion_nvrtc.compiler import linker
+from trunnion_nvrtc.compiler.linker import LinkInput
+from trunnion_nvrtc.compiler.program import Program
 
 def made(source):
     with Program(source) as program:

@@ -11,9 +11,9 @@ from trunnion.contract.spec import Target
 from trunnion.errors import CompileError
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelSignature
-from trunnion_nvrtc.compiler import NvrtcCompiler
-from trunnion_nvrtc.headers import toolkit_directories
-from trunnion_nvrtc.missing_header import missing_header_hint
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.headers import toolkit_directories
+from trunnion_nvrtc.compiler.missing_header import missing_header_hint
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ from trunnion.contract.spec import Target
 from trunnion.errors import CompileError
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelSignature
-from trunnion_nvrtc.compiler import NvrtcCompiler
-from trunnion_nvrtc.missing_kernel import kernel_names
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.missing_kernel import kernel_names
 
 ADD = 'extern "C" __global__ void add(int* p, int q) { p[0] = q; }'
 

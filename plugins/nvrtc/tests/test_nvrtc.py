@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import pytest
 
 from trunnion.errors import BackendUnavailableError, LifecycleError, ProgramError
-from trunnion_nvrtc import cuda_part, nvrtc
-from trunnion_nvrtc.results import NVRTC_RESULTS
+from trunnion_nvrtc.compiler import cuda_part, nvrtc
+from trunnion_nvrtc.compiler.results import NVRTC_RESULTS
 
 
 def test_bindings_and_library_are_of_one_major_version() -> None:
@@ -71,7 +71,7 @@ COMPILE = """
     from trunnion.contract.spec import Target
     from trunnion.errors import BackendUnavailableError
     from trunnion.model.code import DeviceCode
-    from trunnion_nvrtc.compiler import NvrtcCompiler
+    from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
     from trunnion_nvrtc.hooks import trunnion_register_compilers
 
     (spec,) = trunnion_register_compilers()

@@ -5,8 +5,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from trunnion.errors import ProgramError
-from trunnion_nvrtc.options import OPTIONS, REFUSED, Option, linker_options, merge_options, render_options
-from trunnion_nvrtc.program import Program
+from trunnion_nvrtc.compiler.options import (
+    OPTIONS,
+    REFUSED,
+    Option,
+    linker_options,
+    merge_options,
+    render_options,
+)
+from trunnion_nvrtc.compiler.program import Program
 
 if TYPE_CHECKING:
     from pathlib import Path

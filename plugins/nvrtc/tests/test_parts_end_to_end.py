@@ -9,7 +9,7 @@ import torch
 
 import trunnion
 from trunnion.sim.trace import Launched
-from trunnion_nvrtc.program import Program
+from trunnion_nvrtc.compiler.program import Program
 
 ADD = 'extern "C" __global__ void add(const float* a, float* b, int n) { if (n) b[0] = a[0]; }'
 HALF = "__device__ int half_of(int x) { return x / 2; } template <class T> __global__ void scale(T* b) { b[0] *= 2; }"

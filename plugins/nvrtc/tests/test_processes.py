@@ -16,8 +16,8 @@ from trunnion.contract.spec import Target
 from trunnion.errors import CompileError
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelSignature
-from trunnion_nvrtc import pch
-from trunnion_nvrtc.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler import pch
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
 
 ADD = 'extern "C" __global__ void add(const float* a, float* b, int n) { if (n) b[0] = a[0]; }'
 VALUE = '#include "v.h"\nextern "C" __global__ void k(int* p) { p[0] = VALUE; }'
@@ -53,8 +53,8 @@ sys.path[:0] = {path!r}
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.model.code import DeviceCode
-from trunnion_nvrtc.compiler import NvrtcCompiler
-from trunnion_nvrtc.pch import _folder
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.pch import _folder
 
 def build(*code):
     request = CompileRequest(code=code, kernels=(), target=Target("cuda", "sm_90a"), options={{"pch": True}})

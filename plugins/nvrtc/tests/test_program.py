@@ -11,11 +11,11 @@ import pytest
 from trunnion.errors import CompileError, DriverError, LifecycleError, ProgramError
 from trunnion.storage.stamps import witnessed
 from trunnion.toolchain import remembered
-from trunnion_nvrtc import nvrtc
-from trunnion_nvrtc import program as subject
-from trunnion_nvrtc.outputs import OUTPUTS, CompiledOutput
-from trunnion_nvrtc.program import Program, build_id
-from trunnion_nvrtc.results import NVRTC_RESULTS
+from trunnion_nvrtc.compiler import nvrtc
+from trunnion_nvrtc.compiler import program as subject
+from trunnion_nvrtc.compiler.outputs import OUTPUTS, CompiledOutput
+from trunnion_nvrtc.compiler.program import Program, build_id
+from trunnion_nvrtc.compiler.results import NVRTC_RESULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

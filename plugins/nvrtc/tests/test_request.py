@@ -21,10 +21,10 @@ from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import read_ptx
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelSignature
-from trunnion_nvrtc import linker, program
-from trunnion_nvrtc.compiler import NvrtcCompiler
-from trunnion_nvrtc.program import Program
-from trunnion_nvrtc.request import Mode, read_request
+from trunnion_nvrtc.compiler import linker, program
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.program import Program
+from trunnion_nvrtc.compiler.request import Mode, read_request
 
 ADD = 'extern "C" __global__ void add(const float* a, float* b, int n) { if (n) b[0] = a[0]; }'
 CALLS = '__device__ int twice(int); extern "C" __global__ void calls(int* p) { p[0] = twice(p[1]); }'
@@ -342,10 +342,10 @@ def test_options_act_through_the_link() -> None:
 
 def test_the_surroundings_name_the_linker_where_there_is_a_link() -> None:
     compiler = NvrtcCompiler()
-    assert compiler.surroundings(request(cuda(ADD))) == {}
-    assert compiler.surroundings(request(cuda(ADD), cuda(TWICE))) == {"nvjitlink": linker.build_id()}
-    assert compiler.surroundings(request(DeviceCode("ptx", PTX))) == {"nvjitlink": linker.build_id()}
-    assert compiler.surroundings(request(DeviceCode("ptx", PTX), target="compute_90")) == {}
+    assert compiler.environment(request(cuda(ADD))) == {}
+    assert compiler.environment(request(cuda(ADD), cuda(TWICE))) == {"nvjitlink": linker.build_id()}
+    assert compiler.environment(request(DeviceCode("ptx", PTX))) == {"nvjitlink": linker.build_id()}
+    assert compiler.environment(request(DeviceCode("ptx", PTX), target="compute_90")) == {}
 
 
 WITHOUT_LINKER = """
@@ -362,7 +362,7 @@ from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
 from trunnion.errors import BackendUnavailableError
 from trunnion.model.code import DeviceCode
-from trunnion_nvrtc.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
 one = DeviceCode("cuda", "__device__ int a;")
 two = DeviceCode("cuda", "__device__ int b;")
 print(NvrtcCompiler().compile(CompileRequest(code=(one,), kernels=(), target=Target("cuda", "sm_90a"))).kind)

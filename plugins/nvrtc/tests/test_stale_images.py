@@ -14,8 +14,8 @@ from trunnion.contract.spec import Target
 from trunnion.errors import CompileError, ProgramError
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelSignature
-from trunnion_nvrtc import headers
-from trunnion_nvrtc.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler import headers
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ def request(folder: Path, source: str, *options: str, **more: Any) -> CompileReq
 
 def seen(wanted: CompileRequest) -> tuple[dict[str, str], bytes]:
     compiler = NvrtcCompiler()
-    return compiler.surroundings(wanted), compiler.compile(wanted).data
+    return compiler.environment(wanted), compiler.compile(wanted).data
 
 
 @pytest.mark.parametrize("option", ["--pch", "--no-cache"])
@@ -93,8 +93,8 @@ def test_what_the_environment_says_counts(tmp_path: Path, monkeypatch: pytest.Mo
     prints.add(NvrtcCompiler().fingerprint())
     program = """
 import hashlib
-from trunnion_nvrtc.compiler import NvrtcCompiler
-from trunnion_nvrtc.program import Program
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.program import Program
 with Program('extern "C" __global__ void k(float* x) { x[0] = 1 / x[1]; }') as program:
     program.compile(["--gpu-architecture=sm_90a"])
     print(hashlib.sha256(program.get_cubin().data).hexdigest(), NvrtcCompiler().fingerprint())
@@ -117,7 +117,7 @@ def test_too_many_headers_are_never_kept(tmp_path: Path, monkeypatch: pytest.Mon
     wanted = request(tmp_path, '#define H "v.h"\n#include H', "--pch")
     (tmp_path / "v.h").write_text(ONE)
     key, image = seen(wanted)
-    assert NvrtcCompiler().surroundings(wanted) != key
+    assert NvrtcCompiler().environment(wanted) != key
     (tmp_path / "v.h").write_text(TWO)
     assert seen(wanted)[1] != image
 
@@ -149,7 +149,7 @@ def test_what_is_included_first_is_not_from_the_working_directory(
     monkeypatch.chdir(tmp_path)
     wanted = request(tmp_path / "in", "", "--pre-include=v.h")
     with pytest.raises(ProgramError, match="include path"):
-        NvrtcCompiler().surroundings(wanted)
+        NvrtcCompiler().environment(wanted)
     with pytest.raises(ProgramError, match="include path"):
         NvrtcCompiler().compile(wanted)
     (tmp_path / "in" / "v.h").write_text(TWO)

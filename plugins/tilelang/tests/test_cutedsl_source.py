@@ -92,7 +92,7 @@ def test_compiling_it_imports_no_tilelang():
     request = CompileRequest(
         code=program.code, kernels=plan.kernels, target=Target("cuda", "sm_90a"), plan=plan
     )
-    assert default_registry().compiler("cutedsl").load_compiler()().surroundings(request) == {}
+    assert default_registry().compiler("cutedsl").load_compiler()().environment(request) == {}
     for name, text in program.code[0].includes:
         imported = {
             node.module or ""

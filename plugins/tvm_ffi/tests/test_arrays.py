@@ -14,9 +14,9 @@ from trunnion import errors, symbols
 from trunnion.dlpack import CUDA, Versioned, address_in
 from trunnion.model.dtypes import DTYPES, dtype
 from trunnion.model.params import Signature, TensorParam
-from trunnion_tvm_ffi.arrays import Arrays, ForeignArray, Purpose
-from trunnion_tvm_ffi.dlpack import read_capsule
-from trunnion_tvm_ffi.fills import fill
+from trunnion_tvm_ffi.foreign.arrays import Arrays, ForeignArray, Purpose
+from trunnion_tvm_ffi.foreign.dlpack import read_capsule
+from trunnion_tvm_ffi.foreign.fills import fill
 
 pytestmark = pytest.mark.tvm_ffi_abi
 
@@ -192,8 +192,8 @@ def test_torch_is_not_needed_for_arrays_of_others(monkeypatch):
     def missing():
         raise errors.BackendUnavailableError("torch", "", "it is not installed; pip install torch")
 
-    monkeypatch.setattr("trunnion_tvm_ffi.arrays.default_runtime", missing)
-    monkeypatch.setattr("trunnion_tvm_ffi.arrays.HostRuntime", missing)
+    monkeypatch.setattr("trunnion_tvm_ffi.foreign.arrays.default_runtime", missing)
+    monkeypatch.setattr("trunnion_tvm_ffi.foreign.arrays.HostRuntime", missing)
     arrays = Arrays()
     read = arrays.read(np.zeros(3, np.float32), WRITE)
     assert arrays.device_of(read) == (1, 0)

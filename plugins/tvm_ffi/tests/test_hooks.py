@@ -5,8 +5,8 @@ from importlib.metadata import EntryPoint
 from trunnion.codegen.cpp.wrapper import CppWrapper
 from trunnion.contract.spec import Capability
 from trunnion.registry import Registry, default_registry
-from trunnion_tvm_ffi.adapter import TvmFfiAdapter
 from trunnion_tvm_ffi.availability import probe_backend
+from trunnion_tvm_ffi.backend.adapter import TvmFfiAdapter
 
 POINT = EntryPoint("tvm_ffi", "trunnion_tvm_ffi.hooks", "trunnion")
 
@@ -40,7 +40,7 @@ def test_discovery_and_probes_import_nothing_heavy(loaded_by_discovery) -> None:
         "torch",
         "tvm_ffi",
         "numpy",
-        "trunnion_tvm_ffi.adapter",
+        "trunnion_tvm_ffi.backend.adapter",
         "trunnion_tvm_ffi.diagnosis",
     } & {*loaded}
     assert not [path for path in loaded for library in ("libcuda", "libtvm_ffi") if library in path]

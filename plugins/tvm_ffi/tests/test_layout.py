@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from trunnion import errors
 from trunnion.model.params import ScalarParam, Signature, TensorParam
-from trunnion_tvm_ffi.layout import argument_places, result_places
+from trunnion_tvm_ffi.foreign.layout import argument_places, result_places
 
 
 def signature(inputs, outputs):

@@ -26,7 +26,7 @@ from trunnion.testing.strategies import calls, mistakes_of_each_kind, programs
 from trunnion.testing.strategies.calls import TensorSpec
 from trunnion.testing.strategies.programs import CODE
 from trunnion_tvm_ffi import from_module
-from trunnion_tvm_ffi.dlpack import read_capsule
+from trunnion_tvm_ffi.foreign.dlpack import read_capsule
 
 pytestmark = pytest.mark.tvm_ffi_abi
 

@@ -20,7 +20,7 @@ _EQUALITY = (ast.In, ast.NotIn, ast.Eq, ast.NotEq)
 def foreign_values(module: Module) -> Iterator[str]:
     """Yield where a value is asked for its ``repr``, or its type for a name or for equality.
 
-    `trunnion.wording` and `trunnion.plain` do it without any code of the value's. Seen are the forms ``{x!r}``,
+    `trunnion.messages` and `trunnion.plain` do it without any code of the value's. Seen are the forms ``{x!r}``,
     ``repr(x)``, ``type(x).__name__`` and ``type(x) in (a, b)``, which asks a metaclass. Plain ``{x}`` and
     ``str(x)`` are not: most are of numbers and texts of our own, and of which class an ``x`` is, no text says; make
     stress tries those.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from trunnion.model.program import KernelProgram
-    from trunnion.testing.expected import CallFacts, ExpectedLaunch
+    from trunnion.testing.expected import CallSignature, ExpectedLaunch
     from trunnion.testing.harness import Harness
     from trunnion.testing.observed import Observed
 
@@ -58,7 +58,7 @@ def _differences(place: str, one: Any, two: Any) -> Iterator[str]:
 def outcome_of(
     harness: Harness,
     program: KernelProgram,
-    facts: CallFacts,
+    facts: CallSignature,
     expected: Expected | Refused,
     observed: Observed,
 ) -> Outcome:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_int, c_int32, c_uint32, c_uint64, c_void_p
 
-from trunnion.model.tensormap_rules import Im2colFields, TiledFields
+from trunnion.model.tensormap.rules import Im2colFields, TiledFields
 
 _TILED = [c_void_p, c_int, c_uint32, c_uint64, *[c_void_p] * 4, *[c_int] * 4]
 _IM2COL = [c_void_p, c_int, c_uint32, c_uint64, *[c_void_p] * 4, c_uint32, c_uint32, c_void_p, *[c_int] * 4]

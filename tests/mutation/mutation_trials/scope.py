@@ -18,17 +18,14 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 """The repository."""
 
 _MODEL = "core/src/trunnion/model"
-_NVRTC = "plugins/nvrtc/src/trunnion_nvrtc"
+_NVRTC = "plugins/nvrtc/src/trunnion_nvrtc/backend"
 _RUNTIME = "core/src/trunnion/codegen/cpp/include/trunnion"
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "planning": (
-        *(
-            f"{_MODEL}/{name}.py"
-            for name in ("plan", "lowering", "slots", "places", "requirements", "interval", "scalars")
-        ),
-        f"{_MODEL}/planning*.py",
-        f"{_MODEL}/tensormap_*rule*.py",
+        f"{_MODEL}/plan/*.py",
+        *(f"{_MODEL}/{name}.py" for name in ("interval", "scalars")),
+        f"{_MODEL}/tensormap/*rule*.py",
     ),
     "emitter": ("core/src/trunnion/codegen/*.py", "core/src/trunnion/codegen/python/*.py"),
     "runtime": (
@@ -116,7 +113,7 @@ class Region:
 _CACHES = frozenset({"cache", "lru_cache", "cached_property", "kept_property"})
 _CACHE_SIZES = re.compile(r"_MOST_(?:KEPT|READ|REMEMBERED|KNOWN)|_KEPT")
 _SHOWN = re.compile(r"_(?:MAX|MOST)_SHOWN")
-_YIELDS_MESSAGES = re.compile(r".*/tensormap_\w*rules?\.py")
+_YIELDS_MESSAGES = re.compile(r".*/tensormap/\w*rules?\.py")
 _MAKES_MESSAGES = re.compile(r"\w*(?:Error|Warning)|add_note|warn|shorten|describe")
 
 

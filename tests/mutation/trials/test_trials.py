@@ -15,8 +15,8 @@ from mutation_trials.trial import Trial
 
 PATIENT = Limits(silence=600.0, whole=3000.0)
 BASELINE = Baseline({}, (), 1.0)
-STRUCTURES = "plugins/nvrtc/src/trunnion_nvrtc/structures.py"
-PLANNING = "core/src/trunnion/model/planning.py"
+STRUCTURES = "plugins/nvrtc/src/trunnion_nvrtc/backend/structures.py"
+PLANNING = "core/src/trunnion/model/plan/planning.py"
 INCLUDE = "core/src/trunnion/codegen/cpp/include/trunnion"
 
 

@@ -15,7 +15,7 @@ from stress_trials.shard import Journal, finish
 
 from trunnion import KernelProgram, examples
 from trunnion.artifacts.manifest import FileRecord, Manifest, artifact_key
-from trunnion.codegen.cpp.facts import CallFacts
+from trunnion.codegen.cpp.call_signature import CallSignature
 from trunnion.contract.compiler import ImageKernel, ImageParameter
 from trunnion.errors import CorruptArtifactError, ProgramError, TrunnionError
 
@@ -53,7 +53,7 @@ def manifest_texts() -> list[str]:
 
 def call_texts() -> list[str]:
     """Return what C++ launchers' artifacts say of calls."""
-    return [CallFacts.of(examples.load(name).program.plan()).to_json() for name in examples.EXAMPLES]
+    return [CallSignature.of(examples.load(name).program.plan()).to_json() for name in examples.EXAMPLES]
 
 
 def read_program(data: bytes) -> None:
@@ -79,7 +79,7 @@ def read_manifest(data: bytes) -> None:
 
 def read_call(data: bytes) -> None:
     """Read what is known of a call."""
-    if CallFacts.from_json(data).to_json().encode() != data:
+    if CallSignature.from_json(data).to_json().encode() != data:
         raise AssertionError("other facts came back")
 
 

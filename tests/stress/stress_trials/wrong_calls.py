@@ -17,11 +17,11 @@ from stress_trials.shard import Journal, finish
 import trunnion
 from trunnion import DeviceCode, ProgramBuilder, Symbol, ceildiv, le, sim
 from trunnion.errors import TrunnionError, UnsupportedFeatureError
+from trunnion.messages import describe
 from trunnion.registry import default_registry
 from trunnion.testing.strategies.breakage import _wrong_arguments
 from trunnion.testing.strategies.calls import TensorSpec, arguments_of
 from trunnion.testing.strategies.numbers import BytesSpec
-from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import CorruptArtifactError
-from trunnion.wording import describe, listed, type_name
+from trunnion.messages import describe, listed, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

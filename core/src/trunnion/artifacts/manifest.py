@@ -13,8 +13,8 @@ from trunnion.arguments import expect_text
 from trunnion.artifacts.json_document import JsonDocument, sealed
 from trunnion.contract.compiler import ImageKernel, ImageParameter
 from trunnion.errors import ArgumentTypeError, CorruptArtifactError, shorten
+from trunnion.messages import describe, type_name
 from trunnion.plain import ForeignError, pairs
-from trunnion.wording import describe, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -26,13 +26,13 @@ from trunnion.errors import (
     UntrustedArtifactError,
     shorten,
 )
+from trunnion.messages import describe, type_name
 from trunnion.plain import is_a, is_exactly, text
 from trunnion.storage.refusals import NotKeptWarning, not_kept, said
 from trunnion.storage.scratch import discard, scratch_folder
 from trunnion.storage.turns import WAIT_SECONDS, DeadlockError, Rank
 from trunnion.storage.use import mark_used
 from trunnion.storage.workshop import Workshop
-from trunnion.wording import describe, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

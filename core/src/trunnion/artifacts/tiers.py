@@ -16,8 +16,8 @@ from trunnion.errors import (
     UntrustedArtifactError,
     shorten,
 )
+from trunnion.messages import first_line, type_name
 from trunnion.plain import ForeignError, asked, is_a, sequence, text
-from trunnion.wording import first_line, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

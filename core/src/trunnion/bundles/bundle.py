@@ -25,12 +25,12 @@ from trunnion.errors import (
     UnknownProgramError,
     shorten,
 )
+from trunnion.messages import describe
 from trunnion.plain import text
 from trunnion.registry import Registry, default_registry
 from trunnion.signing.message import ARTIFACT, BUNDLE
 from trunnion.signing.vouching import Vouching
 from trunnion.turns import Turns
-from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

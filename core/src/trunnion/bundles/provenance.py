@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Final
 from trunnion.arguments import expect, expect_text
 from trunnion.artifacts.json_document import JsonDocument, spelled
 from trunnion.artifacts.manifest import DIGEST
-from trunnion.built_program import PROGRAM_FILE, program_of
+from trunnion.artifacts.program_file import PROGRAM_FILE, program_of
 from trunnion.bundles.bundle import Bundle
 from trunnion.errors import ArgumentValueError, ArtifactError, shorten
+from trunnion.messages import describe
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
-from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -59,7 +59,7 @@ _STATEMENT: Final = "https://in-toto.io/Statement/v1"
 _PREDICATE: Final = "https://slsa.dev/provenance/v1"
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!-~]+")
 _MOST_SECONDS: Final = 253402300799  # the end of the year 9999, the last one of RFC 3339
-_HEADER: Final = "surroundings "
+_HEADER: Final = "environment "
 _FINGERPRINTS: Final[Mapping[str, str]] = MappingProxyType(
     {"backend": "launcher", "compiler": "device compiler"}
 )

@@ -15,11 +15,11 @@ from trunnion.bundles.index import Index, Part, Variant
 from trunnion.bundles.parts import write_part
 from trunnion.compiled import CompiledProgram
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, ArtifactError, shorten
+from trunnion.messages import type_name
 from trunnion.plain import ForeignError, is_a, pairs, sequence
 from trunnion.storage.descriptors import write_through
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
-from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

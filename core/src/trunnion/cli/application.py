@@ -35,7 +35,7 @@ from trunnion.cli.run import run_program
 from trunnion.cli.sign import sign
 from trunnion.cli.verify import verify
 from trunnion.errors import TrunnionError
-from trunnion.wording import describe, type_name
+from trunnion.messages import describe, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

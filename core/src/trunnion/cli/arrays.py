@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ArgumentValueError, BackendUnavailableError, ProgramError, shorten
+from trunnion.model.dtypes import DTYPES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -147,8 +148,8 @@ def _unknown_to_numpy() -> frozenset[Any]:
     """Return torch's element types that NumPy has none for."""
     import torch
 
-    floats = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
-    names = ("bfloat16", "complex32", "float4_e2m1fn_x2", *floats)
+    small = (row.name for row in DTYPES.values() if row.is_small_float)
+    names = ("bfloat16", "complex32", "float4_e2m1fn_x2", *small)
     return frozenset(getattr(torch, name) for name in names if hasattr(torch, name))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.wording import type_name
+from trunnion.messages import type_name
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -15,8 +15,8 @@ from rich.text import Text
 import trunnion
 from trunnion.cli.presentation import Report, print_line, print_source, print_step, print_table, progress
 from trunnion.errors import shorten
+from trunnion.messages import one_of
 from trunnion.storage.refusals import refusals
-from trunnion.wording import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -14,14 +14,14 @@ from trunnion.attempts import probe
 from trunnion.cli.exhibits import brought_by, known_examples, load_example
 from trunnion.cli.place import choose_place, host_place
 from trunnion.cli.presentation import Report, error_report, print_line, print_table, progress
-from trunnion.cli.trial import COLUMNS, SPARE, Compiled, failure, run_example, timed
+from trunnion.cli.run_result import COLUMNS, SPARE, Compiled, failure, run_example, timed
 from trunnion.errors import ArtifactError, BackendUnavailableError, TrunnionError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trunnion.cli.place import Place
-    from trunnion.cli.trial import Outcome
+    from trunnion.cli.run_result import Outcome
 
 __all__ = ["demo"]
 

@@ -10,16 +10,7 @@ from rich.text import Text
 import trunnion
 from trunnion.attempts import Failure, attempt, probe
 from trunnion.cli.document import plain
-from trunnion.cli.examination import SECONDS, Silence, examine
-from trunnion.cli.presentation import (
-    Report,
-    print_line,
-    print_mapping,
-    print_source,
-    print_table,
-    usable_text,
-)
-from trunnion.cli.surroundings import (
+from trunnion.cli.environment import (
     caches,
     call_helper,
     environment,
@@ -29,9 +20,19 @@ from trunnion.cli.surroundings import (
     tensor_library,
     versions,
 )
+from trunnion.cli.examination import SECONDS, Silence, examine
+from trunnion.cli.presentation import (
+    Report,
+    print_line,
+    print_mapping,
+    print_source,
+    print_table,
+    usable_text,
+)
 from trunnion.contract.diagnosis import Diagnosis, Finding, Severity
+from trunnion.contract.spec import called
+from trunnion.messages import type_name, visible
 from trunnion.registry import Unavailable
-from trunnion.wording import type_name, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -66,7 +67,7 @@ def diagnose(spec: BackendSpec | CompilerSpec) -> Diagnosis:
     spec
         A plugin's announcement.
     """
-    found: object = attempt(spec.diagnose) if spec.diagnose is not None else Diagnosis()
+    found: object = attempt(called(spec.diagnose)) if spec.diagnose is not None else Diagnosis()
     if not isinstance(found, Diagnosis):
         what = found.reason if isinstance(found, Failure) else f"it returned {type_name(found)}"
         failed = Finding(Severity.WARNING, "diagnosis-failed", f"the diagnosis of {spec.name} failed: {what}")

@@ -12,10 +12,10 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from trunnion.contract.spec import Target
+from trunnion.messages import describe
 from trunnion.model.dtypes import DType
 from trunnion.model.expr import Expr
 from trunnion.model.expr_text import format_expr
-from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan

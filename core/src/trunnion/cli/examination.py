@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.attempts import Failure, attempt
-from trunnion.wording import signal_name
+from trunnion.messages import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

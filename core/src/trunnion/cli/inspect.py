@@ -21,7 +21,7 @@ from trunnion.cli.presentation import Report, print_line, print_mapping, print_s
 from trunnion.cli.subject import Subject, find_subject
 from trunnion.cli.words import plan_in_words, program_in_words
 from trunnion.errors import ArgumentValueError, ProgramError
-from trunnion.wording import shorten
+from trunnion.messages import shorten
 
 if TYPE_CHECKING:
     from trunnion.artifacts.artifact import Artifact

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import trunnion
-from trunnion.built_program import PROGRAM_FILE
+from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.cli.document import plain, told
 from trunnion.contract.spec import Target
 from trunnion.image.cubin import read_cubin

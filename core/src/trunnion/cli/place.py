@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import DeviceRequirementError, ProgramError, shorten
-from trunnion.wording import suggestion
+from trunnion.messages import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trunnion.cli.document import plain
-from trunnion.wording import type_name, visible
+from trunnion.messages import type_name, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -14,15 +14,15 @@ import typer
 import trunnion
 from trunnion.cli.arrays import write_arrays
 from trunnion.cli.bodies import load_bodies
-from trunnion.cli.given import given_arguments, given_sizes
+from trunnion.cli.cli_arguments import given_arguments, given_sizes
 from trunnion.cli.inputs import Making, check_room, parse_sizes, random_inputs, symbol_values
 from trunnion.cli.launch_text import print_launches
 from trunnion.cli.launched import Reading
 from trunnion.cli.place import choose_place, host_place
 from trunnion.cli.presentation import Report, print_line, print_mapping, print_records, print_table
+from trunnion.cli.run_result import COLUMNS, SPARE, Compiled, as_tuple, run_example, timed
 from trunnion.cli.subject import find_subject
 from trunnion.cli.traced import launches_in, trace_document
-from trunnion.cli.trial import COLUMNS, SPARE, Compiled, as_tuple, run_example, timed
 from trunnion.contract.spec import Target
 from trunnion.errors import ArgumentValueError, ProgramError, shorten
 from trunnion.selection import choose_backend, launch_kind, named_target

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import MAX_FILE_BYTES
-from trunnion.built_program import program_of
+from trunnion.artifacts.program_file import program_of
 from trunnion.cli.exhibits import is_known, known_examples, load_example
 from trunnion.errors import ProgramError, shorten
+from trunnion.messages import suggestion
 from trunnion.model.limits import MOST_TEXT_BYTES
 from trunnion.model.program import KernelProgram
-from trunnion.wording import suggestion
 
 if TYPE_CHECKING:
     from trunnion.examples import Example

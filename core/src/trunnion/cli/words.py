@@ -12,7 +12,7 @@ from trunnion.model.window import AccessProperty
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from trunnion.model.words import DriverEnum
+    from trunnion.model.enums import DriverEnum
 
 __all__ = ["data_type_word", "plan_in_words", "program_in_words", "word"]
 

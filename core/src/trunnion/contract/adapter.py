@@ -204,7 +204,7 @@ class KernelAdapter(ABC):
     def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
         """Make an artifact callable in this process. It runs native code: the caller decides whether to trust it.
 
-        Beside what `build` returned the artifact has the program (`trunnion.built_program.PROGRAM_FILE`).
+        Beside what `build` returned the artifact has the program (`trunnion.artifacts.program_file.PROGRAM_FILE`).
 
         Raises
         ------

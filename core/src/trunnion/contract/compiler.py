@@ -143,7 +143,7 @@ class DeviceCompiler(ABC):
             If the toolchain is missing; the message says what to install.
         """
 
-    def surroundings(self, request: CompileRequest) -> Mapping[str, str]:
+    def environment(self, request: CompileRequest) -> Mapping[str, str]:
         """Return what the image depends on beside the request and the toolchain, such as headers on this machine.
 
         Every pair becomes part of an artifact's key. It is asked for again once the image is compiled, and what was

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.arguments import device_ordinal, output_list, stream_handle
 from trunnion.errors import ArgumentTypeError, shorten
+from trunnion.messages import type_name
 from trunnion.model.expr_text import format_expr
 from trunnion.model.params import PointerParam, ScalarParam, TensorParam
-from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trunnion.errors import ArgumentTypeError
+from trunnion.messages import type_name
 from trunnion.plain import ForeignError, asked
-from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import UnsupportedFeatureError
-from trunnion.model.requirements import requirements
-from trunnion.wording import shorten
+from trunnion.messages import shorten
+from trunnion.model.plan.requirements import requirements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.messages import describe, suggestion
 from trunnion.model.capability import Capability
 from trunnion.model.code import language_name
 from trunnion.model.fields import integer, members
 from trunnion.model.fields import text as plain_text
 from trunnion.plain import is_a
-from trunnion.wording import describe, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,8 +32,11 @@ __all__ = [
     "Capability",
     "CompilerSpec",
     "Target",
+    "called",
     "target_words",
 ]
+
+_T = TypeVar("_T")
 
 CONTRACT_VERSION = 2
 """The contract's major version. A plugin states, as a literal, the one that it was written for."""
@@ -40,6 +44,7 @@ CONTRACT_VERSION = 2
 _NEAR_TARGET = re.compile(r"(?:cuda:)?(?:(sm|compute)[-_ ]?)?([1-9]\d{1,2})([af]?)", re.ASCII | re.IGNORECASE)
 _TARGET_ALIASES = {"host": "cpu", "native": "cpu", "x86_64": "cpu", "aarch64": "cpu", "gpu": "cuda:sm_90a"}
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_PLACE = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
 _ARCH = re.compile(r"[A-Za-z0-9_.+-]{0,64}")
 
 
@@ -143,16 +148,17 @@ class BackendSpec:
     accepts: tuple[str, ...]
     """The kinds of device image that it can load (`DeviceImage.kind`), the preferred one first."""
 
-    load_wrapper: Callable[[], type[SourceWrapper]]
-    """Import and return the wrapper; needs no toolchain, so source can be made on any machine."""
+    load_wrapper: Callable[[], type[SourceWrapper]] | str
+    """Import and return the wrapper; needs no toolchain, so source can be made on any machine. Text names it where it
+    lies: ``"module:Class"``."""
 
-    load_adapter: Callable[[], type[KernelAdapter]]
+    load_adapter: Callable[[], type[KernelAdapter]] | str
     """Import and return the adapter; imported at first use, so that discovery never pays for a toolchain."""
 
     probe: Callable[[], Availability] = _always_available
     """Say whether the backend could work here. Never raises, never initialises a device."""
 
-    diagnose: Callable[[], Diagnosis] | None = None
+    diagnose: Callable[[], Diagnosis] | str | None = None
     """Say all that can be said of what the backend needs, for ``trunnion doctor``; None: what `probe` says.
 
     May take a second, and start processes; never raises, never initialises a device.
@@ -166,6 +172,8 @@ class BackendSpec:
 
     def __post_init__(self) -> None:
         _check_spec(self, ("accepts",))
+        for loader in ("load_wrapper", "load_adapter"):
+            object.__setattr__(self, loader, _loader(getattr(self, loader), loader))
         object.__setattr__(self, "targets", MappingProxyType(_targets(self.targets)))
 
 
@@ -188,13 +196,13 @@ class CompilerSpec:
     produces: tuple[str, ...]
     """The kinds of device image that it makes, the preferred one first."""
 
-    load_compiler: Callable[[], type[DeviceCompiler]]
-    """Import and return the compiler; imported at first use."""
+    load_compiler: Callable[[], type[DeviceCompiler]] | str
+    """Import and return the compiler; imported at first use. Text names it where it lies, as in `BackendSpec`."""
 
     probe: Callable[[], Availability] = _always_available
     """Say whether the compiler could work here. Never raises, never initialises a device."""
 
-    diagnose: Callable[[], Diagnosis] | None = None
+    diagnose: Callable[[], Diagnosis] | str | None = None
     """Say all that can be said of what the compiler needs; as in `BackendSpec`."""
 
     runs_source: bool = False
@@ -213,6 +221,38 @@ class CompilerSpec:
 
     def __post_init__(self) -> None:
         _check_spec(self, ("languages", "targets", "produces", "examples"))
+        object.__setattr__(self, "load_compiler", _loader(self.load_compiler, "load_compiler"))
+
+
+def called(given: Callable[[], _T] | str) -> Callable[[], _T]:
+    """Return a function of a spec's: what was given as text is one since the spec was made."""
+    if isinstance(given, str):
+        raise TypeError(f"{given} stands in no spec")
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class _Imported:
+    """What lies in a module, imported when it is called."""
+
+    module: str
+    name: str
+    calls: bool  # whether it is a function to call, rather than what is wanted
+
+    def __call__(self) -> Any:
+        found = getattr(importlib.import_module(self.module), self.name)
+        return found() if self.calls else found
+
+
+def _loader(given: object, field_name: str, *, calls: bool = False) -> object:
+    """Return a function of a spec's: itself, or what calls the one that a text names."""
+    if not is_a(given, str):
+        return given
+    place = plain_text(given, field_name)
+    if not _PLACE.fullmatch(place):
+        raise ProgramError(f"got {shorten(place)}, expected 'module:Class', or a function", field=field_name)
+    module, _, name = place.partition(":")
+    return _Imported(module, name, calls)
 
 
 def _check_spec(spec: BackendSpec | CompilerSpec, words: tuple[str, ...]) -> None:
@@ -222,6 +262,7 @@ def _check_spec(spec: BackendSpec | CompilerSpec, words: tuple[str, ...]) -> Non
             f"got plugin name {shorten(name)}, expected lower-case letters, digits and underscores",
             field="name",
         )
+    object.__setattr__(spec, "diagnose", _loader(spec.diagnose, "diagnose", calls=True))
     integer(spec.contract_version, "contract_version")
     integer(spec.auto_rank, "auto_rank")
     for field_name in words:

@@ -6,8 +6,8 @@ from importlib import import_module
 
 from trunnion.errors import ProgramError, shorten
 from trunnion.examples.example import Example
+from trunnion.messages import one_of
 from trunnion.plain import text
-from trunnion.wording import one_of
 
 __all__ = ["CPU_EXAMPLES", "EXAMPLES", "Example", "load"]
 

@@ -26,10 +26,10 @@ from trunnion.exporters.kernels_module import emit_kernels_module
 from trunnion.exporters.launchers import Launcher
 from trunnion.exporters.programs import bundled_programs
 from trunnion.image.target import assembling_capabilities, running_capabilities
+from trunnion.messages import describe
 from trunnion.plain import is_exactly
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
-from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

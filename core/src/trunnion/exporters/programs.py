@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.built_program import program_of
+from trunnion.artifacts.program_file import program_of
 from trunnion.errors import ProgramError, shorten
 
 if TYPE_CHECKING:

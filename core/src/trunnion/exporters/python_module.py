@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from trunnion.codegen.literals import python_string
 from trunnion.codegen.writer import SourceWriter
 from trunnion.errors import ArgumentValueError, shorten
+from trunnion.messages import visible
 from trunnion.model.expr_text import format_expr
 from trunnion.model.params import PointerParam, ScalarParam, TensorParam
-from trunnion.wording import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

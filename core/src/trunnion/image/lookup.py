@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.messages import quoted, type_name
 from trunnion.plain import text
-from trunnion.wording import quoted, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,10 +15,10 @@ from trunnion.contract.compiler import DeviceCompiler, DeviceImage, ImageKernel
 from trunnion.errors import CorruptArtifactError, ProgramError, shorten
 from trunnion.image.cubin import CubinInfo, KernelInfo, read_cubin
 from trunnion.image.lookup import find_kernel
+from trunnion.messages import type_name
 from trunnion.model.code import DeviceCode
 from trunnion.model.fields import instance, text
 from trunnion.plain import ForeignError, pairs
-from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from trunnion.errors import ExprError
+from trunnion.model.expr import Binary, Cast, Const, Select, Slot
+from trunnion.model.expr_text import brief_expr
 from trunnion.model.interval import INT64_MAX, INT64_MIN
 
-__all__ = ["ceiling", "divisor", "fits", "in_range", "quotient", "remainder"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trunnion.model.expr import Expr
+
+__all__ = ["ceiling", "divisor", "evaluate", "fits", "in_range", "quotient", "remainder"]
 
 
 def fits(value: int, text: str) -> int:
@@ -60,3 +69,37 @@ def in_range(value: int, low: int, high: int, name: str, text: str) -> int:
     if low <= value <= high:
         return value
     raise ExprError(f"the value {value} of {text} does not fit {name} ({low} to {high})")
+
+
+def evaluate(expr: Expr, values: Sequence[int], names: Sequence[str]) -> int:
+    """Return the value of a plan's expression: the left operand first, of a choice only what is chosen.
+
+    Parameters
+    ----------
+    expr
+        The expression, over slots.
+    values
+        The slots' values.
+    names
+        What the slots are called, for messages.
+
+    Raises
+    ------
+    ExprError
+        If it divides by zero, or a value does not fit.
+    """
+    match expr:
+        case Const(value):
+            return value
+        case Slot(index):
+            return values[index]
+        case Select(condition, then, otherwise):
+            return evaluate(then if evaluate(condition, values, names) else otherwise, values, names)
+        case Cast(operand, to):
+            value = evaluate(operand, values, names)
+            return in_range(value, *to.integer_range, to.name, brief_expr(operand, names))
+        case Binary(op, left, right):
+            a, b = evaluate(left, values, names), evaluate(right, values, names)
+            text = brief_expr(expr, names)
+            return fits(op.compute(a, divisor(b, text) if op.divides else b), text)
+    raise TypeError(f"a plan's expression holds a {type(expr).__name__}")

@@ -22,13 +22,14 @@ from trunnion.errors import (
     shorten,
 )
 from trunnion.launcher.driver_status import of_unlike_device
-from trunnion.launcher.facade import GoneFacade
+from trunnion.launcher.facade import FIRST_STREAM, GoneFacade
 from trunnion.launcher.frames import FramePool
 from trunnion.launcher.l2_persisting import captured_window
 from trunnion.launcher.maps import MapEncoder
 from trunnion.launcher.memory import LauncherMemory
 from trunnion.launcher.recall import ReadingRecall
 from trunnion.launcher.refusals import ABSENT
+from trunnion.launcher.walk import Walk
 from trunnion.launcher.windows import ProgramWindows
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER_BLOCKS
 from trunnion.turns import Turns
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from trunnion.launcher.facade import DriverFacade, LaunchSpec, PreparingFacade
     from trunnion.launcher.frames import Frame
     from trunnion.launcher.maps import MapSpec
+    from trunnion.model.plan import LaunchPlan
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -56,7 +58,6 @@ _INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
 _CLUSTERS = (4, 11)  # CUlaunchAttributeID: the cluster, and the preferred one
 _OF_ARGUMENTS = (ArgumentError, ExprError, UnboundSymbolError)
 """What is raised before anything was touched, in whatever order a call tests."""
-_FIRST_STREAM = 3  # below: the driver's own streams, which belong to the current context
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,9 @@ class Parts:
 
     encodes: tuple[MapSpec, ...]
     """``ENCODES``."""
+
+    plan: Callable[[], LaunchPlan]
+    """Returns the plan: a call that is refused is told what comes first in its order."""
 
     facade: DriverFacade
     """The driver."""
@@ -114,6 +118,7 @@ class Context(LauncherMemory):
         self.facade = facade
         self.enter, self.leave, self.fill = facade.enter, facade.leave, facade.fill
         self.specs = parts.launches
+        self._plan = parts.plan
         self.windows = ProgramWindows(parts.launches, facade)
         self.window_bytes = self.windows.length
         self.refuse_window = self.windows.refuse_length
@@ -217,8 +222,7 @@ class Context(LauncherMemory):
             If the driver is too old for an attribute of a launch, or the device cannot hold it.
         """
         with self._preparing.turn():
-            if self.closed_because:
-                raise LifecycleError(self.closed_because)
+            self.refuse_closed()
             state = self.states[device]
             if state is not None:
                 return state
@@ -346,7 +350,7 @@ class Context(LauncherMemory):
         ArgumentValueError
             If it does.
         """
-        if stream < _FIRST_STREAM or not self.several:
+        if stream < FIRST_STREAM or not self.several:
             return
         found = self.facade.stream_state(stream).device
         if found != device:
@@ -371,17 +375,24 @@ class Context(LauncherMemory):
 
     # Refusals --------------------------------------------------------------------------------------------------
 
-    def refuse(
-        self, error: BaseException, bind: Callable[..., Any], args: tuple[Any, ...], **named: Any
-    ) -> None:
+    def refuse_closed(self) -> None:
+        """Refuse a call of a program that has ended.
+
+        Raises
+        ------
+        LifecycleError
+            If it has.
+        """
+        if self.closed_because:
+            raise LifecycleError(self.closed_because) from None
+
+    def refuse(self, error: BaseException, args: tuple[Any, ...], **named: Any) -> None:
         """Raise what comes first in the plan's order, of a call that was refused for something else.
 
         Parameters
         ----------
         error
             What ended the call.
-        bind
-            Makes every check in the plan's order, and nothing else.
         args
             The call's arguments, as far as they were converted.
         named
@@ -394,10 +405,11 @@ class Context(LauncherMemory):
         """
         if not isinstance(error, _OF_ARGUMENTS):
             return
-        if self.closed_because:
-            raise LifecycleError(self.closed_because) from None
+        self.refuse_closed()
+        given = tuple(argument for argument in args if argument is not ABSENT)
         try:
-            bind(*args, **named, only_checks=True)
+            for _ in Walk(self._plan(), self, given, **named).run():
+                pass
         except TrunnionError as first:
             raise first from first.__cause__
 

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trunnion.launcher.l2_persisting import SetAside
-    from trunnion.model.tensormap_rules import Im2colFields, TiledFields
+    from trunnion.model.tensormap.rules import Im2colFields, TiledFields
 
 __all__ = [
+    "FIRST_STREAM",
     "DriverFacade",
     "EncodedMap",
     "FillStep",
@@ -31,6 +32,9 @@ __all__ = [
     "WindowFacade",
     "WindowSpec",
 ]
+
+FIRST_STREAM = 3
+"""The first handle of a stream that knows its device: those below are the driver's own, of the current context."""
 
 Extents = tuple[int | None, int | None, int | None]
 """x, y, z; None: known only at the call."""
@@ -175,10 +179,10 @@ class DriverFacade(Protocol):
         For the driver's own streams 0, 1 and 2 a context must be current.
         """
 
-    def encode_tiled(self, fields: TiledFields, l2_promotion: int) -> EncodedMap:
+    def encode_tiled(self, fields: TiledFields) -> EncodedMap:
         """Encode a tensor map (``cuTensorMapEncodeTiled``); a context of its device is current."""
 
-    def encode_im2col(self, fields: Im2colFields, l2_promotion: int) -> EncodedMap:
+    def encode_im2col(self, fields: Im2colFields) -> EncodedMap:
         """Encode a tensor map (``cuTensorMapEncodeIm2col``); a context of its device is current."""
 
     def fill(self, step: FillStep, address: int, count: int, stream: int) -> None:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trunnion.errors import DriverError, TensorMapError, shorten
-from trunnion.model.steps import TiledMode
-from trunnion.model.tensormap_rules import Im2colFields, TiledFields, broken_rules
+from trunnion.model.tensormap.rules import Im2colFields, TiledFields, broken_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trunnion.launcher.facade import DriverFacade, EncodedMap
-    from trunnion.model.steps import Im2colMode
 
-__all__ = ["MapEncoder", "MapLayout", "MapSpec", "map_fields"]
+__all__ = ["MapEncoder", "MapLayout", "MapSpec"]
 
 _MOST_LAYOUTS = 16
 _MOST_KEPT = 64
@@ -23,36 +21,15 @@ _MOST_KEPT = 64
 _BITS_OF_BYTE = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class MapSpec:
-    """What is known of a tensor map before any call, in the driver's order."""
-
-    mode: TiledMode | Im2colMode
-    """Which of the two calls, and what only that one takes."""
-
-    element_bits: int
-    """Bits of one element."""
-
-    dtype_code: int
-    """``CUtensorMapDataType``."""
-
-    element_strides: tuple[int, ...]
-    """Every how many elements one is taken."""
-
-    interleave: int
-    """``CUtensorMapInterleave``."""
-
-    swizzle: int
-    """``CUtensorMapSwizzle``."""
-
-    l2_promotion: int
-    """``CUtensorMapL2promotion``."""
-
-    oob_fill: int
-    """``CUtensorMapFloatOOBfill``."""
+    """What is known of a tensor map before any call."""
 
     name: str
-    """The tensor's or the workspace's name, for messages."""
+    """The name of its memory, for messages."""
+
+    fields: TiledFields | Im2colFields
+    """What the driver is told, but for what a call decides."""
 
 
 class MapLayout:
@@ -140,7 +117,7 @@ class MapEncoder:
         """
         if 0 in layout.dims:
             return  # a rule of its own refuses it
-        bits = self._spec.element_bits
+        bits = self._spec.fields.element_bits
         last = (layout.dims[0] - 1) * layout.innermost_stride * bits
         end = offset + -(-(last + bits) // _BITS_OF_BYTE)
         end += sum(
@@ -169,7 +146,8 @@ class MapEncoder:
         DriverError
             If the driver refuses for a reason that no rule states.
         """
-        fields = map_fields(self._spec, address, layout.dims, layout.strides, layout.innermost_stride)
+        known = self._spec.fields
+        fields = known.at(address, layout.dims, layout.strides, layout.innermost_stride)
         broken = broken_rules(fields, self._capability(layout.device))
         if broken:
             raise TensorMapError(broken, field=f"tensor map over {shorten(self._spec.name)}")
@@ -187,54 +165,8 @@ class MapEncoder:
         entered = self._facade.enter(device)
         try:
             if isinstance(fields, TiledFields):
-                return self._facade.encode_tiled(fields, self._spec.l2_promotion)
-            return self._facade.encode_im2col(fields, self._spec.l2_promotion)
+                return self._facade.encode_tiled(fields)
+            return self._facade.encode_im2col(fields)
         finally:
             if entered:
                 self._facade.leave()
-
-
-def map_fields(
-    spec: MapSpec,
-    address: int | None,
-    dims: tuple[int | None, ...],
-    strides: tuple[int | None, ...],
-    innermost_stride: int | None,
-) -> TiledFields | Im2colFields:
-    """Return all fields of one map, as the rules judge them; what is None is not known yet.
-
-    Parameters
-    ----------
-    spec
-        What is the same in every call.
-    address
-        The address of the map's first element, in bytes.
-    dims
-        Elements along each dimension, innermost first.
-    strides
-        Bytes between neighbours along each dimension but the innermost.
-    innermost_stride
-        Elements between neighbours along the innermost dimension.
-    """
-    common: dict[str, Any] = {
-        "address": address,
-        "element_bits": spec.element_bits,
-        "dtype_code": spec.dtype_code,
-        "dims": dims,
-        "strides": strides,
-        "innermost_stride": innermost_stride,
-        "element_strides": spec.element_strides,
-        "interleave": spec.interleave,
-        "swizzle": spec.swizzle,
-        "oob_fill": spec.oob_fill,
-    }
-    mode = spec.mode
-    if isinstance(mode, TiledMode):
-        return TiledFields(box=mode.box, **common)
-    return Im2colFields(
-        lower=mode.lower,
-        upper=mode.upper,
-        channels_per_pixel=mode.channels_per_pixel,
-        pixels_per_column=mode.pixels_per_column,
-        **common,
-    )

@@ -11,6 +11,8 @@ from trunnion.model.interval import INT64_MAX
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trunnion.model.plan.slots import TensorSlot
+
 __all__ = ["ALLOCATOR_ALIGNMENT", "LauncherMemory", "aligned_bytes"]
 
 ALLOCATOR_ALIGNMENT = 256
@@ -61,6 +63,23 @@ class LauncherMemory(TensorChecks):
         if aligned - address > spare:
             self.check_pointer(name, held, address, alignment)
         return held, aligned
+
+    def output(self, shape: tuple[int, ...], slot: TensorSlot, where: tuple[int, int]) -> Any:
+        """Allocate an output.
+
+        Parameters
+        ----------
+        shape
+            Its extents.
+        slot
+            What it is.
+        where
+            The device and the stream.
+        """
+        dtype = self.dtype(slot.dtype.name)
+        if slot.alignment <= ALLOCATOR_ALIGNMENT:
+            return self.allocate(shape, dtype, *where)
+        return self.aligned(shape, dtype, slot.dtype.itemsize, slot.alignment, where)
 
     def aligned(
         self, shape: tuple[int, ...], dtype: Any, itemsize: int, alignment: int, where: tuple[int, int]

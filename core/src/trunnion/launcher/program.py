@@ -1,4 +1,4 @@
-"""`PythonProgram`: run a generated Python launcher over a driver facade, from load to close."""
+"""`PythonProgram`: run a Python launcher over a driver facade, from load to close."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.errors import CaptureError, CorruptArtifactError, LifecycleError
 from trunnion.launcher.context import Context, Parts
 from trunnion.launcher.driver_status import AFTER_FORK
+from trunnion.launcher.interpreter import Interpreter
+from trunnion.launcher.tables import launch_spec, map_spec
+from trunnion.launcher.walk import Walk
 from trunnion.turns import Turns
 
 if TYPE_CHECKING:
@@ -23,10 +26,10 @@ if TYPE_CHECKING:
 
     from trunnion.contract.runtime import Runtime
     from trunnion.launcher.facade import DriverFacade, LaunchSpec
+    from trunnion.launcher.maps import MapSpec
+    from trunnion.model.plan import LaunchPlan
 
-    _Bound = tuple[Callable[[], Any], int, int]
-
-__all__ = ["LauncherModule", "PythonProgram"]
+__all__ = ["Launcher", "LauncherModule", "PythonProgram"]
 
 
 _BROKEN = (SyntaxError, ValueError, KeyError, ImportError, NameError, TypeError, AttributeError)
@@ -36,24 +39,47 @@ _POLL = 0.0005  # seconds
 
 
 @dataclass(frozen=True, slots=True)
-class LauncherModule:
-    """A generated module, executed."""
+class Launcher:
+    """What calls a program."""
 
-    make: Callable[[Any], tuple[Callable[..., Any], Callable[..., _Bound]]]
-    """Returns ``entry`` and ``bind`` for a context; ``bind`` a function, its device and its stream."""
+    entry: Callable[..., Any]
+    """Takes a call as people write it."""
+
+    bind: Callable[..., tuple[Callable[[], Any], int, int]]
+    """Returns what launches, its device and its stream."""
+
+    owns: Callable[[FrameType], bool]
+    """Whether a frame of Python's is one of these functions'."""
+
+
+@dataclass(frozen=True, slots=True)
+class LauncherModule:
+    """What makes the launcher of a program."""
+
+    make: Callable[[Any], Launcher]
+    """Returns the launcher for a context."""
 
     launches: tuple[LaunchSpec, ...]
     """``LAUNCHES``."""
 
-    encodes: tuple[Any, ...]
+    encodes: tuple[MapSpec, ...]
     """``ENCODES``."""
 
-    namespace: dict[str, Any]
-    """The globals of its functions."""
+    plan: Callable[[], LaunchPlan]
+    """Returns the plan."""
 
     @classmethod
-    def execute(cls, text: str, filename: str) -> LauncherModule:
-        """Run the text of a module. It is code: the caller has decided to trust it.
+    def execute(cls, text: str, filename: str, plan: Callable[[], LaunchPlan]) -> LauncherModule:
+        """Run the text of a generated module. It is code: the caller has decided to trust it.
+
+        Parameters
+        ----------
+        text
+            What `trunnion.codegen.python.emitter.emit_launcher` returned.
+        filename
+            What tracebacks call it.
+        plan
+            Returns the plan from which it was generated: asked for once, when a call is refused.
 
         Raises
         ------
@@ -63,9 +89,26 @@ class LauncherModule:
         namespace: dict[str, Any] = {"__name__": filename}
         try:
             exec(_compiled(text, f"<{filename}>"), namespace)  # noqa: S102 - a launcher is code; load() says so
-            return cls(namespace["make"], namespace["LAUNCHES"], namespace["ENCODES"], namespace)
+            make, launches, encodes = (namespace[name] for name in ("make", "LAUNCHES", "ENCODES"))
         except _BROKEN as error:
             raise CorruptArtifactError(filename, f"is not a launcher of this version: {error}") from error
+
+        def launcher(context: Context) -> Launcher:
+            entry, bind = make(context)
+            return Launcher(entry, bind, lambda frame: frame.f_globals is namespace)
+
+        return cls(launcher, launches, encodes, functools.cache(plan))
+
+    @classmethod
+    def interpret(cls, plan: LaunchPlan) -> LauncherModule:
+        """Return what does as the plan says, step by step, with no text in between: an `Interpreter`."""
+
+        def launcher(context: Context) -> Launcher:
+            made = Interpreter(plan, context)
+            return Launcher(made.entry, made.bind, made.owns)
+
+        launches = tuple(launch_spec(plan, launch) for launch in plan.launches)
+        return cls(launcher, launches, tuple(map_spec(plan, encode) for encode in plan.encodes), lambda: plan)
 
 
 @functools.lru_cache(maxsize=32)
@@ -77,9 +120,9 @@ def _compiled(text: str, filename: str) -> CodeType:
 class _Life:
     """From load to close of one program: who may still launch, and what is left to undo."""
 
-    def __init__(self, context: Context, namespace: dict[str, Any]) -> None:
+    def __init__(self, context: Context, owns: Callable[[FrameType], bool]) -> None:
         self.context = context
-        self._namespace = namespace
+        self._owns = owns
         self._closing = _closing()
         self._unloaded = False
         self._owed: list[int] = []
@@ -154,7 +197,7 @@ class _Life:
     def _calls(self, frame: FrameType | None) -> bool:
         """Whether a frame is the launcher's, or of what it calls."""
         while frame is not None:
-            if frame.f_globals is self._namespace:
+            if self._owns(frame):
                 return True
             frame = frame.f_back
         return False
@@ -174,12 +217,12 @@ def _closing() -> Turns:
 
 
 class PythonProgram(LoadedProgram):
-    """A loaded Python launcher.
+    """A loaded launcher whose host side is Python.
 
     Parameters
     ----------
-    text
-        The launcher's source.
+    module
+        What makes it.
     image
         The device image.
     symbols
@@ -191,24 +234,29 @@ class PythonProgram(LoadedProgram):
 
     Raises
     ------
-    CorruptArtifactError
-        If the text is not a launcher.
     DriverError
         If the driver refuses the image.
     """
 
     def __init__(
-        self, text: str, image: bytes, symbols: Sequence[str], facade: DriverFacade, runtime: Runtime
+        self,
+        module: LauncherModule,
+        image: bytes,
+        symbols: Sequence[str],
+        facade: DriverFacade,
+        runtime: Runtime,
     ) -> None:
-        module = LauncherModule.execute(text, "launcher.py")
-        self._context = Context(Parts(module.launches, module.encodes, facade, runtime), image, symbols)
-        self._entry, self._bind = module.make(self._context)
-        self._life = _Life(self._context, module.namespace)
+        self._module = module
+        parts = Parts(module.launches, module.encodes, module.plan, facade, runtime)
+        self._context = Context(parts, image, symbols)
+        launcher = module.make(self._context)
+        self._entry, self._bind = launcher.entry, launcher.bind
+        self._life = _Life(self._context, launcher.owns)
         _LOADED.add(self._life)
 
     @property
     def entry(self) -> Callable[..., Any]:
-        """The generated function itself."""
+        """The launcher itself."""
         return self._entry
 
     def call(
@@ -233,6 +281,20 @@ class PythonProgram(LoadedProgram):
         """Check, allocate and prepare everything now; see `LoadedProgram.bind`."""
         entry, device, stream = self._bind(*args, out=out, stream=stream, device=device)
         return BoundLaunch(entry, device=device, stream=stream)
+
+    def walk(
+        self,
+        args: Sequence[Any],
+        *,
+        out: Sequence[Any] | None = None,
+        stream: int | None = None,
+        device: int | None = None,
+    ) -> Walk:
+        """Return what takes a call through its plan's steps, one by one, and launches nothing.
+
+        Parameters are those of `LoadedProgram.call`.
+        """
+        return Walk(self._module.plan(), self._context, args, out=out, stream=stream, device=device)
 
     def preload(self, device: int) -> None:
         """Prepare a device; see `LoadedProgram.preload`."""

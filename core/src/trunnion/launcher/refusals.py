@@ -15,8 +15,8 @@ from trunnion.errors import (
     UnboundSymbolError,
     shorten,
 )
+from trunnion.messages import first_line, type_name
 from trunnion.model.launch import MAX_THREADS
-from trunnion.wording import first_line, type_name
 
 __all__ = [
     "ABSENT",

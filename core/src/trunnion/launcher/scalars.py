@@ -11,10 +11,10 @@ import sys
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from trunnion.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
+from trunnion.messages import describe, type_name
 from trunnion.model.dtypes import Kind
 from trunnion.model.scalars import FLOAT_FORMATS, overflow_limit
 from trunnion.plain import ForeignError, asked, is_a
-from trunnion.wording import describe, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -113,14 +113,4 @@ def map_spec(plan: LaunchPlan, encode: Encode) -> MapSpec:
     encode
         The map.
     """
-    return MapSpec(
-        mode=encode.mode,
-        element_bits=encode.element_bits,
-        dtype_code=encode.data_type,
-        element_strides=encode.element_strides,
-        interleave=encode.interleave,
-        swizzle=encode.swizzle,
-        l2_promotion=encode.l2_promotion,
-        oob_fill=encode.oob_fill,
-        name=plan.memory(encode.memory).name,
-    )
+    return MapSpec(plan.memory(encode.memory).name, encode.fields)

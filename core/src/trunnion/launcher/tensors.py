@@ -15,9 +15,9 @@ from trunnion.errors import (
 )
 from trunnion.launcher import refusals
 from trunnion.launcher.scalars import integer
+from trunnion.messages import type_name
 from trunnion.model.dtypes import dtype
 from trunnion.plain import is_a
-from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from trunnion.contract.runtime import Runtime
@@ -53,6 +53,12 @@ class TensorChecks:
     def dtype(self, name: str) -> Any:
         """Return the library's object for an element type."""
         return self.runtime.dtype(dtype(name))
+
+    def check_argument(self, name: str, value: Any, *, output: bool = False) -> None:
+        """Accept a plain tensor, and what `check_tensor` accepts; parameters and errors are those of it."""
+        plain = type(value) is self.tensor_type and value.layout is self.strided
+        if not plain or value.is_neg() or value.is_conj():
+            self.check_tensor(name, value, output=output)
 
     def check_tensor(self, name: str, value: Any, *, output: bool = False) -> None:
         """Accept a tensor of a subclass, if there is memory behind it.

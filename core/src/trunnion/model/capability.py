@@ -15,7 +15,7 @@ class Capability(enum.StrEnum):
     every argument checked, is not a capability: no backend may leave it out.
 
     `LaunchPlan.requires` holds the members that a program needs; it is computed where the plan is made
-    (`trunnion.model.planning`), by the rule that stands beside each member here.
+    (`trunnion.model.plan.planning`), by the rule that stands beside each member here.
     """
 
     DYNAMIC_SHAPES = "dynamic_shapes"

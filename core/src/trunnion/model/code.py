@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.messages import describe, suggestion
 from trunnion.model.fields import members, place, refuse_unknown, text
 from trunnion.plain import ForeignError, asked, is_a, path_text
 from trunnion.plain import text as text_of
-from trunnion.wording import describe, suggestion
 
 if TYPE_CHECKING:
     import os

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import DeviceRequirementError, ProgramError
+from trunnion.messages import describe, one_of, spelled
 from trunnion.plain import is_a
-from trunnion.wording import describe, one_of, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from trunnion.errors import ExprError, shorten
+from trunnion.messages import describe, spelled
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.fields import instance, integer, place, text
 from trunnion.model.interval import INT64, INT64_MAX, Interval
 from trunnion.model.op import Op
 from trunnion.plain import is_a
-from trunnion.wording import describe, spelled
 
 __all__ = [
     "Binary", "Cast", "Const", "Expr", "ExprLike", "Op", "Select", "Slot", "Symbol", "as_expr", "binary", "ceildiv",

@@ -12,11 +12,11 @@ import re
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ExprError, shorten
+from trunnion.messages import describe, type_name
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Slot, Symbol, binary, select
 from trunnion.model.op import Op
 from trunnion.plain import text as plain_text
-from trunnion.wording import describe, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

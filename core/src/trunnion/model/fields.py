@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from trunnion.errors import ProgramError
+from trunnion.messages import MOST_BITS, describe, first_line, listed, suggestion, type_name
 from trunnion.model.limits import MOST_MEMBERS
 from trunnion.plain import ForeignError, is_a, sequence
 from trunnion.plain import text as plain_text
-from trunnion.wording import MOST_BITS, describe, first_line, listed, suggestion, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

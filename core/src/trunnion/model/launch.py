@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
+from trunnion.messages import describe
 from trunnion.model.code import DeviceCode, device_code
 from trunnion.model.expr import Const, Expr, ExprLike, as_expr
 from trunnion.model.fields import instance, members, place, text
@@ -16,7 +17,6 @@ from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
 from trunnion.plain import is_a
-from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
 from trunnion.model.capability import Capability
+from trunnion.model.enums import DriverEnum, member
 from trunnion.model.expr import Const, Expr
 from trunnion.model.fields import flag, integer, members
-from trunnion.model.words import DriverEnum, member
 from trunnion.plain import is_a
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ __all__ = [
     "ClusterSchedulingPolicy",
     "LaunchAttribute",
     "MemSyncDomain",
+    "attribute_row",
 ]
 
 PORTABLE_CLUSTER_BLOCKS = 8
@@ -72,6 +73,12 @@ class LaunchAttribute:
 
     driver_name: str
     """The driver's name, without ``CU_LAUNCH_ATTRIBUTE_``."""
+
+    member: str
+    """The member of the union ``CUlaunchAttributeValue`` that holds its value: a number, or ``x``, ``y`` and ``z``."""
+
+    driver_type: str = ""
+    """The driver's enumeration that the number is of; empty: it is a plain integer."""
 
     cuda_version: int
     """The least version of CUDA whose driver knows it, as ``cuDriverGetVersion`` counts: 12080 is 12.8."""
@@ -168,6 +175,7 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         field="cluster",
         id=4,
         driver_name="CLUSTER_DIMENSION",
+        member="clusterDim",
         cuda_version=11080,
         compute_capability=_CLUSTERS_SINCE,
         everywhere=_ONE_BLOCK,
@@ -181,6 +189,7 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         field="cooperative",
         id=2,
         driver_name="COOPERATIVE",
+        member="cooperative",
         cuda_version=11080,
         scopes=frozenset({_LAUNCH, _GRAPH}),
         capability=Capability.COOPERATIVE,
@@ -192,6 +201,7 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         field="pdl",
         id=6,
         driver_name="PROGRAMMATIC_STREAM_SERIALIZATION",
+        member="programmaticStreamSerializationAllowed",
         cuda_version=11080,
         scopes=frozenset({_LAUNCH}),
         capability=Capability.PDL,
@@ -203,6 +213,7 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         field="priority",
         id=8,
         driver_name="PRIORITY",
+        member="priority",
         cuda_version=11080,
         scopes=frozenset({_LAUNCH, _STREAM, _GRAPH}),
         capability=Capability.PRIORITY,
@@ -214,6 +225,7 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         field="carveout",
         id=14,
         driver_name="PREFERRED_SHARED_MEMORY_CARVEOUT",
+        member="sharedMemCarveout",
         cuda_version=12050,
         scopes=frozenset({_LAUNCH, _GRAPH}),
         capability=Capability.CARVEOUT,
@@ -225,6 +237,7 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         field="preferred_cluster",
         id=11,
         driver_name="PREFERRED_CLUSTER_DIMENSION",
+        member="preferredClusterDim",
         cuda_version=12080,
         compute_capability=_CLUSTERS_SINCE,
         everywhere=_ONE_BLOCK,
@@ -238,6 +251,8 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         field="scheduling_policy",
         id=5,
         driver_name="CLUSTER_SCHEDULING_POLICY_PREFERENCE",
+        member="clusterSchedulingPolicyPreference",
+        driver_type="CUclusterSchedulingPolicy",
         cuda_version=11080,
         compute_capability=_CLUSTERS_SINCE,
         scopes=frozenset({_LAUNCH, _GRAPH}),
@@ -251,6 +266,8 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         field="mem_sync_domain",
         id=10,
         driver_name="MEM_SYNC_DOMAIN",
+        member="memSyncDomain",
+        driver_type="CUlaunchMemSyncDomain",
         cuda_version=12000,
         scopes=frozenset({_LAUNCH, _STREAM, _GRAPH}),
         capability=Capability.MEM_SYNC_DOMAIN,
@@ -261,3 +278,21 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
     ),
 )
 """Every attribute whose value is a constant of the program; the window is the one whose value a call decides."""
+
+_ROWS = {row.id: row for row in LAUNCH_ATTRIBUTES}
+
+
+def attribute_row(number: int) -> LaunchAttribute:
+    """Return the row of an attribute.
+
+    Parameters
+    ----------
+    number
+        Its ``CUlaunchAttributeID``.
+
+    Raises
+    ------
+    KeyError
+        If the table has none.
+    """
+    return _ROWS[number]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, UnboundSymbolError, shorten
+from trunnion.messages import one_of
 from trunnion.model.dtypes import DType, Kind, dtype
 from trunnion.model.expr import Expr, Symbol, as_expr
 from trunnion.model.expr_text import format_expr
@@ -13,7 +14,6 @@ from trunnion.model.expr_tree import symbols_of
 from trunnion.model.fields import flag, instance, instances, integer, place, text
 from trunnion.model.memory import Memory, exprs, power_of_two
 from trunnion.model.scalars import comparable, scalar_bytes
-from trunnion.wording import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -97,7 +97,7 @@ class KernelProgram:
         ProgramError
             If the program cannot be launched at all, for example because nothing gives a symbol its value.
         """
-        from trunnion.model.planning import plan_program  # noqa: PLC0415 - planning reads this module
+        from trunnion.model.plan.planning import plan_program  # noqa: PLC0415 - planning reads this module
 
         return plan_program(self)
 
@@ -116,7 +116,7 @@ class KernelProgram:
         ProgramError
             If the text is not such a program: malformed, an unknown field, another schema version.
         """
-        from trunnion.model.serial_reading import load_program  # noqa: PLC0415 - it reads this module
+        from trunnion.model.serial.reading import load_program  # noqa: PLC0415 - it reads this module
 
         return load_program(text)
 

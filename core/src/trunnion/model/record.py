@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from trunnion.errors import ProgramError
+from trunnion.messages import listed
 from trunnion.model.limits import MOST_MEMBERS, expect_at_most
 from trunnion.plain import is_exactly
-from trunnion.wording import listed
 
 __all__ = ["Record"]
 

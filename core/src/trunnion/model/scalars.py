@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
+from trunnion.messages import describe
 from trunnion.model.dtypes import Kind
 from trunnion.plain import is_exactly
-from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +27,7 @@ __all__ = [
     "FloatFormat",
     "comparable",
     "overflow_limit",
+    "part_name",
     "scalar_bytes",
     "scalar_value",
 ]
@@ -167,6 +168,11 @@ FLOAT_FORMATS: Mapping[str, FloatFormat] = MappingProxyType(
 _COMPLEX_PART = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 
 
+def part_name(name: str) -> str:
+    """Return the float type of a complex type's parts; of a float type its own name."""
+    return _COMPLEX_PART.get(name, name)
+
+
 @functools.cache
 def overflow_limit(name: str) -> float:
     """Return the least magnitude that rounds to infinity in a type, or in the parts of a complex one.
@@ -178,7 +184,7 @@ def overflow_limit(name: str) -> float:
     name
         The type's name.
     """
-    form = FLOAT_FORMATS[_COMPLEX_PART.get(name, name)]
+    form = FLOAT_FORMATS[part_name(name)]
     if form.nbytes == 1:
         return math.inf
     try:

@@ -6,13 +6,13 @@ import enum
 from dataclasses import dataclass, field
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.messages import describe, one_of
+from trunnion.model.enums import DriverEnum, member
 from trunnion.model.expr import Expr, as_expr
 from trunnion.model.expr_tree import symbols_of
 from trunnion.model.fields import instance, place
 from trunnion.model.memory import Memory
-from trunnion.model.words import DriverEnum, member
 from trunnion.plain import is_exactly, text
-from trunnion.wording import describe, one_of
 
 __all__ = ["AccessPolicyWindow", "AccessProperty", "WindowPolicy"]
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from trunnion.errors import ArgumentValueError
-from trunnion.wording import type_name
+from trunnion.messages import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

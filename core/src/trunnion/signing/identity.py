@@ -14,9 +14,9 @@ from trunnion.errors import (
     UntrustedArtifactError,
     shorten,
 )
+from trunnion.messages import first_line, type_name
 from trunnion.plain import ForeignError, asked
 from trunnion.signing.signature import beside
-from trunnion.wording import first_line, type_name
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -15,8 +15,8 @@ from trunnion.errors import (
     LifecycleError,
     shorten,
 )
+from trunnion.messages import type_name
 from trunnion.plain import ForeignError, is_a, path_text, sequence
-from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

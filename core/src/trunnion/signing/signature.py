@@ -12,10 +12,10 @@ from trunnion.artifacts.json_document import JsonDocument, spelled
 from trunnion.artifacts.manifest import DIGEST
 from trunnion.artifacts.plain_file import read_plain_file, unreadable
 from trunnion.errors import ArtifactError, UntrustedArtifactError, shorten
+from trunnion.messages import listed
 from trunnion.signing.message import ALGORITHM, KINDS, SCHEMA, signed_message
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
-from trunnion.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError, shorten
+from trunnion.messages import describe
 from trunnion.sim.abi import DeviceAttribute
 from trunnion.sim.status import Refusal, Status
-from trunnion.wording import describe
 
 __all__ = [
     "ARCHITECTURES",

@@ -10,12 +10,12 @@ import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from trunnion.messages import quoted
 from trunnion.sim.abi import DeviceAttribute, FunctionAttribute
 from trunnion.sim.host import put
 from trunnion.sim.objects import Function, Kernel
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import AttributeSet
-from trunnion.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from trunnion.messages import listed, nearest, quoted, shorten
 from trunnion.sim.abi import LaunchAttributeStruct, LaunchConfigStruct
 from trunnion.sim.bodies import KernelBodyWarning, KernelCall
 from trunnion.sim.graph import NodeKind, Work
@@ -21,7 +22,6 @@ from trunnion.sim.objects import Function, Kernel, Library, Stream
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.submission import submit
 from trunnion.sim.trace import Launched
-from trunnion.wording import listed, nearest, quoted, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

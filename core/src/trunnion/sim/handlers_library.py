@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import CorruptArtifactError
 from trunnion.image import CubinInfo, read_cubin, read_ptx
+from trunnion.messages import quoted
 from trunnion.sim.host import HostReader, put, text
 from trunnion.sim.objects import Kernel, Library
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import LibraryLoaded, LibraryUnloaded
-from trunnion.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

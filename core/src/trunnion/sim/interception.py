@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from trunnion.arguments import expect_text
 from trunnion.errors import ArgumentTypeError, ArgumentValueError
+from trunnion.messages import describe, shorten
 from trunnion.sim.status import Refusal, Status
 from trunnion.turns import Turns
-from trunnion.wording import describe, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from trunnion.messages import quoted
 from trunnion.sim.abi import DeviceAttribute, FunctionAttribute
 from trunnion.sim.launch_attributes import ONE_BLOCK
 from trunnion.sim.occupancy import (
@@ -21,7 +22,6 @@ from trunnion.sim.occupancy import (
     largest_cluster,
 )
 from trunnion.sim.status import Refusal, Status
-from trunnion.wording import quoted
 
 if TYPE_CHECKING:
     from trunnion.sim.devices import Device

@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import KernelBodyError
+from trunnion.messages import type_name
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.scalars import scalar_value
-from trunnion.wording import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ArgumentValueError, DriverError
+from trunnion.messages import describe
 from trunnion.sim.capture import CaptureMode
 from trunnion.sim.graph import GraphExec
 from trunnion.sim.objects import PER_THREAD_STREAM
 from trunnion.sim.status import Refusal
 from trunnion.sim.submission import graph_work, submit
 from trunnion.sim.trace import CaptureBegan, CaptureEnded, GraphInstantiated
-from trunnion.wording import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,10 +19,10 @@ from trunnion.errors import BackendUnavailableError, CompileError, DeviceRequire
 from trunnion.storage.refusals import refuse_noexec, warn_not_kept
 from trunnion.storage.scratch import scratch_folder
 from trunnion.storage.turns import DeadlockError
+from trunnion.toolchain.build_cache import kept_file
 from trunnion.toolchain.host_compilation import HostCompilation
 from trunnion.toolchain.host_compiler import HostCompiler, counted_environment
 from trunnion.toolchain.host_reading import read_host
-from trunnion.toolchain.kept import kept_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

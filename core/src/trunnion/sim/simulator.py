@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from trunnion.arguments import expect, expect_text
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, LifecycleError
+from trunnion.messages import describe, first_line, type_name
 from trunnion.sim.controls import Controls
 from trunnion.sim.driver import Driver
 from trunnion.sim.objects import LEGACY_STREAM, PER_THREAD_STREAM
 from trunnion.sim.state import DriverState
 from trunnion.sim.status import Refusal
 from trunnion.turns import kept_property
-from trunnion.wording import describe, first_line, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

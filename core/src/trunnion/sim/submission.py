@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trunnion.messages import quoted
 from trunnion.sim.graph import NodeKind, Work
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import Captured, GraphLaunched, Launched
-from trunnion.wording import quoted
 
 if TYPE_CHECKING:
     from trunnion.sim.graph import GraphExec

@@ -19,7 +19,7 @@ from trunnion.testing.reference import expect, parameter_layouts
 if TYPE_CHECKING:
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.model.program import KernelProgram
-    from trunnion.testing.expected import Address, CallFacts, Kernel
+    from trunnion.testing.expected import Address, CallSignature, Kernel
     from trunnion.testing.harness import Harness
     from trunnion.testing.observed import Observed
     from trunnion.testing.strategies import Scenario
@@ -84,7 +84,7 @@ def check_refused(harness: Harness, expected: Refused, observed: Observed) -> No
 def check_expected(
     harness: Harness,
     program: KernelProgram,
-    facts: CallFacts,
+    facts: CallSignature,
     outcome: tuple[Expected, Observed],
     *,
     first: bool = True,

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Address",
-    "CallFacts",
+    "CallSignature",
     "Expected",
     "ExpectedIm2col",
     "ExpectedLaunch",
@@ -61,7 +61,7 @@ class TensorFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallFacts:
+class CallSignature:
     """One call: what is passed, where to, and on what."""
 
     args: tuple[object, ...]

@@ -14,12 +14,12 @@ from trunnion.model.plan import (
     AddressArgument,
     Encode,
     ExprArgument,
-    Im2colMode,
     LaunchPlan,
     PlannedLaunch,
     ValueCheck,
     ViewArgument,
 )
+from trunnion.model.tensormap.fields import Im2colFields
 from trunnion.sim.abi import FunctionAttribute
 from trunnion.sim.trace import AttributeSet, Launched, PersistingLinesReset
 from trunnion.testing.saboteur import Changed, Saboteur, each_encode, each_launch, in_trace, saboteur
@@ -136,10 +136,10 @@ def _needless_workspaces(plan: LaunchPlan) -> LaunchPlan:
 
 
 def _swap_corners(encode: Encode) -> Encode:
-    mode = encode.mode
-    if isinstance(mode, Im2colMode):
-        mode = replace(mode, lower=mode.lower[::-1], upper=mode.upper[::-1])
-    return replace(encode, mode=mode)
+    fields = encode.fields
+    if isinstance(fields, Im2colFields):
+        fields = replace(fields, lower=fields.lower[::-1], upper=fields.upper[::-1])
+    return replace(encode, fields=fields)
 
 
 def _boundless(encode: Encode) -> Encode:
@@ -147,7 +147,7 @@ def _boundless(encode: Encode) -> Encode:
 
 
 def _older_swizzle(encode: Encode) -> Encode:
-    return replace(encode, swizzle=min(encode.swizzle, 3))
+    return replace(encode, fields=replace(encode.fields, swizzle=min(encode.fields.swizzle, 3)))
 
 
 def _no_offset(encode: Encode) -> Encode:

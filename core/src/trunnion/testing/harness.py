@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from trunnion.built_program import PROGRAM_FILE
+from trunnion.artifacts.program_file import PROGRAM_FILE
+from trunnion.contract.spec import called
 from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.sim.abi import DeviceAttribute
 from trunnion.sim.trace import Launched
-from trunnion.testing.expected import CallFacts, TensorFacts
+from trunnion.testing.expected import CallSignature, TensorFacts
 from trunnion.testing.kept_launchers import kept_launchers
 from trunnion.testing.laws import LawViolation
 from trunnion.testing.machine import ALIKE, USED, SimulatedMachine
@@ -134,12 +135,12 @@ class Harness:
     @property
     def wrapper(self) -> SourceWrapper:
         """A new wrapper."""
-        return self.spec.load_wrapper()(self.spec)
+        return called(self.spec.load_wrapper)()(self.spec)
 
     @property
     def adapter(self) -> KernelAdapter:
         """A new adapter."""
-        return self.spec.load_adapter()(self.spec)
+        return called(self.spec.load_adapter)()(self.spec)
 
     def under(self, law_id: str, way: str = "call") -> Harness:
         """Return the harness with the law that its violations name, and the way in which its calls are made."""
@@ -306,7 +307,7 @@ class Harness:
 
     def facts(
         self, args: Sequence[Any], *, out: Sequence[Any] | None = None, device: int | None = None
-    ) -> CallFacts:
+    ) -> CallSignature:
         """Return a call on this harness's devices as the oracle reads it; see `call_facts`."""
         facts = call_facts(self.facts_of, args, out=out, device=device)
         return replace(
@@ -321,7 +322,7 @@ class Harness:
 
     def call(
         self, loaded: LoadedProgram, call: CallSpec, *, stream: int | None = None
-    ) -> tuple[CallFacts, Observed]:
+    ) -> tuple[CallSignature, Observed]:
         """Make a call on new tensors, and return its facts and what came of it.
 
         Parameters
@@ -338,7 +339,7 @@ class Harness:
         given = Arguments(args=self.arguments(call.args), out=out, stream=stream, device=device)
         return self.call_with(loaded, given)
 
-    def call_with(self, loaded: LoadedProgram, given: Arguments) -> tuple[CallFacts, Observed]:
+    def call_with(self, loaded: LoadedProgram, given: Arguments) -> tuple[CallSignature, Observed]:
         """Make a call on tensors that are there, and return its facts and what came of it.
 
         Parameters
@@ -385,7 +386,7 @@ def _host_bytes(nbytes: int) -> Any:
     return made
 
 
-def _device_of(facts: CallFacts) -> int:
+def _device_of(facts: CallSignature) -> int:
     """Return the device that a call is for, as far as its arguments agree."""
     named = (one.device for one in (*facts.args, *(facts.out or ())) if isinstance(one, TensorFacts))
     return next((device for device in named if device is not None), facts.device or 0)
@@ -420,7 +421,7 @@ def call_facts(
     *,
     out: Sequence[Any] | None = None,
     device: int | None = None,
-) -> CallFacts:
+) -> CallSignature:
     """Return a call as the oracle reads it.
 
     Parameters
@@ -435,4 +436,4 @@ def call_facts(
         The ``device=`` of the call.
     """
     given_out = None if out is None else tuple(map(facts, out))
-    return CallFacts(args=tuple(map(facts, args)), out=given_out, device=device)
+    return CallSignature(args=tuple(map(facts, args)), out=given_out, device=device)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from trunnion.model.params import Param
     from trunnion.model.program import KernelProgram
     from trunnion.testing.changes import Change
-    from trunnion.testing.expected import CallFacts, Expected
+    from trunnion.testing.expected import CallSignature, Expected
     from trunnion.testing.harness import Harness
 
 __all__ = ["Bench", "History", "Repeatable", "Step"]
@@ -76,7 +76,7 @@ class Repeatable:
     launch: Callable[[], object]
     """What launches."""
 
-    facts: CallFacts
+    facts: CallSignature
     """The call's."""
 
     first: Observed

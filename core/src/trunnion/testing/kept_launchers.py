@@ -22,9 +22,9 @@ import platformdirs
 from trunnion.codegen.cpp import build
 from trunnion.errors import BackendUnavailableError
 from trunnion.image.host_object import read_host_object
+from trunnion.toolchain.build_cache import kept_file
 from trunnion.toolchain.host import find_host_toolchain
 from trunnion.toolchain.host_compilation import compile_host
-from trunnion.toolchain.kept import kept_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

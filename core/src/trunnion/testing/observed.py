@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from trunnion.sim.tensormap import Im2colRequest, TiledRequest
-    from trunnion.testing.expected import CallFacts
+    from trunnion.testing.expected import CallSignature
     from trunnion.testing.harness import Harness
     from trunnion.testing.machine import Told
 
@@ -57,7 +57,7 @@ class Observed:
             f"{event.call}: {event.reason}" for event in self.events if isinstance(event, CallRefused)
         )
 
-    def seen(self, facts: CallFacts) -> Seen:
+    def seen(self, facts: CallSignature) -> Seen:
         """Return what is kept of a call.
 
         Parameters
@@ -80,7 +80,7 @@ class Observed:
 class Seen:
     """What is kept of a call for the report of a violation; no tensor of it stays alive."""
 
-    facts: CallFacts
+    facts: CallSignature
     """What it was made with."""
 
     launches: tuple[Launched, ...]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.attempts import probe
 from trunnion.contract.compiler import CompileRequest
+from trunnion.contract.spec import called
 from trunnion.errors import DeviceRequirementError
 from trunnion.model.plan import KernelParameter, KernelSignature
 from trunnion.registry import default_registry
@@ -105,7 +106,7 @@ def compile_probes(
         options=options or {},
         accepts=(kind,) if kind else (),
     )
-    return spec.load_compiler()().compile(request)
+    return called(spec.load_compiler)()().compile(request)
 
 
 def _compiles(spec: CompilerSpec, language: str, target: Target, kind: str) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from trunnion.model.program import KernelProgram
-    from trunnion.testing.expected import CallFacts, Expected, ExpectedOutput
+    from trunnion.testing.expected import CallSignature, Expected, ExpectedOutput
     from trunnion.testing.harness import Harness
     from trunnion.testing.machine import Told
     from trunnion.testing.observed import Observed
@@ -34,7 +34,7 @@ __all__ = [
 _LEGACY, _PER_THREAD = (0, 1), 2  # the driver's own streams
 
 
-def input_addresses(program: KernelProgram, facts: CallFacts) -> dict[Address, int]:
+def input_addresses(program: KernelProgram, facts: CallSignature) -> dict[Address, int]:
     """Return the address of each input tensor that is there.
 
     Parameters
@@ -83,7 +83,7 @@ def _output_bytes(output: ExpectedOutput) -> int:
 def compare_workspaces(
     harness: Harness,
     expected: Expected,
-    facts: CallFacts,
+    facts: CallSignature,
     observed: Observed,
     where: Mapping[Address, int],
 ) -> None:
@@ -145,7 +145,7 @@ def compare_workspaces(
 
 
 def _taken(
-    expected: Expected, facts: CallFacts, where: Mapping[Address, int]
+    expected: Expected, facts: CallSignature, where: Mapping[Address, int]
 ) -> Iterator[tuple[str, int, int]]:
     """Yield the ranges of a call's tensors."""
     for index, given in enumerate(facts.args):

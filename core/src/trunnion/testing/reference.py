@@ -18,7 +18,7 @@ from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
 from trunnion.model.workspace import Workspace
 from trunnion.testing.expected import (
-    CallFacts,
+    CallSignature,
     Expected,
     ExpectedLaunch,
     ExpectedOutput,
@@ -54,7 +54,7 @@ _POLICIES = {"default": 0, "spread": 1, "load_balancing": 2}
 _DOMAINS = {"default": 0, "remote": 1}
 
 
-def expect(program: KernelProgram, call: CallFacts) -> Expected | Refused:
+def expect(program: KernelProgram, call: CallSignature) -> Expected | Refused:
     """Return what must come of a call.
 
     Parameters

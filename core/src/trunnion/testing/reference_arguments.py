@@ -18,7 +18,7 @@ from trunnion.errors import (
 from trunnion.model.expr import Symbol
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
 from trunnion.testing.arithmetic import UncomputableError, evaluate
-from trunnion.testing.expected import CallFacts, Problem, TensorFacts
+from trunnion.testing.expected import CallSignature, Problem, TensorFacts
 from trunnion.testing.reference_numbers import (
     WrongArgumentError,
     encode_number,
@@ -67,7 +67,7 @@ class Reading:
         What it is called with.
     """
 
-    def __init__(self, program: KernelProgram, call: CallFacts) -> None:
+    def __init__(self, program: KernelProgram, call: CallSignature) -> None:
         self.program = program
         self.call = call
         self.problems: list[Problem] = []

@@ -17,9 +17,9 @@ from trunnion.model.plan import (
     LaunchPlan,
     MapArgument,
     PlannedLaunch,
-    TiledMode,
     ValueCheck,
 )
+from trunnion.model.tensormap.fields import TiledFields
 from trunnion.sim.trace import Launched, TensorMapEncoded
 from trunnion.testing.build_saboteurs import BUILD_SABOTEURS
 from trunnion.testing.feature_saboteurs import FEATURE_SABOTEURS
@@ -137,23 +137,25 @@ def _truncating(launch: PlannedLaunch) -> PlannedLaunch:
 
 
 def _swap_box(encode: Encode) -> Encode:
-    box = encode.mode.box if isinstance(encode.mode, TiledMode) else ()
-    mode = TiledMode(box[:1] + box[:0:-1])
-    return replace(encode, mode=mode, dims=encode.dims[:1] + encode.dims[:0:-1])
+    fields = encode.fields
+    if isinstance(fields, TiledFields):
+        fields = replace(fields, box=fields.box[:1] + fields.box[:0:-1])
+    return replace(encode, fields=fields, dims=encode.dims[:1] + encode.dims[:0:-1])
 
 
 def _reverse_steps(encode: Encode) -> Encode:
     """Reverse the element strides of the dimensions of which not every element must be taken."""
-    return replace(encode, element_strides=encode.element_strides[:1] + encode.element_strides[:0:-1])
+    steps = encode.fields.element_strides
+    return replace(encode, fields=replace(encode.fields, element_strides=steps[:1] + steps[:0:-1]))
 
 
 def _one_interleave(encode: Encode) -> Encode:
     """Take both interleaves for that of 16 bytes, of which the rules allow more."""
-    return replace(encode, interleave=min(encode.interleave, 1))
+    return replace(encode, fields=replace(encode.fields, interleave=min(encode.fields.interleave, 1)))
 
 
 def _no_interleave(encode: Encode) -> Encode:
-    return replace(encode, interleave=0)
+    return replace(encode, fields=replace(encode.fields, interleave=0))
 
 
 # Binding ------------------------------------------------------------------------------------------------------------

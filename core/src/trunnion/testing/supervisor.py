@@ -17,8 +17,8 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from trunnion.errors import BackendUnavailableError
+from trunnion.messages import signal_name
 from trunnion.testing.report import LawReport
-from trunnion.wording import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import BackendUnavailableError
+from trunnion.messages import visible
 from trunnion.storage.refusals import refusals
 from trunnion.storage.scratch import scratch_folder
 from trunnion.toolchain.search import Place, path_text, root_places, wheel_places
-from trunnion.wording import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

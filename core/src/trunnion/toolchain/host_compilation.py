@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trunnion.errors import BackendUnavailableError, CompileError, DeviceRequirementError
+from trunnion.messages import signal_name
 from trunnion.storage.interrupts import Uninterrupted
 from trunnion.storage.refusals import advice, of_a_folder, said, said_by
 from trunnion.toolchain.host_compiler import INSTALL_COMPILER, compiler_environment
-from trunnion.wording import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.errors import BackendUnavailableError
+from trunnion.messages import shorten
 from trunnion.storage.stamps import stamp
 from trunnion.toolchain.search import path_text
-from trunnion.wording import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

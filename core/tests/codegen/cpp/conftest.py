@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from trunnion.codegen.cpp.build import build_launcher
+from trunnion.codegen.cpp.call_signature import CallSignature
 from trunnion.codegen.cpp.emitter import emit_launcher
-from trunnion.codegen.cpp.facts import CallFacts
 from trunnion.codegen.cpp.program import CppProgram
 from trunnion.contract.compiler import DeviceImage
 from trunnion.contract.spec import Target
@@ -125,9 +125,13 @@ def native_module(request, tmp_path_factory):
     """Compile a module of ``native``, and load it through TVM-FFI."""
     import tvm_ffi
 
-    def load(module: str):
-        library = tmp_path_factory.mktemp(module) / f"{module}.so"
-        compile_native(request.param, ["-std=c++17", "-shared", "-fPIC"], f"{module}.cc", library)
+    def load(module: str, table: str = ""):
+        folder = tmp_path_factory.mktemp(module)
+        (folder / "table.inc").write_text(table, "ascii")
+        library = folder / f"{module}.so"
+        compile_native(
+            request.param, ["-std=c++17", "-shared", "-fPIC", f"-I{folder}"], f"{module}.cc", library
+        )
         return tvm_ffi.load_module(library)
 
     return load
@@ -156,7 +160,7 @@ def launcher(simulator, built):
     made = []
 
     def load(program) -> CppProgram:
-        made.append(CppProgram(built(program), CallFacts.of(program.plan()), simulator.runtime, "test"))
+        made.append(CppProgram(built(program), CallSignature.of(program.plan()), simulator.runtime, "test"))
         return made[-1]
 
     with simulator.torch_mode():

@@ -7,8 +7,8 @@ import torch
 import tvm_ffi
 
 from trunnion.codegen.cpp.build import build_launcher
+from trunnion.codegen.cpp.call_signature import CallSignature
 from trunnion.codegen.cpp.emitter import emit_launcher
-from trunnion.codegen.cpp.facts import CallFacts
 from trunnion.codegen.cpp.program import CppProgram, HandedImage
 from trunnion.errors import DriverError, LifecycleError, ProgramError
 from trunnion.image.synthetic import SyntheticKernel, synthetic_cubin
@@ -53,7 +53,7 @@ def load(simulator, bare):
     made = []
 
     def load_with(image):
-        made.append(CppProgram(bare, CallFacts.of(PROGRAM.plan()), simulator.runtime, "test", image))
+        made.append(CppProgram(bare, CallSignature.of(PROGRAM.plan()), simulator.runtime, "test", image))
         return made[-1]
 
     with simulator.torch_mode():

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from trunnion.codegen.cpp.build import build_launcher
+from trunnion.codegen.cpp.call_signature import CallSignature
 from trunnion.codegen.cpp.emitter import emit_launcher
-from trunnion.codegen.cpp.facts import CallFacts
 from trunnion.codegen.cpp.program import CppProgram
 from trunnion.errors import LifecycleError
 from trunnion.model.builder import ProgramBuilder
@@ -39,7 +39,7 @@ def two(simulator, tmp_path):
         symbols = [kernel.symbol for kernel in image.kernels]
         text = emit_launcher(subject.plan())
         data = build_launcher(text, image, symbols, folder, plugin="test", options=IMPATIENT)
-        made.append(CppProgram(data, CallFacts.of(subject.plan()), simulator.runtime, "test"))
+        made.append(CppProgram(data, CallSignature.of(subject.plan()), simulator.runtime, "test"))
     with simulator.torch_mode():
         yield [(one, torch.zeros(count, device="cuda:0")) for one, count in zip(made, (8, 9), strict=True)]
         for one in made:

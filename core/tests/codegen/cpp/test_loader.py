@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from trunnion.codegen.cpp import loader
-from trunnion.codegen.cpp.facts import CallFacts
+from trunnion.codegen.cpp.call_signature import CallSignature
 from trunnion.codegen.cpp.loader import process_libraries
 from trunnion.codegen.cpp.program import CppProgram
 from trunnion.errors import CorruptArtifactError, DeviceRequirementError, LifecycleError
@@ -118,7 +118,7 @@ def load(simulator: Simulator, built: Any) -> Iterator[Callable[..., CppProgram]
     def make(number: int = 0, alignment: int | None = None) -> CppProgram:
         program = allocating(alignment)
         data = built(program) + b"test_loader" + number.to_bytes(8, "little")
-        made.append(CppProgram(data, CallFacts.of(program.plan()), simulator.runtime, "test"))
+        made.append(CppProgram(data, CallSignature.of(program.plan()), simulator.runtime, "test"))
         return made[-1]
 
     with simulator.torch_mode():
@@ -197,7 +197,7 @@ def test_it_stays_for_a_program_that_nobody_closed(simulator: Simulator, built: 
     before = is_mapped()
     for _ in range(2):
         made = CppProgram(
-            built(program) + b"unclosed", CallFacts.of(program.plan()), simulator.runtime, "test"
+            built(program) + b"unclosed", CallSignature.of(program.plan()), simulator.runtime, "test"
         )
         made.call([tensor])
         del made

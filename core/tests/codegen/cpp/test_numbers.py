@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from trunnion.codegen.cpp.formats import format_line
 from trunnion.model.scalars import FLOAT_FORMATS, overflow_limit
 
 NARROW = [name for name in FLOAT_FORMATS if name != "float64"]
@@ -23,7 +24,9 @@ RECORD = np.dtype([("format", "<u8"), ("value", "<f8")])
 
 @pytest.fixture(scope="module")
 def encode(native: Any) -> Any:
-    run = native("floats")
+    formats = [format_line(name) for name in NARROW]
+    table = ", ".join(f"&kFormat_{name}" for name in NARROW)
+    run = native("floats", "\n".join([*formats, f"static const FloatFormat* const table[] = {{{table}}};"]))
 
     def encoded(number: int, values: np.ndarray) -> np.ndarray:
         records = np.empty(len(values), RECORD)

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 import torch
 
+from trunnion.codegen.cpp.formats import format_line, format_pointer, stored_type
 from trunnion.codegen.cpp.payload import fields_of, typed_error
 from trunnion.errors import ArgumentError, ArgumentTypeError
 from trunnion.launcher import scalars
-from trunnion.model.dtypes import DTYPES, dtype
+from trunnion.model.dtypes import DTYPES, Kind, dtype
 from trunnion.model.scalars import FLOAT_FORMATS, scalar_bytes
 
 if TYPE_CHECKING:
@@ -80,7 +81,13 @@ VALUES = [0, 1, -1, 5, *POWERS, *LONG, *VAST, *FLOATS, *OTHERS, *NUMPYS]
 
 @pytest.fixture(scope="module")
 def module(native_module: Any) -> Any:
-    return native_module("scalars")
+    rows = [row for row in DTYPES.values() if row.struct_code and row.kind in (Kind.FLOAT, Kind.COMPLEX)]
+    lines = [format_line(name) for name in FLOAT_FORMATS if name not in ("float32", "float64")]
+    for row in rows:
+        reader = "read_float" if row.kind is Kind.FLOAT else "read_complex"
+        read = f'{reader}(given[0], kName, "{row.name}", {format_pointer(row)}, value)'
+        lines.append(f"READ({row.name}, {stored_type(row)}, {read})")
+    return native_module("scalars", "\n".join(lines) + "\n")
 
 
 def outcome(function: Callable[..., bytes], *args: Any) -> bytes | ArgumentError:

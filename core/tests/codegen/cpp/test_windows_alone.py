@@ -12,7 +12,7 @@ import pytest
 import torch
 import tvm_ffi
 
-from trunnion.codegen.cpp.facts import CallFacts
+from trunnion.codegen.cpp.call_signature import CallSignature
 from trunnion.codegen.cpp.program import CppProgram
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import symbols
@@ -154,7 +154,7 @@ def test_the_limit_is_that_of_the_device_that_is_named(simulator: Any, module: A
 
 
 def test_a_launcher_lets_its_hook_go_when_it_is_closed(simulator: Any, built: Any) -> None:
-    program = CppProgram(built(windowed()), CallFacts.of(windowed().plan()), simulator.runtime, "test")
+    program = CppProgram(built(windowed()), CallSignature.of(windowed().plan()), simulator.runtime, "test")
     hook = weakref.ref(program._set_aside)
     with simulator.torch_mode():
         program.entry(on(0, 10))
@@ -170,12 +170,12 @@ from pathlib import Path
 from trunnion import sim
 simulator = sim.start()
 import torch
-from trunnion.codegen.cpp.facts import CallFacts
+from trunnion.codegen.cpp.call_signature import CallSignature
 from trunnion.codegen.cpp.program import CppProgram
 from trunnion.sim.trace import LimitSet
 
 library, facts = (Path(name).read_bytes() for name in sys.argv[1:])
-program = CppProgram(library, CallFacts.from_json(facts), simulator.runtime, "test")
+program = CppProgram(library, CallSignature.from_json(facts), simulator.runtime, "test")
 with simulator.torch_mode():
     program.entry(torch.zeros(1000, device="cuda"))
 child = os.fork()
@@ -191,7 +191,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), asked)
 def test_a_forked_child_leaves_the_cache_that_its_parent_set_aside(built: Any, tmp_path: Path) -> None:
     library, facts = tmp_path / "launcher.so", tmp_path / "call.json"
     library.write_bytes(built(windowed()))
-    facts.write_text(CallFacts.of(windowed().plan()).to_json(), "utf-8")
+    facts.write_text(CallSignature.of(windowed().plan()).to_json(), "utf-8")
     command = [sys.executable, "-W", "ignore", "-c", _FORKS, library, facts]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("10 [0]\n", "")

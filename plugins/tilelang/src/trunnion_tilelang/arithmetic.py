@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError
+from trunnion.messages import describe, shorten, type_name
 from trunnion.model.dtypes import DTYPES
 from trunnion.model.expr import (
     Const,
@@ -25,7 +26,6 @@ from trunnion.model.expr import (
     select,
 )  # fmt: skip
 from trunnion.model.interval import INT64, Interval
-from trunnion.wording import describe, shorten, type_name
 from trunnion_tilelang.errors import Refusal
 from trunnion_tilelang.nodes import Binary, Call, Cast, Float, Int, Load, Node, Not, Select, Str, Unknown, Var
 

@@ -7,9 +7,9 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from trunnion.errors import ProgramError
+from trunnion.messages import describe
 from trunnion.model.params import Signature, TensorParam
 from trunnion.model.program import KernelProgram
-from trunnion.wording import describe
 from trunnion_tilelang.compiler_flags import CompilerFlags
 from trunnion_tilelang.cutedsl_source import cutedsl_launch
 from trunnion_tilelang.device_source import device_code

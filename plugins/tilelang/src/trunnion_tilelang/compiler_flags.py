@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
-from trunnion.wording import describe
+from trunnion.messages import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

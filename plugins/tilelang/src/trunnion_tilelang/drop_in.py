@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError
-from trunnion.wording import describe, spelled
+from trunnion.messages import describe, spelled
 from trunnion_tilelang.lowering import require_tilelang
 
 if TYPE_CHECKING:

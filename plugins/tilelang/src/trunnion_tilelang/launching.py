@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
+from trunnion.messages import shorten
 from trunnion.model.dtypes import DTYPES
 from trunnion.model.expr import Const, Expr
 from trunnion.model.launch import KernelLaunch
-from trunnion.wording import shorten
 from trunnion_tilelang.errors import Refusal
 from trunnion_tilelang.nodes import Node, Var
 

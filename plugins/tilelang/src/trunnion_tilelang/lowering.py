@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.contract.spec import Target
 from trunnion.errors import BackendUnavailableError, ProgramError
-from trunnion.wording import describe, first_line, type_name
+from trunnion.messages import describe, first_line, type_name
 from trunnion_tilelang.artifact import positions, program_of
 from trunnion_tilelang.compiler_flags import compiler_flags
 from trunnion_tilelang.device_source import device_code

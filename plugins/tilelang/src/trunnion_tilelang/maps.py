@@ -27,9 +27,9 @@ from trunnion_tilelang.polynomial import divided, equal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from trunnion.model.enums import DriverEnum
     from trunnion.model.memory import Memory
     from trunnion.model.tensormap import TensorMap
-    from trunnion.model.words import DriverEnum
 
 __all__ = ["im2col_map", "tiled_map"]
 

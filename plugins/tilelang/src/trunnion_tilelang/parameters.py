@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trunnion.messages import shorten
 from trunnion.model.dtypes import DTYPES, Kind
 from trunnion.model.expr import Expr, Symbol, as_expr
 from trunnion.model.params import PointerParam, ScalarParam, TensorParam
-from trunnion.wording import shorten
 from trunnion_tilelang.arithmetic import Arithmetic, integer_range
 from trunnion_tilelang.element_types import element_type
 from trunnion_tilelang.errors import Refusal

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from trunnion.wording import shorten
+from trunnion.messages import shorten
 from trunnion_tilelang.allocation import Arguments
 from trunnion_tilelang.errors import Refusal
 from trunnion_tilelang.nodes import (

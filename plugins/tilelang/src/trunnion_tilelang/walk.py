@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError
+from trunnion.messages import shorten, type_name
 from trunnion.model.expr import Const, Expr, as_expr, ceildiv, eq, lt, select
 from trunnion.model.params import Check, PointerParam, ScalarParam, TensorParam
 from trunnion.model.workspace import Workspace
-from trunnion.wording import shorten, type_name
 from trunnion_tilelang.assertions import check_of
 from trunnion_tilelang.element_types import element_type
 from trunnion_tilelang.errors import Refusal, UnsupportedStatementError

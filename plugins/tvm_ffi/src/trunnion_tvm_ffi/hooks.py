@@ -9,10 +9,7 @@ from trunnion.hookspecs import hookimpl
 from trunnion_tvm_ffi.availability import TARGETS, probe_backend, probe_compiler
 
 if TYPE_CHECKING:
-    from trunnion.contract.adapter import KernelAdapter
-    from trunnion.contract.compiler import DeviceCompiler
     from trunnion.contract.diagnosis import Diagnosis
-    from trunnion.contract.source import SourceWrapper
 
 __all__ = ["trunnion_register_backends", "trunnion_register_compilers"]
 
@@ -35,28 +32,10 @@ _CPU = frozenset(
 """What needs no GPU: no tensor maps, no clusters, and no streams, so nothing that orders launches on them."""
 
 
-def _wrapper() -> type[SourceWrapper]:
-    from trunnion.codegen.cpp.wrapper import CppWrapper  # noqa: PLC0415 - imported when a program is wrapped
-
-    return CppWrapper
-
-
-def _adapter() -> type[KernelAdapter]:
-    from trunnion_tvm_ffi.adapter import TvmFfiAdapter  # noqa: PLC0415 - at build or load
-
-    return TvmFfiAdapter
-
-
 def _diagnose() -> Diagnosis:
     from trunnion.toolchain.launcher_diagnosis import diagnose_launchers  # noqa: PLC0415 - only who asks pays
 
     return diagnose_launchers(TARGETS)
-
-
-def _compiler() -> type[DeviceCompiler]:
-    from trunnion_tvm_ffi.host_compiler import CpuCompiler  # noqa: PLC0415 - imported when a program is compiled
-
-    return CpuCompiler
 
 
 @hookimpl
@@ -68,8 +47,8 @@ def trunnion_register_backends() -> list[BackendSpec]:
             contract_version=2,
             targets=dict(zip(TARGETS, (_CUDA, _CPU), strict=True)),
             accepts=("cubin", "ptx", "host-object"),
-            load_wrapper=_wrapper,
-            load_adapter=_adapter,
+            load_wrapper="trunnion.codegen.cpp.wrapper:CppWrapper",
+            load_adapter="trunnion_tvm_ffi.backend.adapter:TvmFfiAdapter",
             probe=probe_backend,
             diagnose=_diagnose,
             auto_rank=5,
@@ -88,7 +67,7 @@ def trunnion_register_compilers() -> list[CompilerSpec]:
             languages=("c++",),
             targets=("cpu",),
             produces=("host-object",),
-            load_compiler=_compiler,
+            load_compiler="trunnion_tvm_ffi.compiler.host_compiler:CpuCompiler",
             probe=probe_compiler,
             auto_rank=5,
             summary="compiles C++ kernels for the CPU, with g++ or clang++",

@@ -14,7 +14,7 @@ from trunnion.contract.compiler import CompileRequest, DeviceImage
 from trunnion.contract.spec import Target
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelParameter, KernelSignature
-from trunnion_tvm_ffi.host_compiler import CpuCompiler
+from trunnion_tvm_ffi.compiler.host_compiler import CpuCompiler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ from trunnion.errors import (
 )
 from trunnion.examples import load
 from trunnion.toolchain import host_reading, remembered
-from trunnion_tvm_ffi import host_compiler
+from trunnion_tvm_ffi.compiler import host_compiler
 
 if TYPE_CHECKING:
     from pathlib import Path

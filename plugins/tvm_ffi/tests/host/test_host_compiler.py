@@ -23,8 +23,8 @@ from trunnion.image.match import match_parameters
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelParameter, KernelSignature
 from trunnion.storage.stamps import stamp, witnessed
-from trunnion_tvm_ffi import host_compiler as subject
-from trunnion_tvm_ffi.host_compiler import CpuCompiler
+from trunnion_tvm_ffi.compiler import host_compiler as subject
+from trunnion_tvm_ffi.compiler.host_compiler import CpuCompiler
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
@@ -268,15 +268,15 @@ def test_the_key_knows_the_headers_of_this_machine(host: SimpleNamespace, tmp_pa
     header.write_text("#define X 1\n")
     asked = host.request(f'#include <trunnion/block.h>\n#include "{header.name}"\n', I=str(tmp_path))
     compiler = CpuCompiler()
-    before = compiler.surroundings(asked)
+    before = compiler.environment(asked)
     assert set(before) == {"headers"}
-    assert compiler.surroundings(asked) == before
+    assert compiler.environment(asked) == before
     assert str(header) in compiler.compile(asked).headers_read
     header.write_text("#define X 2\n")
-    assert compiler.surroundings(asked) != before
+    assert compiler.environment(asked) != before
     header.unlink()
-    missing = compiler.surroundings(asked)
-    assert compiler.surroundings(asked) != missing, "nobody knows what it would find"
+    missing = compiler.environment(asked)
+    assert compiler.environment(asked) != missing, "nobody knows what it would find"
 
 
 ASKED = """#if __has_include(<late.h>)
@@ -307,11 +307,11 @@ def test_the_key_knows_a_header_that_appears(host: SimpleNamespace, tmp_path: Pa
         "#include <trunnion/block.h>\n" + text, kernels={"k": (POINTER,)}, I=[str(first), str(second)]
     )
     compiler = CpuCompiler()
-    key, image = compiler.surroundings(asked), compiler.compile(asked).data
-    assert compiler.surroundings(asked) == key
+    key, image = compiler.environment(asked), compiler.compile(asked).data
+    assert compiler.environment(asked) == key
     (first / "late.h").touch()
     (first / "early.h").write_text("#define LATE 1\n")
-    assert compiler.surroundings(asked) != key
+    assert compiler.environment(asked) != key
     assert compiler.compile(asked).data != image
 
 
@@ -320,12 +320,12 @@ def test_the_key_knows_what_the_environment_brings(
 ) -> None:
     asked = host.request("#include <trunnion/block.h>\n" + ASKED, kernels={"k": (POINTER,)})
     compiler = CpuCompiler()
-    first = (compiler.fingerprint(), compiler.surroundings(asked))
+    first = (compiler.fingerprint(), compiler.environment(asked))
     (tmp_path / "late.h").touch()
     monkeypatch.setenv("CPLUS_INCLUDE_PATH", str(tmp_path))
-    brought = (compiler.fingerprint(), compiler.surroundings(asked))
+    brought = (compiler.fingerprint(), compiler.environment(asked))
     monkeypatch.delenv("CPLUS_INCLUDE_PATH")
-    assert (compiler.fingerprint(), compiler.surroundings(asked)) == first
+    assert (compiler.fingerprint(), compiler.environment(asked)) == first
     assert brought[0] != first[0]
     assert brought[1] != first[1]
 
@@ -335,7 +335,7 @@ def test_what_the_assembler_reads_has_no_key(host: SimpleNamespace, tmp_path: Pa
     text = f'#include <trunnion/block.h>\nasm(".incbin \\"{tmp_path}/data\\"");\nvoid k(const trunnion_block_t*) {{}}\n'
     asked = host.request(text, kernels={"k": ()})
     assert CpuCompiler().compile(asked).data
-    assert CpuCompiler().surroundings(asked) != CpuCompiler().surroundings(asked)
+    assert CpuCompiler().environment(asked) != CpuCompiler().environment(asked)
 
 
 def test_gccs_assembler_says_what_it_reads(
@@ -355,7 +355,7 @@ void k(const trunnion_block_t*) {{
 """
     asked = host.request(text, kernels={"k": ()})
     with witnessed() as known:
-        CpuCompiler().surroundings(asked)
+        CpuCompiler().environment(asked)
     with witnessed() as read:
         made = CpuCompiler().compile(asked)
     assert str(data) in made.headers_read
@@ -371,7 +371,7 @@ def test_what_is_read_is_what_the_key_knows(
     code = DeviceCode("c++", text, options=(*options, f"-I{tmp_path}"))
     asked = host.request(code, kernels={"k": ()})
     with witnessed() as known:
-        CpuCompiler().surroundings(asked)
+        CpuCompiler().environment(asked)
     with witnessed() as read:
         CpuCompiler().compile(asked)
     assert (str(tmp_path / "v.h"), stamp(str(tmp_path / "v.h"))) in read <= known
@@ -413,14 +413,14 @@ def test_the_key_knows_headers_beside_the_compilers_folder(
     )
     asked = host.request(*[held, DeviceCode("c++", '#include "../0/in/held.h"\n')][:parts])
     compiler = CpuCompiler()
-    before = compiler.surroundings(asked)
-    assert (compiler.surroundings(asked) == before) is (parts == 1), (
+    before = compiler.environment(asked)
+    assert (compiler.environment(asked) == before) is (parts == 1), (
         "what a part finds in another's folder is its own"
     )
     image = compiler.compile(asked)
     assert [name for name in image.headers_read if name.startswith(str(tmp_path))] == [str(outside)]
     outside.write_text("#define X 2\n")
-    assert compiler.surroundings(asked) != before
+    assert compiler.environment(asked) != before
 
 
 def test_the_fingerprint_is_the_toolchains(

@@ -8,8 +8,13 @@ import pytest
 
 from trunnion.errors import ProgramError
 from trunnion.model.code import DeviceCode
-from trunnion_tvm_ffi.host_option_table import OPTIONS, REFUSED
-from trunnion_tvm_ffi.host_options import MOST_THREADS, macro_words, option_words, read_caller_options
+from trunnion_tvm_ffi.compiler.host_option_table import OPTIONS, REFUSED
+from trunnion_tvm_ffi.compiler.host_options import (
+    MOST_THREADS,
+    macro_words,
+    option_words,
+    read_caller_options,
+)
 
 
 def words(*given: str, **caller: object) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from trunnion.errors import (
 )
 from trunnion.image.match import match_parameters
 from trunnion.model.code import DeviceCode
-from trunnion_tvm_ffi.host_compiler import CpuCompiler
+from trunnion_tvm_ffi.compiler.host_compiler import CpuCompiler
 
 if TYPE_CHECKING:
     from types import SimpleNamespace

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trunnion.errors import ProgramError
 from trunnion.testing.strategies.names import names
-from trunnion_tvm_ffi.kernel_name import kernel_expression
+from trunnion_tvm_ffi.compiler.kernel_name import kernel_expression
 
 GOOD = {
     "scale": "scale",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trunnion.codegen.cpp.formats import format_pointer, stored_type
 from trunnion.codegen.cpp.places import presence, tensor_rule
 from trunnion.model.dtypes import Kind
 from trunnion.model.interval import INT64_MAX
-from trunnion.model.slots import PointerSlot, StructSlot
+from trunnion.model.plan.slots import PointerSlot, StructSlot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,12 +16,7 @@ if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
     from trunnion.model.plan import LaunchPlan, ScalarSlot, TensorSlot
 
-__all__ = ["emit_layouts", "emit_number", "emit_pointers", "emit_structure", "inputs_of", "scalar_storage"]
-
-
-def inputs_of(plan: LaunchPlan) -> list[TensorSlot]:
-    """Return the tensors that the caller passes."""
-    return [tensor for tensor in plan.tensors if not tensor.output]
+__all__ = ["emit_layouts", "emit_number", "emit_pointers", "emit_structure", "scalar_storage"]
 
 
 # Tensors ---------------------------------------------------------------------------------------------------------
@@ -28,7 +24,7 @@ def inputs_of(plan: LaunchPlan) -> list[TensorSlot]:
 
 def emit_structure(text: CallText, plan: LaunchPlan) -> None:
     """Write what is asked of each tensor alone, and the device of all of them."""
-    inputs = inputs_of(plan)
+    inputs = plan.inputs
     if inputs:
         text.member("const DLTensor*", f"t[{len(inputs)}]")
     places = [(tensor.position, tensor.index) for tensor in inputs]
@@ -51,7 +47,7 @@ def _emit_numbers_of(text: CallText, tensor: TensorSlot) -> None:
 
 def emit_layouts(text: CallText, plan: LaunchPlan) -> None:
     """Write the checks that tensors are contiguous which do not name their strides."""
-    contiguous = [tensor for tensor in inputs_of(plan) if tensor.strides is None]
+    contiguous = [tensor for tensor in plan.inputs if tensor.strides is None]
     text.each(_indices(contiguous), lambda i: _required(f"check_layout(t[{i}], {tensor_rule(i)})"))
 
 
@@ -59,9 +55,7 @@ def emit_pointers(text: CallText, plan: LaunchPlan) -> None:
     """Write the lines that take the tensors' addresses, and check them."""
     if plan.tensors:
         text.member("uint64_t", f"p[{len(plan.tensors)}]")
-    text.each(
-        _indices(inputs_of(plan)), lambda i: _required(f"read_address(t[{i}], {tensor_rule(i)}, p[{i}])")
-    )
+    text.each(_indices(plan.inputs), lambda i: _required(f"read_address(t[{i}], {tensor_rule(i)}, p[{i}])"))
 
 
 def _indices(tensors: Sequence[TensorSlot]) -> list[tuple[int]]:
@@ -98,19 +92,19 @@ def _emit_scalar(text: CallText, scalar: ScalarSlot) -> None:
     position = scalar.position
     s, kind = f"s{scalar.index}", scalar.dtype
     place = f"given[{position}], kArguments[{position}]"
-    if not kind.is_integer:
-        stored = text.member(f"Scalar<{_rule(scalar)}>::Bits", scalar_storage(scalar))
-        text.require(f"Scalar<{_rule(scalar)}>::read({place}, {stored})")
+    if kind.kind in (Kind.FLOAT, Kind.COMPLEX):
+        stored = text.member(stored_type(kind), scalar_storage(scalar))
+        reader = "read_float" if kind.kind is Kind.FLOAT else "read_complex"
+        text.require(f'{reader}({place}, "{kind.name}", {format_pointer(kind)}, {stored})')
+        return
+    if kind.kind is Kind.BOOL:
+        text.require(f"read_boolean({place}, {text.member('bool', scalar_storage(scalar))})")
         return
     text.member("int64_t", s)
-    text.require(f"Scalar<{_rule(scalar)}>::read({place}, {s})")
+    text.require(f"Integer<{kind.name}_t>::read({place}, {s})")
     stored = scalar_storage(scalar)
     if stored != s:
         text.line(f"{text.member(kind.cpp, stored)} = static_cast<{kind.cpp}>({s});")
-
-
-def _rule(scalar: ScalarSlot) -> str:
-    return f"scalar::{'boolean' if scalar.dtype.kind is Kind.BOOL else scalar.dtype.name}"
 
 
 def _emit_address(text: CallText, pointer: PointerSlot) -> None:

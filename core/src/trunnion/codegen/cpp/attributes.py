@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.windows import window_range
+from trunnion.model.launch_attributes import attribute_row
 from trunnion.model.window import WindowPolicy
 
 if TYPE_CHECKING:
@@ -12,18 +13,6 @@ if TYPE_CHECKING:
     from trunnion.model.plan import PlannedAttribute, PlannedLaunch
 
 __all__ = ["emit_attributes"]
-
-_MEMBERS = {
-    "cluster": "clusterDim",
-    "cooperative": "cooperative",
-    "pdl": "programmaticStreamSerializationAllowed",
-    "priority": "priority",
-    "carveout": "sharedMemCarveout",
-    "preferred_cluster": "preferredClusterDim",
-    "scheduling_policy": "clusterSchedulingPolicyPreference",
-    "mem_sync_domain": "memSyncDomain",
-}
-"""For each field of `KernelLaunch` the member of ``CUlaunchAttributeValue`` that holds its value."""
 
 
 def emit_attributes(text: CallText, launch: PlannedLaunch) -> None:
@@ -36,7 +25,7 @@ def emit_attributes(text: CallText, launch: PlannedLaunch) -> None:
     for place, attribute in enumerate(launch.attributes):
         text.line(f"attributes[{place}].id = static_cast<CUlaunchAttributeID>({attribute.id});")
         for line in _values(attribute):
-            text.line(f"attributes[{place}].value.{_MEMBERS[attribute.field]}{line};")
+            text.line(f"attributes[{place}].value.{attribute_row(attribute.id).member}{line};")
     if window is not None and held:
         text.line(f"attributes[{count}].id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;")
         values = f"kWindow{launch.index}, {window_range(launch, window)}"
@@ -46,12 +35,7 @@ def emit_attributes(text: CallText, launch: PlannedLaunch) -> None:
 
 def _values(attribute: PlannedAttribute) -> list[str]:
     """Return the assignments of an attribute's numbers: one, or x, y and z."""
-    member = _MEMBERS[attribute.field]
-    if member.endswith("Dim"):
+    if len(attribute.values) > 1:
         return [f".{axis} = {value}" for axis, value in zip("xyz", attribute.values, strict=True)]
-    (value,) = attribute.values
-    enums = {
-        "clusterSchedulingPolicyPreference": "CUclusterSchedulingPolicy",
-        "memSyncDomain": "CUlaunchMemSyncDomain",
-    }
-    return [f" = static_cast<{enums[member]}>({value})" if member in enums else f" = {value}"]
+    (value,), kind = attribute.values, attribute_row(attribute.id).driver_type
+    return [f" = static_cast<{kind}>({value})" if kind else f" = {value}"]

@@ -10,8 +10,8 @@ from trunnion.codegen.cpp.places import place_of, tensor_rule
 from trunnion.codegen.cpp.text import MOST_UNROLLED
 from trunnion.codegen.literals import cpp_name, cpp_string
 from trunnion.model.interval import INT64_MAX, INT64_MIN
-from trunnion.model.places import allowed_values, author_text, mention, source_range
 from trunnion.model.plan import ConditionCheck, ValueCheck
+from trunnion.model.plan.places import allowed_values, author_text, mention, source_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

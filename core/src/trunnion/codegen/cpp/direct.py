@@ -15,7 +15,7 @@ from trunnion.model.params import PointerParam, ScalarParam, TensorParam
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trunnion.codegen.cpp.facts import CallFacts
+    from trunnion.codegen.cpp.call_signature import CallSignature
     from trunnion.contract.runtime import Runtime
     from trunnion.model.plan import LaunchPlan
 
@@ -44,7 +44,7 @@ def direct_entry(
     runtime: Runtime,
     general: Callable[..., Any],
     failed: Callable[[], Any],
-    facts: CallFacts,
+    facts: CallSignature,
 ) -> Callable[..., Any] | None:
     """Return the direct entry of a launcher; None if there is none for this Python or this tensor library.
 
@@ -83,7 +83,7 @@ def direct_entry(
     return entry
 
 
-def _names(facts: CallFacts) -> tuple[str | None, ...]:
+def _names(facts: CallSignature) -> tuple[str | None, ...]:
     """Return the names by which arguments go, then those of the words: interned, as those that stand in calls are."""
     keywords = facts.convention().keywords
     return tuple(name and sys.intern(name) for name in (*keywords, *WORDS))

@@ -20,6 +20,7 @@ from trunnion.codegen.cpp.attributes import emit_attributes
 from trunnion.codegen.cpp.conditions import launch_condition
 from trunnion.codegen.cpp.direct import argument_kinds
 from trunnion.codegen.cpp.exprs import CPP
+from trunnion.codegen.cpp.formats import emit_formats
 from trunnion.codegen.cpp.launches import emit_views, extents, parameters
 from trunnion.codegen.cpp.maps import emit_encodes, emit_map_rules
 from trunnion.codegen.cpp.memory import emit_allocations, emit_fill_table, emit_fills
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "16"
+VERSION = "17"
 """Changes whenever the text for some plan does."""
 
 _EXPORTED = "__tvm_ffi_"
@@ -290,6 +291,7 @@ class CudaEmitter(LauncherEmitter):
         """Write the constants, and what is prepared for a device before its first launch."""
         out.lines("namespace trunnion {", "namespace {", "")
         emit_names(out, self.plan)
+        emit_formats(out, self.plan)
         emit_tensor_rules(out, self.plan)
         emit_fill_table(out, self.plan)
         emit_map_rules(out, self.plan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.build import LAUNCHER
-from trunnion.codegen.cpp.facts import FACTS_FILE, CallFacts
+from trunnion.codegen.cpp.call_signature import SIGNATURE_FILE, CallSignature
 from trunnion.errors import CorruptArtifactError
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ def launcher_files(source: GeneratedSource, image: DeviceImage, library: bytes) 
         source.filename: source.text.encode(),
         f"image.{image.kind}": image.data,
         LAUNCHER: library,
-        FACTS_FILE: CallFacts.of(source.plan).to_json().encode(),
+        SIGNATURE_FILE: CallSignature.of(source.plan).to_json().encode(),
     }
 
 
-def kept_launcher(files: Mapping[str, bytes]) -> tuple[bytes, CallFacts]:
+def kept_launcher(files: Mapping[str, bytes]) -> tuple[bytes, CallSignature]:
     """Return the library and the facts of its calls.
 
     Parameters
@@ -50,7 +50,7 @@ def kept_launcher(files: Mapping[str, bytes]) -> tuple[bytes, CallFacts]:
     CorruptArtifactError
         If one of them is missing, or the facts are none.
     """
-    missing = sorted({LAUNCHER, FACTS_FILE} - set(files))
+    missing = sorted({LAUNCHER, SIGNATURE_FILE} - set(files))
     if missing:
         raise CorruptArtifactError("artifact", f"must hold {' and '.join(missing)}")
-    return files[LAUNCHER], CallFacts.from_json(files[FACTS_FILE])
+    return files[LAUNCHER], CallSignature.from_json(files[SIGNATURE_FILE])

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.emitter import EXPORTS, LauncherEmitter
+from trunnion.codegen.cpp.formats import emit_formats
 from trunnion.codegen.cpp.launches import extents
 from trunnion.codegen.cpp.memory import emit_fill_table
 from trunnion.codegen.cpp.tables import emit_names, emit_tensor_rules
@@ -56,6 +57,7 @@ class _HostEmitter(LauncherEmitter):
                 )
         out.lines("", "namespace trunnion {", "namespace {", "")
         emit_names(out, self.plan)
+        emit_formats(out, self.plan)
         emit_tensor_rules(out, self.plan)
         emit_fill_table(out, self.plan)
         out.lines("Program own;", "")

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import BackendUnavailableError, CorruptArtifactError, DeviceRequirementError
+from trunnion.messages import shorten
 from trunnion.storage.refusals import is_noexec, refusals, refuse_noexec
 from trunnion.storage.scratch import scratch_folder
-from trunnion.wording import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable

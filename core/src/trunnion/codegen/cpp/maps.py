@@ -8,17 +8,14 @@ from trunnion.codegen.cpp.conditions import readers_condition
 from trunnion.codegen.cpp.launches import memory_address
 from trunnion.codegen.cpp.places import tensor_rule
 from trunnion.codegen.literals import cpp_name
-from trunnion.launcher.maps import map_fields
-from trunnion.launcher.tables import map_spec
 from trunnion.model.expr import Const
-from trunnion.model.plan import TiledMode
-from trunnion.model.tensormap_rules import Im2colFields, TiledFields, broken_rules
+from trunnion.model.tensormap.rules import TiledFields, broken_rules
 
 if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
     from trunnion.codegen.writer import SourceWriter
-    from trunnion.model.lowering import RequirePresence
     from trunnion.model.plan import Encode, LaunchPlan
+    from trunnion.model.plan.lowering import RequirePresence
 
 __all__ = ["emit_encodes", "emit_map_rules", "emit_map_values", "emit_presence"]
 
@@ -30,12 +27,6 @@ _EXTENT_UNITS = {13: 2, 14: 128, 15: 128}  # CUtensorMapDataType: the packed typ
 _WIDE_PACKED = frozenset({14, 15})
 
 
-def _constant_fields(plan: LaunchPlan, encode: Encode) -> TiledFields | Im2colFields:
-    """Return what no call changes; everything else unknown."""
-    rank = len(encode.dims)
-    return map_fields(map_spec(plan, encode), None, (None,) * rank, (None,) * (rank - 1), None)
-
-
 def emit_map_rules(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write what is known of each map before any call."""
     for encode in plan.encodes:
@@ -43,28 +34,28 @@ def emit_map_rules(out: SourceWriter, plan: LaunchPlan) -> None:
 
 
 def _rule(plan: LaunchPlan, encode: Encode) -> list[str]:
-    mode, fields = encode.mode, _constant_fields(plan, encode)
-    wide = encode.interleave == _INTERLEAVE_32B or encode.data_type in _WIDE_PACKED
+    fields = encode.fields
+    wide = fields.interleave == _INTERLEAVE_32B or fields.dtype_code in _WIDE_PACKED
     allowed = ["false" if broken_rules(fields, one) else "true" for one in _ARCHITECTURES]
     head = [
         str(encode.index),
         cpp_name(plan.memory(encode.memory).name),
         str(len(encode.dims)),
         "32" if wide else "16",
-        str(_EXTENT_UNITS.get(encode.data_type, 1)),
-        str(encode.element_bits),
+        str(_EXTENT_UNITS.get(fields.dtype_code, 1)),
+        str(fields.element_bits),
         *allowed,
-        f"static_cast<CUtensorMapDataType>({encode.data_type})",
-        f"static_cast<CUtensorMapInterleave>({encode.interleave})",
-        f"static_cast<CUtensorMapSwizzle>({encode.swizzle})",
-        f"static_cast<CUtensorMapL2promotion>({encode.l2_promotion})",
-        f"static_cast<CUtensorMapFloatOOBfill>({encode.oob_fill})",
-        _numbers(encode.element_strides),
+        f"static_cast<CUtensorMapDataType>({fields.dtype_code})",
+        f"static_cast<CUtensorMapInterleave>({fields.interleave})",
+        f"static_cast<CUtensorMapSwizzle>({fields.swizzle})",
+        f"static_cast<CUtensorMapL2promotion>({fields.l2_promotion})",
+        f"static_cast<CUtensorMapFloatOOBfill>({fields.oob_fill})",
+        _numbers(fields.element_strides),
     ]
-    if isinstance(mode, TiledMode):
-        return [*head, "true", _numbers(mode.box), "{}", "{}", "0", "0"]
-    corners = [_numbers(mode.lower), _numbers(mode.upper)]
-    return [*head, "false", "{}", *corners, str(mode.channels_per_pixel), str(mode.pixels_per_column)]
+    if isinstance(fields, TiledFields):
+        return [*head, "true", _numbers(fields.box), "{}", "{}", "0", "0"]
+    corners = [_numbers(fields.lower), _numbers(fields.upper)]
+    return [*head, "false", "{}", *corners, str(fields.channels_per_pixel), str(fields.pixels_per_column)]
 
 
 def _numbers(values: tuple[int, ...]) -> str:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from trunnion import errors
 from trunnion.launcher.driver_status import RefusedLaunch, status_error
-from trunnion.launcher.maps import map_fields
 from trunnion.model.dtypes import dtype as dtype_of
-from trunnion.model.tensormap_rules import broken_rules
+from trunnion.model.tensormap.rules import broken_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -132,6 +131,6 @@ def _map_error(fields: tuple[str, ...], maps: Sequence[MapSpec]) -> BaseExceptio
             (f"the map lies within its memory (got: bytes {start} to {end} of {limit})",), field=place
         )
     address, dims, strides, innermost, capability = (tuple(map(int, one.split())) for one in numbers)
-    known = map_fields(spec, address[0], dims, strides, innermost[0])
+    known = spec.fields.at(address[0], dims, strides, innermost[0])
     major, minor = capability
     return errors.TensorMapError(broken_rules(known, (major, minor)) or (problem,), field=place)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import cpp_string
-from trunnion.model.places import place_words
+from trunnion.model.plan.places import place_words
 
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan, Source, TensorSlot
@@ -39,7 +39,7 @@ class Place:
     """The condition under which there is a number at all; ``"true"``: always."""
 
     live: str
-    """The condition under which it means anything, beside being there: see `trunnion.model.slots.Binding`."""
+    """The condition under which it means anything, beside being there: see `trunnion.model.plan.slots.Binding`."""
 
 
 def tensor_rule(index: int | str) -> str:

@@ -16,7 +16,7 @@ from trunnion.plain import is_a
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trunnion.codegen.cpp.facts import CallFacts, ParamFacts
+    from trunnion.codegen.cpp.call_signature import CallSignature, ParamSignature
     from trunnion.launcher.tensors import TensorChecks
 
 __all__ = ["NO_ARGUMENT", "Carried", "Preparation"]
@@ -24,11 +24,7 @@ __all__ = ["NO_ARGUMENT", "Carried", "Preparation"]
 _SIGNED_END = 1 << 63
 
 
-def _is_lazy(tensor: Any) -> bool:
-    return bool(tensor.is_neg() or tensor.is_conj())
-
-
-def _is_left_out(param: ParamFacts, value: Any) -> bool:
+def _is_left_out(param: ParamSignature, value: Any) -> bool:
     return value is None and param.nullable
 
 
@@ -76,7 +72,7 @@ class Preparation:
         The checks over the tensor library.
     """
 
-    def __init__(self, facts: CallFacts, checks: TensorChecks) -> None:
+    def __init__(self, facts: CallSignature, checks: TensorChecks) -> None:
         self._params = facts.params
         self._outputs = facts.outputs
         self._checks = checks
@@ -130,21 +126,21 @@ class Preparation:
                 error.place = refusals.out_place(index, count)
                 carried.refuse(tensor.name, error.place, error)
 
-    def _argument(self, param: ParamFacts, value: Any) -> Any:
+    def _argument(self, param: ParamSignature, value: Any) -> Any:
         if param.kind == "tensor":
             if not _is_left_out(param, value):
                 self._tensor(param.name, value, param.dtype)
             return value
         return self._number(param, value)
 
-    def _destination(self, tensor: ParamFacts, value: Any, device: int | None) -> Any:
+    def _destination(self, tensor: ParamSignature, value: Any, device: int | None) -> Any:
         if is_a(value, self._class) and not self._checks.runtime.presents_device(value):
             expected = f"CUDA device {device}" if self._on_cuda else "the CPU"
             raise ArgumentValueError(tensor.name, f"a tensor on {value.device}", expected)
         self._tensor(tensor.name, value, tensor.dtype, output=True)
         return value
 
-    def _number(self, param: ParamFacts, value: Any) -> Any:
+    def _number(self, param: ParamSignature, value: Any) -> Any:
         """Return a number, an address or bytes as they travel."""
         if param.kind == "scalar":
             return self._scalar(param, value)
@@ -156,8 +152,7 @@ class Preparation:
     def _tensor(self, name: str, value: Any, dtype: str, *, output: bool = False) -> None:
         checks = self._checks
         try:
-            if type(value) is not self._class or value.layout is not checks.strided or _is_lazy(value):
-                checks.check_tensor(name, value, output=output)
+            checks.check_argument(name, value, output=output)
             if value.is_nested:  # of one without an extent for each dimension the error below says so
                 value.stride()
             if value.dtype is not self._dtypes[dtype]:
@@ -169,7 +164,7 @@ class Preparation:
         except RuntimeError as error:
             raise refusals.unreadable_error((name,), (value,), error) from error
 
-    def _scalar(self, param: ParamFacts, value: Any) -> Any:
+    def _scalar(self, param: ParamSignature, value: Any) -> Any:
         kind = dtype_of(param.dtype)
         number: Any = scalars.number(param.name, value, kind)
         if kind.kind is Kind.COMPLEX:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from trunnion.codegen.cpp.direct import direct_entry
 from trunnion.codegen.cpp.image import encoded_name
+from trunnion.codegen.cpp.l2_persisting import SetAsideHook
 from trunnion.codegen.cpp.loader import load_library, process_libraries
 from trunnion.codegen.cpp.payload import fields_of, typed_error, unallocated
 from trunnion.codegen.cpp.preparation import Preparation
-from trunnion.codegen.cpp.set_aside import SetAsideHook
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.launcher.l2_persisting import process_set_aside
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from trunnion.codegen.cpp.facts import CallFacts
+    from trunnion.codegen.cpp.call_signature import CallSignature
     from trunnion.codegen.cpp.preparation import Carried
     from trunnion.contract.runtime import Runtime
 
@@ -87,7 +87,7 @@ class CppProgram(LoadedProgram):
     def __init__(
         self,
         library: bytes,
-        facts: CallFacts,
+        facts: CallSignature,
         runtime: Runtime,
         plugin: str,
         image: HandedImage | None = None,

@@ -14,7 +14,7 @@ from trunnion.storage.refusals import warn_not_kept
 from trunnion.storage.stamps import stamp, unchanged, witnessed
 from trunnion.storage.turns import DeadlockError
 from trunnion.storage.use import mark_used
-from trunnion.toolchain.kept import forget_file, kept_file
+from trunnion.toolchain.build_cache import forget_file, kept_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,8 +8,8 @@ from trunnion.codegen.cpp.places import output_rule
 from trunnion.codegen.literals import cpp_name, cpp_string
 from trunnion.launcher.refusals import out_place
 from trunnion.model.expr import Const
-from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER_BLOCKS
-from trunnion.model.places import author_extents
+from trunnion.model.launch_attributes import PORTABLE_CLUSTER_BLOCKS, attribute_row
+from trunnion.model.plan.places import author_extents
 
 if TYPE_CHECKING:
     from trunnion.codegen.writer import SourceWriter
@@ -85,10 +85,9 @@ def emit_program_rule(out: SourceWriter, plan: LaunchPlan) -> None:
 
 
 def _needs(launch: PlannedLaunch) -> list[str]:
-    rows = {row.field: row for row in LAUNCH_ATTRIBUTES}
     needs = []
     for one in launch.attributes:
-        row = rows[one.field]
+        row = attribute_row(one.id)
         major, minor = row.least_capability(one.values)
         needs.append(braces([cpp_string(one.field), str(row.cuda_version), str(major), str(minor)]))
     return needs

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.model.dtypes import Kind
+from trunnion.model.plan.slots import PointerSlot, StructSlot
 from trunnion.model.scalars import overflow_limit
-from trunnion.model.slots import PointerSlot, StructSlot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.arguments import is_computed_with
-from trunnion.model.places import (
+from trunnion.model.plan import ConditionCheck
+from trunnion.model.plan.places import (
     allowed_values,
     argument_name,
     author_text,
@@ -14,7 +15,6 @@ from trunnion.model.places import (
     place_words,
     source_range,
 )
-from trunnion.model.plan import ConditionCheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable

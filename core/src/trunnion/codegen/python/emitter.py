@@ -30,7 +30,7 @@ from trunnion.codegen.python.arguments import (
 )
 from trunnion.codegen.python.bindings import slot_name
 from trunnion.codegen.python.dialect import Dialect, FacadeDialect
-from trunnion.codegen.python.firing import Firing, recovering
+from trunnion.codegen.python.launch_body import LaunchBody, recovering
 from trunnion.codegen.python.memory import emit_allocations
 from trunnion.codegen.python.steps import StepPrinter
 from trunnion.codegen.python.tables import emit_tables
@@ -46,7 +46,7 @@ VERSION = "22"
 """Changes whenever the text for some plan does."""
 
 _KINDS = ("entry", "bind")
-_WORDS = {"entry": "**said", "bind": "out=None, stream=None, device=None, only_checks=False"}
+_WORDS = {"entry": "**said", "bind": "out=None, stream=None, device=None"}
 """What follows the arguments of each function. A call pays for each name that it does not give, so one has none."""
 
 _CONTEXT = (
@@ -101,7 +101,7 @@ class _Emitter:
         self.dialect = dialect
         self.out = SourceWriter()
         self.printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index), plan.symbols)
-        self.firing = Firing(plan, dialect)
+        self.firing = LaunchBody(plan, dialect)
         self.recalls = recalls(plan)
         self.fixed = {kind: self._steps(kind).tensors() for kind in _KINDS}
         self.free = {kind: self._free_part(kind) for kind in _KINDS}
@@ -118,7 +118,7 @@ class _Emitter:
         out.line("from trunnion.launcher.maps import MapSpec")
         out.line("from trunnion.launcher.refusals import *")
         out.line("from trunnion.launcher.scalars import *")
-        out.line("from trunnion.model.steps import Im2colMode, TiledMode")
+        out.line("from trunnion.model.tensormap.fields import Im2colFields, TiledFields")
         out.lines(*self.dialect.imports(), "")
         emit_tables(out, self.plan)
         out.line()
@@ -190,9 +190,6 @@ class _Emitter:
             free.line("stream = current_stream(device)")
         with free.block("else:"):
             free.line("check_stream(stream, device)")
-        if kind == "bind":
-            with free.block("if only_checks:"):
-                free.line("return None")
         self.firing.emit(free, lambda inner: emit_allocations(inner, plan), bound=kind == "bind")
         return free
 
@@ -202,7 +199,7 @@ class _Emitter:
         A call tests in the order in which that costs the least; ``bind`` in the plan's.
         """
         device = "given" if self.recalls else "device"
-        return f"refuse(error, bind, {given_tuple(self.plan)}, out=out, stream=stream, device={device})"
+        return f"refuse(error, {given_tuple(self.plan)}, out=out, stream=stream, device={device})"
 
     def _look(self) -> None:
         """Write ``look``, which checks tensors and returns what they decide, in the form of what is recalled.

@@ -10,8 +10,8 @@ from trunnion.codegen.python.launches import readers_condition, when
 from trunnion.launcher.fills import fill_steps
 from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT
 from trunnion.model.interval import INT64_MAX
-from trunnion.model.places import author_extents
 from trunnion.model.plan import MemoryKind, TensorSlot
+from trunnion.model.plan.places import author_extents
 
 if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter

@@ -12,8 +12,8 @@ from trunnion.model.plan import ViewArgument
 if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter
     from trunnion.codegen.writer import SourceWriter
-    from trunnion.model.lowering import ComputeArguments, RequirePresence
     from trunnion.model.plan import Encode, LaunchPlan, PlannedLaunch
+    from trunnion.model.plan.lowering import ComputeArguments, RequirePresence
 
 __all__ = [
     "emit_arguments",

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from trunnion.codegen.python.bindings import live_variables, place_variable, slot_name
 from trunnion.codegen.python.launches import computed, readers_condition, shape_variables
 from trunnion.model.expr import Const
-from trunnion.model.lowering import (
+from trunnion.model.plan import ValueCheck
+from trunnion.model.plan.lowering import (
     Bind,
     ComputeArguments,
     ComputeWindow,
@@ -24,13 +25,12 @@ from trunnion.model.lowering import (
     SizeWorkspace,
     slots_of,
 )
-from trunnion.model.plan import ValueCheck
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from trunnion.model.lowering import Action
     from trunnion.model.plan import LaunchPlan, PlannedLaunch
+    from trunnion.model.plan.lowering import Action
 
 __all__ = ["Variable", "kept", "set_by"]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
 from trunnion.plain import is_a
 from trunnion.testing.arithmetic import UncomputableError, evaluate, integer_range
-from trunnion.testing.expected import CallFacts, TensorFacts
+from trunnion.testing.expected import CallSignature, TensorFacts
 from trunnion.testing.reference_arguments import bytes_per_element
 from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.numbers import BytesSpec, numbers, pointers, structs
@@ -110,7 +110,7 @@ class CallSpec:
     device: int | None = None
     """The ``device=`` of the call."""
 
-    def imagined(self) -> CallFacts:
+    def imagined(self) -> CallSignature:
         """Return the call's facts at made-up addresses, as well aligned as true ones."""
         place = iter(range(1 << 22, 1 << 34, 1 << 22))
 
@@ -125,7 +125,7 @@ class CallSpec:
             )
 
         out = None if self.out is None else tuple(facts(given) for given in self.out)
-        return CallFacts(args=tuple(facts(given) for given in self.args), out=out, device=self.device)
+        return CallSignature(args=tuple(facts(given) for given in self.args), out=out, device=self.device)
 
 
 @dataclass(frozen=True, slots=True)

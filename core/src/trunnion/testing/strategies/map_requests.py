@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import strategies as st
 
-from trunnion.model.tensormap_fields import Im2colFields, TiledFields
+from trunnion.model.tensormap.fields import Im2colFields, TiledFields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.sim.trace import Event
-    from trunnion.testing.expected import CallFacts
+    from trunnion.testing.expected import CallSignature
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -50,7 +50,7 @@ class _Capture:
 
     def __init__(self, harness: Harness, scenario: Scenario, loaded: LoadedProgram, device: int) -> None:
         self.args = harness.arguments(scenario.call.args)
-        self.facts: CallFacts = harness.facts(self.args, device=scenario.call.device)
+        self.facts: CallSignature = harness.facts(self.args, device=scenario.call.device)
         self.graph: Any = None
         self.error: TrunnionError | None = None
         result = None

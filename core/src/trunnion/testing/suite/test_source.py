@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trunnion.errors import UnsupportedFeatureError
+from trunnion.messages import shorten
 from trunnion.model.capability import Capability
 from trunnion.model.program import KernelProgram
 from trunnion.testing.laws import law
 from trunnion.testing.reference_needs import needs_of
 from trunnion.testing.renaming import LANGUAGES, blank_literals, renamed
 from trunnion.testing.strategies import PROGRAM_CAPABILITIES, programs
-from trunnion.wording import shorten
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

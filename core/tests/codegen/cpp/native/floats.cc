@@ -9,10 +9,9 @@
 
 using namespace trunnion;
 
-static const FloatFormat* const table[] = {
-    &formats::float16,         &formats::bfloat16,    &formats::float32,         &formats::float8_e4m3fn,
-    &formats::float8_e4m3fnuz, &formats::float8_e5m2, &formats::float8_e5m2fnuz, &formats::float8_e8m0fnu,
-};
+// The formats of the model's table, and `table`, which has the address of each.
+#include "table.inc"
+
 constexpr uint64_t kNarrowed = sizeof table / sizeof *table;  // the number of narrow_float
 
 struct Record {

@@ -20,20 +20,25 @@ static int answer(const void* data, uint64_t size, TVMFFIAny* result) {
   return TVMFFIAnyViewToOwnedAny(&view, result);
 }
 
-template <typename Rule, typename Value>
-static int read_scalar(const TVMFFIAny* given, TVMFFIAny* result) {
+template <typename Value, typename Read>
+static int answer_read(const Read& read, TVMFFIAny* result) {
   Value value{};
-  if (!Scalar<Rule>::read(given[0], kName, value)) return -1;
-  return answer(&value, sizeof value, result);
+  return read(value) ? answer(&value, sizeof value, result) : -1;
 }
 
 #define FUNCTION(name) \
   extern "C" __attribute__((visibility("default"))) int __tvm_ffi_##name( \
       void*, [[maybe_unused]] const TVMFFIAny* given, int32_t, TVMFFIAny* result)
 #define INTEGER(name) \
-  FUNCTION(name) { return read_scalar<scalar::name, int64_t>(given, result); }
-#define OTHER(name) \
-  FUNCTION(name) { return read_scalar<scalar::name, scalar::name::Bits>(given, result); }
+  FUNCTION(name) { \
+    const auto read = [&](int64_t& value) { return Integer<name##_t>::read(given[0], kName, value); }; \
+    return answer_read<int64_t>(read, result); \
+  }
+#define READ(name, Stored, ...) \
+  FUNCTION(name) { \
+    const auto read = [&](Stored& value) { return __VA_ARGS__; }; \
+    return answer_read<Stored>(read, result); \
+  }
 
 INTEGER(int8)
 INTEGER(int16)
@@ -43,19 +48,10 @@ INTEGER(uint8)
 INTEGER(uint16)
 INTEGER(uint32)
 INTEGER(uint64)
-OTHER(boolean)
-OTHER(float16)
-OTHER(bfloat16)
-OTHER(float32)
-OTHER(float64)
-OTHER(float8_e4m3fn)
-OTHER(float8_e4m3fnuz)
-OTHER(float8_e5m2)
-OTHER(float8_e5m2fnuz)
-OTHER(float8_e8m0fnu)
-OTHER(complex32)
-OTHER(complex64)
-OTHER(complex128)
+READ(boolean, bool, read_boolean(given[0], kName, value))
+
+// The float and complex types of the model, with what launchers write for them.
+#include "table.inc"
 
 // Behind the argument: the alignment, and whether it may be null.
 FUNCTION(address) {

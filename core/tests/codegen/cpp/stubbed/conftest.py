@@ -22,8 +22,8 @@ import pytest
 import tvm_ffi
 
 from trunnion.codegen.cpp.build import build_launcher
+from trunnion.codegen.cpp.call_signature import CallSignature
 from trunnion.codegen.cpp.emitter import emit_launcher
-from trunnion.codegen.cpp.facts import CallFacts
 from trunnion.codegen.cpp.program import CppProgram
 from trunnion.testing.machine import synthetic_image
 from trunnion.testing.reference import parameter_layouts
@@ -214,7 +214,7 @@ def load(build: Callable[..., bytes], driver: Driver) -> Iterator[Callable[..., 
     loaded: list[CppProgram] = []
 
     def load_one(program: KernelProgram, runtime: Any = None) -> CppProgram:
-        facts = CallFacts.of(program.plan())
+        facts = CallSignature.of(program.plan())
         loaded.append(CppProgram(build(program), facts, runtime or HostRuntime(), "stub"))
         return loaded[-1]
 

@@ -207,7 +207,7 @@ LOCKED = """
 import os, sys, threading
 from pathlib import Path
 import torch
-from trunnion.codegen.cpp.facts import CallFacts
+from trunnion.codegen.cpp.call_signature import CallSignature
 from trunnion.codegen.cpp.program import CppProgram
 from trunnion.errors import LifecycleError
 from trunnion.torch_runtime import HostRuntime
@@ -215,7 +215,7 @@ from trunnion.torch_runtime import HostRuntime
 sys.setswitchinterval(1e-5)
 library, facts = (Path(path).read_bytes() for path in sys.argv[1:])
 for _ in range(5):
-    program = CppProgram(library, CallFacts.from_json(facts), HostRuntime(), "stub")
+    program = CppProgram(library, CallSignature.from_json(facts), HostRuntime(), "stub")
     program.preload(0)
     begin = threading.Barrier(5)
 
@@ -240,11 +240,11 @@ for _ in range(5):
 
 def test_closing_by_a_thread_that_keeps_pythons_lock(build: Any, driver: Any, tmp_path: Any) -> None:
     """As TVM-FFI calls where it is told to: then a call must not need the lock to be over."""
-    from trunnion.codegen.cpp.facts import CallFacts
+    from trunnion.codegen.cpp.call_signature import CallSignature
 
     program, paths = several_launches(), [tmp_path / "launcher.so", tmp_path / "call.json"]
     paths[0].write_bytes(build(program))
-    paths[1].write_text(CallFacts.of(program.plan()).to_json())
+    paths[1].write_text(CallSignature.of(program.plan()).to_json())
     done = subprocess.run(
         [sys.executable, "-c", driver.in_another_process() + LOCKED, *map(str, paths)],
         env={**os.environ, "TVM_FFI_RELEASE_GIL_BY_DEFAULT": "0"},

@@ -19,7 +19,7 @@ from trunnion.model.dtypes import dtype as dtype_of
 from trunnion.model.expr import Symbol
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_THREADS
 from trunnion.testing.draws import for_examples
-from trunnion.testing.expected import CallFacts, TensorFacts
+from trunnion.testing.expected import CallSignature, TensorFacts
 from trunnion.testing.strategies import calls, programs
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ class Passed:
 CHANGES = ("rank", "extents", "strides", "no strides", "address", "offset", "device", "dtype", "no rank")
 
 
-def call_of(passed: Passed, facts: CallFacts, *, several: bool) -> tuple[str, list[AnyValue]]:
+def call_of(passed: Passed, facts: CallSignature, *, several: bool) -> tuple[str, list[AnyValue]]:
     """Return a call like a good one but for some things; ``several`` things may differ in one tensor."""
     rng = passed.rng
     name = rng.choice(("main", "main", "bind", "main_out", "bind_out"))
@@ -257,12 +257,12 @@ def call_of(passed: Passed, facts: CallFacts, *, several: bool) -> tuple[str, li
 # The test ----------------------------------------------------------------------------------------------------------
 
 
-def drawn() -> list[tuple[KernelProgram, list[CallFacts]]]:
+def drawn() -> list[tuple[KernelProgram, list[CallSignature]]]:
     """Return programs, and good calls of each; always the same."""
-    found: list[tuple[KernelProgram, list[CallFacts]]] = []
+    found: list[tuple[KernelProgram, list[CallSignature]]] = []
 
     @st.composite
-    def cases(draw: st.DrawFn) -> tuple[KernelProgram, list[CallFacts]]:
+    def cases(draw: st.DrawFn) -> tuple[KernelProgram, list[CallSignature]]:
         program = draw(programs())
         return program, [draw(calls(program)).imagined() for _ in range(BASES)]
 
@@ -271,7 +271,7 @@ def drawn() -> list[tuple[KernelProgram, list[CallFacts]]]:
     return found
 
 
-def maps_of_numbers() -> tuple[KernelProgram, list[CallFacts]]:
+def maps_of_numbers() -> tuple[KernelProgram, list[CallSignature]]:
     """Return a program whose tensor maps any numbers of a call describe, and its good calls."""
     builder = ProgramBuilder("maps", DeviceCode("cuda", "// no text", name="maps.cu"))
     x = builder.input("x", "float32", (Symbol("n"),))
@@ -285,7 +285,7 @@ def maps_of_numbers() -> tuple[KernelProgram, list[CallFacts]]:
     builder.launch("maps", args=(tiled, im2col), grid=1, block=1)
     numbers = (2, 2, 4, 8, 4, 1, 0)
     x_facts = TensorFacts(dtype="float32", shape=(64,), strides=(1,), address=4096, device=0)
-    return builder.build(), [CallFacts(args=(x_facts, *numbers))] * BASES
+    return builder.build(), [CallSignature(args=(x_facts, *numbers))] * BASES
 
 
 @pytest.fixture
@@ -318,7 +318,7 @@ def check_raised(raised: Raised) -> None:
         assert typed_error(raised.fields) is not None, raised.fields
 
 
-def attack(library: Library, driver: Any, facts: list[CallFacts], rng: Random) -> tuple[int, int]:
+def attack(library: Library, driver: Any, facts: list[CallSignature], rng: Random) -> tuple[int, int]:
     """Return how many calls launched, and how many were refused."""
     launched = refused = 0
     for base in facts:

@@ -6,10 +6,11 @@ import platform
 from typing import TYPE_CHECKING
 
 from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.program_file import program_of
 from trunnion.contract.adapter import KernelAdapter
 from trunnion.errors import CorruptArtifactError
 from trunnion.image.match import match_parameters
-from trunnion.launcher.program import PythonProgram
+from trunnion.launcher.program import LauncherModule, PythonProgram
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,8 +44,9 @@ class AcmeAdapter(KernelAdapter):
         if missing:
             raise CorruptArtifactError("artifact", f"has no file {', '.join(sorted(missing))}")
         text = artifact.files[_LAUNCHER].decode()
+        module = LauncherModule.execute(text, _LAUNCHER, plan=lambda: program_of(artifact).plan())
         symbols = [kernel.symbol for kernel in artifact.manifest.kernels]
-        return PythonProgram(text, artifact.files[_IMAGE], symbols, acme_driver(), runtime)
+        return PythonProgram(module, artifact.files[_IMAGE], symbols, acme_driver(), runtime)
 
     def fingerprint(self) -> str:
         """Return the host toolchain that an artifact depends on: here, the interpreter."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from trunnion.launcher.facade import FillStep, LaunchSpec
-    from trunnion.model.tensormap_rules import Im2colFields, TiledFields
+    from trunnion.model.tensormap.rules import Im2colFields, TiledFields
 
 __all__ = ["AcmeDriver", "LaunchConfig", "acme_driver"]
 
@@ -260,20 +260,20 @@ class AcmeDriver:
 
     # Launches --------------------------------------------------------------------------------------------------
 
-    def encode_tiled(self, fields: TiledFields, l2_promotion: int) -> EncodedMap:
+    def encode_tiled(self, fields: TiledFields) -> EncodedMap:
         """Encode a tensor map; `fields` has the driver's order and units."""
         boxes = (_array(ctypes.c_uint32, fields.box), _array(ctypes.c_uint32, fields.element_strides))
-        return self._encode("cuTensorMapEncodeTiled", fields, boxes, l2_promotion)
+        return self._encode("cuTensorMapEncodeTiled", fields, boxes)
 
-    def encode_im2col(self, fields: Im2colFields, l2_promotion: int) -> EncodedMap:
+    def encode_im2col(self, fields: Im2colFields) -> EncodedMap:
         """Encode a tensor map; `fields` has the driver's order and units."""
         corners = (_array(_INT, fields.lower), _array(_INT, fields.upper))
         boxes = (*corners, fields.channels_per_pixel, fields.pixels_per_column)
         steps = _array(ctypes.c_uint32, fields.element_strides)
-        return self._encode("cuTensorMapEncodeIm2col", fields, (*boxes, steps), l2_promotion)
+        return self._encode("cuTensorMapEncodeIm2col", fields, (*boxes, steps))
 
     def _encode(
-        self, function: str, fields: TiledFields | Im2colFields, boxes: tuple[Any, ...], l2_promotion: int
+        self, function: str, fields: TiledFields | Im2colFields, boxes: tuple[Any, ...]
     ) -> EncodedMap:
         storage = ctypes.create_string_buffer(_TENSOR_MAP_BYTES + _TENSOR_MAP_ALIGNMENT)
         address = ctypes.addressof(storage)
@@ -289,7 +289,7 @@ class AcmeDriver:
             *boxes,
             fields.interleave,
             fields.swizzle,
-            l2_promotion,
+            fields.l2_promotion,
             fields.oob_fill,
         )
         return EncodedMap(address, storage)

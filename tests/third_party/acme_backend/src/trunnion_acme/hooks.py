@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from trunnion.contract.spec import BackendSpec, Capability
 from trunnion.hookspecs import hookimpl
 
-if TYPE_CHECKING:
-    from trunnion.contract.adapter import KernelAdapter
-    from trunnion.contract.source import SourceWrapper
-
 __all__ = ["SPEC", "trunnion_register_backends"]
-
-
-def _wrapper() -> type[SourceWrapper]:
-    from trunnion_acme.wrapper import AcmeWrapper  # here: discovery must stay cheap
-
-    return AcmeWrapper
-
-
-def _adapter() -> type[KernelAdapter]:
-    from trunnion_acme.adapter import AcmeAdapter
-
-    return AcmeAdapter
 
 
 SPEC = BackendSpec(
@@ -53,8 +35,8 @@ SPEC = BackendSpec(
         )
     },
     accepts=("cubin",),
-    load_wrapper=_wrapper,
-    load_adapter=_adapter,
+    load_wrapper="trunnion_acme.wrapper:AcmeWrapper",
+    load_adapter="trunnion_acme.adapter:AcmeAdapter",
     summary="launches cubins from Python, through ctypes; a sample",
 )
 

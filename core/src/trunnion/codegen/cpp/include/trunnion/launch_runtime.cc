@@ -6,6 +6,7 @@
 #include <trunnion/driver.cc>
 #include <trunnion/driver_layouts.cc>
 #include <trunnion/instances.cc>
+#include <trunnion/l2_persisting.cc>
 #include <trunnion/launching.cc>
 #include <trunnion/maps.cc>
 #include <trunnion/program.cc>
@@ -13,6 +14,5 @@
 #include <trunnion/python_entry.cc>
 #include <trunnion/python_memory.cc>
 #include <trunnion/run.cc>
-#include <trunnion/set_aside.cc>
 #include <trunnion/value_runtime.cc>
 #include <trunnion/windows.cc>

@@ -1,6 +1,6 @@
 // Tensor maps: checked against the rules that a call can break, then encoded by the driver, at every launch.
 //
-// The rules are those of trunnion.model.tensormap_rules. What the emitter knew, it has judged; here stands what address,
+// The rules are those of trunnion.model.tensormap.rules. What the emitter knew, it has judged; here stands what address,
 // extents and strides decide. Which rule is broken the adapter says, from the numbers that the error carries.
 #pragma once
 

@@ -150,30 +150,6 @@ struct FloatFormat {
   bool negative_zero;
 };
 
-constexpr FloatFormat ieee_format(uint32_t exponent_bits, uint32_t mantissa_bits) {
-  const uint32_t infinity = ((1U << exponent_bits) - 1) << mantissa_bits;
-  const int32_t bias = (1 << (exponent_bits - 1)) - 1;
-  return {exponent_bits, mantissa_bits, bias, infinity - 1, infinity | 1U << (mantissa_bits - 1),
-          infinity,      true,          true};
-}
-
-constexpr FloatFormat fnuz_format(uint32_t exponent_bits, uint32_t mantissa_bits) {
-  return {exponent_bits, mantissa_bits, 1 << (exponent_bits - 1), 0x7F, 0x80, 0, true, false};
-}
-
-namespace formats {  // each under the name of its element type
-
-inline constexpr FloatFormat float16 = ieee_format(5, 10);
-inline constexpr FloatFormat bfloat16 = ieee_format(8, 7);
-inline constexpr FloatFormat float32 = ieee_format(8, 23);
-inline constexpr FloatFormat float8_e4m3fn{4, 3, 7, 0x7E, 0x7F, 0, true, true};
-inline constexpr FloatFormat float8_e4m3fnuz = fnuz_format(4, 3);
-inline constexpr FloatFormat float8_e5m2 = ieee_format(5, 2);
-inline constexpr FloatFormat float8_e5m2fnuz = fnuz_format(5, 2);
-inline constexpr FloatFormat float8_e8m0fnu{8, 0, 127, 0xFE, 0xFF, 0, false, true};
-
-}  // namespace formats
-
 // The bits of the positive value nearest to `significand` * 2^(exponent - 52), ties to even; false: none is.
 constexpr bool encode_magnitude(uint64_t significand, int32_t exponent, const FloatFormat& format,
                                 uint32_t& bits) {

@@ -105,15 +105,11 @@ bool read_complex(const TVMFFIAny& given, const Name& name, const char* type, co
   return round_to(parts[1], format, out.imag) ? true : raise_beyond(parts[1], name, type);
 }
 
-// Scalars -------------------------------------------------------------------------------------------------------------
+// Integers and booleans -----------------------------------------------------------------------------------------------
 
-// One structure for each type: `Bits` is what a kernel is given, `read` takes an argument as that. An integer is
-// read as 64 bits whatever its type, because expressions compute with those.
-namespace scalar {
-
+// An integer is read as 64 bits whatever its type, because expressions compute with those.
 template <typename Stored>
 struct Integer {
-  using Bits = Stored;
   static constexpr bool kSigned = static_cast<Stored>(-1) < static_cast<Stored>(0);
   static constexpr uint64_t kHigh = UINT64_MAX >> (64 - 8 * sizeof(Stored) + (kSigned ? 1 : 0));
   static constexpr int64_t kLow = kSigned ? -static_cast<int64_t>(kHigh) - 1 : 0;
@@ -128,93 +124,10 @@ struct Integer {
   }
 };
 
-using int8 = Integer<int8_t>;
-using int16 = Integer<int16_t>;
-using int32 = Integer<int32_t>;
-using int64 = Integer<int64_t>;
-using uint8 = Integer<uint8_t>;
-using uint16 = Integer<uint16_t>;
-using uint32 = Integer<uint32_t>;
-using uint64 = Integer<uint64_t>;
-
-struct boolean {
-  using Bits = bool;
-  static bool read(const TVMFFIAny& given, const Name& name, Bits& out) {
-    out = given.v_int64 != 0;
-    return given.type_index == kTVMFFIBool ? true : raise_no_boolean(given, name);
-  }
-};
-
-template <typename Rule, typename Stored>
-struct Float {
-  using Bits = Stored;
-  static bool read(const TVMFFIAny& given, const Name& name, Bits& out) {
-    return read_float(given, name, Rule::kName, Rule::kFormat, out);
-  }
-};
-
-struct float16 : Float<float16, uint16_t> {
-  static constexpr const char* kName = "float16";
-  static constexpr const FloatFormat* kFormat = &formats::float16;
-};
-struct bfloat16 : Float<bfloat16, uint16_t> {
-  static constexpr const char* kName = "bfloat16";
-  static constexpr const FloatFormat* kFormat = &formats::bfloat16;
-};
-struct float32 : Float<float32, float> {
-  static constexpr const char* kName = "float32";
-  static constexpr const FloatFormat* kFormat = nullptr;
-};
-struct float64 : Float<float64, double> {
-  static constexpr const char* kName = "float64";
-  static constexpr const FloatFormat* kFormat = nullptr;
-};
-struct float8_e4m3fn : Float<float8_e4m3fn, uint8_t> {
-  static constexpr const char* kName = "float8_e4m3fn";
-  static constexpr const FloatFormat* kFormat = &formats::float8_e4m3fn;
-};
-struct float8_e4m3fnuz : Float<float8_e4m3fnuz, uint8_t> {
-  static constexpr const char* kName = "float8_e4m3fnuz";
-  static constexpr const FloatFormat* kFormat = &formats::float8_e4m3fnuz;
-};
-struct float8_e5m2 : Float<float8_e5m2, uint8_t> {
-  static constexpr const char* kName = "float8_e5m2";
-  static constexpr const FloatFormat* kFormat = &formats::float8_e5m2;
-};
-struct float8_e5m2fnuz : Float<float8_e5m2fnuz, uint8_t> {
-  static constexpr const char* kName = "float8_e5m2fnuz";
-  static constexpr const FloatFormat* kFormat = &formats::float8_e5m2fnuz;
-};
-struct float8_e8m0fnu : Float<float8_e8m0fnu, uint8_t> {
-  static constexpr const char* kName = "float8_e8m0fnu";
-  static constexpr const FloatFormat* kFormat = &formats::float8_e8m0fnu;
-};
-
-template <typename Rule, typename Part>
-struct ComplexOf {
-  using Bits = Complex<Part>;
-  static bool read(const TVMFFIAny& given, const Name& name, Bits& out) {
-    return read_complex(given, name, Rule::kName, Rule::kFormat, out);
-  }
-};
-
-struct complex32 : ComplexOf<complex32, uint16_t> {
-  static constexpr const char* kName = "complex32";
-  static constexpr const FloatFormat* kFormat = &formats::float16;
-};
-struct complex64 : ComplexOf<complex64, float> {
-  static constexpr const char* kName = "complex64";
-  static constexpr const FloatFormat* kFormat = nullptr;
-};
-struct complex128 : ComplexOf<complex128, double> {
-  static constexpr const char* kName = "complex128";
-  static constexpr const FloatFormat* kFormat = nullptr;
-};
-
-}  // namespace scalar
-
-template <typename Rule>
-using Scalar = Rule;  // so that a type cannot be taken for another thing of its name
+inline bool read_boolean(const TVMFFIAny& given, const Name& name, bool& out) {
+  out = given.v_int64 != 0;
+  return given.type_index == kTVMFFIBool ? true : raise_no_boolean(given, name);
+}
 
 // Addresses -----------------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 // Access-policy windows: their ranges, and the launch or the stream that holds one.
 #pragma once
 
+#include <trunnion/l2_persisting.hpp>
 #include <trunnion/launching.hpp>
-#include <trunnion/set_aside.hpp>
 
 namespace trunnion {
 

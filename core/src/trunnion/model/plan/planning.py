@@ -1,0 +1,365 @@
+"""From a program to its plan: names become slots, equal maps become one, parameters get offsets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trunnion.errors import ProgramError, shorten
+from trunnion.model.code import part_position
+from trunnion.model.dtypes import DType, dtype
+from trunnion.model.expr import Cast, Expr, Slot, Symbol
+from trunnion.model.expr_tree import substitute
+from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
+from trunnion.model.memory import Memory
+from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
+from trunnion.model.plan import (
+    AddressArgument,
+    Allocation,
+    Binding,
+    ConditionCheck,
+    ExprArgument,
+    KernelParameter,
+    KernelSignature,
+    LaunchPlan,
+    MapArgument,
+    MemoryKind,
+    MemoryRef,
+    PlannedArgument,
+    PlannedAttribute,
+    PlannedLaunch,
+    PointerArgument,
+    PointerSlot,
+    ScalarArgument,
+    ScalarSlot,
+    Source,
+    StructArgument,
+    StructSlot,
+    TensorSlot,
+    ValueCheck,
+    WorkspaceSlot,
+)
+from trunnion.model.plan.launch_plan import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
+from trunnion.model.plan.planning_memory import Slots, map_identity, plan_map, plan_view, plan_window
+from trunnion.model.plan.requirements import requirements
+from trunnion.model.scalars import scalar_bytes
+from trunnion.model.tensormap import TensorMap
+from trunnion.model.view import TensorView
+from trunnion.model.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from trunnion.model.code import DeviceCode
+    from trunnion.model.launch import Argument, Dims, KernelLaunch
+    from trunnion.model.params import Signature
+    from trunnion.model.program import KernelProgram
+
+__all__ = ["plan_program", "plan_signature"]
+
+_INT64 = dtype("int64")
+_POINTER_BYTES = 8
+
+
+def plan_program(program: KernelProgram) -> LaunchPlan:
+    """Return the plan of ``program``.
+
+    Raises
+    ------
+    ProgramError
+        If two launches of one kernel pass it different parameters.
+    """
+    return _Planner(program).plan()
+
+
+def plan_signature(name: str, signature: Signature) -> LaunchPlan:
+    """Return the plan of a call that launches nothing: what it is given, and what follows from that.
+
+    So is a function called that somebody else wrote and that launches by itself.
+    """
+    return _Planner(_Interface(name, signature)).plan()
+
+
+@dataclass(frozen=True, slots=True)
+class _Interface:
+    """A program as far as its caller sees it."""
+
+    name: str
+    signature: Signature
+    code: tuple[DeviceCode, ...] = ()
+    launches: tuple[KernelLaunch, ...] = ()
+    workspaces: tuple[Workspace, ...] = ()
+
+
+class _Planner:
+    """Everything known while one program is planned."""
+
+    def __init__(self, program: KernelProgram | _Interface) -> None:
+        self.program = program
+        self.workspaces = program.workspaces
+        signature = program.signature
+        tensors = (*signature.tensors, *signature.outputs)
+        self.slot_of: dict[object, int] = {}
+        for table in (tensors, signature.scalars, signature.pointers, signature.structs, self.workspaces):
+            self.slot_of |= {member: index for index, member in enumerate(table)}
+        self.value_slot: dict[Symbol, Slot] = {}
+        self.bindings: list[Binding] = []
+        self.kernel_slot: dict[tuple[str, int], int] = {}
+        self.map_slot: dict[tuple[object, ...], int] = {}
+        self.maps: list[TensorMap] = []
+        self.map_readers: list[dict[int, None]] = []
+        self.part = part_position(program.code)
+        self.slots = Slots(self._over_slots, self._memory)
+        self._bind()
+
+    def plan(self) -> LaunchPlan:
+        signature = self.program.signature
+        launches = tuple(self._launches())  # collects the maps and the kernels, too
+        outputs = tuple(self.slot_of[output] for output in signature.outputs)
+        workspaces = tuple(self._workspaces())
+        encodes = tuple(
+            plan_map(index, one, tuple(readers), self.slots)
+            for index, (one, readers) in enumerate(zip(self.maps, self.map_readers, strict=True))
+        )
+        return LaunchPlan(
+            name=self.program.name,
+            signature=signature,
+            tensors=tuple(self._tensors()),
+            scalars=tuple(self._scalars()),
+            pointers=tuple(self._pointers()),
+            structs=tuple(self._structs()),
+            workspaces=workspaces,
+            bindings=tuple(self.bindings),
+            checks=(*self._value_checks(), *self._condition_checks()),
+            allocations=tuple(Allocation(slot) for slot in outputs),
+            encodes=encodes,
+            launches=launches,
+            results=outputs,
+            kernels=self._kernels(launches),
+            requires=frozenset(requirements(signature, workspaces, launches, encodes)),
+        )
+
+    def _memory(self, memory: Memory) -> MemoryRef:
+        kind = MemoryKind.WORKSPACE if isinstance(memory, Workspace) else MemoryKind.TENSOR
+        return MemoryRef(kind, self.slot_of[memory])
+
+    # Symbols ---------------------------------------------------------------------------------------------------
+
+    def _occurrences(self) -> Iterator[tuple[Source, Expr]]:
+        """Every number that the inputs of a call show, in the order in which symbols are bound."""
+        tensors = self.program.signature.tensors
+        for tensor in tensors:
+            for axis, extent in enumerate(tensor.shape):
+                yield Source("shape", self.slot_of[tensor], axis), extent
+        for tensor in tensors:
+            for axis, stride in enumerate(tensor.strides or ()):
+                yield Source("stride", self.slot_of[tensor], axis), stride
+        for scalar in self.program.signature.scalars:
+            if scalar.symbol is not None:
+                yield Source("scalar", self.slot_of[scalar]), scalar.symbol
+
+    def _bind(self) -> None:
+        places: dict[Symbol, list[Source]] = {}
+        for source, expr in self._occurrences():
+            if isinstance(expr, Symbol):
+                places.setdefault(expr, []).append(source)
+        absent = {self.slot_of[tensor] for tensor in self.program.signature.tensors if tensor.nullable}
+        for source, expr in self._occurrences():
+            if isinstance(expr, Symbol) and expr not in self.value_slot:
+                may_be_absent = source.kind != "scalar" and source.slot in absent
+                several = may_be_absent or (source.kind == "stride" and len(places[expr]) > 1)
+                slot = Slot(len(self.bindings), expr.min, expr.max)
+                self.value_slot[expr] = slot
+                self.bindings.append(
+                    Binding(
+                        slot=slot.index,
+                        symbol=expr.name,
+                        source=source,
+                        candidates=tuple(places[expr]) if several else (),
+                        min=expr.min,
+                        max=expr.max,
+                        multiple_of=expr.multiple_of,
+                    )
+                )
+
+    def _over_slots(self, expr: Expr) -> Expr:
+        return substitute(expr, self.value_slot.__getitem__)
+
+    def _dims(self, dims: Dims) -> Dims:
+        x, y, z = dims
+        return self._over_slots(x), self._over_slots(y), self._over_slots(z)
+
+    # The call's arguments --------------------------------------------------------------------------------------
+
+    def _tensors(self) -> Iterator[TensorSlot]:
+        signature = self.program.signature
+        places = [(i, p) for i, p in enumerate(signature.params) if isinstance(p, TensorParam)]
+        inputs = len(places)
+        places += list(enumerate(signature.outputs))
+        for position, tensor in places:
+            index = self.slot_of[tensor]
+            yield TensorSlot(
+                index=index,
+                name=tensor.name,
+                dtype=tensor.dtype,
+                shape=self.slots.exprs(tensor.shape),
+                strides=None if tensor.strides is None else self.slots.exprs(tensor.strides),
+                alignment=tensor.alignment or tensor.dtype.itemsize,
+                output=index >= inputs,
+                position=position,
+                nullable=tensor.nullable,
+                fill=None if tensor.fill is None else scalar_bytes(tensor.fill, tensor.dtype, "fill"),
+            )
+
+    def _scalars(self) -> Iterator[ScalarSlot]:
+        for position, param in enumerate(self.program.signature.params):
+            if isinstance(param, ScalarParam):
+                index = self.slot_of[param]
+                yield ScalarSlot(index=index, name=param.name, dtype=param.dtype, position=position)
+
+    def _pointers(self) -> Iterator[PointerSlot]:
+        for position, param in enumerate(self.program.signature.params):
+            if isinstance(param, PointerParam):
+                yield PointerSlot(
+                    index=self.slot_of[param],
+                    name=param.name,
+                    nullable=param.nullable,
+                    alignment=param.alignment,
+                    position=position,
+                )
+
+    def _structs(self) -> Iterator[StructSlot]:
+        for position, param in enumerate(self.program.signature.params):
+            if isinstance(param, StructParam):
+                yield StructSlot(
+                    index=self.slot_of[param],
+                    name=param.name,
+                    nbytes=param.nbytes,
+                    alignment=param.alignment,
+                    position=position,
+                )
+
+    def _workspaces(self) -> Iterator[WorkspaceSlot]:
+        readers: dict[Memory, list[int]] = {}
+        for index, launch in enumerate(self.program.launches):
+            for memory in launch.memories():
+                readers.setdefault(memory, []).append(index)
+        for index, workspace in enumerate(self.workspaces):
+            yield WorkspaceSlot(
+                index=index,
+                name=workspace.name,
+                extents=self.slots.exprs(workspace.shape),
+                dtype=workspace.dtype,
+                itemsize=workspace.dtype.itemsize,
+                alignment=workspace.alignment,
+                zeroed=workspace.zeroed,
+                readers=tuple(readers[workspace]),
+            )
+
+    def _value_checks(self) -> Iterator[ValueCheck]:
+        bound = {binding.source for binding in self.bindings if not binding.candidates}
+        for source, expr in self._occurrences():
+            if source not in bound:
+                yield ValueCheck(source, self._over_slots(expr))
+
+    def _condition_checks(self) -> Iterator[ConditionCheck]:
+        for check in self.program.signature.checks:
+            yield ConditionCheck(self._over_slots(check.condition), check.message)
+
+    # Launches --------------------------------------------------------------------------------------------------
+
+    def _launches(self) -> Iterator[PlannedLaunch]:
+        for index, launch in enumerate(self.program.launches):
+            key = (launch.kernel, self._part(launch))
+            yield PlannedLaunch(
+                index=index,
+                kernel=self.kernel_slot.setdefault(key, len(self.kernel_slot)),
+                args=tuple(self._argument(argument, index) for argument in launch.args),
+                grid=self._dims(launch.grid),
+                block=self._dims(launch.block),
+                dynamic_smem_bytes=self._over_slots(launch.dynamic_smem_bytes),
+                when=None if launch.when is None else self._over_slots(launch.when),
+                attributes=tuple(_attributes(launch)),
+                window=None if launch.window is None else plan_window(launch.window, self.slots),
+            )
+
+    def _part(self, launch: KernelLaunch) -> int:
+        return 0 if launch.code is None else self.part(launch.code)
+
+    def _argument(self, argument: Argument, launch: int) -> PlannedArgument:  # noqa: PLR0911 - one for each kind
+        match argument:
+            case Memory():
+                return PointerArgument(self._memory(argument))
+            case TensorView():
+                return plan_view(argument.memory, self.slots)
+            case ScalarParam():
+                return ScalarArgument(self.slot_of[argument])
+            case PointerParam():
+                return AddressArgument(self.slot_of[argument])
+            case StructParam():
+                return StructArgument(self.slot_of[argument])
+            case TensorMap():
+                return MapArgument(self._map(argument, launch))
+        value = self._over_slots(argument)
+        return ExprArgument(value, value.to if isinstance(value, Cast) else _INT64)
+
+    def _map(self, tensor_map: TensorMap, launch: int) -> int:
+        """Return the slot of a map, and note that a launch takes it."""
+        slot = self.map_slot.setdefault(map_identity(tensor_map), len(self.maps))
+        if slot == len(self.maps):
+            self.maps.append(tensor_map)
+            self.map_readers.append({})
+        self.map_readers[slot][launch] = None
+        return slot
+
+    def _kernels(self, launches: Sequence[PlannedLaunch]) -> tuple[KernelSignature, ...]:
+        found: dict[int, KernelSignature] = {}
+        for planned, launch in zip(launches, self.program.launches, strict=True):
+            parameters = tuple(self._parameter(argument) for argument in launch.args)
+            signature = KernelSignature(launch.kernel, parameters, self._part(launch))
+            known = found.setdefault(planned.kernel, signature)
+            if _sizes(known) != _sizes(signature):
+                raise ProgramError(
+                    f"kernel {shorten(launch.kernel)} is given other parameters than in an earlier launch",
+                    field=f"launches[{planned.index}].args",
+                )
+        return tuple(found.values())
+
+    def _parameter(self, argument: Argument) -> KernelParameter:  # noqa: PLR0911 - one for each kind
+        match argument:
+            case Memory():
+                return KernelParameter(
+                    _POINTER_BYTES, _POINTER_BYTES, f"a pointer to {argument.dtype} (8 bytes)"
+                )
+            case TensorView():
+                view = plan_view(argument.memory, self.slots)
+                text = f"a view of {argument.memory.dtype} ({view.size} bytes)"
+                return KernelParameter(view.size, _POINTER_BYTES, text)
+            case PointerParam():
+                return KernelParameter(_POINTER_BYTES, _POINTER_BYTES, "a pointer (8 bytes)")
+            case StructParam(_, nbytes, alignment):
+                return KernelParameter(nbytes, alignment, f"a struct ({nbytes} bytes)")
+            case ScalarParam():
+                return _number(argument.dtype)
+            case TensorMap():
+                return KernelParameter(
+                    TENSOR_MAP_BYTES, TENSOR_MAP_ALIGNMENT, f"a tensor map ({TENSOR_MAP_BYTES} bytes)"
+                )
+        return _number(argument.to if isinstance(argument, Cast) else _INT64)
+
+
+def _attributes(launch: KernelLaunch) -> Iterator[PlannedAttribute]:
+    for row in LAUNCH_ATTRIBUTES:
+        values = row.values(getattr(launch, row.field))
+        if values:
+            yield PlannedAttribute(row.field, row.id, values)
+
+
+def _sizes(kernel: KernelSignature) -> list[tuple[int, int]]:
+    """Return what reaches the device: a kernel with a ``void*`` may be given pointers to anything."""
+    return [(parameter.size, parameter.alignment) for parameter in kernel.parameters]
+
+
+def _number(kind: DType) -> KernelParameter:
+    unit = "byte" if kind.itemsize == 1 else "bytes"
+    return KernelParameter(kind.itemsize, kind.itemsize, f"{kind.name} ({kind.itemsize} {unit})")

@@ -1,0 +1,109 @@
+"""The part of planning that turns maps and windows over memory into the driver's order and units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trunnion.model.expr import Const, Expr, as_expr, minimum, select
+from trunnion.model.plan import Encode, PlannedWindow, ViewArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from trunnion.model.memory import Memory
+    from trunnion.model.plan import MemoryRef
+    from trunnion.model.tensormap import TensorMap
+    from trunnion.model.window import AccessPolicyWindow
+
+__all__ = ["Slots", "map_identity", "plan_map", "plan_view", "plan_window"]
+
+_BITS_OF_BYTE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """How a program's symbols and memory become a plan's slots."""
+
+    expr: Callable[[Expr], Expr]
+    """Returns an expression over slots."""
+
+    memory: Callable[[Memory], MemoryRef]
+    """Returns the reference of a tensor or a workspace."""
+
+    def exprs(self, exprs: Iterable[Expr]) -> tuple[Expr, ...]:
+        """Return expressions over slots."""
+        return tuple(self.expr(expr) for expr in exprs)
+
+
+def plan_view(memory: Memory, slots: Slots) -> ViewArgument:
+    """Return memory with its layout, over slots; extents that are no constants are casts, which check their range."""
+    extents = (one if isinstance(one, Const) else one.cast("int32") for one in memory.shape)
+    return ViewArgument(
+        memory=slots.memory(memory),
+        dtype=memory.dtype,
+        extents=slots.exprs(extents),
+        strides=slots.exprs(memory.steps()),
+        alignment=memory.alignment or memory.dtype.itemsize,
+    )
+
+
+def map_identity(tensor_map: TensorMap) -> tuple[object, ...]:
+    """Return everything that the driver is told: two maps that agree here are one, whatever their labels."""
+    return (
+        tensor_map.known_fields().constant,
+        tensor_map.tensor,
+        tensor_map.element_offset,
+        tensor_map.element_type,
+        tensor_map.extents,
+        tensor_map.layout(),
+    )
+
+
+def plan_map(index: int, tensor_map: TensorMap, readers: tuple[int, ...], slots: Slots) -> Encode:
+    """Return the encoding of a map: the one place where tensor order becomes the driver's."""
+    memory, bits = tensor_map.tensor, tensor_map.element_bits
+    steps = tuple(reversed(tensor_map.layout()))
+    limit = None if tensor_map.within_by_nature else slots.expr(_span_bytes(memory))
+    return Encode(
+        index=index,
+        memory=slots.memory(memory),
+        fields=tensor_map.known_fields().constant,
+        offset_bytes=slots.expr(tensor_map.element_offset * memory.dtype.itemsize),
+        limit_bytes=limit,
+        dims=slots.exprs(reversed(tensor_map.extents)),
+        strides=slots.exprs(_bytes(step, bits) for step in steps[1:]),
+        innermost_stride=slots.expr(steps[0]),
+        readers=readers,
+    )
+
+
+def _bytes(step: Expr, bits: int) -> Expr:
+    """Return a stride in bytes; of elements that are no whole bytes, the author's stride spans whole ones."""
+    if bits % _BITS_OF_BYTE == 0:
+        return step * (bits // _BITS_OF_BYTE)
+    return step * bits // _BITS_OF_BYTE
+
+
+def plan_window(window: AccessPolicyWindow, slots: Slots) -> PlannedWindow:
+    """Return a launch's window, in bytes."""
+    return PlannedWindow(
+        memory=slots.memory(window.memory),
+        offset_bytes=slots.expr(window.element_offset * window.memory.dtype.itemsize),
+        nbytes=None if window.nbytes is None else slots.expr(window.nbytes),
+        limit_bytes=slots.expr(_span_bytes(window.memory)),
+        hit_ratio=window.hit_ratio,
+        hit_property=window.hit_property.code,
+        miss_property=window.miss_property.code,
+        policy=str(window.policy),
+    )
+
+
+def _span_bytes(memory: Memory) -> Expr:
+    """Return the bytes from a memory's first element to its last one's end; 0 if it has no elements."""
+    last = as_expr(0)
+    least = as_expr(1)
+    for extent, step in zip(memory.shape, memory.steps(), strict=True):
+        last = last + (extent - 1) * step
+        least = minimum(least, extent)
+    return select(least, (last + 1) * memory.dtype.itemsize, 0)

@@ -1,0 +1,314 @@
+"""Read programs from JSON: what `trunnion.model.serial` writes, and nothing that differs from it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+from trunnion.errors import ExprError, ProgramError, shorten
+from trunnion.messages import describe
+from trunnion.model.code import DeviceCode
+from trunnion.model.expr import Expr, Symbol
+from trunnion.model.expr_text import parse_expr
+from trunnion.model.fields import place
+from trunnion.model.launch import KernelLaunch
+from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
+from trunnion.model.limits import MOST_TEXT_BYTES, expect_at_most
+from trunnion.model.memory import Memory
+from trunnion.model.params import Check, Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
+from trunnion.model.program import KernelProgram
+from trunnion.model.record import Record
+from trunnion.model.serial import SCHEMA
+from trunnion.model.tensormap import Im2colTensorMap, TensorMap, TiledTensorMap
+from trunnion.model.view import TensorView
+from trunnion.model.window import AccessPolicyWindow
+from trunnion.model.workspace import Workspace
+from trunnion.plain import text as plain_text
+
+if TYPE_CHECKING:
+    from trunnion.model.launch import Argument
+
+__all__ = ["load_program"]
+
+
+def load_program(text: str) -> KernelProgram:
+    """Read what `trunnion.model.serial.dump_program` wrote.
+
+    Raises
+    ------
+    ProgramError
+        If the text is not such a program; the wrong field is named.
+    """
+    plain = plain_text(text)
+    if plain is None:
+        raise ProgramError(f"got {describe(text)}, expected the text of a program", field="program")
+    expect_at_most(_bytes(plain), MOST_TEXT_BYTES, "bytes of JSON", "program")
+    try:
+        tree = json.loads(plain, object_pairs_hook=_unique)
+    except ProgramError:
+        raise
+    except (ValueError, RecursionError, TypeError) as error:
+        raise ProgramError(f"is not JSON: {error}", field="program") from error
+    root = Record(tree, "program")
+    schema = root.text("schema")
+    if schema != SCHEMA:
+        raise ProgramError(f"got schema {shorten(schema)}, expected {shorten(SCHEMA)}", field="schema")
+    return _Loader(root).program()
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its fields; JSON itself would keep the last of two that share a name, and drop the other."""
+    tree = dict(pairs)
+    if len(tree) < len(pairs):
+        last = {name: index for index, (name, _) in enumerate(pairs)}
+        twice = next(name for index, (name, _) in enumerate(pairs) if last[name] != index)
+        raise ProgramError(f"got the field {shorten(twice)} twice", field="program")
+    return tree
+
+
+class _Loader:
+    """One program while it is read."""
+
+    def __init__(self, root: Record) -> None:
+        self.root = root
+        self.symbols: dict[str, Symbol] = {}
+        for record in root.records("symbols"):
+            name, bounds = record.text("name"), {n: record.integer(n) for n in ("min", "max", "multiple_of")}
+            with place(record.path):
+                symbol = Symbol(name, **bounds)
+            if self.symbols.setdefault(symbol.name, symbol) is not symbol:
+                raise ProgramError(f"symbol {shorten(symbol.name)} is declared twice", field=record.path)
+            record.done()
+        self.params: list[Param] = []
+        self.outputs: list[TensorParam] = []
+        self.workspaces: list[Workspace] = []
+        self.code: list[DeviceCode] = []
+
+    def program(self) -> KernelProgram:
+        root = self.root
+        self.params = [self._param(record) for record in root.records("params")]
+        for record in root.records("outputs"):
+            output = self._param(record)
+            if not isinstance(output, TensorParam):
+                raise ProgramError("an output is a tensor", field=record.path)
+            self.outputs.append(output)
+        checks = [self._check(record) for record in root.records("checks")]
+        signature = Signature(tuple(self.params), tuple(self.outputs), tuple(checks))
+        self.workspaces = [self._workspace(record) for record in root.records("workspaces")]
+        self.code = [_load_code(record) for record in root.records("code")]
+        launches = tuple(self._launch(record) for record in root.records("launches"))
+        name = root.text("name")
+        root.done()
+        program = KernelProgram(name, signature, tuple(self.code), launches)
+        if list(program.workspaces) != self.workspaces:
+            raise ProgramError(
+                "expected just those that launches are given, in the order of their first use",
+                field="workspaces",
+            )
+        return program
+
+    def _symbol(self, name: str) -> Symbol:
+        found = self.symbols.get(name)
+        if found is None:
+            raise ExprError(f"symbol {shorten(name)} is not declared")
+        return found
+
+    def _expr(self, record: Record, name: str) -> Expr:
+        with place(f"{record.path}.{name}"):
+            return parse_expr(record.text(name), self._symbol)
+
+    def _exprs(self, record: Record, name: str) -> tuple[Expr, ...]:
+        exprs = []
+        for index, text in enumerate(record.texts(name)):
+            with place(f"{record.path}.{name}[{index}]"):
+                exprs.append(parse_expr(text, self._symbol))
+        return tuple(exprs)
+
+    def _optional(self, record: Record, name: str) -> tuple[Expr, ...] | None:
+        return None if record.null(name) else self._exprs(record, name)
+
+    def _one(self, record: Record, name: str) -> Expr | None:
+        return None if record.null(name) else self._expr(record, name)
+
+    def _param(self, record: Record) -> Param:
+        kind, name = record.text("kind"), record.text("name")
+        readers = {
+            "tensor": self._tensor,
+            "scalar": self._scalar,
+            "pointer": self._pointer,
+            "struct": self._struct,
+        }
+        if kind not in readers:
+            raise ProgramError(
+                f"got kind {shorten(kind)}, expected one of {', '.join(readers)}", field=record.path
+            )
+        param = readers[kind](record, name)
+        record.done()
+        return param
+
+    def _scalar(self, record: Record, name: str) -> Param:
+        dtype, symbol = record.text("dtype"), None
+        if not record.null("symbol"):
+            with place(f"{record.path}.symbol"):
+                symbol = self._symbol(record.text("symbol"))
+        with place(record.path):
+            return ScalarParam(name, dtype, symbol)  # type: ignore[arg-type]  # the constructor reads spellings too
+
+    def _pointer(self, record: Record, name: str) -> Param:
+        nullable, alignment = record.boolean("nullable"), record.integer("alignment")
+        with place(record.path):
+            return PointerParam(name, nullable, alignment)
+
+    def _struct(self, record: Record, name: str) -> Param:
+        nbytes, alignment = record.integer("nbytes"), record.integer("alignment")
+        with place(record.path):
+            return StructParam(name, nbytes, alignment)
+
+    def _tensor(self, record: Record, name: str) -> Param:
+        fields: dict[str, Any] = {
+            "dtype": record.text("dtype"),
+            "shape": self._exprs(record, "shape"),
+            "strides": self._optional(record, "strides"),
+            "access": record.text("access"),
+            "alignment": None if record.null("alignment") else record.integer("alignment"),
+            "nullable": record.boolean("nullable"),
+            "fill": record.number("fill"),
+        }
+        with place(record.path):
+            return TensorParam(name, **fields)
+
+    def _workspace(self, record: Record) -> Workspace:
+        fields: dict[str, Any] = {
+            "name": record.text("name"),
+            "dtype": record.text("dtype"),
+            "shape": self._exprs(record, "shape"),
+            "alignment": record.integer("alignment"),
+            "zeroed": record.boolean("zeroed"),
+        }
+        record.done()
+        with place(record.path):
+            return Workspace(**fields)
+
+    def _check(self, record: Record) -> Check:
+        condition, message = self._expr(record, "condition"), record.text("message")
+        record.done()
+        with place(record.path):
+            return Check(condition, message)
+
+    def _launch(self, record: Record) -> KernelLaunch:
+        fields: dict[str, Any] = {
+            "kernel": record.text("kernel"),
+            "args": tuple(self._argument(argument) for argument in record.records("args")),
+            "grid": self._exprs(record, "grid"),
+            "block": self._exprs(record, "block"),
+            "dynamic_smem_bytes": self._expr(record, "dynamic_smem_bytes"),
+            "when": self._one(record, "when"),
+            "window": None if record.null("window") else self._window(record.record("window")),
+            "code": None if record.null("code") else _at(self.code, record, "code"),
+        }
+        for row in LAUNCH_ATTRIBUTES:
+            fields[row.field] = record.plain(row.field)
+        record.done()
+        with place(record.path):
+            return KernelLaunch(**fields)
+
+    def _argument(self, record: Record) -> Argument:
+        argument: Argument
+        if record.has("map"):
+            argument = self._map(record.record("map"))
+        elif record.has("view"):
+            argument = TensorView(self._memory(record, "view"))
+        elif record.has("expr"):
+            argument = self._expr(record, "expr")
+        else:
+            return self._reference(record)
+        record.done()
+        return argument
+
+    def _reference(self, record: Record) -> Param | Workspace:
+        tables: dict[str, list[Any]] = {
+            "param": self.params,
+            "output": self.outputs,
+            "workspace": self.workspaces,
+        }
+        name = next((name for name in tables if record.has(name)), "param")
+        member: Param | Workspace = _at(tables[name], record, name)
+        record.done()
+        return member
+
+    def _memory(self, record: Record, name: str) -> Memory:
+        inner = record.record(name)
+        found = self._reference(inner)
+        if not isinstance(found, Memory):
+            raise ProgramError("expected a tensor or a workspace", field=inner.path)
+        return found
+
+    def _map(self, record: Record) -> TensorMap:
+        kind = record.text("kind")
+        fields: dict[str, Any] = {
+            "tensor": self._memory(record, "tensor"),
+            "element_strides": None if record.null("element_strides") else record.integers("element_strides"),
+            "dtype": None if record.null("dtype") else record.text("dtype"),
+            "element_offset": self._expr(record, "element_offset"),
+            "shape": self._optional(record, "shape"),
+            "strides": self._optional(record, "strides"),
+        }
+        for name in ("interleave", "swizzle", "l2_promotion", "oob_fill", "label"):
+            fields[name] = record.text(name)
+        if kind == "tiled":
+            fields["box_dim"] = record.integers("box_dim")
+        elif kind == "im2col":
+            for name in ("pixel_box_lower_corner", "pixel_box_upper_corner"):
+                fields[name] = record.integers(name)
+            for name in ("channels_per_pixel", "pixels_per_column"):
+                fields[name] = record.integer(name)
+        else:
+            raise ProgramError(f"got kind {shorten(kind)}, expected 'tiled' or 'im2col'", field=record.path)
+        record.done()
+        with place(record.path):
+            return TiledTensorMap(**fields) if kind == "tiled" else Im2colTensorMap(**fields)
+
+    def _window(self, record: Record) -> AccessPolicyWindow:
+        fields: dict[str, Any] = {
+            "memory": self._memory(record, "memory"),
+            "hit_ratio": record.number("hit_ratio"),
+            "nbytes": self._one(record, "nbytes"),
+            "element_offset": self._expr(record, "element_offset"),
+        }
+        for name in ("hit_property", "miss_property", "policy"):
+            fields[name] = record.text(name)
+        record.done()
+        with place(record.path):
+            return AccessPolicyWindow(**fields)
+
+
+def _at(table: list[Any], record: Record, name: str) -> Any:
+    """Return the member of a table that a field names by its place."""
+    index = record.integer(name)
+    if not 0 <= index < len(table):
+        raise ProgramError(f"got {name} {index}, expected 0 to {len(table) - 1}", field=record.path)
+    return table[index]
+
+
+def _load_code(record: Record) -> DeviceCode:
+    fields: dict[str, Any] = {name: record.text(name) for name in ("language", "name", "target")}
+    fields |= {name: record.pairs(name) for name in ("includes", "defines")}
+    fields["options"] = record.texts("options")
+    if record.has("base64"):
+        encoded = record.text("base64")
+        try:
+            fields["source"] = base64.b64decode(encoded, validate=True)
+        except ValueError as error:
+            raise ProgramError(f"is not base64: {error}", field=f"{record.path}.base64") from error
+    else:
+        fields["source"] = record.text("source")
+    record.done()
+    try:
+        return DeviceCode(**fields)
+    except ProgramError as error:
+        raise ProgramError(error.message, field=record.path + error.field.removeprefix("code")) from None

@@ -1,0 +1,210 @@
+"""Programs as JSON: a schema with a version, every field named, unknown fields refused.
+
+References are positions: ``{"param": 0}``, ``{"output": 0}``, ``{"workspace": 0}``; ``{"view": ...}`` and
+``{"map": {...}}`` hold one. Expressions are
+text in the grammar of `trunnion.model.expr_text`; symbols are declared once, with their bounds. This module writes;
+`trunnion.model.serial.reading` reads.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from trunnion.model.code import part_position
+from trunnion.model.dtypes import DType
+from trunnion.model.enums import DriverEnum
+from trunnion.model.expr import Expr
+from trunnion.model.expr_text import format_expr
+from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
+from trunnion.model.memory import Memory
+from trunnion.model.params import PointerParam, ScalarParam, StructParam
+from trunnion.model.tensormap import TensorMap, TiledTensorMap
+from trunnion.model.view import TensorView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from trunnion.model.code import DeviceCode
+    from trunnion.model.launch import Argument, KernelLaunch
+    from trunnion.model.params import Param
+    from trunnion.model.program import KernelProgram
+    from trunnion.model.window import AccessPolicyWindow
+    from trunnion.model.workspace import Workspace
+
+__all__ = ["SCHEMA", "dump_program"]
+
+SCHEMA = "trunnion.program/2"
+"""The schema's name and version."""
+
+
+def dump_program(program: KernelProgram) -> str:
+    """Return a program as JSON text, indented, in ASCII, the same for equal programs."""
+    signature, workspaces, positions = program.signature, program.workspaces, _Positions(program)
+    tree = {
+        "schema": SCHEMA,
+        "name": program.name,
+        "symbols": [
+            {"name": s.name, "min": s.min, "max": s.max, "multiple_of": s.multiple_of}
+            for s in signature.symbols()
+        ],
+        "params": [_dump_param(param) for param in signature.params],
+        "outputs": [_dump_param(output) for output in signature.outputs],
+        "checks": [{"condition": format_expr(c.condition), "message": c.message} for c in signature.checks],
+        "workspaces": [_dump_workspace(workspace) for workspace in workspaces],
+        "code": [_dump_code(part) for part in program.code],
+        "launches": [_dump_launch(launch, positions) for launch in program.launches],
+    }
+    return json.dumps(tree, indent=1)
+
+
+class _Positions:
+    """Where a program's members stand: each is looked up once for every reference to it, of which there are many."""
+
+    def __init__(self, program: KernelProgram) -> None:
+        self.part = part_position(program.code)
+        self._members: dict[Param | Workspace | Memory, dict[str, int]] = {}
+        for name, table in (
+            ("param", program.signature.params),
+            ("output", program.signature.outputs),
+            ("workspace", program.workspaces),
+        ):
+            for index, member in enumerate(table):
+                self._members.setdefault(member, {name: index})
+
+    def of(self, member: Param | Workspace | Memory) -> dict[str, int]:
+        """Return the reference of a member; the program checked that it is one."""
+        return dict(self._members[member])
+
+
+def _texts(exprs: Iterable[Expr]) -> list[str]:
+    return [format_expr(expr) for expr in exprs]
+
+
+def _optional(exprs: Iterable[Expr] | None) -> list[str] | None:
+    return None if exprs is None else _texts(exprs)
+
+
+def _number(value: complex | None) -> Any:
+    """Return a number as JSON has it: text for what JSON has no number for, a pair for a complex one."""
+    if isinstance(value, complex):
+        return [_number(value.real), _number(value.imag)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value
+
+
+def _dump_param(param: Param) -> dict[str, Any]:
+    match param:
+        case ScalarParam():
+            symbol = None if param.symbol is None else param.symbol.name
+            return {"kind": "scalar", "name": param.name, "dtype": param.dtype.name, "symbol": symbol}
+        case PointerParam():
+            return {
+                "kind": "pointer",
+                "name": param.name,
+                "nullable": param.nullable,
+                "alignment": param.alignment,
+            }
+        case StructParam():
+            return {
+                "kind": "struct",
+                "name": param.name,
+                "nbytes": param.nbytes,
+                "alignment": param.alignment,
+            }
+    return {
+        "kind": "tensor",
+        "name": param.name,
+        "dtype": param.dtype.name,
+        "shape": _texts(param.shape),
+        "strides": _optional(param.strides),
+        "access": param.access,
+        "alignment": param.alignment,
+        "nullable": param.nullable,
+        "fill": _number(param.fill),
+    }
+
+
+def _dump_workspace(workspace: Workspace) -> dict[str, Any]:
+    return {
+        "name": workspace.name,
+        "dtype": workspace.dtype.name,
+        "shape": _texts(workspace.shape),
+        "alignment": workspace.alignment,
+        "zeroed": workspace.zeroed,
+    }
+
+
+def _dump_code(part: DeviceCode) -> dict[str, Any]:
+    source: dict[str, Any] = {"source": part.source}
+    if isinstance(part.source, bytes):
+        source = {"base64": base64.b64encode(part.source).decode()}
+    return {
+        "language": part.language,
+        **source,
+        "name": part.name,
+        "includes": [list(pair) for pair in part.includes],
+        "options": list(part.options),
+        "defines": [list(pair) for pair in part.defines],
+        "target": part.target,
+    }
+
+
+def _dump_launch(launch: KernelLaunch, positions: _Positions) -> dict[str, Any]:
+    tree: dict[str, Any] = {
+        "kernel": launch.kernel,
+        "code": None if launch.code is None else positions.part(launch.code),
+        "args": [_dump_argument(argument, positions) for argument in launch.args],
+        "grid": _texts(launch.grid),
+        "block": _texts(launch.block),
+        "dynamic_smem_bytes": format_expr(launch.dynamic_smem_bytes),
+        "when": None if launch.when is None else format_expr(launch.when),
+        "window": None if launch.window is None else _dump_window(launch.window, positions),
+    }
+    for row in LAUNCH_ATTRIBUTES:
+        value = getattr(launch, row.field)
+        tree[row.field] = value.word if isinstance(value, DriverEnum) else value
+    return tree
+
+
+def _dump_argument(argument: Argument, positions: _Positions) -> dict[str, Any]:
+    if isinstance(argument, TensorMap):
+        return {"map": _dump_map(argument, positions)}
+    if isinstance(argument, TensorView):
+        return {"view": positions.of(argument.memory)}
+    if isinstance(argument, Expr):
+        return {"expr": format_expr(argument)}
+    return positions.of(argument)
+
+
+def _dump_map(tensor_map: TensorMap, positions: _Positions) -> dict[str, Any]:
+    """Write every field by its name; a map's class is a field too."""
+    tree: dict[str, Any] = {"kind": "tiled" if isinstance(tensor_map, TiledTensorMap) else "im2col"}
+    for each in dataclasses.fields(tensor_map):
+        tree[each.name] = _dump_value(getattr(tensor_map, each.name), positions)
+    return tree
+
+
+def _dump_window(window: AccessPolicyWindow, positions: _Positions) -> dict[str, Any]:
+    return {
+        each.name: _dump_value(getattr(window, each.name), positions) for each in dataclasses.fields(window)
+    }
+
+
+def _dump_value(value: object, positions: _Positions) -> Any:
+    match value:
+        case Memory():
+            return positions.of(value)
+        case DriverEnum():
+            return value.word
+        case DType():
+            return value.name
+        case Expr():
+            return format_expr(value)
+        case tuple():
+            return [_dump_value(one, positions) for one in value]
+    return value

@@ -1,0 +1,166 @@
+"""The arguments of one tensor map's encoding, as far as they are known: what the rules judge.
+
+Everything here is in the driver's order, innermost dimension first, and in the driver's numbers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from trunnion.model.expr import Const
+
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    from trunnion.model.expr import Expr
+    from trunnion.model.tensormap import Im2colTensorMap, TensorMap, TiledTensorMap
+
+__all__ = ["Im2colFields", "MapFields", "TiledFields"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapFields(ABC):
+    """What both encodings are told; None: not known yet."""
+
+    address: int | None
+    """The address of the map's first element, in bytes."""
+
+    element_bits: int
+    """Bits of one element in global memory: a packed type has less than 8."""
+
+    dtype_code: int
+    """``CUtensorMapDataType``."""
+
+    dims: tuple[int | None, ...]
+    """Elements along each dimension."""
+
+    strides: tuple[int | None, ...]
+    """Bytes between neighbours along each dimension but the innermost."""
+
+    innermost_stride: int | None
+    """Elements between neighbours along the innermost dimension: the driver has no word for any but 1."""
+
+    element_strides: tuple[int, ...]
+    """Every how many elements one is taken, along each dimension."""
+
+    interleave: int
+    """``CUtensorMapInterleave``."""
+
+    swizzle: int
+    """``CUtensorMapSwizzle``."""
+
+    oob_fill: int
+    """``CUtensorMapFloatOOBfill``."""
+
+    l2_promotion: int = 0
+    """``CUtensorMapL2promotion``; no rule judges it."""
+
+    def at(
+        self,
+        address: int | None,
+        dims: tuple[int | None, ...],
+        strides: tuple[int | None, ...],
+        innermost_stride: int | None,
+    ) -> Self:
+        """Return the arguments with what a call decides; see these fields."""
+        return replace(self, address=address, dims=dims, strides=strides, innermost_stride=innermost_stride)
+
+    @property
+    def constant(self) -> Self:
+        """The arguments without what a call decides."""
+        rank = len(self.element_strides)
+        return self.at(None, (None,) * rank, (None,) * (rank - 1), None)
+
+    @property
+    @abstractmethod
+    def inner_elements(self) -> int | None:
+        """Elements of one box along the innermost dimension."""
+
+    @property
+    def inner_bits(self) -> int | None:
+        """Bits of one box along the innermost dimension."""
+        return None if self.inner_elements is None else self.inner_elements * self.element_bits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TiledFields(MapFields):
+    """The arguments of ``cuTensorMapEncodeTiled``."""
+
+    box: tuple[int, ...]
+    """Elements of the box along each dimension."""
+
+    @property
+    def inner_elements(self) -> int | None:
+        """Elements of one box along the innermost dimension."""
+        return self.box[0] if self.box else None
+
+    @classmethod
+    def from_exprs(cls, tensor_map: TiledTensorMap) -> TiledFields:
+        """Return what is known of a map before any call."""
+        return cls(box=tuple(reversed(tensor_map.box_dim)), **_common(tensor_map))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Im2colFields(MapFields):
+    """The arguments of ``cuTensorMapEncodeIm2col``."""
+
+    lower: tuple[int, ...]
+    """``pixelBoxLowerCorner``: along each spatial dimension, where the bounding box starts, from the first pixel."""
+
+    upper: tuple[int, ...]
+    """``pixelBoxUpperCorner``: along each spatial dimension, where the bounding box ends, from the last pixel."""
+
+    channels_per_pixel: int
+    """``channelsPerPixel``: elements of one pixel that one load takes."""
+
+    pixels_per_column: int
+    """``pixelsPerColumn``: pixels that one load takes."""
+
+    @property
+    def inner_elements(self) -> int | None:
+        """Elements of one box along the innermost dimension."""
+        return self.channels_per_pixel
+
+    @property
+    def spatial_dims(self) -> tuple[int | None, ...]:
+        """Pixels along each dimension that has corners, width first.
+
+        Channels come first and images last; with an interleave the channels' blocks are the last dimension but one,
+        and a block of channels is no dimension.
+        """
+        return self.dims[:-2] if self.interleave else self.dims[1:-1]
+
+    @classmethod
+    def from_exprs(cls, tensor_map: Im2colTensorMap) -> Im2colFields:
+        """Return what is known of a map before any call."""
+        return cls(
+            lower=tuple(reversed(tensor_map.pixel_box_lower_corner)),
+            upper=tuple(reversed(tensor_map.pixel_box_upper_corner)),
+            channels_per_pixel=tensor_map.channels_per_pixel,
+            pixels_per_column=tensor_map.pixels_per_column,
+            **_common(tensor_map),
+        )
+
+
+def _common(tensor_map: TensorMap) -> dict[str, Any]:
+    bits = tensor_map.element_bits
+    steps = [_known(step) for step in reversed(tensor_map.layout())]
+    return {
+        "address": None,
+        "element_bits": bits,
+        "dtype_code": tensor_map.data_type_code,
+        "dims": tuple(_known(extent) for extent in reversed(tensor_map.extents)),
+        "strides": tuple(None if step is None else step * bits // 8 for step in steps[1:]),
+        "innermost_stride": steps[0] if steps else None,
+        "element_strides": tuple(reversed(tensor_map.element_steps())),
+        "interleave": tensor_map.interleave.code,
+        "swizzle": tensor_map.swizzle.code,
+        "oob_fill": tensor_map.oob_fill.code,
+        "l2_promotion": tensor_map.l2_promotion.code,
+    }
+
+
+def _known(expr: Expr) -> int | None:
+    return expr.value if isinstance(expr, Const) else None

@@ -1,0 +1,1 @@
+"""The host side: a C++ launcher beside its image."""

@@ -1,0 +1,1 @@
+"""The device compiler: CuTeDSL, in processes of its own."""

@@ -1,0 +1,320 @@
+"""The other side of `trunnion_cutedsl.compiler.worker`: start workers, hand them jobs, wait no longer than agreed.
+
+CuTeDSL takes most of a second to import, runs the author's text, prints, and keeps state for a whole process. So it is
+imported once in a process of its own, which forks a child for each compilation: a text that ends its process, hangs or
+breaks CuTeDSL's state hurts nothing but its own job, and jobs run at once.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from trunnion.errors import BackendUnavailableError
+from trunnion.messages import shorten
+from trunnion.turns import Turns
+from trunnion_cutedsl.compiler.messages import receive, send
+from trunnion_cutedsl.compiler.staging import discard, make_staging, sweep
+from trunnion_cutedsl.release import components
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["TooSlowError", "WorkerDiedError", "Workers", "workers"]
+
+_IDLE_SECONDS: Final = 60.0
+_START_SECONDS: Final = 120.0
+# CuTeDSL's own variables, and those of the compilers that it calls: they would change what is made.
+_DROPPED: Final = (
+    "CUTE_DSL_",
+    "CUTLASS_",
+    "LIBNVVM_",
+    "LLVM_",
+    "MLIR_",
+    "NVJITLINK",
+    "NVRTC",
+    "NVVM_",
+    "NV_NVVM_",
+)
+_TRIES: Final = 3
+
+
+class WorkerDiedError(Exception):
+    """The process that compiled ended before it answered."""
+
+
+class TooSlowError(Exception):
+    """The compilation took longer than it may."""
+
+
+class _Worker:
+    """One worker process, for one architecture."""
+
+    def __init__(self, arch: str, seconds: float) -> None:
+        self.packages = components()
+        self.jobs: set[socket.socket] = set()
+        """The connections to children that are at work."""
+        self._seconds, self._last_used = seconds, -math.inf
+        sweep()
+        self.folder, lock = make_staging()
+        self.control, theirs = socket.socketpair()
+        words = [str(theirs.fileno()), str(lock), str(self.folder), str(seconds)]
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "trunnion_cutedsl.compiler.worker", *words],
+                pass_fds=(theirs.fileno(), lock),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                env={**_environment(arch), "TMPDIR": str(self.folder)},  # CuTeDSL leaves folders there
+            )
+        except OSError as error:
+            self.control.close()
+            discard(self.folder)
+            raise BackendUnavailableError(
+                "cutedsl", "the compiling process", f"{shorten(sys.executable)} cannot be started: {error}"
+            ) from error
+        finally:
+            theirs.close()
+            os.close(lock)
+
+    def connect(self) -> socket.socket:
+        """Return a connection to a child that waits for one job.
+
+        Raises
+        ------
+        OSError
+            If the worker is gone.
+        """
+        ours, theirs = socket.socketpair()
+        try:
+            socket.send_fds(self.control, [b"j"], [theirs.fileno()])
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return ours
+
+    def child(self, deadline: float) -> tuple[socket.socket, int]:
+        """Return a connection to a new child, and the child's number.
+
+        Raises
+        ------
+        TimeoutError
+            If there is none by then, on the clock of `time.monotonic`.
+        OSError, EOFError, ValueError, TypeError, KeyError
+            If the worker is gone.
+        """
+        connection = self.connect()
+        try:
+            hello, _ = receive(connection, deadline)
+            pid = int(hello["pid"])
+        except BaseException:  # an interrupt too: nobody else has the connection to close it
+            connection.close()
+            raise
+        self.jobs.add(connection)
+        return connection, pid
+
+    def leave(self, connection: socket.socket) -> None:
+        """Note that a child is needed no more."""
+        self._last_used = time.monotonic()
+        self.jobs.discard(connection)
+
+    def is_fresh(self) -> bool:
+        """Whether it may have to import CuTeDSL before it has another child, which is no part of a job."""
+        return not self.jobs and time.monotonic() - self._last_used >= self._seconds
+
+    def close(self) -> None:
+        """Let the worker end, with its children and its folder."""
+        self.control.close()
+        self.process.kill()  # it may be busy importing; its children die with it
+        self.process.wait()
+        discard(self.folder)
+
+
+def _environment(arch: str) -> dict[str, str]:
+    """Return the environment of a worker: this process's packages, no GPU, and none of CuTeDSL's own variables."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_DROPPED)}
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "PYTHONHASHSEED": "0",
+        "PYTHONUTF8": "1",
+        "CUTE_DSL_ARCH": arch,
+        "CUTE_DSL_DISABLE_FILE_CACHING": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "NO_COLOR": "1",
+    }
+
+
+class Workers:
+    """The workers of this process, one for each architecture that it compiled for.
+
+    Parameters
+    ----------
+    seconds
+        How long a worker that has nothing to do keeps what it has imported.
+    """
+
+    def __init__(self, seconds: float = _IDLE_SECONDS) -> None:
+        self._seconds = seconds
+        self._owner = os.getpid()
+        self._changing = _changing()
+        self._workers: dict[str, _Worker] = {}
+        self._given_up: list[_Worker] = []
+
+    def run(self, arch: str, job: dict[str, Any], seconds: float) -> tuple[dict[str, Any], bytes]:
+        """Return the answer to a job.
+
+        Parameters
+        ----------
+        arch
+            What to compile for.
+        job
+            What the child is told.
+        seconds
+            How long it may take, once there is a worker; that one may have stopped since then.
+
+        Raises
+        ------
+        TooSlowError
+            If it takes longer; the child is dead then.
+        WorkerDiedError
+            If the child ended without an answer.
+        BackendUnavailableError
+            If no worker can be started.
+        """
+        with self._child(arch, seconds) as (connection, deadline):
+            try:
+                send(connection, job, b"", deadline)
+                return receive(connection, deadline)
+            except TimeoutError as error:
+                raise TooSlowError from error
+            except (EOFError, OSError, ValueError, TypeError) as error:
+                raise WorkerDiedError(str(error)) from error
+
+    def close(self) -> None:
+        """End all workers."""
+        self.notice_fork()
+        with self._changing.turn():
+            gone = [*self._workers.values(), *self._given_up]
+            self._workers, self._given_up = {}, []
+        for worker in gone:
+            worker.close()
+
+    @contextlib.contextmanager
+    def _child(self, arch: str, seconds: float) -> Iterator[tuple[socket.socket, float]]:
+        """Give a connection to a fresh child, and when it must be done; kill it if it is not done at the end."""
+        worker, connection, pid, deadline = self._open(arch, seconds)
+        descriptor, owner = None, os.getpid()
+        try:
+            # Before it gets its job it is there for sure, and its number is nobody else's.
+            with contextlib.suppress(ProcessLookupError):
+                descriptor = os.pidfd_open(pid)
+            yield connection, deadline
+        finally:
+            connection.close()
+            if descriptor is not None:
+                if os.getpid() == owner:  # else this process was forked meanwhile, and it is the parent's
+                    with contextlib.suppress(ProcessLookupError):
+                        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                os.close(descriptor)
+            worker.leave(connection)
+            self._bury()
+
+    def _open(self, arch: str, seconds: float) -> tuple[_Worker, socket.socket, int, float]:
+        for _ in range(_TRIES):
+            worker = self._worker(arch)
+            fresh = worker.is_fresh()
+            deadline = time.monotonic() + (_START_SECONDS if fresh else seconds)
+            try:
+                connection, pid = worker.child(deadline)
+                return worker, connection, pid, time.monotonic() + seconds if fresh else deadline
+            except (OSError, EOFError, ValueError, TypeError, KeyError) as error:
+                if isinstance(error, TimeoutError) and not fresh:
+                    self._give_up(arch, worker)
+                    raise TooSlowError from error
+                self._forget(arch, worker)  # something ended it
+        raise BackendUnavailableError(
+            "cutedsl",
+            "the compiling process",
+            "it ends before it takes a job; try: python -c 'import cutlass'",
+        )
+
+    def _worker(self, arch: str) -> _Worker:
+        self.notice_fork()
+        with self._changing.turn():
+            worker = self._workers.get(arch)
+            if (
+                worker is not None and worker.packages != components()
+            ):  # what it imported is installed no more
+                self._given_up.append(self._workers.pop(arch))
+                worker = None
+            if worker is None:
+                worker = self._workers[arch] = _Worker(arch, self._seconds)
+        self._bury()
+        return worker
+
+    def notice_fork(self) -> None:
+        """Start anew in a forked child: the workers are the parent's, and so may be whoever is changing them.
+
+        They end when it does, which they see by their sockets: the child must not have them open.
+        """
+        if self._owner != os.getpid():
+            for worker in (*self._workers.values(), *self._given_up):
+                for one in (worker.control, *worker.jobs):
+                    one.close()
+            self._changing, self._workers, self._given_up = _changing(), {}, []
+            self._owner = os.getpid()
+
+    def _forget(self, arch: str, worker: _Worker) -> None:
+        with self._changing.turn():
+            self._drop(arch, worker)
+        worker.close()
+
+    def _give_up(self, arch: str, worker: _Worker) -> None:
+        """Take no more children of a worker; those that it has may still be at work, and would die with it."""
+        with self._changing.turn():
+            if self._drop(arch, worker):
+                self._given_up.append(worker)
+        self._bury()
+
+    def _drop(self, arch: str, worker: _Worker) -> bool:
+        """Forget a worker, if nobody else did; called in the thread's turn."""
+        known = self._workers.get(arch) is worker
+        if known:
+            del self._workers[arch]
+        return known
+
+    def _bury(self) -> None:
+        """End the workers that were given up and have no child at work any more."""
+        self.notice_fork()
+        for worker in tuple(self._given_up):
+            if not worker.jobs:
+                with contextlib.suppress(ValueError):  # another thread was faster
+                    self._given_up.remove(worker)
+                    worker.close()
+
+
+def _changing() -> Turns:
+    return Turns("a process that compiles is being started or ended")
+
+
+@functools.cache
+def workers() -> Workers:
+    """Return the workers of this process; they end with it."""
+    found = Workers()
+    atexit.register(found.close)
+    os.register_at_fork(after_in_child=found.notice_fork)
+    return found

@@ -1,0 +1,1 @@
+"""The host side: Python launchers over the CUDA driver."""

@@ -1,0 +1,409 @@
+"""The CUDA driver, through ``cuda.bindings.driver``: the facade of the Python launcher.
+
+The one place where this plugin launches. Every status ends in `check`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+import cuda.bindings.driver as cu
+
+from trunnion.errors import BackendUnavailableError, DeviceRequirementError
+from trunnion.launcher.driver_status import PRIORITY_ATTRIBUTE, RefusedLaunch
+from trunnion.launcher.entered import EnteredContexts
+from trunnion.launcher.facade import EncodedMap, StreamState
+from trunnion.launcher.l2_persisting import process_set_aside
+from trunnion_nvrtc.backend.status import calls, check, driver_error
+from trunnion_nvrtc.backend.structures import (
+    Attempt,
+    LaunchConfig,
+    by_reference,
+    config_of,
+    set_window,
+    window_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from trunnion.launcher.facade import FillStep, LaunchSpec, MakeCaller, WindowSpec
+    from trunnion.model.tensormap.rules import Im2colFields, TiledFields
+
+__all__ = ["Attempt", "CudaDriver", "check", "cuda_driver", "driver_error", "set_window"]
+
+_WINDOW_ATTRIBUTE = 1  # CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
+_PER_THREAD = 2  # CU_STREAM_PER_THREAD
+_RELAXED = int(cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+_LAUNCH_EX = 11080  # CUDA 11.8, which brought cuLaunchKernelEx
+_EXCHANGE_MODE = 10010  # CUDA 10.1, which brought cuThreadExchangeStreamCaptureMode
+_LEAST_VERSION = 12000  # which brought cuLibraryLoadData and its like
+
+
+class CudaDriver:
+    """The driver of this process.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If there is no driver.
+    DeviceRequirementError
+        If it is older than CUDA 12.0.
+    DriverError
+        If it cannot be initialised.
+    """
+
+    def __init__(self) -> None:
+        try:
+            (status,) = calls.cuInit(0)
+        except (
+            RuntimeError
+        ) as error:  # what cuda.bindings raises if libcuda.so.1, or a symbol of it, is missing
+            raise BackendUnavailableError(
+                "nvrtc",
+                "trunnion-nvrtc",
+                "there is no CUDA driver (libcuda.so.1); install the NVIDIA driver, or simulate: trunnion.sim.start()",
+                str(error),
+            ) from error
+        check("cuInit", status)
+        version = self.driver_version()
+        if (
+            version < _LEAST_VERSION
+        ):  # cuda.bindings raises a RuntimeError for each function that is not there
+            raise DeviceRequirementError(
+                "a driver for CUDA 12.0 or later",
+                f"one for CUDA {version // 1000}.{version % 1000 // 10}",
+                "update the driver",
+            )
+        status, count = calls.cuDeviceGetCount()
+        check("cuDeviceGetCount", status)
+        self._contexts: list[Any] = [None] * count
+        self._entered = EnteredContexts(_current_context, _pop)
+        self.set_aside = process_set_aside()
+        self._launch_address = _address("cuLaunchKernelEx", _LAUNCH_EX)
+        # Given arguments that need no conversion, such a call takes half of the time of the one of ``cuda.bindings``
+        # (``benchmarks/launch.py --pieces``). It gives up the interpreter's lock, as that one does: a launch waits
+        # where the queue of a stream is full.
+        self._launch_ex = ctypes.CFUNCTYPE(ctypes.c_int)(self._launch_address)
+        exchange = _address("cuThreadExchangeStreamCaptureMode", _EXCHANGE_MODE)
+        self._exchange_mode = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int))(exchange)
+
+    def device_count(self) -> int:
+        """Return the number of devices."""
+        return len(self._contexts)
+
+    def driver_version(self) -> int:
+        """Return the version of CUDA that the driver supports (``cuDriverGetVersion``)."""
+        status, version = calls.cuDriverGetVersion()
+        check("cuDriverGetVersion", status)
+        return int(version)
+
+    def device_attribute(self, device: int, attribute: int) -> int:
+        """Return an attribute of a device (``cuDeviceGetAttribute``)."""
+        status, value = calls.cuDeviceGetAttribute(cu.CUdevice_attribute(attribute), self._device(device))
+        check("cuDeviceGetAttribute", status)
+        return int(value)
+
+    def load(self, image: bytes) -> Any:
+        """Load an image for all devices (``cuLibraryLoadData``); no stream that is being captured notices it."""
+        # The driver writes the mode that was: an interrupt between a call and what is done with its result loses that.
+        mode = ctypes.c_int(_RELAXED)
+        try:
+            check("cuThreadExchangeStreamCaptureMode", self._exchange_mode(mode))
+            status, library = calls.cuLibraryLoadData(image, [], [], 0, [], [], 0)
+        finally:
+            if mode.value != _RELAXED:
+                self._exchange_mode(mode)
+        check("cuLibraryLoadData", status)
+        return library
+
+    def unload(self, library: Any) -> None:
+        """Unload an image (``cuLibraryUnload``)."""
+        (status,) = calls.cuLibraryUnload(library)
+        check("cuLibraryUnload", status)
+
+    def kernel(self, library: Any, symbol: str) -> Any:
+        """Return a kernel's handle (``cuLibraryGetKernel``)."""
+        status, kernel = calls.cuLibraryGetKernel(library, symbol.encode())
+        check("cuLibraryGetKernel", status)
+        return kernel
+
+    def set_kernel_attribute(self, kernel: Any, device: int, attribute: int, value: int) -> None:
+        """Set an attribute of a kernel on a device (``cuKernelSetAttribute``)."""
+        name = cu.CUfunction_attribute(attribute)
+        (status,) = calls.cuKernelSetAttribute(name, value, kernel, self._device(device))
+        check("cuKernelSetAttribute", status)
+
+    def _device(self, ordinal: int) -> Any:
+        status, device = calls.cuDeviceGet(ordinal)
+        check("cuDeviceGet", status)
+        return device
+
+    def enter(self, device: int) -> bool:
+        """Push the device's primary context unless a context of that device is current, a green one included."""
+        status, current = calls.cuCtxGetDevice()
+        if not status and int(current) == device:
+            return False
+        self._push(self._contexts[device] or self._retain(device), sys._getframe(1))  # noqa: SLF001 - who leaves
+        return True
+
+    def _push(self, context: Any, owner: FrameType) -> None:
+        self._entered.note(owner)
+        (status,) = calls.cuCtxPushCurrent(context)
+        check("cuCtxPushCurrent", status)
+
+    def _retain(self, device: int) -> Any:
+        """Retain the primary context once; it stays for the life of the process, as torch's does."""
+        status, context = calls.cuDevicePrimaryCtxRetain(self._device(device))
+        check("cuDevicePrimaryCtxRetain", status)
+        self._contexts[device] = context
+        return context
+
+    def leave(self) -> None:
+        """Pop what `enter` pushed."""
+        status, _ = calls.cuCtxPopCurrent()
+        self._entered.left()
+        check("cuCtxPopCurrent", status)
+
+    def recover(self) -> None:
+        """Pop what a call that was interrupted pushed: see `DriverFacade.recover`."""
+        self._entered.recover()
+
+    def stream_state(self, stream: int) -> StreamState:
+        """Return a stream's device and whether it is captured (``cuStreamGetCtx``, ``cuStreamIsCapturing``)."""
+        handle = cu.CUstream(stream)
+        status, found = calls.cuStreamIsCapturing(handle)
+        # The legacy stream, while another one is being captured: it is not.
+        implicit = status == cu.CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+        if not implicit:
+            check("cuStreamIsCapturing", status)
+        none = cu.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+        capturing = not implicit and found != none
+        device = _current_device() if stream <= _PER_THREAD else self._device_of_context(handle)
+        return StreamState(device, capturing=capturing)
+
+    def _device_of_context(self, stream: Any) -> int:
+        """Return a stream's device by its context.
+
+        ``cuStreamGetDevice`` would invalidate the stream's capture, and drivers before CUDA 12.8 do not have it.
+        """
+        status, context = calls.cuStreamGetCtx(stream)
+        check("cuStreamGetCtx", status)
+        self._push(context, sys._getframe())  # noqa: SLF001 - who leaves
+        try:
+            return _current_device()
+        finally:
+            self.leave()
+
+    # Tensor maps and fills --------------------------------------------------------------------------------------
+
+    def encode_tiled(self, fields: TiledFields) -> EncodedMap:
+        """Encode a tensor map (``cuTensorMapEncodeTiled``)."""
+        status, encoded = calls.cuTensorMapEncodeTiled(
+            cu.CUtensorMapDataType(fields.dtype_code),
+            len(fields.dims),
+            fields.address,
+            [cu.cuuint64_t(extent) for extent in fields.dims],
+            # Of an empty list a null pointer is made, which the driver refuses: of one dimension too.
+            [cu.cuuint64_t(stride) for stride in fields.strides or (0,)],
+            [cu.cuuint32_t(extent) for extent in fields.box],
+            [cu.cuuint32_t(step) for step in fields.element_strides],
+            cu.CUtensorMapInterleave(fields.interleave),
+            cu.CUtensorMapSwizzle(fields.swizzle),
+            cu.CUtensorMapL2promotion(fields.l2_promotion),
+            cu.CUtensorMapFloatOOBfill(fields.oob_fill),
+        )
+        check("cuTensorMapEncodeTiled", status)
+        return EncodedMap(int(encoded.getPtr()), encoded)
+
+    def encode_im2col(self, fields: Im2colFields) -> EncodedMap:
+        """Encode a tensor map (``cuTensorMapEncodeIm2col``)."""
+        status, encoded = calls.cuTensorMapEncodeIm2col(
+            cu.CUtensorMapDataType(fields.dtype_code),
+            len(fields.dims),
+            fields.address,
+            [cu.cuuint64_t(extent) for extent in fields.dims],
+            [cu.cuuint64_t(stride) for stride in fields.strides],
+            list(fields.lower),
+            list(fields.upper),
+            fields.channels_per_pixel,
+            fields.pixels_per_column,
+            [cu.cuuint32_t(step) for step in fields.element_strides],
+            cu.CUtensorMapInterleave(fields.interleave),
+            cu.CUtensorMapSwizzle(fields.swizzle),
+            cu.CUtensorMapL2promotion(fields.l2_promotion),
+            cu.CUtensorMapFloatOOBfill(fields.oob_fill),
+        )
+        check("cuTensorMapEncodeIm2col", status)
+        return EncodedMap(int(encoded.getPtr()), encoded)
+
+    def fill(self, step: FillStep, address: int, count: int, stream: int) -> None:
+        """Write a repeated number (``cuMemsetD8Async`` and its like)."""
+        at, handle = cu.CUdeviceptr(address + step.offset), cu.CUstream(stream)
+        if step.pitch != step.width:
+            (status,) = calls.cuMemsetD2D32Async(at, step.pitch, step.value, 1, count, handle)
+            check("cuMemsetD2D32Async", status, stream)
+            return
+        name = f"cuMemsetD{8 * step.width}Async"
+        (status,) = getattr(calls, name)(at, step.value, count, handle)
+        check(name, status, stream)
+
+    # Launches ---------------------------------------------------------------------------------------------------
+
+    def new_config(self, spec: LaunchSpec) -> LaunchConfig:
+        """Return a configuration with what is known before a call."""
+        return config_of(spec)
+
+    def launch(
+        self,
+        config: LaunchConfig,
+        kernel: Any,
+        shape: tuple[int, ...],
+        stream: int,
+        parameters: int,
+        window: tuple[int, int] | None,
+    ) -> None:
+        """Launch (``cuLaunchKernelEx``); `CudaDialect` inlines this."""
+        fields = config.fields
+        fields.gridDimX, fields.gridDimY, fields.gridDimZ = shape[0:3]
+        fields.blockDimX, fields.blockDimY, fields.blockDimZ = shape[3:6]
+        fields.sharedMemBytes = shape[6]
+        fields.hStream = cu.CUstream(stream)
+        if window is not None:
+            set_window(config, window)
+        (status,) = calls.cuLaunchKernelEx(fields, kernel, parameters, 0)
+        check("cuLaunchKernelEx", status, stream)
+
+    def prepared(
+        self,
+        config: LaunchConfig,
+        kernel: Any,
+        parameters: ctypes.Array[ctypes.c_void_p],
+        make_caller: MakeCaller,
+    ) -> tuple[Callable[..., int], tuple[Any, ...]]:
+        """Return a call of ``cuLaunchKernelEx``; see `PreparingFacade.prepared`.
+
+        Arguments that are made once save half of a call through `ctypes`. Whoever calls keeps what they refer to.
+        """
+        addresses = (config.address, int(kernel), ctypes.addressof(parameters), 0)
+        compiled = make_caller(self._launch_address, addresses, (config, parameters))
+        if compiled is not None:
+            return compiled, ()
+        return self._launch_ex, (*map(by_reference, addresses[:3]), None)
+
+    def retry(self, attempt: Attempt) -> None:
+        """Launch again, under a context, what was refused for want of one; anything else is an error.
+
+        Only the driver's own streams need a current context, and only where there is one device do launchers not look
+        for it before.
+        """
+        frame = attempt.frame
+        wanting = attempt.status == cu.CUresult.CUDA_ERROR_INVALID_CONTEXT
+        if not wanting or not self.enter(attempt.device):
+            stream = int(frame.config.fields.hStream)
+            raise driver_error("cuLaunchKernelEx", attempt.status, stream, _refused(attempt))
+        try:
+            status = frame.fire(*frame.arguments)
+            if status:
+                raise driver_error("cuLaunchKernelEx", status, launch=_refused(attempt))
+        finally:
+            self.leave()
+
+    def synchronize(self, device: int) -> None:
+        """Wait for all work on a device (``cuCtxSynchronize``)."""
+        entered = self.enter(device)
+        try:
+            (status,) = calls.cuCtxSynchronize()
+            check("cuCtxSynchronize", status)
+        finally:
+            if entered:
+                self.leave()
+
+    # Windows ----------------------------------------------------------------------------------------------------
+
+    def persisting_limit(self) -> int | None:
+        """Return ``CU_LIMIT_PERSISTING_L2_CACHE_SIZE`` (``cuCtxGetLimit``); None where there is none (MIG, MPS)."""
+        status, nbytes = calls.cuCtxGetLimit(cu.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
+        if status == cu.CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT:
+            return None
+        check("cuCtxGetLimit", status)
+        return int(nbytes)
+
+    def set_persisting_limit(self, nbytes: int) -> None:
+        """Set it (``cuCtxSetLimit``)."""
+        (status,) = calls.cuCtxSetLimit(cu.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE, nbytes)
+        if status != cu.CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT:
+            check("cuCtxSetLimit", status)
+
+    def set_stream_window(self, stream: int, spec: WindowSpec, address: int, nbytes: int) -> None:
+        """Set a stream's window (``cuStreamSetAttribute``); 0 bytes take it away."""
+        value = cu.CUstreamAttrValue()
+        window_of(value.accessPolicyWindow, spec, (address, nbytes))
+        attribute = cu.CUstreamAttrID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
+        (status,) = calls.cuStreamSetAttribute(cu.CUstream(stream), attribute, value)
+        check("cuStreamSetAttribute", status)
+
+    def reset_persisting(self, stream: int) -> None:
+        """Wait for a stream and make persisting lines normal (``cuCtxResetPersistingL2Cache``)."""
+        (status,) = calls.cuStreamSynchronize(cu.CUstream(stream))
+        check("cuStreamSynchronize", status)
+        (status,) = calls.cuCtxResetPersistingL2Cache()
+        check("cuCtxResetPersistingL2Cache", status)
+
+
+def _address(function: str, version: int) -> int:
+    """Return the address of a function of the driver, by the version of CUDA that brought it.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If the driver has no such function.
+    """
+    flags = cu.CUdriverProcAddress_flags.CU_GET_PROC_ADDRESS_DEFAULT
+    status, address, _ = calls.cuGetProcAddress(function.encode(), version, int(flags))
+    if status or not address:
+        raise BackendUnavailableError(
+            "nvrtc",
+            "trunnion-nvrtc",
+            f"the CUDA driver has no {function}; install one of CUDA {version // 1000}.{version % 1000 // 10} or later",
+            str(status),
+        )
+    return int(address)
+
+
+@functools.cache
+def cuda_driver() -> CudaDriver:
+    """Return the driver of this process; made once, so that every program shares its contexts."""
+    return CudaDriver()
+
+
+def _refused(attempt: Attempt) -> RefusedLaunch:
+    """Return what a refused launch was, with the device's priorities if it has one."""
+    spec, priorities = attempt.frame.spec, None
+    if any(number == PRIORITY_ATTRIBUTE for number, _ in spec.attributes):
+        status, least_urgent, most_urgent = calls.cuCtxGetStreamPriorityRange()
+        # The most urgent priority is the least number.
+        priorities = None if status else (int(most_urgent), int(least_urgent))
+    window = ((_WINDOW_ATTRIBUTE, ()),) if spec.window is not None else ()
+    return RefusedLaunch(attempt.kernel, (*spec.attributes, *window), priorities)
+
+
+def _current_context() -> int:
+    status, context = calls.cuCtxGetCurrent()
+    check("cuCtxGetCurrent", status)
+    return int(context)
+
+
+def _pop() -> None:
+    status, _ = calls.cuCtxPopCurrent()
+    check("cuCtxPopCurrent", status)
+
+
+def _current_device() -> int:
+    status, device = calls.cuCtxGetDevice()
+    check("cuCtxGetDevice", status)
+    return int(device)

@@ -1,0 +1,1 @@
+"""The device compiler: NVRTC and nvJitLink."""

@@ -1,0 +1,85 @@
+"""What to write instead of a header that NVRTC cannot open, or where to put it."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from trunnion_nvrtc.compiler.headers import find_header
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["missing_header_hint"]
+
+# ISO C++23, [headers], [support.c.headers]; of POSIX those that sources for a host compiler bring along.
+_C = frozenset((
+    "assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits", "locale", "math",
+    "setjmp", "signal", "stdalign", "stdarg", "stdatomic", "stdbool", "stddef", "stdint", "stdio", "stdlib",
+    "string", "tgmath", "time", "uchar", "wchar", "wctype",
+))  # fmt: skip
+_CPP = frozenset((
+    "algorithm", "any", "array", "atomic", "barrier", "bit", "bitset", "charconv", "chrono", "codecvt",
+    "compare", "complex", "concepts", "condition_variable", "coroutine", "deque", "exception", "execution",
+    "expected", "filesystem", "flat_map", "flat_set", "format", "forward_list", "fstream", "functional",
+    "future", "generator", "initializer_list", "iomanip", "ios", "iosfwd", "iostream", "istream", "iterator",
+    "latch", "limits", "list", "locale", "map", "mdspan", "memory", "memory_resource", "mutex", "new",
+    "numbers", "numeric", "optional", "ostream", "print", "queue", "random", "ranges", "ratio", "regex",
+    "scoped_allocator", "semaphore", "set", "shared_mutex", "source_location", "span", "spanstream", "sstream",
+    "stack", "stacktrace", "stdexcept", "stdfloat", "stop_token", "streambuf", "string", "string_view",
+    "strstream", "syncstream", "system_error", "thread", "tuple", "type_traits", "typeindex", "typeinfo",
+    "unordered_map", "unordered_set", "utility", "valarray", "variant", "vector", "version",
+))  # fmt: skip
+_POSIX = frozenset((
+    "dlfcn", "fcntl", "pthread", "sys/mman", "sys/stat", "sys/time", "sys/types", "unistd",
+))  # fmt: skip
+
+_BUILT_IN = "printf, assert, memcpy and the functions of math.h need no header"
+_INSTALL = "pip install nvidia-cuda-cccl"
+_DRIVER_API = "cuda.h"
+_TENSOR_MAP = "struct alignas(64) CUtensorMap { unsigned long long opaque[16]; };"
+
+
+def missing_header_hint(name: str, directories: Sequence[str], within: str = "") -> str:
+    """Return the hint for a source that includes what cannot be opened.
+
+    Parameters
+    ----------
+    name
+        The header, as ``#include`` names it.
+    directories
+        Where headers were looked for: CUDA's C++ library too, if it is here.
+    within
+        The file that includes it.
+    """
+    if PurePath(within).name == _DRIVER_API:
+        return (
+            f"hint: {_DRIVER_API} declares the driver's functions, which host code calls; leave it out, and declare "
+            f"what device code needs of it, such as: {_TENSOR_MAP}"
+        )
+    ours = _in_cpp(name)
+    if ours is None:
+        return (
+            f"hint: {name} is neither a header in memory (DeviceCode.includes) nor in an include "
+            "path (option --include-path=/absolute/folder); CUDA's own headers come with: "
+            "pip install nvidia-cuda-runtime nvidia-cuda-cccl nvidia-cuda-crt"
+        )
+    include = f"#include <cuda/std/{ours}>, whose names are in cuda::std"
+    if ours and find_header(f"cuda/std/{ours}", directories):
+        return f"hint: NVRTC has no host headers; of {name} libcu++ has a version for device code: {include}"
+    if ours and not find_header("cuda/std/version", directories):
+        return (
+            f"hint: NVRTC has no host headers; libcu++, which is not found, may have {name} for device code: "
+            f"{include}; {_INSTALL}"
+        )
+    return f"hint: NVRTC has no host headers, and libcu++ has nothing in place of {name}: leave it out; {_BUILT_IN}"
+
+
+def _in_cpp(name: str) -> str | None:
+    """Return what C++ calls a host's standard header; empty if it has no such header, None if it is no host header."""
+    stem, dot, _ = name.rpartition(".h")
+    if name in _CPP or (name.startswith("c") and name[1:] in _C):
+        return name
+    if dot and stem in _C and name == f"{stem}.h":
+        return f"c{stem}"
+    return "" if dot and stem in _POSIX and name == f"{stem}.h" else None

@@ -1,0 +1,157 @@
+"""Every option that NVRTC 13 documents: what may be given, and what is said elsewhere or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["OPTIONS", "REFUSED", "Option", "RefusedOption"]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of ``nvrtcCompileProgram`` that may be given."""
+
+    name: str
+    """Its long name, without dashes."""
+
+    value: str = ""
+    """What a value must look like, as a regular expression; empty: the option takes none."""
+
+    aliases: tuple[str, ...] = ()
+    """Other names, without dashes."""
+
+    repeatable: bool = False
+    """Whether every value counts, in order, instead of the last one."""
+
+    linker: tuple[str, ...] = ()
+    """The same for nvJitLink, ``{}`` for the value: for PTX, and for parts that are optimised together."""
+
+    linking: bool = False
+    """Whether it says how parts are linked, so that the compiler spells it itself."""
+
+    @property
+    def form(self) -> str:
+        """What a value must look like, in words; empty: the option takes none."""
+        return _IN_WORDS.get(self.value) or " or ".join(self.value.split("|"))
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedOption:
+    """One option that NVRTC documents and that may not be given here."""
+
+    name: str
+    """Its long name, without dashes."""
+
+    instead: str
+    """What to do instead, or why it would be of no use."""
+
+    aliases: tuple[str, ...] = ()
+    """Other names, without dashes."""
+
+
+_BOOLEAN = "true|false"
+_NUMBERS = r"\d+(,\d+)*"
+_IDENTIFIER = r"(?a:[A-Za-z_]\w*)"
+_STANDARD = r"c\+\+\d\d"
+_REGISTERS, _DENSITY, _THREADS = r"\d{1,9}", r"\d{1,3}", r"\d{1,4}"
+_PATH = "(?s:.+)"
+_HEADER = '[^"<>\n\r]+'
+_LOG = "-"
+_PTXAS = r"--?[A-Za-z][A-Za-z0-9-]*(=[A-Za-z0-9_.+-]+)?"  # one word, so that none holds a second option
+
+_IN_WORDS = {
+    _NUMBERS: "numbers of messages, with commas between them",
+    _IDENTIFIER: "the name of a macro",
+    _STANDARD: "a standard such as c++17",
+    _REGISTERS: "a number of at most 9 digits",
+    _DENSITY: "a number of at most 3 digits",
+    _THREADS: "a number of at most 4 digits",
+    _PATH: "the absolute path of a folder",
+    _HEADER: "the name of a header, without quotation marks, angle brackets and line breaks",
+    _LOG: "-, which is the log",
+    _PTXAS: "one option of ptxas, such as -v or --maxrregcount=64",
+}
+"""The forms of values in words; every other one is a list of the words that are allowed."""
+
+OPTIONS = (
+    # How parts are linked
+    Option("relocatable-device-code", _BOOLEAN, aliases=("rdc",), linking=True),
+    Option("device-c", aliases=("dc",), linking=True),
+    Option("device-w", aliases=("dw",), linking=True),
+    Option("dlink-time-opt", aliases=("dlto",), linking=True),
+    Option("gen-opt-lto"),
+    # Language
+    Option("std", _STANDARD),
+    Option("builtin-move-forward", _BOOLEAN),
+    Option("builtin-initializer-list", _BOOLEAN),
+    Option("device-as-default-execution-space", aliases=("default-device",)),
+    Option("device-int128"),
+    Option("device-float128"),
+    Option("minimal"),
+    # Code
+    Option(
+        "use_fast_math",
+        linker=("-ftz=1", "-prec-div=0", "-prec-sqrt=0", "-fma=1"),
+    ),
+    Option("ftz", _BOOLEAN, linker=("-ftz={}",)),
+    Option("prec-sqrt", _BOOLEAN, linker=("-prec-sqrt={}",)),
+    Option("prec-div", _BOOLEAN, linker=("-prec-div={}",)),
+    Option("fmad", _BOOLEAN, linker=("-fma={}",)),
+    Option("extra-device-vectorization"),
+    Option("maxrregcount", _REGISTERS, linker=("-maxrregcount={}",)),
+    Option("ptxas-options", _PTXAS, aliases=("Xptxas",), repeatable=True, linker=("-Xptxas={}",)),
+    Option("restrict"),
+    Option("dopt", "on"),
+    Option("Ofast-compile", "0|min|mid|max", aliases=("Ofc",)),
+    Option("jump-table-density", _DENSITY, aliases=("jtd",), linker=("-jump-table-density={}",)),
+    Option("device-stack-protector", _BOOLEAN),
+    Option("generate-line-info", aliases=("lineinfo",), linker=("-lineinfo",)),
+    Option("device-debug", aliases=("G",), linker=("-g",)),
+    # Preprocessor
+    Option("undefine-macro", _IDENTIFIER, aliases=("U",), repeatable=True),
+    Option("include-path", _PATH, aliases=("I",), repeatable=True),
+    Option("pre-include", _HEADER, aliases=("include",), repeatable=True),
+    Option("no-source-include"),
+    # Messages
+    Option("disable-warnings", aliases=("w",)),
+    Option("brief-diagnostics", _BOOLEAN, aliases=("brief-diag",)),
+    Option("display-error-number", aliases=("err-no",)),
+    Option("no-display-error-number", aliases=("no-err-no",)),
+    Option("diag-error", _NUMBERS, repeatable=True),
+    Option("diag-suppress", _NUMBERS, repeatable=True),
+    Option("diag-warn", _NUMBERS, repeatable=True),
+    Option("optimization-info", "inline", aliases=("opt-info",)),
+    Option("time", _LOG),
+    # How the compiler works
+    Option("pch"),
+    Option("instantiate-templates-in-pch", _BOOLEAN),
+    Option("split-compile", _THREADS, linker=("-split-compile={}",)),
+    Option("modify-stack-limit", _BOOLEAN),
+    Option("no-cache", linker=("-no-cache",)),
+)
+"""Every option that may be given."""
+
+REFUSED = (
+    RefusedOption("gpu-architecture", "name the architecture as the target", ("arch",)),
+    RefusedOption("define-macro", "use DeviceCode.defines", ("D",)),
+    RefusedOption(
+        "optix-ir",
+        "no backend launches OptiX-IR; trunnion_nvrtc.compiler.program.Program makes it",
+    ),
+    RefusedOption("extensible-whole-program", "use relocatable-device-code", ("ewp",)),
+    RefusedOption("frandom-seed", "it is derived from the source, so that equal requests give equal bytes"),
+    RefusedOption("create-pch", "use pch: it keeps the files, and notices when a header has changed"),
+    RefusedOption("use-pch", "use pch: it keeps the files, and notices when a header has changed"),
+    RefusedOption("pch-dir", "use pch: it keeps the files in a folder of this process"),
+    RefusedOption("pch-verbose", "use pch, which says nothing, so that logs do not depend on it"),
+    RefusedOption("pch-messages", "use pch, which says nothing, so that logs do not depend on it"),
+    RefusedOption("fdevice-time-trace", "it writes a file; use time=-, which writes into the log"),
+    RefusedOption(
+        "fdevice-syntax-only", "it makes no code; trunnion_nvrtc.compiler.program.Program takes it"
+    ),
+    RefusedOption(
+        "use-bundled-headers", "headers are found without it; include-path names folders of your own"
+    ),
+)
+"""Every other one. Left out on purpose: what a field of the program says already, what asks for another output than
+a backend launches, and what reads or writes files."""

@@ -1,0 +1,1 @@
+"""The host side: self-contained TVM-FFI modules."""

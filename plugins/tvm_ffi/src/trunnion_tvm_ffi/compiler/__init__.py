@@ -1,0 +1,1 @@
+"""The device compiler: C++ for the CPU."""

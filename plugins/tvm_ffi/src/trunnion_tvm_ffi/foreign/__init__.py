@@ -1,0 +1,1 @@
+"""Anybody's TVM-FFI functions, called with our checks."""
