@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from trunnion.errors import TrunnionError
+from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import Allocated, Launched, MemorySet
 from trunnion.testing.comparison import check_expected, symbols_of
@@ -40,6 +41,12 @@ _PATIENCE: Final = 300.0
 _MOMENT: Final = 0.05
 """Seconds that a thread has to come in where it must not; one that waits is never blamed."""
 
+_LONG_MOMENT: Final = 1.0
+"""Seconds that a thread waits for another one that may never come."""
+
+_CROSSED: Final = "crossed"
+"""The second call's place where it is one of two: each thread calls another program while it loads its own."""
+
 _DRIVERS: Final = (0, 1, 2)
 """The driver's own streams, any of which memory is allocated for that a call on one of them has."""
 
@@ -61,7 +68,7 @@ class Overlap:
     """The second call."""
 
     place: str
-    """Where in the first one it comes: a key of `_PLACES`."""
+    """Where in the first one it comes: a key of `_PLACES`, or `_CROSSED`."""
 
     handles: tuple[int | None, int | None] = (None, None)
     """The streams of both: one of the driver's own, or None, a new one of the call's own."""
@@ -233,9 +240,15 @@ def _refusing(harness: Harness) -> Iterator[None]:
         yield
 
 
-@law("H2", given=lambda harness: _overlaps(harness, *_PLACES), ways=LOADS)
+@law("H2", given=lambda harness: _overlaps(harness, *_PLACES, _CROSSED), ways=LOADS)
 def two_threads(harness: Harness, overlap: Overlap) -> None:
-    """Calls of one program in two threads at once each receive their own parameters, stream and tensors."""
+    """Calls of one program in two threads at once each receive their own parameters, stream and tensors.
+
+    Where each of them would wait for the other to load it, one at least is told so by a `LifecycleError`.
+    """
+    if overlap.place == _CROSSED:
+        _check_crossed(harness, overlap)
+        return
     first, second = _callers(harness, overlap)
     with harness.loaded(overlap.scenario.program) as loaded, _two_threads(lesser=overlap.odd) as threads:
         harness.simulator.clear_trace()
@@ -254,6 +267,67 @@ def two_threads(harness: Harness, overlap: Overlap) -> None:
             threads[0].submit(launch).result()
             others[0].result(_PATIENCE)
         _check(harness, first, second)
+
+
+class _Crossing:
+    """A call of another program that a thread makes, once, in the middle of loading its own, when both have come there.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    """
+
+    def __init__(self, harness: Harness) -> None:
+        self._harness = harness
+        self._due = threading.local()
+        self._met = threading.Barrier(2)
+        self.went_through: list[_Caller] = []
+        """The calls that were not refused."""
+
+    def launch(self, outer: _Caller, mine: LoadedProgram, inner: _Caller, other: LoadedProgram) -> None:
+        """Make a call, and another one in the middle of it if it loads its program."""
+        self._due.call = functools.partial(self._launch, inner, other)
+        self._harness.simulator.call(outer.launch, mine)
+        self._due.call = None
+
+    def _launch(self, inner: _Caller, other: LoadedProgram) -> None:
+        with suppress(threading.BrokenBarrierError):  # the other thread may have nothing to load
+            self._met.wait(_LONG_MOMENT)
+        with suppress(LifecycleError):
+            inner.launch(other)
+            self.went_through.append(inner)
+
+    def ahead(self, proceed: Callable[..., None], *arguments: Any) -> None:
+        """Stand before a driver's call that loads."""
+        due, self._due.call = getattr(self._due, "call", None), None
+        if due is not None:
+            due()
+        proceed(*arguments)
+
+
+def _check_crossed(harness: Harness, overlap: Overlap) -> None:
+    """Have each of two threads call the other's program while it loads its own, and require that both end."""
+    program, calls_made = overlap.scenario.program, (overlap.scenario.call, overlap.other)
+    one, other, *inner = (_Caller(harness, program, call) for call in (*calls_made, *calls_made))
+    crossing = _Crossing(harness)
+    with (
+        harness.loaded(program) as first,
+        harness.loaded(program) as second,
+        _two_threads(lesser=overlap.odd) as threads,
+        ExitStack() as until,
+    ):
+        harness.simulator.clear_trace()
+        for call in _PLACES["loading"]:
+            until.enter_context(harness.simulator.intercept(call, crossing.ahead))
+        both = (
+            threads[0].submit(crossing.launch, one, first, inner[0], second),
+            threads[1].submit(crossing.launch, other, second, inner[1], first),
+        )
+        with _accepted(harness):
+            for outer in both:
+                outer.result(_PATIENCE)
+        _check(harness, one, other, *crossing.went_through)
 
 
 @contextmanager
