@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -48,12 +51,17 @@ MISTAKES = {
 }
 
 
+NUMBERS = itertools.count()
+
+
 def backend(old="", new=""):
-    """Return the page's backend, with one piece of its text replaced by another."""
+    """Return the page's backend, with one piece of its text replaced by another: a module of its own, as it names."""
     assert not old or CODE.count(old) == 1
-    names = {"__name__": "trunnion_bare"}
-    exec(compile(CODE.replace(old, new) if old else CODE, "trunnion_bare.py", "exec"), names)
-    (spec,) = names["trunnion_register_backends"]()
+    code = CODE.replace(old, new) if old else CODE
+    name = f"trunnion_bare_{next(NUMBERS)}"
+    sys.modules[name] = module = types.ModuleType(name)
+    exec(compile(code.replace("trunnion_bare:", f"{name}:"), f"{name}.py", "exec"), vars(module))
+    (spec,) = module.trunnion_register_backends()
     return spec
 
 

@@ -18,8 +18,6 @@ from trunnion.sim.trace import Launched
 from trunnion.testing.machine import synthetic_image
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
 
@@ -110,12 +108,9 @@ CASES = (
 )
 
 
-def outcomes(harness: Harness, case: Case, staging: Path) -> list[str]:
+def outcomes(harness: Harness, case: Case) -> list[str]:
     """Return what the driver was given, or the error, for each call."""
-    source = harness.wrapper.wrap(case.program.plan())
-    staging.mkdir()
-    artifact = harness.adapter.build(source, synthetic_image(case.program), staging)
-    loaded = harness.adapter.load(artifact, harness.simulator.runtime)
+    loaded = harness.load(harness.build(case.program, synthetic_image(case.program)))
     found = []
     for args in case.calls:
         before = len(harness.simulator.trace)
@@ -131,9 +126,9 @@ def outcomes(harness: Harness, case: Case, staging: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("make", CASES, ids=lambda make: make.__name__)
-def test_numbers_at_their_edges(harnesses: Any, make: Any, tmp_path: Path) -> None:
+def test_numbers_at_their_edges(harnesses: Any, make: Any) -> None:
     case = make()
-    found = {name: outcomes(harness, case, tmp_path / name) for name, harness in harnesses.items()}
+    found = {name: outcomes(harness, case) for name, harness in harnesses.items()}
     first = next(iter(found.values()))
     assert any("Error" in one for one in first)
     assert not all("Error" in one for one in first)

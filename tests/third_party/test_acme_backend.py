@@ -16,7 +16,7 @@ from trunnion import examples
 from trunnion.testing.laws import catalogue
 
 PROJECT = Path(__file__).resolve().parent / "acme_backend"
-_PUBLIC = frozenset({"errors", "model", "contract", "codegen", "image", "artifacts", "hookspecs"})
+_PUBLIC = frozenset({"errors", "model", "contract", "codegen", "launcher", "image", "artifacts", "hookspecs"})
 
 RUN = """
 import json, sys, traceback, torch, trunnion

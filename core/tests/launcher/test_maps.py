@@ -12,7 +12,7 @@ from trunnion.model.tensormap.rules import Im2colFields, TiledFields
 CONSTANTS: dict[str, Any] = {
     "address": None,
     "element_bits": 16,
-    "dtype_code": 6,
+    "data_type": 6,
     "interleave": 0,
     "swizzle": 3,
     "l2_promotion": 2,

@@ -254,7 +254,7 @@ def test_a_map_that_may_reach_beyond_its_memory_has_a_limit() -> None:
     assert limits[1] == Const(64 * 64 * 4)
     assert limits[2] is not None
     assert limits[3] is None
-    assert [encode.fields.dtype_code for encode in p.build().plan().encodes] == [11, 7, 7, 7]
+    assert [encode.fields.data_type for encode in p.build().plan().encodes] == [11, 7, 7, 7]
 
 
 def m_bytes(m: Expr) -> Expr:

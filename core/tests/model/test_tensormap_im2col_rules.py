@@ -18,7 +18,7 @@ HOPPER, BLACKWELL = (9, 0), (10, 0)
 GOOD = Im2colFields(
     address=1 << 20,
     element_bits=16,
-    dtype_code=6,
+    data_type=6,
     dims=(64, 200, 300, 10),
     strides=(128, 25600, 7680000),
     innermost_stride=1,
@@ -43,7 +43,7 @@ def of_rank(rank: int, lower: int = 0, upper: int = 0) -> dict[str, Any]:
     }
 
 
-WIDE = {"dtype_code": 14, "element_bits": 4, "dims": (128, 200, 300, 10), "channels_per_pixel": 128}
+WIDE = {"data_type": 14, "element_bits": 4, "dims": (128, 200, 300, 10), "channels_per_pixel": 128}
 CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("the rank", of_rank(3), of_rank(2)),
     ("the rank", of_rank(5), of_rank(6)),
@@ -80,7 +80,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("the address is a multiple", {"address": 16}, {"address": 24}),
     ("the innermost dimension", {}, {"innermost_stride": 2}),
     ("without interleave, the box's", {"swizzle": 3}, {"swizzle": 3, "channels_per_pixel": 72}),
-    ("NaN fill", {"oob_fill": 1}, {"oob_fill": 1, "dtype_code": 1}),
+    ("NaN fill", {"oob_fill": 1}, {"oob_fill": 1, "data_type": 1}),
 ]  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from trunnion.model.tensormap.rules import (
 COMMON: dict[str, Any] = {
     "address": 1 << 20,
     "element_bits": 16,
-    "dtype_code": 6,
+    "data_type": 6,
     "dims": (64, 100, 10),
     "strides": (128, 12800),
     "innermost_stride": 1,
@@ -43,7 +43,7 @@ TABLES = pytest.mark.parametrize("table", [TILED_RULES, IM2COL_RULES], ids=["til
 @BOTH
 def test_all_broken_rules_are_named(good: TiledFields | Im2colFields) -> None:
     bad = replace(
-        good, address=1, dims=(0, 2**33, 1), element_strides=(0, 9, 1), swizzle=4, oob_fill=1, dtype_code=0
+        good, address=1, dims=(0, 2**33, 1), element_strides=(0, 9, 1), swizzle=4, oob_fill=1, data_type=0
     )
     texts = " ".join(broken_rules(bad, (9, 0)))
     for words in ("0x1", "global_dim[0]", "global_dim[1]", "element_strides[2]", "element_strides[1]",
@@ -84,7 +84,7 @@ def test_what_the_author_wrote_is_counted_as_the_author_wrote_it() -> None:
 def test_of_a_stride_that_is_no_multiple_of_16_bytes_it_is_told_what_to_do(
     bits: int, code: int, multiple: int
 ) -> None:
-    fields = replace(TILED, strides=(120, 1 << 20), element_bits=bits, dtype_code=code, box=(16, 1, 1))
+    fields = replace(TILED, strides=(120, 1 << 20), element_bits=bits, data_type=code, box=(16, 1, 1))
     assert told(fields) == (
         "global_strides[0] (innermost first) is 120 bytes, not a multiple of 16 below 2**40: make the innermost "
         f"extent, or that stride, a multiple of {multiple} elements; Symbol(..., multiple_of={multiple}) declares it"
@@ -155,7 +155,7 @@ def test_nan_fill_is_for_the_floats_of_the_driver(name: str) -> None:
     kind = dtype(name)
     real = name in ("float16", "bfloat16", "float32", "float64")
     filled = replace(
-        TILED, element_bits=8 * kind.itemsize, dtype_code=kind.tma_code, oob_fill=1, box=(16, 1, 1)
+        TILED, element_bits=8 * kind.itemsize, data_type=kind.tma_code, oob_fill=1, box=(16, 1, 1)
     )
     assert (broken_rules(filled) == ()) is real
 

@@ -17,7 +17,7 @@ HOPPER, BLACKWELL = (9, 0), (10, 0)
 GOOD = TiledFields(
     address=1 << 20,
     element_bits=16,
-    dtype_code=6,
+    data_type=6,
     dims=(64, 100, 10),
     strides=(128, 12800),
     innermost_stride=1,
@@ -28,10 +28,10 @@ GOOD = TiledFields(
     oob_fill=0,
 )
 IN_32B = {"interleave": 2, "swizzle": 1}
-PACKED = {"element_bits": 4, "dtype_code": 14, "dims": (128, 100, 10), "box": (128, 8, 1)}
-PACKED_8B = {"element_bits": 4, "dtype_code": 13, "box": (64, 8, 1)}
-PACKED_6BIT = {**PACKED, "element_bits": 6, "dtype_code": 15}
-BYTES = {"element_bits": 8, "dtype_code": 0}
+PACKED = {"element_bits": 4, "data_type": 14, "dims": (128, 100, 10), "box": (128, 8, 1)}
+PACKED_8B = {"element_bits": 4, "data_type": 13, "box": (64, 8, 1)}
+PACKED_6BIT = {**PACKED, "element_bits": 6, "data_type": 15}
+BYTES = {"element_bits": 8, "data_type": 0}
 
 
 def flat(count: int) -> dict[str, Any]:
@@ -84,9 +84,9 @@ CASES: list[Case] = [
      {"element_strides": (8, 1, 1)}),
     ("interleave 32B", IN_32B, {"interleave": 2, "swizzle": 0}),
     ("interleave 32B", {"interleave": 1, "swizzle": 0}, {"interleave": 2, "swizzle": 3}),
-    ("NaN fill", {"oob_fill": 1}, {"oob_fill": 1, "dtype_code": 1}),
-    ("NaN fill", {"oob_fill": 1, "dtype_code": 9}, {"oob_fill": 1, "dtype_code": 5}),
-    ("the packed types", {}, {"dtype_code": 13, "element_bits": 4}),
+    ("NaN fill", {"oob_fill": 1}, {"oob_fill": 1, "data_type": 1}),
+    ("NaN fill", {"oob_fill": 1, "data_type": 9}, {"oob_fill": 1, "data_type": 5}),
+    ("the packed types", {}, {"data_type": 13, "element_bits": 4}),
     ("the swizzles 128B_ATOM", {"swizzle": 3}, {"swizzle": 4}),
     # 128 x 228 x 8 bytes are the limit; 1 / 8 is nothing when rounded down.
     ("the box, each extent", {"box": (128, 228, 8), **BYTES}, {"box": (128, 229, 8), **BYTES}),

@@ -31,7 +31,7 @@ def refused(fields: TiledFields | Im2colFields, device: Device = H200) -> tuple[
     """Return what the simulated driver has against a request."""
     common: dict[str, Any] = {
         "address": fields.address,
-        "data_type": TensorMapDataType(fields.dtype_code),
+        "data_type": TensorMapDataType(fields.data_type),
         "dims": fields.dims,
         "strides": fields.strides,
         "element_strides": fields.element_strides,

@@ -46,7 +46,7 @@ class Driver:
     def accepts(self, fields: TiledFields | Im2colFields, l2_promotion: int = 0) -> bool:
         """Whether the driver encodes a request."""
         rank = len(fields.dims)
-        start = (self._map, fields.dtype_code, rank, fields.address)
+        start = (self._map, fields.data_type, rank, fields.address)
         layout = (_array(c_uint64, fields.dims), _array(c_uint64, fields.strides))
         steps = _array(c_uint32, fields.element_strides)
         modes = (fields.interleave, fields.swizzle, l2_promotion, fields.oob_fill)

@@ -31,10 +31,14 @@ def plan_document(plan: LaunchPlan) -> dict[str, Any]:
     shown = [
         field for field in dataclasses.fields(plan) if field.name != "signature"
     ]  # the program's, said there
-    return {
-        "hash": plan.hash,
-        **{field.name: plain(getattr(plan, field.name), plan.symbols) for field in shown},
-    }
+    document = {field.name: plain(getattr(plan, field.name), plan.symbols) for field in shown}
+    return {"hash": plan.hash, **document, "encodes": [_encode(row) for row in document["encodes"]]}
+
+
+def _encode(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a map's row with what its encoding is told beside what the plan computes of that."""
+    told_always = {name: one for name, one in row.pop("fields").items() if name != "address"}
+    return told_always | row | {"type": told_always["type"]}
 
 
 def told(value: str) -> str:

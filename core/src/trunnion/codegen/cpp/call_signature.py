@@ -29,7 +29,7 @@ SIGNATURE_FILE = "call.json"
 
 _TYPED = ("tensor", "scalar")
 _MOST = (1 << 63) - 1
-_MAP_NUMBERS = ("element_bits", "dtype_code", "interleave", "swizzle", "l2_promotion", "oob_fill")
+_MAP_NUMBERS = ("element_bits", "data_type", "interleave", "swizzle", "l2_promotion", "oob_fill")
 _OF_A_CALL = ("address", "dims", "strides", "innermost_stride")
 _KINDS = {TensorParam: "tensor", ScalarParam: "scalar", PointerParam: "pointer", StructParam: "struct"}
 

@@ -35,17 +35,17 @@ def emit_map_rules(out: SourceWriter, plan: LaunchPlan) -> None:
 
 def _rule(plan: LaunchPlan, encode: Encode) -> list[str]:
     fields = encode.fields
-    wide = fields.interleave == _INTERLEAVE_32B or fields.dtype_code in _WIDE_PACKED
+    wide = fields.interleave == _INTERLEAVE_32B or fields.data_type in _WIDE_PACKED
     allowed = ["false" if broken_rules(fields, one) else "true" for one in _ARCHITECTURES]
     head = [
         str(encode.index),
         cpp_name(plan.memory(encode.memory).name),
         str(len(encode.dims)),
         "32" if wide else "16",
-        str(_EXTENT_UNITS.get(fields.dtype_code, 1)),
+        str(_EXTENT_UNITS.get(fields.data_type, 1)),
         str(fields.element_bits),
         *allowed,
-        f"static_cast<CUtensorMapDataType>({fields.dtype_code})",
+        f"static_cast<CUtensorMapDataType>({fields.data_type})",
         f"static_cast<CUtensorMapInterleave>({fields.interleave})",
         f"static_cast<CUtensorMapSwizzle>({fields.swizzle})",
         f"static_cast<CUtensorMapL2promotion>({fields.l2_promotion})",

@@ -30,7 +30,7 @@ class MapFields(ABC):
     element_bits: int
     """Bits of one element in global memory: a packed type has less than 8."""
 
-    dtype_code: int
+    data_type: int
     """``CUtensorMapDataType``."""
 
     dims: tuple[int | None, ...]
@@ -150,7 +150,7 @@ def _common(tensor_map: TensorMap) -> dict[str, Any]:
     return {
         "address": None,
         "element_bits": bits,
-        "dtype_code": tensor_map.data_type_code,
+        "data_type": tensor_map.data_type_code,
         "dims": tuple(_known(extent) for extent in reversed(tensor_map.extents)),
         "strides": tuple(None if step is None else step * bits // 8 for step in steps[1:]),
         "innermost_stride": steps[0] if steps else None,

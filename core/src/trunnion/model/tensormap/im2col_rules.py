@@ -82,7 +82,7 @@ def _channels(f: Im2colFields) -> Iterator[str]:
 
 
 def _wide_packed_channels(f: Im2colFields) -> Iterator[str]:
-    if f.dtype_code in WIDE_PACKED and f.channels_per_pixel != _WIDE_CHANNELS:
+    if f.data_type in WIDE_PACKED and f.channels_per_pixel != _WIDE_CHANNELS:
         yield f"channels_per_pixel is {f.channels_per_pixel}"
 
 

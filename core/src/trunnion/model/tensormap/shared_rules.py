@@ -55,7 +55,7 @@ def is_whole_chunks(fields: MapFields) -> bool:
 
 
 def _unit(f: MapFields) -> int:
-    return 32 if f.interleave == _INTERLEAVE_32B or f.dtype_code in WIDE_PACKED else 16
+    return 32 if f.interleave == _INTERLEAVE_32B or f.data_type in WIDE_PACKED else 16
 
 
 def _no_tensor_maps(_: MapFields) -> Iterator[str]:
@@ -105,7 +105,7 @@ def _innermost(f: MapFields) -> Iterator[str]:
 
 
 def _packed_extent(f: MapFields) -> Iterator[str]:
-    unit = 128 if f.dtype_code in WIDE_PACKED else 2 if f.dtype_code == _PACKED_8B else 1
+    unit = 128 if f.data_type in WIDE_PACKED else 2 if f.data_type == _PACKED_8B else 1
     if f.dims and f.dims[0] is not None and f.dims[0] % unit:
         yield f"{innermost_first('global_dim', 0)} is {f.dims[0]}, not a multiple of {unit}"
 
@@ -130,24 +130,24 @@ def _interleave_swizzle(f: MapFields) -> Iterator[str]:
 
 
 def _fill(f: MapFields) -> Iterator[str]:
-    if f.oob_fill and f.dtype_code not in _FLOAT_CODES:
+    if f.oob_fill and f.data_type not in _FLOAT_CODES:
         yield "NaN fill is asked for with a type that is not a float"
 
 
 def _packed_interleave(f: MapFields) -> Iterator[str]:
-    if f.dtype_code == _PACKED_6BIT and f.interleave:
+    if f.data_type == _PACKED_6BIT and f.interleave:
         yield "16U6_ALIGN16B is interleaved"
 
 
 def _packed_swizzle(f: MapFields) -> Iterator[str]:
-    allowed = _PACKED_SWIZZLES.get(f.dtype_code)
+    allowed = _PACKED_SWIZZLES.get(f.data_type)
     if allowed is not None and f.swizzle not in allowed:
-        yield f"swizzle {f.swizzle} (CUtensorMapSwizzle) is asked for with data type {f.dtype_code}"
+        yield f"swizzle {f.swizzle} (CUtensorMapSwizzle) is asked for with data type {f.data_type}"
 
 
 def _packed(f: MapFields) -> Iterator[str]:
-    if f.dtype_code >= _PACKED_8B:
-        yield f"the data type is {f.dtype_code} (CUtensorMapDataType)"
+    if f.data_type >= _PACKED_8B:
+        yield f"the data type is {f.data_type} (CUtensorMapDataType)"
 
 
 def _atom(f: MapFields) -> Iterator[str]:

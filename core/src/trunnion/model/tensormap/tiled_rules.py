@@ -48,7 +48,7 @@ def _interleaved_inner_box(f: TiledFields) -> Iterator[str]:
 
 
 def _wide_packed_box(f: TiledFields) -> Iterator[str]:
-    if f.dtype_code in WIDE_PACKED and f.box[:1] != (_WIDE_BOX,):
+    if f.data_type in WIDE_PACKED and f.box[:1] != (_WIDE_BOX,):
         yield f"box_dim is {f.box[::-1]}"
 
 

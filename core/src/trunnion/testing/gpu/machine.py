@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import gc
 import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -235,11 +236,15 @@ class GpuMachine:
         with torch.cuda.stream(self._stream(stream, device)):
             graph.capture_begin(capture_error_mode="thread_local")
             self._capturing = stream
+            collecting = gc.isenabled()
+            gc.disable()  # an older graph that is destroyed now would end the capture
             try:
                 yield found
             finally:
                 self._capturing = None
                 _end(graph)
+                if collecting:
+                    gc.enable()
         found.given = list(self._decoder.given)
         self._decoder.given.clear()
         found.events = [event.event for event in self._events if isinstance(event, Captured)]

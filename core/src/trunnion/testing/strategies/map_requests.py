@@ -76,13 +76,13 @@ def boundary_requests() -> Iterator[TiledFields | Im2colFields]:
                 for edge in edges:
                     yield _with(base, name, place, edge)
         for code in range(len(_BITS)):
-            yield replace(base, dtype_code=code, element_bits=_BITS[code])
+            yield replace(base, data_type=code, element_bits=_BITS[code])
 
 
 def _bases() -> Iterator[TiledFields | Im2colFields]:
     common: dict[str, Any] = {"address": 1 << 20, "innermost_stride": 1, "oob_fill": 0}
-    half: dict[str, Any] = {"dtype_code": 6, "element_bits": 16}
-    single: dict[str, Any] = {"dtype_code": 7, "element_bits": 32}
+    half: dict[str, Any] = {"data_type": 6, "element_bits": 16}
+    single: dict[str, Any] = {"data_type": 7, "element_bits": 32}
     flat: dict[str, Any] = {"dims": (128, 40, 40), "strides": (256, 10240), "element_strides": (1, 1, 1)}
     deep: dict[str, Any] = {
         "dims": (256, 40, 40, 40),
@@ -120,7 +120,7 @@ def _disturbed(rng: Random, request: TiledFields | Im2colFields) -> TiledFields 
         return _of_rank(rng.randrange(7), request)
     if name == "type":
         code = rng.randrange(len(_BITS))
-        return replace(request, dtype_code=code, element_bits=_BITS[code])
+        return replace(request, data_type=code, element_bits=_BITS[code])
     value = getattr(request, name)
     if isinstance(value, int):
         return _with(request, name, None, rng.choice(_EDGES[name]))
@@ -194,7 +194,7 @@ def _common(rng: Random, least_rank: int) -> dict[str, Any]:
     return {
         "address": unit * rng.choice((1, 2, rng.randrange(1, 1 << 43), (1 << 57) // unit - 1)),
         "element_bits": _BITS[code],
-        "dtype_code": code,
+        "data_type": code,
         "dims": (multiple * max(1, extents[0] // multiple), *extents[1:]),
         "strides": tuple(strides),
         "innermost_stride": 1,
@@ -208,7 +208,7 @@ def _common(rng: Random, least_rank: int) -> dict[str, Any]:
 def _inner(rng: Random, common: dict[str, Any]) -> int:
     """Return elements of the inner dimension that fill whole chunks of 16 bytes and fit the swizzle."""
     bits, swizzle = common["element_bits"], common["swizzle"]
-    if common["dtype_code"] >= _PACKED_16B:
+    if common["data_type"] >= _PACKED_16B:
         return 128
     span = 8 * (_SPANS[0] if common["interleave"] else _SPANS.get(swizzle, 128))
     chunks = max(1, min(span, 256 * bits) // 128)

@@ -191,10 +191,10 @@ def _memory(plan: LaunchPlan, memory: MemoryRef) -> tuple[DType, int]:
 def _map(plan: LaunchPlan, encode: Encode) -> MapParameter:
     """Return what a map becomes. A byte of memory is what the memory says: an fp8 tensor is read as bytes."""
     owner, _ = _memory(plan, encode.memory)
-    own = owner.tma_code == encode.fields.dtype_code and owner.name != "bool"
+    own = owner.tma_code == encode.fields.data_type and owner.name != "bool"
     return MapParameter(
-        dtype=memory_type(owner, "args") if own else _MAP_TYPES[encode.fields.dtype_code],
-        format=_MAP_FORMATS.get(encode.fields.dtype_code, "DEFAULT"),
+        dtype=memory_type(owner, "args") if own else _MAP_TYPES[encode.fields.data_type],
+        format=_MAP_FORMATS.get(encode.fields.data_type, "DEFAULT"),
         box=encode.fields.box if isinstance(encode.fields, TiledFields) else (),
         swizzle=encode.fields.swizzle,
     )

@@ -204,7 +204,7 @@ class CudaDriver:
     def encode_tiled(self, fields: TiledFields) -> EncodedMap:
         """Encode a tensor map (``cuTensorMapEncodeTiled``)."""
         status, encoded = calls.cuTensorMapEncodeTiled(
-            cu.CUtensorMapDataType(fields.dtype_code),
+            cu.CUtensorMapDataType(fields.data_type),
             len(fields.dims),
             fields.address,
             [cu.cuuint64_t(extent) for extent in fields.dims],
@@ -223,7 +223,7 @@ class CudaDriver:
     def encode_im2col(self, fields: Im2colFields) -> EncodedMap:
         """Encode a tensor map (``cuTensorMapEncodeIm2col``)."""
         status, encoded = calls.cuTensorMapEncodeIm2col(
-            cu.CUtensorMapDataType(fields.dtype_code),
+            cu.CUtensorMapDataType(fields.data_type),
             len(fields.dims),
             fields.address,
             [cu.cuuint64_t(extent) for extent in fields.dims],

@@ -281,7 +281,7 @@ class AcmeDriver:
         self._call(
             function,
             address,
-            fields.dtype_code,
+            fields.data_type,
             len(fields.dims),
             fields.address,
             _array(ctypes.c_uint64, fields.dims),
