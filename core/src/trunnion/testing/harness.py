@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.contract.spec import called
 from trunnion.errors import LifecycleError, TrunnionError
+from trunnion.plain import is_a
 from trunnion.sim.abi import DeviceAttribute
 from trunnion.sim.trace import Launched
 from trunnion.testing.expected import CallSignature, TensorFacts
@@ -20,6 +21,7 @@ from trunnion.testing.kept_launchers import kept_launchers
 from trunnion.testing.laws import LawViolation
 from trunnion.testing.machine import ALIKE, USED, SimulatedMachine
 from trunnion.testing.observed import observe
+from trunnion.testing.strategies.numbers import Raiser, RaiserSpec
 from trunnion.testing.ways import WAYS, Arguments
 
 if TYPE_CHECKING:
@@ -393,7 +395,7 @@ def _device_of(facts: CallSignature) -> int:
 
 
 def facts_of(value: Any, kind: str = "cuda") -> object:
-    """Return a tensor's facts, and anything else as it is.
+    """Return a tensor's facts, what is told of a `Raiser`, and anything else as it is.
 
     Parameters
     ----------
@@ -404,6 +406,8 @@ def facts_of(value: Any, kind: str = "cuda") -> object:
     """
     import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
 
+    if is_a(value, Raiser):
+        return RaiserSpec()
     if not isinstance(value, torch.Tensor):
         return value
     return TensorFacts(

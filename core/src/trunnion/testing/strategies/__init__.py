@@ -7,7 +7,7 @@ from trunnion.testing.strategies.documents import json_programs
 from trunnion.testing.strategies.expressions import expressions
 from trunnion.testing.strategies.map_requests import boundary_requests, map_requests, random_request
 from trunnion.testing.strategies.names import HOSTILE, names
-from trunnion.testing.strategies.numbers import BytesSpec, Indexable, numbers
+from trunnion.testing.strategies.numbers import BytesSpec, Indexable, RaiserSpec, numbers
 from trunnion.testing.strategies.programs import PROGRAM_CAPABILITIES, programs
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "BytesSpec",
     "CallSpec",
     "Indexable",
+    "RaiserSpec",
     "Scenario",
     "TensorSpec",
     "boundary_requests",

@@ -13,6 +13,7 @@ from trunnion.testing.expected import Refused
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies.calls import CallSpec, TensorSpec, calls, row_major
 from trunnion.testing.strategies.choices import choose
+from trunnion.testing.strategies.numbers import RaiserSpec
 from trunnion.testing.strategies.wrong_values import wrong_values
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _wrong_arguments(param: Param, given: object) -> Iterator[tuple[str, object]
 
 
 def _wrong_tensors(given: TensorSpec) -> Iterator[tuple[str, object]]:
-    for other in (None, 3, 1.5, "tensor", [1.0, 2.0]):
+    for other in (None, 3, 1.5, "tensor", [1.0, 2.0], RaiserSpec()):
         yield "type", other
     for dtype in ("float32", "int32", "uint8", "bfloat16", "float16"):
         if dtype != given.dtype:

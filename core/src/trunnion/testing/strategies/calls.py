@@ -14,7 +14,7 @@ from trunnion.testing.arithmetic import UncomputableError, evaluate, integer_ran
 from trunnion.testing.expected import CallSignature, TensorFacts
 from trunnion.testing.reference_arguments import bytes_per_element
 from trunnion.testing.strategies.choices import choose
-from trunnion.testing.strategies.numbers import BytesSpec, numbers, pointers, structs
+from trunnion.testing.strategies.numbers import BytesSpec, RaiserSpec, numbers, pointers, structs
 from trunnion.testing.strategies.programs import PROGRAM_CAPABILITIES, programs
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def arguments_of(given: Sequence[object], storage: Callable[[int, int | None], A
     shared = storage(max(value.nbytes for value in together), together[0].device) if together else None
 
     def made(value: object) -> Any:
-        if is_a(value, BytesSpec):
+        if is_a(value, BytesSpec) or is_a(value, RaiserSpec):
             return value.make()
         if not is_a(value, TensorSpec):
             return value

@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from trunnion.model.params import PointerParam, StructParam
     from trunnion.testing.rounding import Format
 
-__all__ = ["BytesSpec", "Indexable", "edges", "fits", "numbers", "pointers", "structs"]
+__all__ = [
+    "BytesSpec",
+    "Indexable",
+    "Raiser",
+    "RaiserSpec",
+    "edges",
+    "fits",
+    "numbers",
+    "pointers",
+    "structs",
+]
 
 _FLOATS = (
     0.0, -0.0, 1.0, -1.5, 0.1, 1 / 3, 1.5, 2.0**-24, 2.0**-127, 2.0**-149, 1e-320, -1e-9, 1e-7, 240.0, 448.0, 463.9,
@@ -58,6 +68,29 @@ class BytesSpec:
             )
             return kind.from_buffer_copy(self.data)
         return {"bytes": bytes, "bytearray": bytearray, "memoryview": memoryview}[self.form](self.data)
+
+
+class RaisedByArgumentError(Exception):
+    """What a `Raiser` raises: no backend knows it."""
+
+
+class Raiser:
+    """What raises whatever it is asked, its class too: of a call it can only be a wrong argument."""
+
+    def _raises(self) -> Any:
+        raise RaisedByArgumentError
+
+    __class__ = property(_raises)
+    __index__ = __int__ = __float__ = __complex__ = __bool__ = __len__ = __iter__ = _raises
+
+
+@dataclass(frozen=True, slots=True)
+class RaiserSpec:
+    """A `Raiser` to be passed in a call; the oracle, which it would hinder, is told this in its place."""
+
+    def make(self) -> Raiser:
+        """Return the object to be passed."""
+        return Raiser()
 
 
 def fits(kind: str, number: complex) -> bool:

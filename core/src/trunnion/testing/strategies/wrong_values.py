@@ -9,7 +9,7 @@ from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.testing.arithmetic import integer_range
 from trunnion.testing.rounding import COMPLEX, FORMATS
 from trunnion.testing.strategies.calls import TensorSpec
-from trunnion.testing.strategies.numbers import BytesSpec, Indexable, edges, fits
+from trunnion.testing.strategies.numbers import BytesSpec, Indexable, RaiserSpec, edges, fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ def wrong_values(param: Param) -> Iterator[tuple[str, object]]:
 
 def _wrong_scalars(param: ScalarParam) -> Iterator[tuple[str, object]]:
     kind = param.dtype.name
-    for other in (None, "1", (1,), _NUMBER):
+    for other in (None, "1", (1,), _NUMBER, RaiserSpec()):
         yield "scalar type", other
     if kind in FORMATS:
         yield from (("scalar type", other) for other in (True, 1j, Indexable(1)))
@@ -72,7 +72,9 @@ def _wrong_scalars(param: ScalarParam) -> Iterator[tuple[str, object]]:
 
 
 def _wrong_pointers(param: PointerParam) -> Iterator[tuple[str, object]]:
-    yield from (("pointer type", other) for other in ("0x1000", 4096.0, True, b"12345678", [1], _NUMBER))
+    yield from (
+        ("pointer type", other) for other in ("0x1000", 4096.0, True, b"12345678", [1], _NUMBER, RaiserSpec())
+    )
     yield from (("pointer range", number) for number in (-1, 1 << 64, -(1 << 70), Indexable(1 << 64)))
     if not param.nullable:
         yield from (("pointer null", nothing) for nothing in (None, 0))
@@ -84,7 +86,8 @@ def _wrong_pointers(param: PointerParam) -> Iterator[tuple[str, object]]:
 
 def _wrong_structs(param: StructParam) -> Iterator[tuple[str, object]]:
     yield from (
-        ("struct type", other) for other in (None, 7, "a" * param.nbytes, [0] * param.nbytes, _NUMBER)
+        ("struct type", other)
+        for other in (None, 7, "a" * param.nbytes, [0] * param.nbytes, _NUMBER, RaiserSpec())
     )
     for form in ("bytes", "structure"):
         yield "struct size", BytesSpec(bytes(param.nbytes + 1), form)
