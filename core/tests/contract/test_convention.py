@@ -105,7 +105,7 @@ def test_words_become_plain() -> None:
     assert convention.words(None, None, None) == (None, None, None)
     destination = object()
     assert convention.words(destination, 3, "cuda:1") == ((destination,), 3, 1)
-    assert convention.words([destination], None, 2) == ([destination], None, 2)
+    assert convention.words([destination], None, 2) == ((destination,), None, 2)
     assert Convention(["a"], 1, "cpu").words(None, None, "cpu") == (None, None, 0)
     with pytest.raises(ArgumentTypeError, match="a sequence of 2 tensors"):
         Convention(["a"], 2).words(destination, None, None)

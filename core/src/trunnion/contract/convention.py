@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import keyword
 import unicodedata
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.arguments import device_ordinal, output_list, stream_handle
@@ -48,8 +47,6 @@ class Convention:
         self._kind = kind
         unnamed = [index for index, name in enumerate(names) if not _can_be_named(name)]
         self._first = unnamed[-1] + 1 if unnamed else 0
-        # What picks the arguments from a place on out of a mapping, by that place; of one alone it gives no tuple.
-        self._picks = [itemgetter(*names[place:]) for place in range(len(names) - 1)]
         self._tensor: type | None = None
 
     @classmethod
@@ -114,12 +111,6 @@ class Convention:
         ArgumentTypeError
             If there is no such argument, or one is given twice or not at all.
         """
-        count = len(given)
-        if self._first <= count < len(self.names) == count + len(named):
-            try:
-                return (*given, *(self._picks[count](named) if len(named) > 1 else (named[self.names[-1]],)))
-            except KeyError:  # told below
-                pass
         places = {name: index for index, name in enumerate(self.names) if index >= self._first}
         for name in named:
             if name not in places:
@@ -141,7 +132,7 @@ class Convention:
 
     def words(
         self, out: Any, stream: Any, device: Any
-    ) -> tuple[Sequence[Any] | None, int | None, int | None]:
+    ) -> tuple[tuple[Any, ...] | None, int | None, int | None]:
         """Return what a call says beside its arguments, as `LoadedProgram.call` takes it.
 
         Parameters
@@ -158,17 +149,23 @@ class Convention:
         ArgumentError
             If one of them is something else.
         """
-        ordinal = device_ordinal(device, self._kind)
-        return self._destinations(out), stream_handle(stream), ordinal
+        ordinal = None if device is None else device_ordinal(device, self._kind)
+        destinations = None if out is None else self.destinations(out)
+        return destinations, None if stream is None else stream_handle(stream), ordinal
 
-    def _destinations(self, out: Any) -> Sequence[Any] | None:
-        if out is None:
-            return None
+    def destinations(self, out: Any) -> tuple[Any, ...]:
+        """Return what a call passes for ``out=`` as a tuple, which nobody can change meanwhile.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If it is no sequence, where there is not one output.
+        """
         if type(out) is self._tensor:
             return (out,)
         several = output_list(out)
         if several is not None:
-            return several
+            return tuple(several)
         if self._outputs == 1:
             self._tensor = type(out)  # which is no sequence, and of which most calls are
             return (out,)

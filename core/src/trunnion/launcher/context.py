@@ -6,9 +6,9 @@ import math
 import warnings
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
-from trunnion.contract.convention import Convention
+from trunnion.contract.convention import WORDS, Convention
 from trunnion.errors import (
     ArgumentError,
     ArgumentValueError,
@@ -28,7 +28,7 @@ from trunnion.launcher.l2_persisting import captured_window
 from trunnion.launcher.maps import MapEncoder
 from trunnion.launcher.memory import LauncherMemory
 from trunnion.launcher.recall import ReadingRecall
-from trunnion.launcher.refusals import ABSENT
+from trunnion.launcher.refusals import ABSENT, count_error
 from trunnion.launcher.walk import Walk
 from trunnion.launcher.windows import ProgramWindows
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER_BLOCKS
@@ -127,8 +127,8 @@ class Context(LauncherMemory):
         self.pop, self.push = self.pool.free.pop, self.pool.free.append
         self.new_frame, self.forsake = self.pool.new, self.pool.forsake
         self.recover = facade.recover
-        self.remember = ReadingRecall(parts.runtime.guard, parts.runtime.reader)
         self.several = self.device_count > 1
+        self.stream_type: Any = parts.runtime.stream_type
         self.sets_aside = any(spec.window is not None for spec in self.specs)
         self._preparing = _preparing()
         self.closed_because = ""
@@ -163,11 +163,18 @@ class Context(LauncherMemory):
 
         return explained
 
-    def convention(self, names: tuple[str, ...], outputs: int) -> Callable[..., tuple[Any, ...]]:
-        """Return what reads a call that says something by name; see `Convention`.
+    def recall(self) -> ReadingRecall:
+        """Return what remembers what was found out about the tensors of one kind of call."""
+        return ReadingRecall(self.runtime.guard, self.runtime.reader)
 
-        It is given what goes by position, `ABSENT` in the place of what does not, and what goes by name; it returns the
-        arguments, and ``out``, ``stream`` and ``device`` as `LoadedProgram.call` takes them.
+    def convention(
+        self, names: tuple[str, ...], outputs: int
+    ) -> tuple[tuple[str | None, ...], Callable[..., Any], Callable[..., NoReturn]]:
+        """Return the arguments' names, what takes ``out=`` as a tuple, and what refuses a call by its names.
+
+        A launcher takes named arguments itself, by these names: None for one that goes by position. The last is given
+        all that goes by name, how much of that is left, as no argument that was missing by position, and the arguments,
+        `ABSENT` in the place of one that there is not. See `Convention`.
 
         Parameters
         ----------
@@ -176,20 +183,17 @@ class Context(LauncherMemory):
         outputs
             How many outputs there are.
         """
-        convention, total = Convention(names, outputs), len(names)
-        stream_type: Any = self.runtime.stream_type
+        convention = Convention(names, outputs)
 
-        def written(given: tuple[Any, ...], said: dict[str, Any]) -> tuple[Any, ...]:
-            out, stream, device = said.pop("out", None), said.pop("stream", None), said.pop("device", None)
-            if said:
-                count = total - len(said)  # as many as go by position, if the call is right
-                if not (0 < count < len(given) and given[count] is ABSENT and given[count - 1] is not ABSENT):
-                    count = next((place for place, one in enumerate(given) if one is ABSENT), len(given))
-                given = convention.arguments(given[:count], said)
-            handle = stream.cuda_stream if type(stream) is stream_type else stream
-            return given, *convention.words(out, handle, device)
+        def refuse_names(said: dict[str, Any], left: int, given: tuple[Any, ...]) -> NoReturn:
+            named = {name: value for name, value in said.items() if name not in WORDS}
+            taken = next((place for place, one in enumerate(given) if one is ABSENT), len(given))
+            by_position = given[: taken - len(said) + left]
+            if named:
+                convention.arguments(by_position, named)
+            raise count_error(by_position, convention.names)
 
-        return written
+        return convention.keywords, convention.destinations, refuse_names
 
     def private_frame(self) -> Frame:
         """Return a frame for a bound launch."""

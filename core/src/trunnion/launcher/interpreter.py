@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from trunnion.contract.convention import WORDS, Convention
 from trunnion.launcher.facade import FIRST_STREAM
 from trunnion.launcher.fills import fill_steps
 from trunnion.launcher.walk import Walk
@@ -52,18 +53,18 @@ class Interpreter:
 
     def __init__(self, plan: LaunchPlan, context: Context) -> None:
         self._plan, self._context = plan, context
-        names = tuple(param.name for param in plan.signature.params)
-        self._written = context.convention(names, len(plan.results))
+        self._convention = Convention.of(plan.signature)
         self._fire = context.explaining(context.facade.launch)
         own = (Interpreter.entry, Interpreter.bind, Interpreter._with_frame)
         self._codes = tuple(function.__code__ for function in own)
 
     def entry(self, *given: Any, **said: Any) -> Any:
         """Launch, as people write it; see `LoadedProgram.entry`."""
-        out = stream = device = None
         with self._context.recovering():
+            words = [said.pop(word, None) for word in WORDS]
             if said:
-                given, out, stream, device = self._written(given, said)
+                given = self._convention.arguments(given, said)
+            out, stream, device = self._convention.words(*words)
             walk = self._walked(given, out, stream, device)
 
             def launch(frame: Frame) -> Any:

@@ -6,6 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
+from trunnion.codegen.python.memory import emit_given_outputs
+from trunnion.codegen.python.recalled import is_computed_with, passed_names, recalls
 from trunnion.model.dtypes import Kind
 from trunnion.model.plan.slots import PointerSlot, StructSlot
 from trunnion.model.scalars import overflow_limit
@@ -23,38 +25,13 @@ __all__ = [
     "emit_pointers",
     "emit_structure",
     "given_tuple",
-    "is_computed_with",
     "parameter_list",
-    "passed_names",
-    "recalls",
+    "positional_names",
     "tensor_names",
     "tensor_tuple",
 ]
 
 _ADDRESSES = 1 << 64
-
-
-def recalls(plan: LaunchPlan) -> bool:
-    """Whether a launcher of this plan recalls what it found out about the tensors of an earlier call."""
-    return bool(plan.inputs) and not any(tensor.nullable for tensor in plan.tensors)
-
-
-def passed_names(plan: LaunchPlan) -> list[str]:
-    """Return the variables that hold a call's integers: addresses of tensors, integer scalars, raw addresses.
-
-    A boolean that stands under a symbol is one: expressions compute with it.
-
-    Two calls that pass equal ones are told apart by nothing in them, which 0.0 and -0.0 would be.
-    """
-    names = [f"p{tensor.index}" for tensor in plan.inputs]
-    names += [f"s{scalar.index}" for scalar in plan.scalars if scalar.dtype.is_integer]
-    names += [f"i{scalar.index}" for scalar in plan.scalars if is_computed_with(plan, scalar)]
-    return names + [f"a{pointer.index}" for pointer in plan.pointers]
-
-
-def is_computed_with(plan: LaunchPlan, scalar: ScalarSlot) -> bool:
-    """Whether a scalar is a boolean that stands under a symbol."""
-    return scalar.dtype.kind is Kind.BOOL and plan.signature.scalars[scalar.index].symbol is not None
 
 
 def tensor_names(tensors: Sequence[TensorSlot]) -> str:
@@ -67,7 +44,8 @@ def tensor_tuple(tensors: Sequence[TensorSlot]) -> str:
     return python_tuple([f"t{tensor.index}" for tensor in tensors])
 
 
-def _positional(plan: LaunchPlan) -> list[str]:
+def positional_names(plan: LaunchPlan) -> list[str]:
+    """Return the variables of the arguments, in their order."""
     slots = [(tensor.position, f"t{tensor.index}") for tensor in plan.inputs]
     slots += [(scalar.position, f"s{scalar.index}") for scalar in plan.scalars]
     slots += [(pointer.position, f"a{pointer.index}") for pointer in plan.pointers]
@@ -83,14 +61,14 @@ def parameter_list(plan: LaunchPlan) -> str:
     plan
         The plan.
     """
-    names = _positional(plan)
+    names = positional_names(plan)
     positional = f"{', '.join(f'{name}=ABSENT' for name in names)}, /, " if names else ""
     return f"{positional}*more"
 
 
 def emit_count(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write the check of the number of arguments: only the last can be missing without another."""
-    names = _positional(plan)
+    names = positional_names(plan)
     missing = f" or {names[-1]} is ABSENT" if names else ""
     with out.block(f"if more{missing}:"):
         wanted = python_tuple([python_string(param.name) for param in plan.signature.params])
@@ -99,7 +77,7 @@ def emit_count(out: SourceWriter, plan: LaunchPlan) -> None:
 
 def given_tuple(plan: LaunchPlan) -> str:
     """Return the display of a tuple of everything that a call was given by position."""
-    return f"({', '.join([*_positional(plan), '*more'])},)"
+    return f"({', '.join([*positional_names(plan), '*more'])},)"
 
 
 # Tensors -------------------------------------------------------------------------------------------------------------
@@ -180,7 +158,7 @@ def emit_layouts(out: SourceWriter, plan: LaunchPlan) -> None:
         out.line(f"check_storage({tensor_names(inputs)}, {tensor_tuple(inputs)})")
 
 
-def emit_pointers(out: SourceWriter, plan: LaunchPlan, *, remembers: bool) -> None:
+def emit_pointers(out: SourceWriter, plan: LaunchPlan, *, remembers: bool, destined: bool = False) -> None:
     """Write the lines that take the tensors' addresses, and check them.
 
     Where the launcher recalls tensors they set ``passed`` as well: the call's integers, the same object as long as
@@ -194,22 +172,25 @@ def emit_pointers(out: SourceWriter, plan: LaunchPlan, *, remembers: bool) -> No
         The plan.
     remembers
         Whether there are ``places``, and a ``memo`` to look into and to write into.
+    destined
+        Whether these are of the tensors given under ``out=``, too.
     """
     inputs = plan.inputs
     if not inputs:
         return
-    if remembers:
-        with out.block("if places is None:"):
-            _emit_reading(out, inputs)
-        with out.block("else:"):
-            out.line(f"{', '.join(f'p{tensor.index}' for tensor in inputs)}, = places")
-    else:
-        _emit_reading(out, inputs)
-    if recalls(plan):
-        out.line(f"passed = {python_tuple(passed_names(plan))}")
     if not remembers:
+        _emit_reading(out, inputs)
+        if recalls(plan):
+            out.line(f"passed = {python_tuple(passed_names(plan))}")
         _emit_addresses(out, inputs)
         return
+    if destined:
+        with out.block("if out is None:"):
+            _emit_passed(out, plan, inputs)
+        with out.block("else:"):
+            _emit_passed(out, plan, plan.tensors)
+    else:
+        _emit_passed(out, plan, inputs)
     out.line("seen = memo[0]")  # read once: other threads write it
     with out.block("if passed == seen:"):
         out.line("passed = seen")
@@ -217,7 +198,19 @@ def emit_pointers(out: SourceWriter, plan: LaunchPlan, *, remembers: bool) -> No
         for scalar in _recognised(plan):
             _emit_range(out, scalar)
         _emit_addresses(out, inputs)
+        if destined:
+            emit_given_outputs(out, plan)
         out.line("memo[0] = passed")
+
+
+def _emit_passed(out: SourceWriter, plan: LaunchPlan, tensors: Sequence[TensorSlot]) -> None:
+    """Write the lines that take the addresses of tensors, and set ``passed``."""
+    with out.block("if places is None:"):
+        _emit_reading(out, tensors)
+    with out.block("else:"):
+        out.line(f"{', '.join(f'p{tensor.index}' for tensor in tensors)}, = places")
+    given = [f"p{tensor.index}" for tensor in tensors if tensor.output]
+    out.line(f"passed = {python_tuple([*passed_names(plan), *given])}")
 
 
 def _emit_reading(out: SourceWriter, inputs: Sequence[TensorSlot]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
-from trunnion.codegen.python.arguments import is_computed_with
+from trunnion.codegen.python.recalled import is_computed_with
 from trunnion.model.plan import ConditionCheck
 from trunnion.model.plan.places import (
     allowed_values,

@@ -44,7 +44,7 @@ class LaunchText:
 class Dialect(Protocol):
     """Writes the driver's part of a launcher.
 
-    In scope: ``context``, ``device``, ``stream`` (a handle) and the launch's frame.
+    In scope: ``context``, ``device``, ``several`` (whether there are more), ``stream`` (a handle), the launch's frame.
     """
 
     version: str

@@ -24,25 +24,29 @@ from trunnion.codegen.python.arguments import (
     emit_count,
     given_tuple,
     parameter_list,
-    recalls,
+    positional_names,
     tensor_names,
     tensor_tuple,
 )
 from trunnion.codegen.python.bindings import slot_name
 from trunnion.codegen.python.dialect import Dialect, FacadeDialect
 from trunnion.codegen.python.launch_body import LaunchBody, recovering
-from trunnion.codegen.python.memory import emit_allocations
+from trunnion.codegen.python.memory import emit_allocations, emit_given_outputs
+from trunnion.codegen.python.recalled import recalls, recalls_destinations
 from trunnion.codegen.python.steps import StepPrinter
 from trunnion.codegen.python.tables import emit_tables
 from trunnion.codegen.writer import SourceWriter
+from trunnion.contract.convention import WORDS
 from trunnion.launcher.tables import ParameterBuffer
 
 if TYPE_CHECKING:
-    from trunnion.model.plan import LaunchPlan
+    from collections.abc import Sequence
+
+    from trunnion.model.plan import LaunchPlan, TensorSlot
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = "22"
+VERSION = "23"
 """Changes whenever the text for some plan does."""
 
 _KINDS = ("entry", "bind")
@@ -74,8 +78,9 @@ _CONTEXT = (
     ("recover", "recover"),
     ("refuse", "refuse"),
     ("fill", "fill"),
-    ("remember", "remember"),
     ("devices", "device_count"),
+    ("several", "several"),
+    ("Stream", "stream_type"),
 )
 """What a call needs, as variables of the closure: the variable, and the context's attribute."""
 
@@ -103,6 +108,7 @@ class _Emitter:
         self.printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index), plan.symbols)
         self.firing = LaunchBody(plan, dialect)
         self.recalls = recalls(plan)
+        self.destined = recalls_destinations(plan)
         self.fixed = {kind: self._steps(kind).tensors() for kind in _KINDS}
         self.free = {kind: self._free_part(kind) for kind in _KINDS}
         self.kept = self._steps("entry").kept()
@@ -113,6 +119,7 @@ class _Emitter:
             f'"""Launcher of plan {self.plan.hash}; emitter {VERSION}, dialect {self.dialect.version}."""'
         )
         out.lines("", "from struct import Struct", "")
+        out.line("from trunnion.arguments import device_ordinal, stream_handle")
         out.line("from trunnion.launcher.arithmetic import *")
         out.line("from trunnion.launcher.facade import FillStep, LaunchSpec, WindowSpec")
         out.line("from trunnion.launcher.maps import MapSpec")
@@ -138,11 +145,33 @@ class _Emitter:
         return out.text()
 
     def _convention(self) -> None:
-        """Write the lines that turn what a call says by name into what the rest takes."""
-        out, given = self.out, given_tuple(self.plan)
+        """Write the lines that take what a call says by name: arguments, then words beside them."""
+        out, refuse = self.out, f"refuse_names(said, left, {given_tuple(self.plan)})"
         out.line("out = stream = device = None")
         with out.block("if said:"):
-            out.line(f"{given}, out, stream, device = written({given}, said)")
+            out.line("left = len(said)")
+            variables = positional_names(self.plan)
+            if variables:
+                with out.block("try:"):
+                    for place, variable in enumerate(variables):
+                        with out.block(f"if {variable} is ABSENT:"):
+                            out.lines(f"{variable} = said[keywords[{place}]]", "left -= 1")
+                with out.block("except KeyError:"):
+                    out.line(refuse)
+            with out.block("if left:"):
+                out.line("rest = left")
+                for word in WORDS:
+                    with out.block(f"if {python_string(word)} in said:"):
+                        out.lines(f"{word} = said[{python_string(word)}]", "rest -= 1")
+                with out.block("if rest:"):
+                    out.line(refuse)
+                with out.block("if device is not None:"):
+                    out.line("device = device_ordinal(device)")
+                with out.block("if out is not None:"):
+                    out.line("out = destinations(out)")
+                with out.block("if type(stream) is Stream:"):
+                    out.line("stream = stream.cuda_stream")
+                out.line("stream = stream_handle(stream)")
 
     def _hoisted(self) -> None:
         """Bind everything that a call needs as a variable of the closure."""
@@ -159,13 +188,19 @@ class _Emitter:
         for encode in plan.encodes:
             out.line(f"encode{encode.index} = context.encoders[{encode.index}]")
         arguments = python_tuple([python_string(param.name) for param in plan.signature.params])
-        out.line(f"written = context.convention({arguments}, {len(plan.results)})")
+        out.line(
+            f"keywords, destinations, refuse_names = context.convention({arguments}, {len(plan.results)})"
+        )
         for launch in plan.launches:
             out.line(f"pack{launch.index} = Struct({ParameterBuffer.of(plan, launch).format!r}).pack_into")
         out.lines(*self.dialect.hoisted(len(plan.kernels)))
         if self.recalls:
             nothing = ["None", "None", "[None]", "None", *("None" for _ in self.kept)]
-            out.line(f"known = unknown = {python_tuple(nothing)}")
+            unknown = f"unknown = {python_tuple(nothing)}"
+            out.line(f"known = known_out = {unknown}" if self.destined else f"known = {unknown}")
+            out.lines(
+                "remember = context.recall()", *(["remember_out = context.recall()"] if self.destined else [])
+            )
 
     # A call ----------------------------------------------------------------------------------------------------
 
@@ -181,16 +216,18 @@ class _Emitter:
 
     def _steps(self, kind: str) -> StepPrinter:
         """Return what writes the steps of a kind of call."""
-        return StepPrinter(self.plan, self.printer, remembers=self.recalls and kind != "bind")
+        remembers = self.recalls and kind != "bind"
+        return StepPrinter(self.plan, self.printer, remembers=remembers, destined=remembers and self.destined)
 
     def _free_part(self, kind: str) -> SourceWriter:
         """Return what the tensors alone do not decide."""
         free, plan = self._steps(kind).values(), self.plan
         with free.block("if stream is None:"):
             free.line("stream = current_stream(device)")
-        with free.block("else:"):
+        with free.block("elif several:"):
             free.line("check_stream(stream, device)")
-        self.firing.emit(free, lambda inner: emit_allocations(inner, plan), bound=kind == "bind")
+        known = self.destined and kind != "bind"
+        self.firing.emit(free, lambda inner: emit_allocations(inner, plan, known=known), bound=kind == "bind")
         return free
 
     def _diagnosis(self) -> str:
@@ -207,11 +244,23 @@ class _Emitter:
         A function of its own, because a call pays for every variable of its closure, whether it comes to it or not.
         """
         out, inputs = self.out, self.plan.inputs
-        with out.block(f"def look({', '.join(f't{tensor.index}' for tensor in inputs)}, given, /):"):
-            out.line("nonlocal known")
+        given = ", ".join(
+            [*(f"t{tensor.index}" for tensor in inputs), "given", *(["out"] if self.destined else [])]
+        )
+        with out.block(f"def look({given}, /):"):
+            out.line(f"nonlocal {'known, known_out' if self.destined else 'known'}")
             out.include(self.fixed["entry"])
+            if self.destined:
+                emit_given_outputs(out, self.plan)
             out.line(f"found = {python_tuple(['device', *self.kept])}")
-            out.line(f"known = remember({tensor_tuple(inputs)}, found) or unknown")
+            known = f"known = remember({tensor_tuple(inputs)}, found) or unknown"
+            if self.destined:
+                with out.block("if out is None:"):
+                    out.line(known)
+                with out.block("else:"):
+                    out.line(f"known_out = remember_out((*{tensor_tuple(inputs)}, *out), found) or unknown")
+            else:
+                out.line(known)
             out.line("return (None, None, [None], *found)")
 
     def _recall(self, kind: str) -> None:
@@ -219,26 +268,43 @@ class _Emitter:
 
         They set ``places`` too: the tensors' addresses, or None where nobody was asked for all of them at once.
         """
-        out, inputs = self.out, self.plan.inputs
-        tensors = ", ".join(f"t{tensor.index}" for tensor in inputs)
+        out, plan = self.out, self.plan
+        tensors = ", ".join(f"t{tensor.index}" for tensor in plan.inputs)
         kept = f"{', '.join(['guard', 'read', 'memo', 'device', *self.kept])}, = "
-        look = f"{kept}look({tensors}, given)"
+        destinations = (", None" if kind == "bind" else ", out") if self.destined else ""
+        look = f"{kept}look({tensors}, given{destinations})"
         if kind == "bind":
             out.line(look)
             return
-        out.line(f"{kept}known")
         out.line("places = None")
+        if self.destined:
+            with out.block("if out is None:"):
+                self._compare(f"{kept}known", plan.inputs)
+            with out.block("else:"):
+                out.line(f"alike = len(out) == {len(plan.outputs)}")
+                out.line(f"{kept}known_out")
+                with out.block("if alike:"):
+                    out.line(f"{', '.join(f't{tensor.index}' for tensor in plan.outputs)}, = out")
+                    self._compare("", plan.tensors)
+        else:
+            self._compare(f"{kept}known", plan.inputs)
+        with out.block("if not alike:"):
+            out.line(look)
+        with out.block("elif given is not None:"):
+            out.line(f"check_device({tensor_names(plan.inputs)}, {tensor_tuple(plan.inputs)}, given)")
+
+    def _compare(self, recalled: str, compared: Sequence[TensorSlot]) -> None:
+        """Write whether tensors are like those of an earlier call, from which ``recalled`` takes what is known."""
+        out, tensors = self.out, ", ".join(f"t{tensor.index}" for tensor in compared)
+        if recalled:
+            out.line(recalled)
         with out.block("if read is not None:"):
             out.line(f"places = read({tensors})")
             out.line("alike = places is not None")
         with out.block("else:"):
             with out.block("try:"):
                 # A guard reads strides, and torch ends the process where a nested tensor is asked for them that way.
-                nested = " or ".join(f"t{tensor.index}.is_nested" for tensor in inputs)
+                nested = " or ".join(f"t{tensor.index}.is_nested" for tensor in compared)
                 out.line(f"alike = guard is not None and not ({nested}) and guard({tensors})")
             with out.block("except AttributeError:"):
                 out.line("alike = False")
-        with out.block("if not alike:"):
-            out.line(look)
-        with out.block("elif given is not None:"):
-            out.line(f"check_device({tensor_names(inputs)}, {tensor_tuple(inputs)}, given)")

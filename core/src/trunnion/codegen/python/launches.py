@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
-from trunnion.codegen.python.arguments import recalls
+from trunnion.codegen.python.recalled import recalls
 from trunnion.model.dtypes import Kind
 from trunnion.model.expr import Const
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS

@@ -76,7 +76,7 @@ def _texts(plan: LaunchPlan, output: TensorSlot) -> str:
     return python_tuple([python_string(text) for text in author_extents(plan, output)])
 
 
-def emit_allocations(out: SourceWriter, plan: LaunchPlan) -> None:
+def emit_allocations(out: SourceWriter, plan: LaunchPlan, *, known: bool) -> None:
     """Write the lines that allocate under the launch's stream.
 
     Parameters
@@ -85,11 +85,14 @@ def emit_allocations(out: SourceWriter, plan: LaunchPlan) -> None:
         Takes the lines.
     plan
         The plan.
+    known
+        Whether destinations, and their addresses, were taken before where the caller gives them.
     """
     outputs = plan.outputs
-    if outputs:
+    if outputs and not known:
         with out.block("if out is not None:"):
             out.line(f"{', '.join(f't{tensor.index}' for tensor in outputs)}, = out")
+    addresses = [f"p{tensor.index} = data_ptr(t{tensor.index})" for tensor in outputs]
     with when(out, "out is None" if outputs else "True"):
         for tensor in outputs:
             wanted = f"y{tensor.index}, dtype_{tensor.dtype.name}"
@@ -98,7 +101,10 @@ def emit_allocations(out: SourceWriter, plan: LaunchPlan) -> None:
                 sizes = f"{tensor.dtype.itemsize}, {tensor.alignment}"
                 made = f"context.aligned({wanted}, {sizes}, (device, stream))"
             out.line(f"t{tensor.index} = {made}")
-    out.lines(*(f"p{tensor.index} = data_ptr(t{tensor.index})" for tensor in outputs))
+        if known:
+            out.lines(*addresses)
+    if not known:
+        out.lines(*addresses)
     for workspace in plan.workspaces:
         condition = readers_condition(plan, workspace.readers)
         if condition != "True":

@@ -56,6 +56,9 @@ class StepPrinter:
     remembers: bool = False
     """Whether there is a ``memo`` of an earlier call: see `trunnion.codegen.python.arguments.emit_pointers`."""
 
+    destined: bool = False
+    """Whether that is of a call with destinations, too."""
+
     def tensors(self) -> SourceWriter:
         """Return what the tensors alone decide; every variable of it that is `kept` is set whatever the call."""
         out, names = SourceWriter(), self.kept()
@@ -104,8 +107,8 @@ class StepPrinter:
             case ReadNumber(slot):
                 emit_number(out, plan, slot, remembers=self.remembers)
             case TakeAddresses():
-                emit_pointers(out, plan, remembers=self.remembers)
-            case CheckDestinations():
+                emit_pointers(out, plan, remembers=self.remembers, destined=self.destined)
+            case CheckDestinations() if not self.destined:
                 emit_given_outputs(out, plan)
 
     def _derived(self, out: SourceWriter, action: Action) -> None:

@@ -14,7 +14,7 @@ __all__ = ["CudaDialect"]
 class CudaDialect:
     """Inlines the launch: only what a call decides is written into the configuration."""
 
-    version = "nvrtc/8"
+    version = "nvrtc/9"
 
     def imports(self) -> tuple[str, ...]:
         """Return the imports of the driver's calls."""
@@ -26,7 +26,7 @@ class CudaDialect:
     def hoisted(self, kernels: int) -> tuple[str, ...]:
         """Return what looks for a context; what launches is in the frames, see `CudaDriver.prepared`."""
         del kernels
-        return ("several, retry = context.several, context.explaining(context.facade.retry)",)
+        return ("retry = context.explaining(context.facade.retry)",)
 
     def emit_enter(self, out: SourceWriter, *, always: bool) -> None:
         """Write the comparison of the current context's device, and the call if it is another.
