@@ -149,8 +149,10 @@ class _Call:
         self._allocate()
         self._encode()
         for launch in self._launches:
+            self._allow_smem(launch, state)
+        for launch in self._launches:
+            self._set_aside(launch, state)
             self._pack(launch)
-            self._allow(launch, state)
 
     def fire(self, launch_kernel: Callable[..., None]) -> Any:
         """Fill and launch; return what the call gives back.
@@ -258,17 +260,18 @@ class _Call:
                 return walk.structs[struct]
         return walk.computed[launch.index, ordinal]
 
-    def _allow(self, launch: PlannedLaunch, state: Any) -> None:
-        """Raise what the launch needs more of than any before: shared memory, and cache that is set aside."""
-        context, smem = self._context, self._walk.launches[launch.index][-1]
+    def _allow_smem(self, launch: PlannedLaunch, state: Any) -> None:
+        smem = self._walk.launches[launch.index][-1]
         if smem > state.smem[launch.kernel]:
-            context.raise_dynamic_smem(self._device, launch.kernel, smem)
+            self._context.raise_dynamic_smem(self._device, launch.kernel, smem)
+
+    def _set_aside(self, launch: PlannedLaunch, state: Any) -> None:
         window = launch.window
         if window is None or window.policy != WindowPolicy.LAUNCH:
             return
         _, nbytes = self._walk.windows[launch.index]
         if window.hit_property == AccessProperty.PERSISTING.code and nbytes > state.set_aside:
-            context.set_aside(launch.index, self._device, self._stream, nbytes)
+            self._context.set_aside(launch.index, self._device, self._stream, nbytes)
 
     def _range(self, launch: PlannedLaunch) -> tuple[int, int] | None:
         """Return the address and the length of a launch's window."""

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "17"
+VERSION = "18"
 """Changes whenever the text for some plan does."""
 
 _EXPORTED = "__tvm_ffi_"
@@ -305,13 +305,13 @@ class CudaEmitter(LauncherEmitter):
         return bool(plan.fills or plan.encodes) or any(launch.window is not None for launch in plan.launches)
 
     def emit_encode(self, text: CallText) -> None:
-        """Write the limits of kernels, the tensor maps, and the cache that is set aside."""
+        """Write the tensor maps, the limits of kernels, and the cache that is set aside."""
+        emit_encodes(text, self.plan)
         for launch in self.plan.launches:
             if not isinstance(launch.dynamic_smem_bytes, Const) and launch_condition(launch) != "false":
                 with text.when(launch_condition(launch)):
                     values = f"*state, place.device, {launch.kernel}, {_smem(launch)}"
                     text.require(f"program.allow_smem({values})")
-        emit_encodes(text, self.plan)
         emit_set_aside(text, self.plan)
 
     def fill(self, step: str, address: str) -> str:

@@ -140,18 +140,33 @@ class LaunchBody:
     def _body(self, out: SourceWriter, *, prepare: bool) -> None:
         if not self.happens:
             out.line("pass")
-        if prepare:  # before the fills: a map that breaks a rule leaves memory as it was
-            for encode in self.plan.encodes:
-                self._encode(out, encode)
+        if prepare:  # before the fills: a map that breaks a rule, or a limit, leaves memory as it was
+            self._encode_and_allow(out)
         emit_fills(out, self.plan)
         for launch in self.plan.launches:
             self._launch(out, launch, prepare=prepare, fire=True)
 
     def _prepare(self, out: SourceWriter) -> None:
+        self._encode_and_allow(out)
+        for launch in self.plan.launches:
+            self._launch(out, launch, prepare=True, fire=False)
+
+    def _encode_and_allow(self, out: SourceWriter) -> None:
+        """Write the maps, then what the launches need more of than any before: nothing is written or launched yet."""
         for encode in self.plan.encodes:
             self._encode(out, encode)
         for launch in self.plan.launches:
-            self._launch(out, launch, prepare=True, fire=False)
+            if not launch.never and not isinstance(launch.dynamic_smem_bytes, Const):
+                with when(out, launch_condition(launch)):
+                    smem = f"b{launch.index}_smem"
+                    with out.block(f"if {smem} > state.smem[{launch.kernel}]:"):
+                        out.line(f"context.raise_dynamic_smem(device, {launch.kernel}, {smem})")
+        for launch in self.plan.launches:
+            window = launch.window
+            persists = window is not None and window.hit_property == _PERSISTING
+            if not launch.never and window is not None and window.policy == "launch" and persists:
+                with when(out, launch_condition(launch)), out.block(f"if n{launch.index} > state.set_aside:"):
+                    out.line(f"context.set_aside({launch.index}, device, stream, n{launch.index})")
 
     def _launch(self, out: SourceWriter, launch: PlannedLaunch, *, prepare: bool, fire: bool) -> None:
         if launch.never:
@@ -188,14 +203,6 @@ class LaunchBody:
                     out.line(f"{held} = m{argument.encode}")
                     out.line(f"l{index}.pointers[{ordinal}] = m{argument.encode}.address")
         self._pack(out, launch, text)
-        smem = f"b{index}_smem"
-        if not isinstance(launch.dynamic_smem_bytes, Const):
-            with out.block(f"if {smem} > state.smem[{launch.kernel}]:"):
-                out.line(f"context.raise_dynamic_smem(device, {launch.kernel}, {smem})")
-        window = launch.window
-        if window is not None and window.policy == "launch" and window.hit_property == _PERSISTING:
-            with out.block(f"if n{index} > state.set_aside:"):
-                out.line(f"context.set_aside({index}, device, stream, n{index})")
 
     def _pack(self, out: SourceWriter, launch: PlannedLaunch, text: LaunchText) -> None:
         """Write the lines that fill in parameters and shape, where they may differ from those of the call before.

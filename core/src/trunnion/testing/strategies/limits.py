@@ -89,9 +89,9 @@ def _several(
 
 
 def _program(
-    params: Sequence[Param], launch: KernelLaunch, outputs: Sequence[TensorParam] = ()
+    params: Sequence[Param], *launches: KernelLaunch, outputs: Sequence[TensorParam] = ()
 ) -> KernelProgram:
-    return KernelProgram("p", Signature(tuple(params), tuple(outputs)), (CODE,), (launch,))
+    return KernelProgram("p", Signature(tuple(params), tuple(outputs)), (CODE,), launches)
 
 
 # Geometry -----------------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def blocks(draw: st.DrawFn) -> Series:
 
 
 @st.composite
-def shared_memory(draw: st.DrawFn, most: int) -> tuple[Series, int]:
+def shared_memory(draw: st.DrawFn, most: int, *, several: bool) -> tuple[Series, int]:
     """Draw dynamic shared memory around what a kernel has unasked, and what a device allows beside its static one.
 
     Parameters
@@ -172,6 +172,8 @@ def shared_memory(draw: st.DrawFn, most: int) -> tuple[Series, int]:
         Hypothesis's.
     most
         What the device allows a block, in bytes.
+    several
+        Whether a launch that asks for none may come before.
 
     Returns
     -------
@@ -185,7 +187,8 @@ def shared_memory(draw: st.DrawFn, most: int) -> tuple[Series, int]:
     nbytes = _bounded(draw, "nbytes", 0, 2**31 - 1)
     launch = KernelLaunch("k", (), _ONES, _ONES, dynamic_smem_bytes=nbytes)
     calls = [CallSpec(args=row, device=choose(draw, (0, 0, 1))) for row in _several(draw, table)]
-    return Series(_program(_numbers(nbytes), launch), tuple(calls)), static
+    before = [KernelLaunch("k", (), _ONES, _ONES)] if several and draw(st.booleans()) else []
+    return Series(_program(_numbers(nbytes), *before, launch), tuple(calls)), static
 
 
 # Memory -------------------------------------------------------------------------------------------------------------
@@ -217,7 +220,7 @@ def aligned_memory(draw: st.DrawFn, *, workspace: bool) -> Series:
     for _ in range(draw(st.integers(1, 4))):
         out = (at("int16", other),) if draw(st.booleans()) else None
         calls.append(CallSpec(args=(at("int32", alignment),), out=out))
-    return Series(_program((given,), launch, (made,)), tuple(calls))
+    return Series(_program((given,), launch, outputs=(made,)), tuple(calls))
 
 
 _EXTENTS: Final = (
@@ -290,7 +293,7 @@ def memory_sizes(draw: st.DrawFn, *, workspace: bool) -> Series:
     launch = KernelLaunch("k", (memory,), _ONES, _ONES)
     table = [row for row in _EXTENTS if _is_decided(row, dtype(kind).itemsize)]
     calls = [CallSpec(args=row, device=0) for row in _several(draw, table)]
-    return Series(_program(_numbers(m, n), launch, outputs), tuple(calls))
+    return Series(_program(_numbers(m, n), launch, outputs=outputs), tuple(calls))
 
 
 # Maps, windows, views -----------------------------------------------------------------------------------------------

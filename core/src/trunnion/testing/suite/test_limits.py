@@ -51,7 +51,8 @@ def greatest_blocks(harness: Harness, series: Series) -> None:
 
 
 def _kernels(harness: Harness) -> SearchStrategy[Any]:
-    return shared_memory(most_shared_memory(harness, 0))
+    several = Capability.MULTI_LAUNCH in harness.capabilities
+    return shared_memory(most_shared_memory(harness, 0), several=several)
 
 
 def most_shared_memory(harness: Harness, device: int) -> int:
@@ -63,7 +64,8 @@ def most_shared_memory(harness: Harness, device: int) -> int:
 def greatest_shared_memory(harness: Harness, example: tuple[Series, int]) -> None:
     """A kernel is allowed all the shared memory of its device beside its static one; a byte more is refused.
 
-    Refused is it by `DeviceRequirementError`, and what no device could have by `ArgumentValueError`.
+    Refused is it by `DeviceRequirementError`, and what no device could have by `ArgumentValueError`; nothing of a
+    refused call is launched, be it another launch that asks for less.
     """
     series, static = example
     program = series.program
@@ -79,7 +81,7 @@ def greatest_shared_memory(harness: Harness, example: tuple[Series, int]) -> Non
             expected = expect(program, facts)
             if isinstance(expected, Refused):
                 check_refused(harness, expected, observed)
-            elif expected.launches[0].dynamic_smem_bytes + static > most_shared_memory(
+            elif expected.launches[-1].dynamic_smem_bytes + static > most_shared_memory(
                 harness, expected.device
             ):
                 error = observed.error
