@@ -7,7 +7,9 @@ asked for more than one edge.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Param, PointerParam, ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
+from trunnion.testing.arithmetic import UncomputableError, evaluate, integer_range
 from trunnion.testing.rounding import SIZES
 from trunnion.testing.strategies.calls import CallSpec, TensorSpec
 from trunnion.testing.strategies.choices import choose
@@ -39,6 +42,7 @@ __all__ = [
     "is_huge",
     "map_layouts",
     "memory_sizes",
+    "narrow_operations",
     "number_edges",
     "operations",
     "shared_memory",
@@ -477,6 +481,55 @@ def operations(draw: st.DrawFn) -> Series:
     rows = [row for table in (signs, edges) for row in _several(draw, table, 8)]
     calls = tuple(CallSpec(args=row, device=0) for row in rows)
     return Series(_program(params, KernelLaunch("k", made, _ONES, _ONES)), calls)
+
+
+_ROWS: Final = 12
+_DIVIDING: Final = (Op.FLOORDIV, Op.MOD, Op.CEILDIV)
+_NARROWED: Final = (Op.ADD, Op.SUB, Op.MUL, Op.MIN, Op.MAX, *_DIVIDING, *_DIVIDING)
+
+
+@st.composite
+def narrow_operations(draw: st.DrawFn) -> Series:
+    """Draw calls of a program whose kernel takes, as int8, what operations make of numbers of narrow bounds.
+
+    A constant moves the greatest or the least that each can be to the end of int8, or one beyond, and the calls have
+    that: whoever proves from the bounds that it fits, and errs by one, passes another number.
+    """
+    made, params, edges, inner = [], [], [], []
+    for index in range(_ROWS):
+        a, b = (_narrow(draw, f"{name}{index}") for name in "ab")
+        shifted, edge, other = _at_the_end(draw, binary(choose(draw, _NARROWED), a, b), (a, b))
+        made.append(shifted.cast("int8"))
+        params += [ScalarParam(f"s{symbol.name}", dtype("int64"), symbol) for symbol in (a, b)]
+        edges.append(edge)
+        inner.append(other)
+    rows = [[*inner[:index], edges[index], *inner[index + 1 :]] for index in range(_ROWS)]
+    calls = tuple(CallSpec(args=tuple(number for pair in row for number in pair), device=0) for row in rows)
+    return Series(_program(params, KernelLaunch("k", tuple(made), _ONES, _ONES)), calls)
+
+
+def _narrow(draw: st.DrawFn, name: str) -> Symbol:
+    low = choose(draw, (-3, -2, -1, 0, 1, 2))
+    return Symbol(name, min=low, max=low + choose(draw, (1, 2, 5)))  # no divisor is 0 in every call
+
+
+def _at_the_end(
+    draw: st.DrawFn, made: Expr, symbols: tuple[Symbol, Symbol]
+) -> tuple[Expr, tuple[int, int], tuple[int, int]]:
+    """Return an expression moved to an end of int8, the numbers for which it lies there, and some for which it fits."""
+    a, b = symbols
+    values: dict[tuple[int, int], int] = {}
+    for pair in product(range(a.min, a.max + 1), range(b.min, b.max + 1)):
+        with suppress(UncomputableError):
+            values[pair] = evaluate(made, dict(zip((a.name, b.name), pair, strict=True)))
+    least, greatest = min(values.values()), max(values.values())
+    beyond = draw(st.integers(0, 1)) if least < greatest else 0
+    up = draw(st.booleans())
+    end, inside = (greatest, least) if up else (least, greatest)
+    low, high = integer_range("int8")
+    shift = high + beyond - greatest if up else low - beyond - least
+    pairs = [next(pair for pair, value in values.items() if value == wanted) for wanted in (end, inside)]
+    return made + Const(shift), pairs[0], pairs[1]
 
 
 # Numbers ------------------------------------------------------------------------------------------------------------
