@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import CorruptArtifactError
+from trunnion.json_text import over_lines
 from trunnion.messages import describe, listed, type_name
 
 if TYPE_CHECKING:
@@ -16,14 +17,19 @@ if TYPE_CHECKING:
 __all__ = ["JsonDocument", "sealed", "spelled"]
 
 
-def sealed(members: Mapping[str, Any]) -> bytes:
+def sealed(members: dict[str, Any]) -> bytes:
     """Return the one spelling of a document with the SHA-256 of the rest among its members."""
-    return spelled({**members, "sha256": hashlib.sha256(spelled(members)).hexdigest()})
+    rest = spelled(members)
+    seal = f'\n "sha256": "{hashlib.sha256(rest).hexdigest()}"'.encode()
+    behind = min((name for name in members if name > "sha256"), default="")
+    # Only members of the document itself begin a line with one blank, and no text in it has a line of its own.
+    before, line, after = rest.rpartition(f"\n {over_lines(behind)}: ".encode() if behind else b"\n}")
+    return before + (seal + b"," if behind else b"," + seal) + line + after
 
 
-def spelled(members: Mapping[str, Any]) -> bytes:
+def spelled(members: dict[str, Any]) -> bytes:
     """Return the one spelling of a document: keys sorted, ASCII."""
-    return (json.dumps(members, indent=1, sort_keys=True, allow_nan=False) + "\n").encode("ascii")
+    return (over_lines(members, sort_keys=True) + "\n").encode("ascii")
 
 
 @dataclass(frozen=True, slots=True)
