@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import CorruptArtifactError
+from trunnion.errors import CorruptArtifactError, shorten
 from trunnion.json_text import over_lines
 from trunnion.messages import describe, listed, type_name
 
@@ -48,12 +49,14 @@ class JsonDocument:
         Raises
         ------
         CorruptArtifactError
-            If the bytes are too many, or no JSON in ASCII.
+            If the bytes are too many, no JSON in ASCII, or name a member twice.
         """
         if len(data) > self.most_bytes:
             raise self.corrupt(f"has {len(data)} bytes, expected at most {self.most_bytes}")
         try:
-            return json.loads(data.decode("ascii"))
+            return json.loads(data.decode("ascii"), object_pairs_hook=self._once)
+        except CorruptArtifactError:  # which is a ValueError, too
+            raise
         except (ValueError, RecursionError) as error:
             raise self.corrupt(f"is not JSON: {type_name(error)}") from error
 
@@ -70,6 +73,14 @@ class JsonDocument:
         if not isinstance(members, dict) or found != schema:
             raise self.corrupt(f"got schema {describe(found)}, this trunnion reads {schema}")
         return members
+
+    def _once(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Return an object's members: of two of one name, whoever reads the text may believe the other one."""
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            twice = next(name for name, many in Counter(name for name, _ in pairs).items() if many > 1)
+            raise self.corrupt(f"names {shorten(twice)} twice")
+        return found
 
     def record(self, members: object, fields: Mapping[str, type], what: str) -> dict[str, Any]:
         """Return an object's members if they are exactly some fields, each of its type.
