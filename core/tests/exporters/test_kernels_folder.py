@@ -349,6 +349,6 @@ def test_the_command(tmp_path: Path, artifacts: dict[str, Any], capsys: pytest.C
 
 
 def test_what_the_index_makes_up_is_refused(made_up: trunnion.Bundle, tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match="the index.*lacks conditions|has the conditions .* no place"):
+    with pytest.raises(ArtifactError, match=r"the index.*lacks conditions|has the conditions .* no place"):
         trunnion.export_kernels(made_up, tmp_path / "out", name="my-kernels", version=1, license_id="mit")
     assert not (tmp_path / "out").exists()

@@ -190,7 +190,7 @@ def test_what_the_index_makes_up_is_refused(made_up: trunnion.Bundle, tmp_path: 
         wheel = trunnion.export_wheel(made_up, tmp_path / "dist", name="my-kernels", version="1.0")
         assert wheel.stem.endswith(platform.machine())
         return
-    with pytest.raises(CorruptArtifactError, match="the index.*lacks conditions"):
+    with pytest.raises(CorruptArtifactError, match=r"the index.*lacks conditions"):
         trunnion.export_wheel(made_up, tmp_path / "dist", name="my-kernels", version="1.0")
     assert not (tmp_path / "dist").exists()
 

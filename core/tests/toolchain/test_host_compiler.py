@@ -13,6 +13,7 @@ import platformdirs
 import pytest
 
 from trunnion.errors import BackendUnavailableError
+from trunnion.storage.stamps import witnessed
 from trunnion.toolchain import host_compiler as subject
 from trunnion.toolchain import remembered
 from trunnion.toolchain.host_compiler import compiler_environment, host_compiler, try_compilers
@@ -242,9 +243,13 @@ def test_a_program_is_asked_once_by_all_processes(asked, tmp_path, monkeypatch) 
     compiler.write_bytes(b"\x7fELF")
     compiler.chmod(0o700)
     monkeypatch.setenv("CXX", str(compiler))
-    for _ in range(3):
-        assert host_compiler("acme").name == "g++ 12.2.0"
-        forget()
+    with witnessed() as seen:
+        for _ in range(3):
+            assert host_compiler("acme").name == "g++ 12.2.0"
+            forget()
+    assert not seen, (
+        "what a program is compiled from is another matter: it would differ from what is seen behind it"
+    )
     assert asked == [str(compiler)]
     (tmp_path / "lto-wrapper").write_text("of 13.1.0")
     host_compiler("acme")

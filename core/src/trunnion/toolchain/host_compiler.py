@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import hashlib
 import os
@@ -332,7 +333,9 @@ def _said_of_itself(
             {"said": said}, frozenset((command[0], *parts)) if lasting else frozenset(), lasting=lasting
         )
 
-    return remembered(repr(("who is it", command, search_path, environment)), ask)["said"]
+    question = repr(("who is it", command, search_path, environment))
+    # In a context of its own: it is asked once in a process, and what a program is compiled from is seen twice.
+    return contextvars.Context().run(remembered, question, ask)["said"]
 
 
 def is_script(path: str) -> bool:
