@@ -1,4 +1,4 @@
-"""A new process finds what another one compiled, and asks no tool for it: it starts no process and loads no compiler."""
+"""A new process finds what another one compiled: it starts no process for that, and loads no compiler."""
 
 from __future__ import annotations
 
