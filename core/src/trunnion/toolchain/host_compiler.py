@@ -171,7 +171,8 @@ def host_compiler(plugin: str) -> HostCompiler:
     """Return the compiler that ``CXX`` names, else the first of g++, c++ and clang++ on ``PATH`` that works.
 
     Where ``CXX`` is set, that one is used or none: whoever names a compiler wants no other. What a compiler says of
-    itself is asked for once, in about 3 ms, as long as its files do not change; of what stands before one, in each process.
+    itself is asked for once, in about 3 ms, as long as its files do not change; what stands before one is asked in each
+    process.
 
     Parameters
     ----------
