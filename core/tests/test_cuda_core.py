@@ -211,3 +211,15 @@ def test_nothing_of_cuda_core_is_imported() -> None:
         "assert not [name for name in sys.modules if name == 'cuda' or name.startswith('cuda.')]"
     )
     subprocess.run([sys.executable, "-c", asked], check=True)
+
+
+class KernelTwin:
+    """What ``cuda.core.Kernel`` has: a handle of what is loaded, and no image."""
+
+    handle = 1
+    num_arguments = 3
+
+
+def test_a_kernel_which_holds_no_image_is_refused_by_its_name() -> None:
+    with pytest.raises(ProgramError, match="got KernelTwin, expected a DeviceCode"):
+        program(KernelTwin())

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import metadata
 from typing import TYPE_CHECKING
 
 import pytest
 
-from trunnion.distributions import canonical, installation_hint, installed, requirements
+from trunnion import distributions
+from trunnion.distributions import (
+    announced,
+    canonical,
+    distribution_of,
+    installation_hint,
+    installed,
+    requirements,
+    version_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,3 +99,79 @@ def test_of_any_other_name_the_rule_is_told(install: Install, name: str) -> None
     """An extra of another name than what it installs brings no plugin of its name."""
     install("trunnion", *CORE)
     assert installation_hint(name, "backend").endswith("as a rule trunnion-<name>")
+
+
+def announce(folder: Path, text: str) -> None:
+    (folder / "entry_points.txt").write_text(text, encoding="utf-8")
+
+
+def by_importlib(group: str) -> set[tuple[str, str]]:
+    return {(point.name, point.value) for point in metadata.entry_points(group=group)}
+
+
+def by_us(group: str) -> set[tuple[str, str]]:
+    return {(point.name, point.value) for point in announced(group)}
+
+
+@pytest.mark.parametrize("group", ["trunnion", "console_scripts", "pytest11", "nobody's"])
+def test_the_entry_points_are_those_of_importlib(group: str) -> None:
+    assert by_us(group) == by_importlib(group)
+
+
+def test_of_two_distributions_of_one_name_the_first_one_s_count(
+    tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announce(install("acme-one", version="2.0"), "[acme]\none = first:hooks\n\n[trunnion.x]\nno = no:no\n")
+    later = tmp_path / "later"
+    for place, text in (
+        ("Acme.One-1.0.dist-info", "one = second:hooks"),
+        ("other.egg-info", "two = other:hooks"),
+    ):
+        (later / place).mkdir(parents=True)
+        announce(later / place, f"[acme]\n{text}\n")
+    monkeypatch.setattr("sys.path", [*sys.path, str(later), str(later / "nowhere")])
+    assert by_us("acme") == by_importlib("acme") == {("one", "first:hooks"), ("two", "other:hooks")}
+    (point,) = (one for one in announced("acme") if one.name == "one")
+    assert point.dist is not None
+    assert (point.dist.name, point.dist.version) == ("acme-one", "2.0")
+
+
+def test_what_another_finder_finds_is_asked_of_importlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Finder:
+        def find_spec(self, *_: object) -> None:
+            return None
+
+        def find_distributions(self, *_: object) -> list[metadata.Distribution]:
+            return []
+
+    assert distributions._metadata_folders() is not None
+    monkeypatch.setattr("sys.meta_path", [*sys.meta_path, Finder()])
+    assert distributions._metadata_folders() is None
+    assert by_us("trunnion") == by_importlib("trunnion")
+    assert version_of("pluggy") == metadata.version("pluggy")
+
+
+def test_what_may_lie_in_an_archive_is_asked_of_importlib(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "some.zip").write_bytes(b"")
+    monkeypatch.syspath_prepend(str(tmp_path / "some.zip"))
+    assert distributions._metadata_folders() is None
+    assert by_us("trunnion") == by_importlib("trunnion")
+
+
+@pytest.mark.parametrize("name", ["pluggy", "cuda-bindings", "torch", "apache-tvm-ffi", "trunnion"])
+def test_a_version_is_that_of_importlib(name: str) -> None:
+    assert version_of(name) == metadata.version(name)
+    assert distribution_of(name).version == metadata.version(name)
+
+
+def test_a_version_is_read_from_the_head_alone(install: Install) -> None:
+    place = install("acme-two", version="3.1") / "METADATA"
+    place.write_text(
+        "Metadata-Version: 2.1\nName: acme-two\nSummary: a\n  b\n\nVersion: 9\n", encoding="utf-8"
+    )
+    assert version_of("acme-two") is None
+    assert version_of("acme-nobody") is None
+    with pytest.raises(metadata.PackageNotFoundError):
+        distribution_of("acme-nobody")

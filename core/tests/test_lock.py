@@ -123,3 +123,19 @@ def test_the_command_locks_checks_and_locks_again(
     assert main(["lock", "--check", "add"]) == 2
     assert main(["lock"]) == 0
     assert main(["lock", "--check"]) == 0
+
+
+def test_a_path_that_stands_there_twice_is_refused(project: Path) -> None:
+    """As a merge leaves it: whoever reads the first line believes what is not so."""
+    Lock.of(["add"]).save()
+    text = (project / "trunnion.lock").read_text()
+    line = next(line for line in text.splitlines() if '"add"' in line)
+    (project / "trunnion.lock").write_text(text.replace(line, f'  "add": "{"0" * 64}",\n{line}'))
+    with pytest.raises(CorruptArtifactError, match="'add' twice"):
+        Lock.open()
+
+
+def test_what_is_no_digest_is_refused_before_anything_is_loaded(project: Path) -> None:
+    (project / "trunnion.lock").write_text('{"schema": "trunnion.lock/1", "digests": {"add": "zz"}}')
+    with pytest.raises(CorruptArtifactError, match="got digest 'zz', expected 64 hex digits"):
+        Lock.open()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trunnion.arguments import expect_text, file_path
 from trunnion.artifacts.artifact import check_digest
 from trunnion.artifacts.json_document import JsonDocument, spelled
+from trunnion.artifacts.manifest import DIGEST
 from trunnion.artifacts.plain_file import read_plain_file
 from trunnion.bundles.bundle import verified_digest
 from trunnion.compilation import load
@@ -195,7 +196,8 @@ def locked_digests(data: bytes, name: str) -> dict[str, str]:
     fields = document.record(document.versioned(data, _SCHEMA), _FIELDS, "the lock")
     digests: dict[str, str] = fields["digests"]
     for path, digest in digests.items():
-        document.typed(digest, str, f"the digest of {shorten(path)}")
+        if not DIGEST.fullmatch(document.typed(digest, str, f"the digest of {shorten(path)}")):
+            raise document.corrupt(f"got digest {shorten(digest)}, expected 64 hex digits")
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
             raise document.corrupt(f"names {shorten(path)}, expected a path below its folder")
     return digests

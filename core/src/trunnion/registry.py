@@ -10,12 +10,12 @@ from __future__ import annotations
 import functools
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trunnion.arguments import expect, expect_text
 from trunnion.attempts import Failure, PluginRuleError, attempt, probe
 from trunnion.contract.spec import CONTRACT_VERSION, Availability, BackendSpec, CompilerSpec
-from trunnion.distributions import installation_hint
+from trunnion.distributions import announced, installation_hint
 from trunnion.errors import (
     ArgumentTypeError,
     BackendUnavailableError,
@@ -108,10 +108,14 @@ class _Plugin:
     """A plugin that was loaded."""
 
     name: str
-    distribution: str
-    version: str
+    origin: EntryPoint | str
+    """The entry point, or of one that this process registered who brings it."""
     backend: BackendSpec | None
     compiler: CompilerSpec | None
+
+    def owner(self) -> tuple[str, str]:
+        """Return name and version of the distribution that brings it: read when somebody wants to know."""
+        return (self.origin, "") if isinstance(self.origin, str) else _owner(self.origin)
 
     def plus(self, spec: BackendSpec | CompilerSpec) -> _Plugin | None:
         """Return this plugin with one more spec; None if the spec's role is taken."""
@@ -125,14 +129,21 @@ def _imported(name: str, entry_point: EntryPoint) -> _Plugin | Unavailable:
     found = attempt(lambda: _announced(entry_point))
     if isinstance(found, Failure):
         return Unavailable(name, *_owner(entry_point), found.reason, found.traceback)
-    return _Plugin(name, *_owner(entry_point), *found)
+    return _Plugin(name, entry_point, *found)
 
 
 def _owner(entry_point: EntryPoint) -> tuple[str, str]:
     """Return name and version of the distribution behind an entry point."""
     dist = entry_point.dist
+    if dist is None:
+        return "unknown", ""
     with _reading():  # which a name and a version are, each time
-        return (dist.name or "unknown", dist.version or "") if dist is not None else ("unknown", "")
+        return dist.name or "unknown", dist.version or ""
+
+
+def _owner_of(found: _Plugin | Unavailable) -> tuple[str, str]:
+    """Return name and version of the distribution that brings what became of a plugin."""
+    return found.owner() if isinstance(found, _Plugin) else (found.distribution, found.version)
 
 
 @contextmanager
@@ -214,7 +225,17 @@ def _announced(entry_point: EntryPoint) -> tuple[BackendSpec | None, CompilerSpe
 
     from trunnion import hookspecs  # noqa: PLC0415 - as above
 
-    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    class Manager(pluggy.PluginManager):
+        """Looks at no name that can be no hook: to look at one takes pluggy longer than all else."""
+
+        def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
+            return None if name.startswith("__") else super().parse_hookimpl_opts(plugin, name)
+
+        def parse_hookspec_opts(self, module_or_class: Any, name: str) -> Any:
+            known = name.startswith(f"{hookspecs.PROJECT}_")
+            return super().parse_hookspec_opts(module_or_class, name) if known else None
+
+    manager = Manager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     manager.register(entry_point.load(), name=entry_point.name)
     manager.check_pending()
@@ -329,7 +350,7 @@ class Registry:
             owners = [_owner(point) for point in points]
             return " and ".join(owner for owner, _ in owners), owners[0][1] if len(owners) == 1 else ""
         known = self._loaded.get(name)
-        return ("unknown", "") if known is None else (known.distribution, known.version)
+        return ("unknown", "") if known is None else _owner_of(known)
 
     def plugin(self, name: str) -> PluginInfo:
         """Load and probe one plugin; return what was found.
@@ -384,20 +405,18 @@ class Registry:
             if announced:
                 owners = [_owner(point)[0] for point in announced]
                 raise DuplicatePluginError(spec.name, [*owners, distribution])
-            old = self._loaded.get(spec.name, _Plugin(spec.name, distribution, "", None, None))
-            grown = old.plus(spec) if isinstance(old, _Plugin) and old.distribution == distribution else None
+            old = self._loaded.get(spec.name, _Plugin(spec.name, distribution, None, None))
+            grown = old.plus(spec) if isinstance(old, _Plugin) and old.origin == distribution else None
             if grown is None:
-                raise DuplicatePluginError(spec.name, [old.distribution, distribution])
+                raise DuplicatePluginError(spec.name, [_owner_of(old)[0], distribution])
             self._loaded[spec.name] = grown
 
     def _entries(self) -> dict[str, tuple[EntryPoint, ...]]:
         if self._listed is None:
             points = self._given
             if points is None:
-                import importlib.metadata  # noqa: PLC0415 - takes longer to import than all of trunnion
-
                 with _reading():
-                    points = tuple(importlib.metadata.entry_points(group=GROUP))
+                    points = announced(GROUP)
             listed: dict[str, tuple[EntryPoint, ...]] = {}
             for point in points:
                 listed[point.name] = (*listed.get(point.name, ()), point)
@@ -453,14 +472,13 @@ class Registry:
 
     @staticmethod
     def _describe(found: _Plugin | Unavailable) -> PluginInfo:
+        distribution, version = _owner_of(found)
         if isinstance(found, Unavailable):
-            return PluginInfo(
-                name=found.name, distribution=found.distribution, version=found.version, failure=found
-            )
+            return PluginInfo(name=found.name, distribution=distribution, version=version, failure=found)
         return PluginInfo(
             name=found.name,
-            distribution=found.distribution,
-            version=found.version,
+            distribution=distribution,
+            version=version,
             backend=found.backend,
             backend_availability=None if found.backend is None else probe(found.backend),
             compiler=found.compiler,

@@ -27,7 +27,18 @@ if TYPE_CHECKING:
 
     from trunnion.model.program import KernelProgram
 
-KEYS = {"kind", "name", "program", "plan", "manifest", "images", "host_source", "device_source"}
+KEYS = {
+    "kind",
+    "name",
+    "program",
+    "plan",
+    "manifest",
+    "images",
+    "host_source",
+    "device_source",
+    "digest",
+    "variants",
+}
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +52,22 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def inspect(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> dict[str, Any]:
     assert run(["inspect", *words, "--json"]) == status
     return json.loads(capsys.readouterr().out)
+
+
+def test_a_bundle_is_told_with_what_it_lacks_here(
+    artifact: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "kernels.trn"
+    index = trunnion.write_bundle(place, {"add": trunnion.load(artifact)})
+    document = inspect(capsys, str(place))
+    assert document.keys() == KEYS
+    assert (document["kind"], document["digest"]) == ("bundle", index.digest)
+    (row,) = document["variants"]
+    assert (row["program"], row["target"], row["part"]) == ("add", "cuda:sm_90a", index.parts["sm_90a"].file)
+    assert row["lacks"] == list(trunnion.Bundle.open(place).fits("add")[0].lacks)
+    assert run(["inspect", str(place)]) == 0
+    assert index.digest in capsys.readouterr().out.replace("\n", "")
+    assert "give no options" in inspect(capsys, str(place), "--compile", status=1)["error"]["message"]
 
 
 @pytest.mark.parametrize("name", examples.EXAMPLES)

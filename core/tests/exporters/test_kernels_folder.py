@@ -23,7 +23,12 @@ from trunnion import examples
 from trunnion.artifacts.manifest import FileRecord
 from trunnion.cli import main
 from trunnion.codegen.cpp.loader import LEAST_RUNTIME
-from trunnion.errors import ArgumentError, ArgumentValueError, ArtifactError, ProgramError
+from trunnion.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    ArtifactError,
+    ProgramError,
+)
 from trunnion.exporters.launchers import check_machine
 
 if TYPE_CHECKING:
@@ -341,3 +346,9 @@ def test_the_command(tmp_path: Path, artifacts: dict[str, Any], capsys: pytest.C
     assert main([*words, "--license", "mit", "-o", str(tmp_path / "out")]) == 1
     assert "something is at" in capsys.readouterr().err
     assert main(words) == 2
+
+
+def test_what_the_index_makes_up_is_refused(made_up: trunnion.Bundle, tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match=r"the index.*lacks conditions|has the conditions .* no place"):
+        trunnion.export_kernels(made_up, tmp_path / "out", name="my-kernels", version=1, license_id="mit")
+    assert not (tmp_path / "out").exists()

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import ast
+import csv
 import json
+import platform
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import trunnion
 from trunnion import examples
+from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.manifest import FileRecord
+from trunnion.bundles.conditions import conditions_of
 from trunnion.cli import main
 from trunnion.errors import ArgumentValueError, ArtifactError, CorruptArtifactError, ProgramError
 from trunnion.model.builder import ProgramBuilder
@@ -33,6 +39,9 @@ for compiler in ("cuda.bindings.nvrtc", "cutlass"):
 simulator.torch_mode().__enter__()
 import torch, my_kernels
 from trunnion import examples
+from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.manifest import FileRecord
+from trunnion.bundles.conditions import conditions_of
 example = examples.load("vector_add")
 for kernel in my_kernels.bundle()["vector_add"].artifact.manifest.kernels:
     simulator.register_body(kernel.symbol, example.bodies[kernel.name])
@@ -60,8 +69,8 @@ def test_it_installs_and_launches_without_a_compiler(
 ) -> None:
     bundle = bundled(tmp_path, {"vector_add": artifacts[backend]})
     wheel = trunnion.export_wheel(bundle, tmp_path / "dist", name="My.kernels", version="1.0")
-    platform = wheel.stem.split("-")[-1]
-    assert platform == "any" if backend == "nvrtc" else platform.startswith("manylinux_2_")
+    tag = wheel.stem.split("-")[-1]
+    assert tag == "any" if backend == "nvrtc" else tag.startswith("manylinux_2_")
     install = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--quiet", "--target"]
     subprocess.run([*install, tmp_path / "site", wheel], check=True, capture_output=True)
     script = f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r})\n{CALL}"
@@ -172,3 +181,56 @@ def test_the_command(tmp_path: Path, artifacts: dict[str, Any], capsys: pytest.C
     assert document["functions"] == ["add"]
     assert document["wheel"].endswith("kernels-1-py3-none-any.whl")
     assert main(words[:4]) == 2
+
+
+def test_what_the_index_makes_up_is_refused(made_up: trunnion.Bundle, tmp_path: Path) -> None:
+    """What it says beyond what is so, the wheel's bundle goes on saying."""
+    (variant,) = made_up.index.programs["add"]
+    if {*conditions_of(made_up.artifact(variant))} <= {*variant.conditions}:
+        wheel = trunnion.export_wheel(made_up, tmp_path / "dist", name="my-kernels", version="1.0")
+        assert wheel.stem.endswith(platform.machine())
+        return
+    with pytest.raises(CorruptArtifactError, match=r"the index.*lacks conditions"):
+        trunnion.export_wheel(made_up, tmp_path / "dist", name="my-kernels", version="1.0")
+    assert not (tmp_path / "dist").exists()
+
+
+def test_launchers_for_two_processors_are_for_both(
+    tmp_path: Path, artifacts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = artifacts["tvm_ffi"]
+    library = bytearray(one.files["launcher.so"])
+    library[18:20] = (183).to_bytes(2, "little")  # e_machine: AArch64
+    record = FileRecord.of(bytes(library))
+    manifest = replace(one.manifest, files={**one.manifest.files, "launcher.so": record})
+    other = Artifact(manifest, {**one.files, "launcher.so": bytes(library)})
+    bundle = bundled(tmp_path, {"add": [one, other]})
+    wheel = trunnion.export_wheel(bundle, tmp_path, name="my-kernels", version="1.0")
+    tags = wheel.stem.split("-")[-1].split(".")
+    assert [tag.partition("_")[0] + tag[-7:] for tag in tags] == ["manylinuxaarch64", "manylinux_x86_64"]
+    with zipfile.ZipFile(wheel) as archive:
+        said = archive.read("my_kernels-1.0.dist-info/WHEEL").decode().splitlines()
+    assert [line for line in said if line.startswith("Tag: ")] == [f"Tag: py3-none-{tag}" for tag in tags]
+
+
+def test_a_launcher_for_a_processor_without_wheels_is_refused(
+    tmp_path: Path, artifacts: dict[str, Any]
+) -> None:
+    one = artifacts["tvm_ffi"]
+    library = bytearray(one.files["launcher.so"])
+    library[18:20] = (243).to_bytes(2, "little")  # RISC-V
+    record = FileRecord.of(bytes(library))
+    manifest = replace(one.manifest, files={**one.manifest.files, "launcher.so": record})
+    bundle = bundled(tmp_path, {"add": Artifact(manifest, {**one.files, "launcher.so": bytes(library)})})
+    with pytest.raises(ArtifactError, match="a processor 'ELF machine 243'"):
+        trunnion.export_wheel(bundle, tmp_path, name="my-kernels", version="1.0")
+
+
+def test_the_index_s_own_name_breaks_no_list(tmp_path: Path, artifacts: dict[str, Any]) -> None:
+    bundled(tmp_path, {"add": artifacts["nvrtc"]})
+    (tmp_path / "a,b.trn").write_bytes((tmp_path / "kernels.trn").read_bytes())
+    bundle = trunnion.Bundle.open(tmp_path / "a,b.trn")
+    wheel = trunnion.export_wheel(bundle, tmp_path, name="my-kernels", version="1.0")
+    with zipfile.ZipFile(wheel) as archive:
+        listed = csv.reader(archive.read("my_kernels-1.0.dist-info/RECORD").decode().splitlines())
+        assert {row[0] for row in listed} == set(archive.namelist())

@@ -6,12 +6,16 @@ import os
 import platform
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from trunnion.errors import BackendUnavailableError
+from trunnion.storage.stamps import witnessed
 from trunnion.toolchain import host_compiler as subject
+from trunnion.toolchain import remembered
 from trunnion.toolchain.host_compiler import compiler_environment, host_compiler, try_compilers
 
 TARGET = f"{platform.machine()}-linux-gnu"
@@ -207,3 +211,64 @@ def test_the_environment_of_a_compiler(tmp_path, monkeypatch) -> None:
     found = compiler_environment(tmp_path)
     assert (found["LC_ALL"], found["TMPDIR"], found["CPLUS_INCLUDE_PATH"]) == ("C", str(tmp_path), "/kept")
     assert not {"LD_RUN_PATH", "DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "GCC_COLORS"} & set(found)
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch) -> list[str]:
+    """Each command that was asked who it is, by a program that answers as GCC does; nothing is known before."""
+    asked: list[str] = []
+
+    def answer(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        asked.append(command[0])
+        said = f"COLLECT_LTO_WRAPPER={wrapper}\nTarget: {TARGET}\ngcc version 12.2.0 (Acme 12.2.0-14)\n"
+        return subprocess.CompletedProcess(command, 0, said.encode())
+
+    wrapper = tmp_path / "lto-wrapper"
+    wrapper.write_text("of 12.2.0")
+    monkeypatch.setattr(subject.subprocess, "run", answer)
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / "cache" / name)
+    monkeypatch.setattr(remembered, "_SETTLED", -(10**18))
+    forget()
+    return asked
+
+
+def forget() -> None:
+    """Know no more than another process does."""
+    subject._identify.cache_clear()
+    remembered._memory.cache_clear()
+
+
+def test_a_program_is_asked_once_by_all_processes(asked, tmp_path, monkeypatch) -> None:
+    compiler = tmp_path / "x86_64-g++-12"
+    compiler.write_bytes(b"\x7fELF")
+    compiler.chmod(0o700)
+    monkeypatch.setenv("CXX", str(compiler))
+    with witnessed() as seen:
+        for _ in range(3):
+            assert host_compiler("acme").name == "g++ 12.2.0"
+            forget()
+    assert not seen, (
+        "what a program is compiled from is another matter: it would differ from what is seen behind it"
+    )
+    assert asked == [str(compiler)]
+    (tmp_path / "lto-wrapper").write_text("of 13.1.0")
+    host_compiler("acme")
+    assert asked == [str(compiler)] * 2, "what lies beside it is another one"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [("ccache", b"\x7fELF", ""), ("g++", b"#!/bin/sh\n", ""), ("g++", b"\x7fELF", " -m64")],
+)
+def test_what_stands_before_a_compiler_is_asked_by_each_process(
+    asked, tmp_path, monkeypatch, name: str, text: bytes, words: str
+) -> None:
+    program, link = tmp_path / name, tmp_path / "bin-g++"
+    program.write_bytes(text)
+    program.chmod(0o700)
+    link.symlink_to(program)
+    monkeypatch.setenv("CXX", f"{link}{words}")
+    for number in (1, 2):
+        assert host_compiler("acme").name == "g++ 12.2.0"
+        forget()
+        assert len(asked) == number

@@ -17,18 +17,10 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A machine with nothing installed; what is put into the returned table is installed."""
     installed: dict[str, str] = {}
 
-    def version(name: str) -> str:
-        if name not in installed:
-            raise metadata.PackageNotFoundError(name)
-        return installed[name]
-
-    def distribution(name: str) -> metadata.Distribution:
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(metadata, "version", version)
-    monkeypatch.setattr(metadata, "distribution", distribution)
+    monkeypatch.setattr(availability, "version_of", installed.get)
+    monkeypatch.setattr(availability, "nvrtc_in_wheels", lambda: ("/nonexistent/libnvrtc.so.13",))
     monkeypatch.setattr(availability, "find_library", lambda _: None)
-    monkeypatch.setattr(availability, "_is_loaded", lambda _: False)
+    monkeypatch.setattr(availability, "is_loaded", lambda _: False)
     return installed
 
 
@@ -71,24 +63,18 @@ def test_the_driver_is_looked_for_and_not_needed(
     assert "launches on the simulated driver alone" in probe_backend().detail
     monkeypatch.setattr(availability, "find_library", {"libcuda.so.1": "/lib/libcuda.so.1"}.get)
     assert "driver: /lib/libcuda.so.1" in probe_backend().detail
-    monkeypatch.setattr(availability, "_is_loaded", lambda _: True)
+    monkeypatch.setattr(availability, "is_loaded", lambda _: True)
     assert "loaded already" in probe_backend().detail
 
 
 def test_a_wheel_whose_library_is_gone_does_not_count(
     tmp_path: Path, bare: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Wheel:
-        version = "13.0.88"
-
-        def locate_file(self, path: str) -> Path:
-            return tmp_path / path
-
-    bare["cuda-bindings"] = "13.0.0"
-    monkeypatch.setattr(metadata, "distribution", lambda _: Wheel())
+    bare |= {"cuda-bindings": "13.0.0", "nvidia-cuda-nvrtc": "13.0.88"}
+    older, library = tmp_path / "libnvrtc.so.12", tmp_path / "libnvrtc.so.13"
+    monkeypatch.setattr(availability, "nvrtc_in_wheels", lambda: (str(older), str(library)))
+    older.write_bytes(b"")
     assert not probe_compiler().usable
-    library = tmp_path / "nvidia" / "cu13" / "lib" / "libnvrtc.so.13"
-    library.parent.mkdir(parents=True)
     library.write_bytes(b"")
     assert probe_compiler().usable
     assert "13.0.88" in probe_compiler().detail
@@ -118,6 +104,6 @@ def test_without_ldconfig(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_is_loaded() -> None:
-    assert availability._is_loaded("libc.so.6")
-    assert not availability._is_loaded("libtrunnion-nowhere.so.1")
+    assert availability.is_loaded("libc.so.6")
+    assert not availability.is_loaded("libtrunnion-nowhere.so.1")
     assert ctypes.CDLL("libc.so.6")

@@ -67,11 +67,15 @@ def test_the_build_is_named_exactly() -> None:
 def fresh_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have nothing known of any build, by this process or before it, and forget what the test makes known."""
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / "cache" / name)
-    for forget in (build_id.cache_clear, remembered._memory.cache_clear):
-        forget()
+    forget()
     yield
-    for forget in (build_id.cache_clear, remembered._memory.cache_clear):
-        forget()
+    forget()
+
+
+def forget() -> None:
+    """Know no more than another process does."""
+    subject._loaded_build.cache_clear()
+    remembered._memory.cache_clear()
 
 
 def test_the_build_is_asked_once_for_each_file(
@@ -81,22 +85,90 @@ def test_the_build_is_asked_once_for_each_file(
     monkeypatch.setattr(subject, "_asked_build", lambda: asked.append(1) or f"build {len(asked)}")
     library = tmp_path / "libnvrtc.so.13"
     library.write_text("")
+    monkeypatch.setattr(subject, "is_loaded", lambda _: True)
     monkeypatch.setattr(subject, "_loaded_library", lambda: str(library))
     monkeypatch.setattr(remembered, "_SETTLED", -(10**18))
     with witnessed() as seen:
         first = build_id()
     assert not seen, "what a program is compiled from is another matter"
-    for forget in (build_id.cache_clear, remembered._memory.cache_clear):
-        forget()  # as in another process
-        build_id.cache_clear()
+    for another in (subject._loaded_build.cache_clear, forget):
+        another()
         assert build_id() == first == "build 1"
     library.write_text("another")
-    build_id.cache_clear()
+    subject._loaded_build.cache_clear()
     assert build_id() == "build 2"
     monkeypatch.setattr(subject, "_loaded_library", lambda: None)
     for number in (3, 4):
-        build_id.cache_clear()
+        subject._loaded_build.cache_clear()
         assert build_id() == f"build {number}", "of no known file it is asked each time"
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_build: None) -> dict[str, Path]:
+    """Two places of a wheel's NVRTC that nobody has loaded: it would be loaded from the one under ``"loaded"``."""
+    places = [tmp_path / name / "libnvrtc.so.13" for name in ("first", "second")]
+    where = {"first": places[0], "second": places[1], "loaded": places[1]}
+    for place in places:
+        place.parent.mkdir()
+    places[1].write_text("one")
+    monkeypatch.setattr(subject, "is_loaded", lambda _: False)
+    monkeypatch.setattr(subject, "nvrtc_in_wheels", lambda: tuple(map(str, places)))
+    monkeypatch.setattr(subject, "_loaded_library", lambda: str(where["loaded"]))
+    monkeypatch.setattr(remembered, "_SETTLED", -(10**18))
+    return where
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """What grows each time that NVRTC is loaded."""
+    loaded: list[int] = []
+    monkeypatch.setattr(subject, "bindings", lambda: loaded.append(1))
+    monkeypatch.setattr(subject, "_asked_build", lambda: f"build {len(loaded)}")
+    return loaded
+
+
+def test_what_nobody_loaded_is_known_without_loading_it(wheels: dict[str, Path], loads: list[int]) -> None:
+    assert build_id() == "build 1"
+    forget()
+    assert build_id() == "build 1"
+    assert len(loads) == 1
+
+
+@pytest.mark.parametrize("change", ["another build", "another that comes before"])
+def test_what_lies_in_a_wheel_is_loaded_once_it_is_another(
+    wheels: dict[str, Path], loads: list[int], change: str
+) -> None:
+    assert build_id() == "build 1"
+    forget()
+    if change == "another build":
+        wheels["second"].write_text("another one")
+    else:
+        wheels["first"].write_text("new")
+        wheels["loaded"] = wheels["first"]
+    assert build_id() == "build 2"
+
+
+def test_one_that_the_loader_found_is_loaded_each_time(
+    wheels: dict[str, Path], loads: list[int], tmp_path: Path
+) -> None:
+    wheels["loaded"] = tmp_path / "libnvrtc.so.13"
+    wheels["loaded"].write_text("of a toolkit")
+    for number in (1, 2):
+        forget()
+        build_id()
+        assert len(loads) == number
+
+
+def test_what_is_loaded_counts_whatever_lies_in_wheels(
+    wheels: dict[str, Path], loads: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert build_id() == "build 1"
+    other = wheels["first"].with_name("elsewhere")
+    other.write_text("another one")
+    wheels["loaded"] = other
+    forget()
+    monkeypatch.setattr(subject, "is_loaded", lambda _: True)
+    assert build_id() == "build 2"
 
 
 @pytest.mark.parametrize(

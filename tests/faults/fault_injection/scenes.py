@@ -8,6 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import platformdirs
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import trunnion
 from trunnion.artifacts.artifact import Artifact
@@ -87,6 +88,7 @@ def _registry() -> Registry:
 REGISTRY = _registry()
 ARTIFACT = trunnion.compile(PROGRAM, registry=REGISTRY, target="sm_90a").artifact.keyed(INPUTS)
 OBJECT: list[bytes] = []
+KEY_PAIR = trunnion.SigningKey(Ed25519PrivateKey.from_private_bytes(bytes(32)))
 
 
 def _nothing(_: Path) -> None:
@@ -147,6 +149,60 @@ def _building(root: Path) -> list[str]:
     return [path.name for path in (root / "trunnion" / "launchers" / "staging").glob("*")]
 
 
+def _bundle(root: Path) -> Any:
+    return trunnion.write_bundle(root / "kernels.trn", {"p": ARTIFACT}).digest
+
+
+def _other_bundle(root: Path) -> None:
+    other = trunnion.compile(PROGRAM, registry=REGISTRY, target="sm_80", cache=False).artifact
+    trunnion.write_bundle(root / "kernels.trn", {"p": other})
+
+
+def _from_bundle(root: Path) -> Any:
+    bundle = trunnion.Bundle.open(root / "kernels.trn", registry=REGISTRY)
+    return bundle.artifact(*bundle.index.programs["p"])
+
+
+def _share(root: Path) -> None:
+    ArtifactStore(root / "shared").get_or_build(KEY, lambda _: ARTIFACT)
+
+
+def _fetched(root: Path) -> Any:
+    return ArtifactStore(root / "store", behind=root / "shared").get_or_build(KEY, lambda _: ARTIFACT)
+
+
+def _lock(root: Path) -> Any:
+    lock = trunnion.Lock.of([root / "kernels.trn"], root / "trunnion.lock")
+    lock.save()
+    return dict(lock.digests)
+
+
+def _locked(root: Path) -> None:
+    _bundle(root)
+    _lock(root)
+
+
+def _from_lock(root: Path) -> Any:
+    bundle = trunnion.Lock.open(root / "trunnion.lock").load("kernels.trn", registry=REGISTRY)
+    return bundle.artifact(*bundle.index.programs["p"])
+
+
+def _sign(root: Path) -> Any:
+    signed = trunnion.sign(root / "kernels.trn", KEY_PAIR)
+    return signed.kind, signed.digest, signed.signer.id
+
+
+def _signed(root: Path) -> None:
+    _bundle(root)
+    _sign(root)
+
+
+def _from_signed(root: Path) -> Any:
+    keys = [KEY_PAIR.public]
+    bundle = trunnion.Bundle.open(root / "kernels.trn", trusted_keys=keys, registry=REGISTRY)
+    return bundle.artifact(*bundle.index.programs["p"])
+
+
 SCENES = {
     "a program is built and stored": Scene(_nothing, _stored, False, _stale),
     "a stored program is read": Scene(_stored, _stored, False, _stale),
@@ -157,6 +213,14 @@ SCENES = {
     "an artifact is loaded": Scene(_saved, _loaded, False, _no_rest),
     "a file is made and kept": Scene(_nothing, _kept, True, _building),
     "a kept file is read": Scene(_kept, _kept, True, _building),
+    "a bundle is written": Scene(_nothing, _bundle, False, _no_rest),
+    "a bundle is replaced": Scene(_other_bundle, _bundle, False, _no_rest),
+    "a bundle's program is read": Scene(_bundle, _from_bundle, False, _no_rest),
+    "a program lies behind the store": Scene(_share, _fetched, False, _stale),
+    "a bundle is locked": Scene(_bundle, _lock, False, _no_rest),
+    "what is locked is read": Scene(_locked, _from_lock, False, _no_rest),
+    "a bundle is signed": Scene(_bundle, _sign, False, _no_rest),
+    "what is signed is read": Scene(_signed, _from_signed, False, _no_rest),
 }
 """Every scene, by name."""
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import CorruptArtifactError
+from trunnion.errors import CorruptArtifactError, shorten
+from trunnion.json_text import over_lines
 from trunnion.messages import describe, listed, type_name
 
 if TYPE_CHECKING:
@@ -16,14 +18,19 @@ if TYPE_CHECKING:
 __all__ = ["JsonDocument", "sealed", "spelled"]
 
 
-def sealed(members: Mapping[str, Any]) -> bytes:
+def sealed(members: dict[str, Any]) -> bytes:
     """Return the one spelling of a document with the SHA-256 of the rest among its members."""
-    return spelled({**members, "sha256": hashlib.sha256(spelled(members)).hexdigest()})
+    rest = spelled(members)
+    seal = f'\n "sha256": "{hashlib.sha256(rest).hexdigest()}"'.encode()
+    behind = min((name for name in members if name > "sha256"), default="")
+    # Only members of the document itself begin a line with one blank, and no text in it has a line of its own.
+    before, line, after = rest.rpartition(f"\n {over_lines(behind)}: ".encode() if behind else b"\n}")
+    return before + (seal + b"," if behind else b"," + seal) + line + after
 
 
-def spelled(members: Mapping[str, Any]) -> bytes:
+def spelled(members: dict[str, Any]) -> bytes:
     """Return the one spelling of a document: keys sorted, ASCII."""
-    return (json.dumps(members, indent=1, sort_keys=True, allow_nan=False) + "\n").encode("ascii")
+    return (over_lines(members, sort_keys=True) + "\n").encode("ascii")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +49,14 @@ class JsonDocument:
         Raises
         ------
         CorruptArtifactError
-            If the bytes are too many, or no JSON in ASCII.
+            If the bytes are too many, no JSON in ASCII, or name a member twice.
         """
         if len(data) > self.most_bytes:
             raise self.corrupt(f"has {len(data)} bytes, expected at most {self.most_bytes}")
         try:
-            return json.loads(data.decode("ascii"))
+            return json.loads(data.decode("ascii"), object_pairs_hook=self._once)
+        except CorruptArtifactError:  # which is a ValueError, too
+            raise
         except (ValueError, RecursionError) as error:
             raise self.corrupt(f"is not JSON: {type_name(error)}") from error
 
@@ -64,6 +73,14 @@ class JsonDocument:
         if not isinstance(members, dict) or found != schema:
             raise self.corrupt(f"got schema {describe(found)}, this trunnion reads {schema}")
         return members
+
+    def _once(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Return an object's members: of two of one name, whoever reads the text may believe the other one."""
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            twice = next(name for name, many in Counter(name for name, _ in pairs).items() if many > 1)
+            raise self.corrupt(f"names {shorten(twice)} twice")
+        return found
 
     def record(self, members: object, fields: Mapping[str, type], what: str) -> dict[str, Any]:
         """Return an object's members if they are exactly some fields, each of its type.

@@ -112,8 +112,7 @@ class ArtifactStore:
             self.root = self.root.absolute()
             self._workshop = Workshop(self.root, Rank.ARTIFACT, "artifact")
             for folder in (self.root, self._entries, *self._workshop.folders, self._corrupt):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                check_owner(folder.stat(), self._owner, str(folder))
+                check_owner(_made(folder), self._owner, str(folder))
             self._workshop.sweep()
             self._tally = tally(str(self.root))
         except OSError as error:
@@ -432,6 +431,15 @@ def _refusals() -> Iterator[None]:
         yield
     except OSError as error:
         raise _RefusedError(error) from error
+
+
+def _made(folder: Path) -> os.stat_result:
+    """Return the status of a folder, which is made if it is not there."""
+    status = os.stat(folder) if os.path.isdir(folder) else None  # noqa: PTH112, PTH116 - a path for each takes as long
+    if status is None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    return status
 
 
 def _limits(max_bytes: int | None, max_age_seconds: float | None) -> Limits:

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.filesize import decimal
 
 from trunnion.artifacts.artifact import Artifact
 from trunnion.building import BuildJob, build_many
 from trunnion.bundles.bundle import Bundle
 from trunnion.bundles.provenance import UNNAMED_BUILDER, Builder, write_provenance
 from trunnion.bundles.writing import bundle_path, write_bundle
-from trunnion.cli.presentation import Report, error_report, print_line, print_step, print_table, progress
+from trunnion.cli.bundle_variants import print_variants, variants_in
+from trunnion.cli.presentation import Report, error_report, print_line, print_step, progress
 from trunnion.cli.subject import find_subject
 from trunnion.errors import ArgumentValueError, ProgramError, TrunnionError, shorten
 
@@ -31,7 +31,6 @@ __all__ = ["build"]
 
 _TIME = "SOURCE_DATE_EPOCH"
 _MOST_DIGITS = 18
-_COLUMNS = ("program", "target", "backend", "size", "part")
 
 
 def build(  # noqa: PLR0913 - a command's options are its parameters
@@ -83,26 +82,13 @@ def build(  # noqa: PLR0913 - a command's options are its parameters
 
 def _written(out: Path, index: Index, builder: Builder | None) -> Report:
     """Report a bundle that was written, after writing its provenance if somebody is named who built it."""
-    rows: list[dict[str, Any]] = [
-        {
-            "program": name,
-            "target": one.target,
-            "backend": one.backend,
-            "nbytes": one.nbytes,
-            "part": index.parts[one.part].file,
-        }
-        for name, variants in index.programs.items()
-        for one in variants
-    ]
+    rows = variants_in(index)
     document: dict[str, Any] = {"index": str(out), "digest": index.digest, "variants": rows}
     if builder is not None:
         document["provenance"] = str(write_provenance(Bundle.open(out, digest=index.digest), builder))
 
     def show() -> None:
-        cells = [[str(row[name]) for name in _COLUMNS if name != "size"] for row in rows]
-        for cell, row in zip(cells, rows, strict=True):
-            cell.insert(_COLUMNS.index("size"), decimal(row["nbytes"]))
-        print_table("variants", _COLUMNS, cells)
+        print_variants(rows)
         print_line(f"{out}: digest {document['digest']}", "green")
         if builder is not None:
             print_line(f"{document['provenance']}: its provenance", "green")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import trunnion
+from trunnion.built_program import BUNDLE_SUFFIX
+from trunnion.bundles.bundle import Bundle
+from trunnion.cli.bundle_variants import print_variants, variants_here
 from trunnion.cli.document import plan_document
 from trunnion.cli.inspection import (
     artifact_document,
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["inspect"]
 
 _SECTIONS = ("program", "plan", "manifest")
+_KEYS = (*_SECTIONS, "images", "host_source", "device_source", "digest", "variants")
 _IN_WORDS = {"program": program_in_words, "plan": plan_in_words}
 
 
@@ -36,7 +41,8 @@ def inspect(  # noqa: PLR0913 - a command's options are its parameters
     what: Annotated[
         str,
         typer.Argument(
-            help="A program as JSON, an artifact's folder, a cubin or PTX file, or the name of an example."
+            help="A program as JSON, an artifact's folder, a bundle's index, a cubin or PTX file, or the name of "
+            "an example."
         ),
     ],
     *,
@@ -58,6 +64,8 @@ def inspect(  # noqa: PLR0913 - a command's options are its parameters
     ] = False,
 ) -> Report:
     """Show what something is made of. Nothing of it is run, and nothing compiled unless asked for."""
+    if what.endswith(BUNDLE_SUFFIX) and not Path(what).is_dir():
+        return _bundle(what, built=build or host_source or device_source or bool(target) or backend != "auto")
     subject = find_subject(what)
     if (backend != "auto" or target) and not (build or host_source) and subject.artifact is None:
         raise ArgumentValueError(
@@ -67,7 +75,7 @@ def inspect(  # noqa: PLR0913 - a command's options are its parameters
         )
     trusted = trust or subject.example is not None
     artifact = _artifact(subject, backend, target, trust=trusted if build else None)
-    document: dict[str, Any] = dict.fromkeys((*_SECTIONS, "images", "host_source", "device_source"))
+    document: dict[str, Any] = dict.fromkeys(_KEYS)
     document |= {"kind": subject.kind, "name": subject.name}
     if subject.program is not None:
         document["program"] = program_document(subject.program)
@@ -83,6 +91,27 @@ def inspect(  # noqa: PLR0913 - a command's options are its parameters
         launcher = launchers_in(artifact) if artifact is not None else None
         document["host_source"] = launcher or [launcher_of(subject.program, backend, target)]
     return Report(document, lambda: _show(document))
+
+
+def _bundle(what: str, *, built: bool) -> Report:
+    """Report what lies in a bundle, and what fits here.
+
+    Raises
+    ------
+    ProgramError
+        If something is asked for that a bundle has already, or has many of.
+    """
+    if built:
+        raise ProgramError(f"bundle {shorten(what)} is built already, and of many: give no options")
+    bundle = Bundle.open(what)
+    rows = variants_here(bundle)
+    document = dict.fromkeys(_KEYS) | {"kind": "bundle", "name": what}
+
+    def show() -> None:
+        print_line(f"bundle {what}: digest {bundle.digest}", "bold")
+        print_variants(rows)
+
+    return Report({**document, "digest": bundle.digest, "variants": rows}, show)
 
 
 def _artifact(subject: Subject, backend: str, target: str, *, trust: bool | None) -> Artifact | None:

@@ -24,9 +24,9 @@ from trunnion.errors import ArgumentTypeError, ArgumentValueError, ArtifactError
 from trunnion.exporters import launchers
 from trunnion.exporters.kernels_module import emit_kernels_module
 from trunnion.exporters.launchers import Launcher
-from trunnion.exporters.programs import bundled_programs
+from trunnion.exporters.programs import bundled_programs, own_conditions, processor_of
 from trunnion.image.target import assembling_capabilities, running_capabilities
-from trunnion.messages import describe
+from trunnion.messages import describe, listed
 from trunnion.plain import is_exactly
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from trunnion.artifacts.artifact import Artifact
+    from trunnion.bundles.conditions import Condition
     from trunnion.bundles.index import Variant
     from trunnion.model.program import KernelProgram
 
@@ -47,7 +48,6 @@ _RELEASE: Final = re.compile(rb"release (\d{2})\.(\d), V")
 """How NVIDIA's assembler and compilers call themselves, in a cubin as in PTX."""
 
 _ARCH: Final = re.compile(r"sm_(\d+)(\d)([af]?)")
-_MACHINES: Final = ("aarch64", "x86_64")
 _HELPER: Final = "_launchers.py"
 _MOST_VERSION: Final = 1 << 31
 
@@ -98,8 +98,10 @@ def export_kernels(
         If a program has only a launcher in Python, is missing from one of the variants, or has builds that take other
         parameters.
     ArtifactError
-        If a launcher is for another processor than x86-64 and AArch64, something is there already, a part cannot be
-        read, or the folder cannot be written.
+        If a launcher is for another processor than x86-64 and AArch64, the index has a condition that the folder has no
+        place for, something is there already, a part cannot be read, or the folder cannot be written.
+    CorruptArtifactError
+        If the index leaves out what a launcher or an image needs.
     """
     expect(bundle, Bundle, "bundle", "a Bundle")
     _check_words(name, version, license_id, cuda)
@@ -141,10 +143,29 @@ class _Built:
 
     variant: Variant
     artifact: Artifact
+    conditions: tuple[Condition, ...]
+
+    @classmethod
+    def of(cls, program: str, variant: Variant, artifact: Artifact) -> _Built:
+        """Return a variant with what its files need.
+
+        Raises
+        ------
+        ArtifactError
+            If the index asks for something else, too, which nobody would ask for.
+        """
+        own = own_conditions(variant, artifact)
+        more = [f"{one.fact} {one.rule} {one.value}" for one in variant.conditions if one not in own]
+        if more:
+            raise ArtifactError(
+                f"{shorten(program)} for {shorten(variant.target)} has the conditions {listed(more)}, for which such a "
+                "folder has no place; export a bundle without them"
+            )
+        return cls(variant, artifact, own)
 
     def values(self, fact: str) -> tuple[str, ...]:
         """Return what a fact of the conditions is compared with."""
-        return tuple(one.value for one in self.variant.conditions if one.fact == fact)
+        return tuple(one.value for one in self.conditions if one.fact == fact)
 
 
 def _check_words(name: str, version: int, license_id: str, cuda: str | None) -> None:
@@ -191,7 +212,7 @@ def _groups(bundle: Bundle) -> dict[_Group, dict[str, list[_Built]]]:
     """
     groups: dict[_Group, dict[str, list[_Built]]] = {}
     for program, variants in bundle.index.programs.items():
-        every = [_Built(one, bundle.artifact(one)) for one in variants]
+        every = [_Built.of(program, one, bundle.artifact(one)) for one in variants]
         compiled = [one for one in every if LAUNCHER in one.artifact.files]
         targets = {one.variant.target for one in compiled}
         for one in every:
@@ -203,12 +224,7 @@ def _groups(bundle: Bundle) -> dict[_Group, dict[str, list[_Built]]]:
                     field="programs",
                 )
         for one in compiled:
-            (machine,) = one.values("host.machine")
-            if machine not in _MACHINES:
-                raise ArtifactError(
-                    f"got a launcher of {shorten(program)} for a processor {shorten(machine)}, "
-                    f"expected {' or '.join(_MACHINES)}: such a folder has no variant for it"
-                )
+            machine = processor_of(program, one.conditions)
             group = _Group(one.variant.target.partition(":")[0], machine)
             groups.setdefault(group, {}).setdefault(program, []).append(one)
     for group, programs in groups.items():
@@ -259,7 +275,7 @@ def _launcher(program: str, built: _Built, files: dict[str, bytes]) -> Launcher:
     files[f"{stem}.so"] = artifact.files[LAUNCHER]
     if built.variant.target.startswith("cpu"):
         return Launcher(f"{stem}.so")
-    (kind, image), rule = next(iter(artifact.images.items())), built.variant.conditions
+    (kind, image), rule = next(iter(artifact.images.items())), built.conditions
     spans = [_SPANS[one.rule](one.value) for one in rule if one.fact == "device"]
     least, most = spans[0]
     if image in artifact.files[LAUNCHER]:
@@ -278,7 +294,7 @@ _SPANS: Final[Mapping[str, Callable[[str], tuple[tuple[int, int], tuple[int, int
 def _archs(built: _Built) -> list[str]:
     """Return the architectures as such a folder spells them: ``"9.0a"``, ``"8.0+PTX"``."""
     found = []
-    for one in built.variant.conditions:
+    for one in built.conditions:
         match = _ARCH.fullmatch(one.value) if one.fact == "device" else None
         if match:
             found.append(f"{match[1]}.{match[2]}{match[3]}{'+PTX' if one.rule == 'assembles' else ''}")

@@ -1,17 +1,24 @@
-"""What an exporter asks of a bundle's programs: that the variants of one are called alike."""
+"""What an exporter asks of a bundle: that variants of a program are called alike, and need what the index says."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from trunnion.artifacts.program_file import program_of
-from trunnion.errors import ProgramError, shorten
+from trunnion.bundles.conditions import conditions_of
+from trunnion.errors import ArtifactError, CorruptArtifactError, ProgramError, shorten
+from trunnion.messages import listed
 
 if TYPE_CHECKING:
+    from trunnion.artifacts.artifact import Artifact
     from trunnion.bundles.bundle import Bundle
+    from trunnion.bundles.conditions import Condition
+    from trunnion.bundles.index import Variant
     from trunnion.model.program import KernelProgram
 
-__all__ = ["bundled_programs"]
+__all__ = ["bundled_programs", "own_conditions", "processor_of"]
+
+_MACHINES: Final = ("aarch64", "x86_64")
 
 
 def bundled_programs(bundle: Bundle) -> dict[str, KernelProgram]:
@@ -38,3 +45,39 @@ def bundled_programs(bundle: Bundle) -> dict[str, KernelProgram]:
                     f"the variants of {shorten(name)} take different parameters", field="programs"
                 )
     return found
+
+
+def own_conditions(variant: Variant, artifact: Artifact) -> tuple[Condition, ...]:
+    """Return what an artifact needs where it is loaded: what its own files say, and not what the index does.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If the index leaves something of it out.
+    """
+    own = conditions_of(artifact)
+    lost = [f"{one.fact} {one.rule} {one.value}" for one in own if one not in variant.conditions]
+    if lost:
+        raise CorruptArtifactError(
+            "the index", f"lacks conditions of artifact {variant.digest[:12]}: {listed(lost)}"
+        )
+    return own
+
+
+def processor_of(program: str, conditions: tuple[Condition, ...]) -> str:
+    """Return the processor that the launcher of a program is for; empty: it is Python, for any.
+
+    Raises
+    ------
+    ArtifactError
+        If it is one for which there is no place, or there are several.
+    """
+    machines = [one.value for one in conditions if one.fact == "host.machine"]
+    if not machines:
+        return ""
+    if len(machines) > 1 or machines[0] not in _MACHINES:
+        raise ArtifactError(
+            f"got a launcher of {shorten(program)} for a processor {listed(machines)}, expected "
+            f"{' or '.join(_MACHINES)}: for others there is no place in what is exported"
+        )
+    return machines[0]

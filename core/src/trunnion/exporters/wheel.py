@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 import os
 import re
 import zipfile
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from trunnion.arguments import expect, expect_text, file_path
 from trunnion.bundles.bundle import Bundle
 from trunnion.errors import ArgumentValueError, ArtifactError, shorten
-from trunnion.exporters.programs import bundled_programs
+from trunnion.exporters.programs import bundled_programs, own_conditions, processor_of
 from trunnion.exporters.python_module import emit_module
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
@@ -31,7 +33,8 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _MODE: Final = 0o100644 << 16
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _VERSION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)*(?:(?:a|b|rc)[0-9]+)?(?:\.post[0-9]+)?(?:\.dev[0-9]+)?")
-_NUMBERS: Final = re.compile(r"[0-9]+\.[0-9]+")
+_OLDEST: Final = "2.17"
+"""The C library that such a wheel is for at least."""
 
 
 def export_wheel(
@@ -68,7 +71,10 @@ def export_wheel(
     ProgramError
         If two variants of a program take other parameters.
     ArtifactError
-        If a part cannot be read, or the wheel cannot be written.
+        If a launcher is for another processor than x86-64 and AArch64, a part cannot be read, or the wheel cannot be
+        written.
+    CorruptArtifactError
+        If the index leaves out what a launcher or an image needs.
     """
     expect(bundle, Bundle, "bundle", "a Bundle")
     if not _NAME.fullmatch(expect_text(name, "name", "the name of a distribution")):
@@ -76,10 +82,10 @@ def export_wheel(
     if not _VERSION.fullmatch(expect_text(version, "version", "a version")):
         raise ArgumentValueError("version", shorten(version), "a version such as '1.0' or '1.0.post1'")
     package = re.sub(r"[-_.]+", "_", name).lower()
-    files = _package(bundle, package, name)
-    files |= _metadata(bundle, package, name, version, registry or bundle.registry)
+    files, platforms = _package(bundle, package, name), _platforms(bundle)
+    files |= _metadata(bundle, package, name, version, registry or bundle.registry, platforms)
     place = file_path(folder)
-    final = place / f"{package}-{version}-py3-none-{_platform(bundle)}.whl"
+    final = place / f"{package}-{version}-py3-none-{'.'.join(platforms)}.whl"
     try:
         place.mkdir(parents=True, exist_ok=True)
         with temporary_folder(place, f".{package[:64]}.") as staging:
@@ -97,7 +103,9 @@ def _package(bundle: Bundle, package: str, name: str) -> dict[str, bytes]:
     return {**files, f"{package}/__init__.py": text.encode(), f"{package}/py.typed": b""}
 
 
-def _metadata(bundle: Bundle, package: str, name: str, version: str, registry: Registry) -> dict[str, bytes]:
+def _metadata(
+    bundle: Bundle, package: str, name: str, version: str, registry: Registry, platforms: list[str]
+) -> dict[str, bytes]:
     brought = {plugin.name: plugin for plugin in registry.plugins()}
     backends = {one.backend for variants in bundle.index.programs.values() for one in variants}
     needed = {f"trunnion=={metadata.version('trunnion')}"}
@@ -107,27 +115,28 @@ def _metadata(bundle: Bundle, package: str, name: str, version: str, registry: R
     lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", "Requires-Python: >=3.11"]
     lines += [f"Requires-Dist: {one}" for one in sorted(needed)]
     lines += ["Summary: GPU kernels that trunnion launches, compiled ahead of time"]
-    pure = "true" if _platform(bundle) == "any" else "false"
-    tags = f"Tag: py3-none-{_platform(bundle)}"
-    wheel = f"Wheel-Version: 1.0\nGenerator: trunnion {metadata.version('trunnion')}\nRoot-Is-Purelib: {pure}\n{tags}\n"
-    folder = f"{package}-{version}.dist-info"
-    return {f"{folder}/METADATA": ("\n".join(lines) + "\n").encode(), f"{folder}/WHEEL": wheel.encode()}
-
-
-def _platform(bundle: Bundle) -> str:
-    """Return the platform's tag (PEP 600): what every variant can be used on."""
-    conditions = [
-        one
-        for variants in bundle.index.programs.values()
-        for variant in variants
-        for one in variant.conditions
+    wheel = ["Wheel-Version: 1.0", f"Generator: trunnion {metadata.version('trunnion')}"]
+    wheel += [
+        f"Root-Is-Purelib: {str(platforms == ['any']).lower()}",
+        *(f"Tag: py3-none-{one}" for one in platforms),
     ]
-    machines = {one.value for one in conditions if one.fact == "host.machine"}
-    if not machines:
-        return "any"
-    libraries = [_NUMBERS.match(one.value) for one in conditions if one.fact == "host.libc"]
-    newest = max((found[0] for found in libraries if found), key=_numbers, default="2.17")
-    return f"manylinux_{newest.replace('.', '_')}_{min(machines)}"
+    folder, said = f"{package}-{version}.dist-info", {"METADATA": lines, "WHEEL": wheel}
+    return {f"{folder}/{name}": ("\n".join(text) + "\n").encode() for name, text in said.items()}
+
+
+def _platforms(bundle: Bundle) -> list[str]:
+    """Return the platforms' tags (PEP 600): for each processor what every variant for it can be used on."""
+    newest: dict[str, str] = {}
+    for program, variants in bundle.index.programs.items():
+        for variant in variants:
+            conditions = own_conditions(variant, bundle.artifact(variant))
+            machine = processor_of(program, conditions)
+            asked = [one.value for one in conditions if one.fact == "host.libc"]
+            versions = [_OLDEST, newest.get(machine, _OLDEST), *asked]
+            newest[machine] = max(versions, key=_numbers)
+    newest.pop("", None)
+    tags = ["_".join(map(str, _numbers(version)[:2])) for version in newest.values()]
+    return sorted(f"manylinux_{tag}_{machine}" for tag, machine in zip(tags, newest, strict=True)) or ["any"]
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -135,8 +144,10 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _write(file: Path, files: Mapping[str, bytes], info: str) -> None:
-    record = [f"{name},sha256={_digest(data)},{len(data)}" for name, data in sorted(files.items())]
-    every = {**files, f"{info}/RECORD": ("\n".join([*record, f"{info}/RECORD,,"]) + "\n").encode()}
+    record = io.StringIO()
+    rows = [(name, f"sha256={_digest(data)}", len(data)) for name, data in sorted(files.items())]
+    csv.writer(record, lineterminator="\n").writerows([*rows, (f"{info}/RECORD", "", "")])
+    every = {**files, f"{info}/RECORD": record.getvalue().encode()}
     with zipfile.ZipFile(file, "x", zipfile.ZIP_DEFLATED) as archive:
         for name, data in sorted(every.items()):
             entry = zipfile.ZipInfo(name, _EPOCH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import hashlib
 import os
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 from trunnion.errors import BackendUnavailableError
 from trunnion.messages import shorten
 from trunnion.storage.stamps import stamp
+from trunnion.toolchain.remembered import Answer, remembered
 from trunnion.toolchain.search import path_text
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ __all__ = [
     "compiler_environment",
     "counted_environment",
     "host_compiler",
+    "is_script",
     "try_compilers",
 ]
 
@@ -49,6 +52,11 @@ _LEAST = {
 }  # the first with C++17 that can map the paths of a build (-ffile-prefix-map)
 _IDENTITY = re.compile(r"^.*?\b(gcc|clang) version (\d+(?:\.\d+)*).*$", re.MULTILINE)
 _TARGET = re.compile(r"^Target: (\S+)$", re.MULTILINE)
+_PARTS = re.compile(
+    r"^(?:COLLECT_LTO_WRAPPER|InstalledDir|Configuration file|Reading specs from)[=:]? ?(/.*)$", re.MULTILINE
+)
+"""What lies where a compiler was installed, as it says itself."""
+_COMPILERS = re.compile(r"(?:gcc|g\+\+|clang)[^/]*$")
 _MACHINES = {
     "amd64": "x86_64",
     "arm64": "aarch64",
@@ -163,7 +171,8 @@ def host_compiler(plugin: str) -> HostCompiler:
     """Return the compiler that ``CXX`` names, else the first of g++, c++ and clang++ on ``PATH`` that works.
 
     Where ``CXX`` is set, that one is used or none: whoever names a compiler wants no other. What a compiler says of
-    itself is asked for once in a process, in about 3 ms, as long as its file does not change.
+    itself is asked for once, in about 3 ms, as long as its files do not change; what stands before one is asked in each
+    process.
 
     Parameters
     ----------
@@ -284,18 +293,9 @@ def _identify(
     environment
         Other variables that count.
     """
-    done = subprocess.run(
-        [*command, "-v"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env={**os.environ, "LC_ALL": "C"},
-        timeout=_SECONDS,
-        check=False,
-    )
-    said = done.stdout.decode("utf-8", "replace")
+    said = _said_of_itself(command, _search_path, environment)
     identity, target = _IDENTITY.search(said), _TARGET.search(said)
-    if done.returncode != 0 or identity is None or target is None:
+    if identity is None or target is None:
         raise ValueError("it does not say that it is GCC or Clang")
     family, line = _FAMILIES[identity[1]], identity[0].strip()
     compiler = HostCompiler(command, family, identity[2], line, target[1], environment)
@@ -308,3 +308,41 @@ def _identify(
             f"it compiles for {compiler.target}, this machine is {platform.machine()} with Linux"
         )
     return compiler
+
+
+def _said_of_itself(
+    command: tuple[str, ...], search_path: str, environment: tuple[tuple[str, str], ...]
+) -> str:
+    """Return what a compiler prints of itself; empty if it fails. The process is started only if that is not known."""
+
+    def ask() -> Answer:
+        done = subprocess.run(
+            [*command, "-v"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "LC_ALL": "C"},
+            timeout=_SECONDS,
+            check=False,
+        )
+        said = done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
+        parts = _PARTS.findall(said)
+        # What stands before a compiler, a script or a program of another name, may look for it anywhere.
+        itself = len(command) == 1 and bool(_COMPILERS.search(os.path.realpath(command[0])))
+        lasting = itself and bool(parts) and not is_script(command[0])
+        return Answer(
+            {"said": said}, frozenset((command[0], *parts)) if lasting else frozenset(), lasting=lasting
+        )
+
+    question = repr(("who is it", command, search_path, environment))
+    # In a context of its own: it is asked once in a process, and what a program is compiled from is seen twice.
+    return contextvars.Context().run(remembered, question, ask)["said"]
+
+
+def is_script(path: str) -> bool:
+    """Whether a program is a text, which may look at anything before it starts a compiler."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return False

@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trunnion.distributions import distribution_of, version_of
 from trunnion.errors import BackendUnavailableError
 from trunnion.toolchain.search import Place, installed_stamps, root_places, wheel_places
 
@@ -44,6 +45,7 @@ INSTALL_FFI = f"pip install '{FFI_DISTRIBUTION}>={'.'.join(map(str, LEAST_FFI))}
 
 _CUDA_LANDMARK = "cuda.h"
 _CUDA_VERSION = re.compile(rb"^\s*#\s*define\s+CUDA_VERSION\s+(\d+)", re.MULTILINE)
+_HEAD_BYTES = 1 << 16
 _FFI_VERSION = re.compile(rb"^\s*#\s*define\s+\w+_VERSION_(MAJOR|MINOR|PATCH)\s+(\d+)", re.MULTILINE)
 _FFI_HEADER = ("tvm", "ffi", "c_api.h")
 _DLPACK_HEADER = ("include", "dlpack", "dlpack.h")
@@ -167,21 +169,23 @@ def find_ffi() -> FfiFiles | str:
 
 @functools.lru_cache(4)
 def _read_ffi(_installed: object) -> FfiFiles:
-    """Read the distribution's list of files, in about 2 ms. Failures are not remembered."""
-    found = metadata.distribution(FFI_DISTRIBUTION)
-    names = {_FFI_HEADER[-1], _DLPACK_HEADER[-1], _FFI_LIBRARY}
+    """Read the distribution's list of files. Failures are not remembered."""
+    found = distribution_of(FFI_DISTRIBUTION)
+    names = (_FFI_HEADER[-1], _DLPACK_HEADER[-1], _FFI_LIBRARY)
+    listed = [line.partition(",")[0] for line in (found.read_text("RECORD") or "").splitlines()]
     # Of hundreds only these: most of the time went into making paths of the others.
-    files = [Path(str(found.locate_file(file))) for file in found.files or () if file.name in names]
+    files = [Path(str(found.locate_file(file))) for file in listed if file.endswith(names)]
     header = _ending(files, *_FFI_HEADER)
     dlpack = _ending(files, *_DLPACK_HEADER)
     library = _ending(files, _FFI_LIBRARY)
-    numbers = {part: int(number) for part, number in _FFI_VERSION.findall(header.read_bytes())}
+    lines = b"\n".join(line for line in header.read_bytes().splitlines() if b"_VERSION_" in line)
+    numbers = {part: int(number) for part, number in _FFI_VERSION.findall(lines)}
     major, minor, patch = (numbers.get(part, -1) for part in (b"MAJOR", b"MINOR", b"PATCH"))
     if (major, minor, patch) < LEAST_FFI:
         said = "of no known version" if major < 0 else f"of version {major}.{minor}.{patch}"
         raise ValueError(f"{header} is {said}; {_text(LEAST_FFI)} or newer is needed")
     folders = dict.fromkeys((str(header.parents[2]), str(dlpack.parents[1])))
-    return FfiFiles(tuple(folders), str(library), (major, minor, patch), found.version)
+    return FfiFiles(tuple(folders), str(library), (major, minor, patch), version_of(FFI_DISTRIBUTION) or "")
 
 
 def _ending(files: list[Path], *parts: str) -> Path:
@@ -220,7 +224,8 @@ def _cuda_version(folder: Path) -> tuple[int, int] | None:
 
 @functools.cache
 def _cuda_number(path: Path, _stamp: tuple[int, ...]) -> int:
-    found = _CUDA_VERSION.search(path.read_bytes())
+    with path.open("rb") as file:  # of more than a megabyte it is near the head
+        found = _CUDA_VERSION.search(file.read(_HEAD_BYTES)) or _CUDA_VERSION.search(file.read())
     return int(found[1]) if found else 0
 
 

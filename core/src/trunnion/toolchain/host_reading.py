@@ -28,7 +28,7 @@ from trunnion.storage.stamps import Stamp, stamp, witness
 from trunnion.toolchain.assembly import may_read_files
 from trunnion.toolchain.directives import may_paste, mentions
 from trunnion.toolchain.host_compilation import run_host
-from trunnion.toolchain.host_compiler import compiler_environment
+from trunnion.toolchain.host_compiler import compiler_environment, is_script
 from trunnion.toolchain.remembered import Answer, remembered
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _ask(compiler: HostCompiler, wanted: HostCompilation, plugin: str) -> Answer
         said,
         files=frozenset((*files, *tools, *settings)),
         folders=search.watched | above | candidates | _earlier(compiler.programs) | beside,
-        lasting=search.known and bool(front_end) and not any(map(_is_script, programs)),
+        lasting=search.known and bool(front_end) and not any(map(is_script, programs)),
     )
 
 
@@ -389,11 +389,6 @@ def _files_of_words(words: Iterable[str]) -> list[str]:
         if any(f"@{name}" in word for name in new):
             todo += os.fsdecode(b" ".join(_bytes(name, _MOST_WORDS) for name in new)).split()
     return list(found)
-
-
-def _is_script(path: str) -> bool:
-    """Whether a program is a text, which may look at anything before it starts a compiler."""
-    return _bytes(path, 2) == b"#!"
 
 
 def _joined(parts: Iterable[bytes]) -> str:

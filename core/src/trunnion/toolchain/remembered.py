@@ -134,7 +134,7 @@ def _load(key: str) -> _Record | None:
 def _read(found: Any) -> _Record:
     said = {str(name): str(value) for name, value in found["said"].items()}
     stamps = {
-        str(path): None if one is None else Stamp(*(int(number) for number in one))
+        str(path): None if one is None else Stamp(*one)  # what is no number is no stamp of anything
         for path, one in found["stamps"].items()
     }
     return _Record(said, stamps)

@@ -9,9 +9,11 @@ import subprocess
 from pathlib import Path
 
 from trunnion.contract.spec import Availability
+from trunnion.distributions import version_of
 from trunnion.toolchain.launcher_availability import no_driver
+from trunnion_nvrtc.installation import nvrtc_in_wheels
 
-__all__ = ["find_library", "probe_backend", "probe_compiler"]
+__all__ = ["find_library", "is_loaded", "probe_backend", "probe_compiler"]
 
 _MAJOR = "13"
 """The major version of CUDA that this plugin is written for; bindings and NVRTC must both have it."""
@@ -23,7 +25,7 @@ def probe_backend() -> Availability:
     if not bindings.usable:
         return bindings
     driver = "libcuda.so.1"
-    where = "loaded already" if _is_loaded(driver) else find_library(driver)
+    where = "loaded already" if is_loaded(driver) else find_library(driver)
     tail = f"driver: {where}" if where else no_driver()
     return Availability(usable=True, detail=f"{bindings.detail}; {tail}")
 
@@ -44,7 +46,7 @@ def probe_compiler() -> Availability:
 
 
 def _bindings() -> Availability:
-    found = _installed("cuda-bindings")
+    found = version_of("cuda-bindings")
     if found is None:
         return Availability(usable=False, detail=f"run: pip install 'cuda-bindings=={_MAJOR}.*'")
     if found.partition(".")[0] != _MAJOR:
@@ -53,25 +55,10 @@ def _bindings() -> Availability:
     return Availability(usable=True, detail=f"cuda-bindings {found}")
 
 
-def _installed(distribution: str) -> str | None:
-    from importlib import metadata  # noqa: PLC0415 - slow, and only a probe needs it
-
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def _wheel() -> str | None:
     """Return the version of NVRTC's wheel if its library is really there."""
-    from importlib import metadata  # noqa: PLC0415 - as above
-
-    try:
-        found = metadata.distribution("nvidia-cuda-nvrtc")
-    except metadata.PackageNotFoundError:
-        return None
-    library = found.locate_file(f"nvidia/cu{_MAJOR}/lib/libnvrtc.so.{_MAJOR}")
-    return found.version if Path(str(library)).is_file() else None
+    there = any(place.endswith(f".{_MAJOR}") and Path(place).is_file() for place in nvrtc_in_wheels())
+    return version_of("nvidia-cuda-nvrtc") if there else None
 
 
 def find_library(soname: str) -> str | None:
@@ -99,7 +86,7 @@ def _loader_cache() -> str:
     return listed.stdout
 
 
-def _is_loaded(soname: str) -> bool:
+def is_loaded(soname: str) -> bool:
     """Whether this process has a library open: the simulated driver is found in no folder."""
     import ctypes  # noqa: PLC0415 - only a probe needs it
 

@@ -27,6 +27,7 @@ __all__ = [
     "find_toolchain",
     "headers",
     "library",
+    "nvrtc_in_wheels",
 ]
 
 MAJOR = 13
@@ -190,10 +191,20 @@ def builtins(nvrtc: Component) -> Component:
     )
 
 
+def nvrtc_in_wheels() -> tuple[str, ...]:
+    """Return each path that NVRTC has in a wheel, in the order in which they are looked at; nothing may be there."""
+    return tuple(place.path for place in _wheels(_LIBRARIES["nvrtc"]))
+
+
+def _wheels(wanted: _Library) -> Iterator[Place]:
+    names = [f"{wanted.soname}.{major}" for major in (MAJOR, MAJOR - 1)]
+    return wheel_places(f"{folder}/{name}" for folder in wanted.wheels for name in names)
+
+
 def _library_places(wanted: _Library) -> Iterator[Place]:
     """Yield where a library may lie: wheels, conda, the loader, the toolkit; in each the newest version first."""
     names = tuple(f"{wanted.soname}.{major}" for major in (MAJOR, MAJOR - 1))
-    yield from wheel_places(f"{folder}/{name}" for folder in wanted.wheels for name in names)
+    yield from _wheels(wanted)
     yield from root_places(("CONDA_PREFIX",), (f"{f}/{name}" for f in ("lib64", "lib") for name in names))
     for name in names:
         yield from loader_places(name)

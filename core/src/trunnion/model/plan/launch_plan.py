@@ -26,6 +26,7 @@ from trunnion.model.plan.slots import (
     TensorSlot,
     WorkspaceSlot,
 )
+from trunnion.turns import kept_property
 
 if TYPE_CHECKING:
     from trunnion.model.capability import Capability
@@ -318,7 +319,7 @@ def _chosen_bounds(expr: Expr) -> Interval:
     return expr.bounds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # with no slots: what is asked of it again and again is kept
 class LaunchPlan:
     """Everything that a call does: first `steps`, then allocations, encodings, fills and launches, each in order.
 
@@ -370,7 +371,7 @@ class LaunchPlan:
     requires: frozenset[Capability]
     """What a backend must declare."""
 
-    @property
+    @kept_property
     def steps(self) -> tuple[Step, ...]:
         """What a call reads, requires and computes, in order, up to where it looks at its stream and its device."""
         from trunnion.model.plan.lowering import lower  # noqa: PLC0415 - the steps of a plan are written over plans
@@ -420,7 +421,7 @@ class LaunchPlan:
         slots = self.scalars if source.kind == "scalar" else self.tensors
         return _SOURCE_KINDS.index(source.kind), slots[source.slot].position, source.axis
 
-    @property
+    @kept_property
     def hash(self) -> str:
         """SHA-256 over everything that the plan says, as 64 hexadecimal digits; equal plans have equal hashes."""
         text = json.dumps(_plain(self), sort_keys=True, separators=(",", ":"))

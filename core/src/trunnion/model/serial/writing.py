@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from trunnion.json_text import over_lines
 from trunnion.model.code import part_position
 from trunnion.model.dtypes import DType
 from trunnion.model.enums import DriverEnum
@@ -58,7 +58,7 @@ def dump_program(program: KernelProgram) -> str:
         "code": [_dump_code(part) for part in program.code],
         "launches": [_dump_launch(launch, positions) for launch in program.launches],
     }
-    return json.dumps(tree, indent=1)
+    return over_lines(tree)
 
 
 class _Positions:

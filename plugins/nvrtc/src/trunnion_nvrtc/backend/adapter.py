@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.program_file import program_of
 from trunnion.contract.adapter import KernelAdapter
+from trunnion.distributions import version_of
 from trunnion.errors import CorruptArtifactError
 from trunnion.image.match import match_parameters
 from trunnion.launcher.program import LauncherModule, PythonProgram
@@ -55,10 +54,4 @@ class NvrtcAdapter(KernelAdapter):
 
     def fingerprint(self) -> str:
         """Return the version of the bindings: the launcher's text calls them."""
-        return f"cuda-bindings {_bindings_version()}"
-
-
-@functools.cache
-def _bindings_version() -> str:
-    """Return the version of what this process imports, asked for once: the answer is read from a file."""
-    return version("cuda-bindings")
+        return f"cuda-bindings {version_of('cuda-bindings')}"

@@ -14,13 +14,15 @@ from trunnion.errors import CompileError, DriverError, LifecycleError, ProgramEr
 from trunnion.model.fields import members
 from trunnion.toolchain.remembered import Answer, remembered
 from trunnion.turns import Turns
+from trunnion_nvrtc.availability import is_loaded
 from trunnion_nvrtc.compiler.nvrtc import bindings, check, failure, supported_archs, title, version
 from trunnion_nvrtc.compiler.outputs import CompiledOutput, output_named
 from trunnion_nvrtc.compiler.results import NVRTC_RESULTS, ResultCode, result_code
 from trunnion_nvrtc.compiler.source import encoded, kernel_name
+from trunnion_nvrtc.installation import nvrtc_in_wheels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
     from typing import Self
 
@@ -310,12 +312,13 @@ class Program:
         return f"there is no {row.kind}: compile first, for a real architecture such as --gpu-architecture=sm_90a"
 
 
-@functools.cache
 def build_id() -> str:
     """Return what tells one build of NVRTC from another, for example ``"13.0.88 CL-36424714"``.
 
     ``nvrtcVersion`` says too little: builds of one version differ. The text that NVRTC writes at the head
-    of its PTX names the build, so an empty program is compiled, once for each file that it is loaded from.
+    of its PTX names the build, so an empty program is compiled, once for each file that it is loaded from. Where nobody
+    has loaded it yet, what was said before holds as long as the same lies in all wheels: to find a program, nothing is
+    loaded.
 
     Raises
     ------
@@ -324,16 +327,37 @@ def build_id() -> str:
     DriverError
         If it cannot compile even an empty program.
     """
+    places = nvrtc_in_wheels()
+    if any(is_loaded(name) for name in {os.path.basename(place) for place in places}):  # noqa: PTH119 - as text
+        return _loaded_build()
+
+    def ask() -> Answer:
+        build, library = _loaded_build(), _loaded_library()
+        files = frozenset(filter(None, [library]))
+        folders = frozenset(os.path.dirname(place) for place in places)  # noqa: PTH120 - as text
+        # A wheel's comes first for cuda.pathfinder. The others the loader finds, and nobody knows what that depends on.
+        return Answer(
+            {"build": build}, files, folders, library in {os.path.realpath(place) for place in places}
+        )
+
+    return _remembered(f"the build of NVRTC among {places}", ask)
+
+
+@functools.cache
+def _loaded_build() -> str:
+    """Return the build of the NVRTC that this process has loaded, or loads now."""
     bindings()
     library = _loaded_library()
     if library is None:
         return _asked_build()
+    return _remembered(
+        f"the build of NVRTC in {library}", lambda: Answer({"build": _asked_build()}, frozenset({library}))
+    )
 
-    def ask() -> Answer:
-        return Answer({"build": _asked_build()}, frozenset({library}))
 
+def _remembered(question: str, ask: Callable[[], Answer]) -> str:
     # In a context of its own: what a program is compiled from is no file that this was read from.
-    return contextvars.Context().run(remembered, f"the build of NVRTC in {library}", ask)["build"]
+    return contextvars.Context().run(remembered, question, ask)["build"]
 
 
 def _asked_build() -> str:
