@@ -282,7 +282,10 @@ def is_huge(program: KernelProgram, call: CallSpec) -> bool:
 
 @st.composite
 def memory_sizes(draw: st.DrawFn, *, workspace: bool) -> Series:
-    """Draw the extents of an output, or of a workspace, that no memory could have, or hardly."""
+    """Draw the extents of an output, or of a workspace, that no memory could have, or hardly.
+
+    A tensor may come with them, the same in every call, which says nothing of these extents.
+    """
     m, n = _symbol("m"), _symbol("n")
     kind = choose(draw, ("float64", "uint8"))
     shape = (m, n) if draw(st.booleans()) else (m * n,)
@@ -296,8 +299,17 @@ def memory_sizes(draw: st.DrawFn, *, workspace: bool) -> Series:
         )
     launch = KernelLaunch("k", (memory,), _ONES, _ONES)
     table = [row for row in _EXTENTS if _is_decided(row, dtype(kind).itemsize)]
-    calls = [CallSpec(args=row, device=0) for row in _several(draw, table)]
-    return Series(_program(_numbers(m, n), launch, outputs=outputs), tuple(calls))
+    rows = _several(draw, table)
+    if draw(st.booleans()):
+        tensor, spec = (
+            TensorParam("t", dtype("uint8"), (_ONE,)),
+            TensorSpec(dtype="uint8", shape=(1,), strides=(1,)),
+        )
+        params: tuple[Param, ...] = (tensor, *_numbers(m, n))
+        calls = [CallSpec(args=(spec, *row)) for row in rows]
+    else:
+        params, calls = _numbers(m, n), [CallSpec(args=row, device=0) for row in rows]
+    return Series(_program(params, launch, outputs=outputs), tuple(calls))
 
 
 # Maps, windows, views -----------------------------------------------------------------------------------------------
