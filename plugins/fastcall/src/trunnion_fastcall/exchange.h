@@ -3,7 +3,13 @@
 
 #include <stdint.h>
 
-enum { EXCHANGE_MAJOR = 1, TYPE_CODE_INT = 0, TYPE_CODE_UINT = 1 };
+enum {
+  EXCHANGE_MAJOR = 1,
+  TYPE_CODE_INT = 0,
+  TYPE_CODE_UINT = 1,
+  TYPE_CODE_FLOAT = 2,
+  TYPE_CODE_COMPLEX = 5
+};
 
 typedef struct {
   int32_t kind;
