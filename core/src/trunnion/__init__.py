@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from trunnion.model.view import TensorView
     from trunnion.model.window import AccessPolicyWindow
     from trunnion.model.workspace import Workspace
+    from trunnion.operators.registration import torch_op
     from trunnion.registry import Registry, default_registry
     from trunnion.selection import Choice, explain
     from trunnion.signed_files import Signed, sign, verify, verify_identity
@@ -117,6 +118,7 @@ _HOMES = {
     "trunnion.model.view": ("TensorView",),
     "trunnion.model.window": ("AccessPolicyWindow",),
     "trunnion.model.workspace": ("Workspace",),
+    "trunnion.operators.registration": ("torch_op",),
     "trunnion.registry": ("Registry", "default_registry"),
     "trunnion.selection": ("Choice", "explain"),
     "trunnion.signed_files": ("Signed", "sign", "verify", "verify_identity"),
@@ -196,6 +198,7 @@ __all__ = [
     "select",
     "sign",
     "symbols",
+    "torch_op",
     "verify",
     "verify_identity",
     "write_bundle",
