@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from trunnion.model.view import TensorView
     from trunnion.model.window import AccessPolicyWindow
     from trunnion.model.workspace import Workspace
+    from trunnion.operators.library import export_torch_op
     from trunnion.operators.registration import torch_op
     from trunnion.registry import Registry, default_registry
     from trunnion.selection import Choice, explain
@@ -118,6 +119,7 @@ _HOMES = {
     "trunnion.model.view": ("TensorView",),
     "trunnion.model.window": ("AccessPolicyWindow",),
     "trunnion.model.workspace": ("Workspace",),
+    "trunnion.operators.library": ("export_torch_op",),
     "trunnion.operators.registration": ("torch_op",),
     "trunnion.registry": ("Registry", "default_registry"),
     "trunnion.selection": ("Choice", "explain"),
@@ -184,6 +186,7 @@ __all__ = [
     "eq",
     "explain",
     "export_kernels",
+    "export_torch_op",
     "export_wheel",
     "ge",
     "gt",

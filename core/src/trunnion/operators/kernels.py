@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import ArgumentValueError
+from trunnion.errors import ArgumentValueError, UnsupportedFeatureError, shorten
 from trunnion.model.params import StructParam, TensorParam
 
 if TYPE_CHECKING:
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from trunnion.compiled import CompiledProgram
     from trunnion.operators.schema import OperatorSchema
 
-__all__ = ["count_writes", "kernel", "out_kernel", "writes_of"]
+__all__ = ["count_writes_of", "kernel", "out_kernel"]
 
 
 def kernel(program: CompiledProgram, schema: OperatorSchema) -> Callable[..., Any]:
-    """Return what the overload that allocates calls; the program itself if nothing has to be done beside.
+    """Return what the overload that allocates calls.
 
     Parameters
     ----------
@@ -26,37 +26,71 @@ def kernel(program: CompiledProgram, schema: OperatorSchema) -> Callable[..., An
     schema
         How the operator is called.
     """
-    read, writes = _reader(schema), writes_of(schema)
-    if read is None and not writes:
-        return program
+    read, writes, modes = _reader(schema), _writes_of(schema), _modes()
 
     def call(*args: Any) -> Any:
+        if modes._current_level >= 0:  # noqa: SLF001 - no public name
+            raise _forward_mode(program)
+        return program(*args)
+
+    def call_and_count(*args: Any) -> Any:
+        if modes._current_level >= 0:  # noqa: SLF001 - no public name
+            raise _forward_mode(program)
         made = program(*args) if read is None else program(*read(args))
-        count_writes([args[place] for place in writes if place < len(args)])
+        _count_writes([args[place] for place in writes if place < len(args)])
         return made
 
-    return call
+    return call if read is None and not writes else call_and_count
 
 
 def out_kernel(program: CompiledProgram, schema: OperatorSchema) -> Callable[..., None]:
     """Return what the overload ``out`` calls; parameters are those of `kernel`."""
-    read, writes, names = _reader(schema), writes_of(schema), schema.out_names
+    read, writes, modes, names = _reader(schema), _writes_of(schema), _modes(), schema.out_names
 
     def call(*args: Any, **out: Any) -> None:
+        if modes._current_level >= 0:  # noqa: SLF001 - no public name
+            raise _forward_mode(program)
         given = [out[name] for name in names]
         program(*(args if read is None else read(args)), out=given)
-        count_writes([*given, *(args[place] for place in writes if place < len(args))])
+        _count_writes([*given, *(args[place] for place in writes if place < len(args))])
 
     return call
 
 
-def writes_of(schema: OperatorSchema) -> tuple[int, ...]:
+def count_writes_of(torch: Any, operator: Any, schema: OperatorSchema) -> None:
+    """Have the writes counted of an overload whose kernel is no Python, on the way to it.
+
+    Parameters
+    ----------
+    torch
+        The module.
+    operator
+        The overload.
+    schema
+        How it is called.
+    """
+    writes, names, own = _writes_of(schema), schema.out_names, torch._C  # noqa: SLF001 - as torch's own operators do
+    namespace, _, name = operator.name().partition("::")
+    library = torch.library.Library(namespace, "FRAGMENT")
+
+    def call(keyset: Any, *args: Any, _library: Any = library, **out: Any) -> Any:  # which goes with this function
+        below = keyset & own._after_ADInplaceOrView_keyset  # noqa: SLF001 - as above
+        with own._AutoDispatchBelowADInplaceOrView():  # noqa: SLF001 - as above
+            made = operator.redispatch(below, *args, **out)
+        written = [out[name] for name in names] if out else []
+        _count_writes([*written, *(args[place] for place in writes if place < len(args))])
+        return made
+
+    library.impl(name, call, "ADInplaceOrView", with_keyset=True)
+
+
+def _writes_of(schema: OperatorSchema) -> tuple[int, ...]:
     """Return the places of the arguments that a call writes into."""
     params = enumerate(schema.signature.params)
     return tuple(place for place, one in params if isinstance(one, TensorParam) and one.access != "read")
 
 
-def count_writes(tensors: Sequence[Any]) -> None:
+def _count_writes(tensors: Sequence[Any]) -> None:
     """Tell autograd that tensors were written into: what it saved of them, it then finds changed.
 
     A tensor of inference mode keeps no count.
@@ -66,6 +100,19 @@ def count_writes(tensors: Sequence[Any]) -> None:
     for tensor in tensors:
         if tensor is not None and not tensor.is_inference():
             increment_version(tensor)
+
+
+def _modes() -> Any:
+    import torch.autograd.forward_ad  # noqa: PLC0415 - importing trunnion must not import torch
+
+    return torch.autograd.forward_ad
+
+
+def _forward_mode(program: CompiledProgram) -> UnsupportedFeatureError:
+    """Return the refusal of forward-mode differentiation: torch would take every tangent for zero, and say nothing."""
+    hint = "call it outside of torch.func.jvp and dual_level, whether or not its arguments have tangents"
+    name = f"the operator of {shorten(program.program.name)}"
+    return UnsupportedFeatureError(name, ["forward-mode differentiation"], hint)
 
 
 def _reader(schema: OperatorSchema) -> Callable[[tuple[Any, ...]], tuple[Any, ...]] | None:

@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import expect
 from trunnion.compiled import CompiledProgram
-from trunnion.errors import ArgumentTypeError, ArgumentValueError, BackendUnavailableError, ProgramError, shorten
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, ProgramError, shorten
 from trunnion.messages import describe, type_name
 from trunnion.operators.batching import register_batching
 from trunnion.operators.fake import fake_of, fake_out_of
 from trunnion.operators.gradients import expect_backward, register_backward
-from trunnion.operators.kernels import kernel, out_kernel
+from trunnion.operators.kernels import count_writes_of, kernel, out_kernel
+from trunnion.operators.library import load_operator, operator_files
 from trunnion.operators.schema import OperatorName, OperatorSchema
 from trunnion.plain import is_a, is_exactly
+from trunnion.toolchain.torch_files import refuse_torch_without_operators
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["torch_op"]
-
-_LEAST_TORCH = (2, 11)
-
 
 def torch_op(  # noqa: PLR0913 - one call with everything that it can say
     program: CompiledProgram | Sequence[CompiledProgram],
@@ -102,6 +101,7 @@ def torch_op(  # noqa: PLR0913 - one call with everything that it can say
         raise ArgumentTypeError("setup_context", type_name(setup_context), "None where there is no backward=")
     operator = _Operator(torch, named, schema, programs, lib)
     if cpp:
+        _expect_cpp(programs, tags, lib)
         operator.load_library(dispatch_key)
     else:
         operator.define(tags)
@@ -157,8 +157,14 @@ class _Operator:
                 self._library.impl(overload, key, function, lib=self._lib)
 
     def load_library(self, dispatch_key: str | None) -> None:
-        """Build and load the library of C++ that defines and implements the operator."""
-        raise NotImplementedError
+        """Build and load the library of C++ that defines and implements the operator, and count what it writes."""
+        (program,) = self._programs
+        key = dispatch_key or program.kind.upper()
+        load_operator(operator_files(program, self._name, self._schema, key), self._name, program.backend)
+        if self._schema.mutated:
+            count_writes_of(self._torch, self.packet.default, self._schema)
+        if self._schema.signature.outputs:
+            count_writes_of(self._torch, self.packet.out, self._schema)
 
     def describe(self) -> None:
         """Register what comes back."""
@@ -166,16 +172,19 @@ class _Operator:
             self._library.register_fake(overload, function, lib=self._lib)
 
 
+def _expect_cpp(programs: tuple[CompiledProgram, ...], tags: Any, lib: Any) -> None:
+    for name, given in (("tags", tags), ("lib", lib)):
+        if given:
+            expected = "none for an operator in C++, which stays as long as the process, and defines itself"
+            raise ArgumentValueError(name, describe(given), expected)
+    if len(programs) > 1:
+        raise ArgumentValueError("program", f"{len(programs)} programs", "one, for an operator in C++")
+
+
 def _torch() -> Any:
-    try:
-        import torch  # noqa: PLC0415 - importing trunnion must not import torch
-    except ImportError as error:
-        raise BackendUnavailableError("torch", "", "it is not installed; pip install torch") from error
-    found = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
-    if found < _LEAST_TORCH:
-        least = ".".join(map(str, _LEAST_TORCH))
-        reason = f"torch {torch.__version__} is installed; operators need {least} or later"
-        raise BackendUnavailableError("torch", "", f"{reason}, run: pip install 'torch>={least}'")
+    refuse_torch_without_operators()
+    import torch  # noqa: PLC0415 - importing trunnion must not import torch
+
     return torch
 
 
