@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from trunnion.model.view import TensorView
     from trunnion.model.window import AccessPolicyWindow
     from trunnion.model.workspace import Workspace
+    from trunnion.operators.jax_call import jax_call
     from trunnion.operators.library import export_torch_op
     from trunnion.operators.registration import torch_op
     from trunnion.registry import Registry, default_registry
@@ -119,6 +120,7 @@ _HOMES = {
     "trunnion.model.view": ("TensorView",),
     "trunnion.model.window": ("AccessPolicyWindow",),
     "trunnion.model.workspace": ("Workspace",),
+    "trunnion.operators.jax_call": ("jax_call",),
     "trunnion.operators.library": ("export_torch_op",),
     "trunnion.operators.registration": ("torch_op",),
     "trunnion.registry": ("Registry", "default_registry"),
@@ -191,6 +193,7 @@ __all__ = [
     "ge",
     "gt",
     "hookimpl",
+    "jax_call",
     "le",
     "load",
     "lt",

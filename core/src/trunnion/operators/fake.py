@@ -1,21 +1,16 @@
-"""`FakeCall`: what a call of a program gives back, known from the structure of its arguments; nothing runs.
-
-It is a walk through the plan's steps, as a launcher's is, but for what needs memory, a driver or a stream. So what is
-refused, and in which words, is what the call itself says.
-"""
+"""`FakeCall`: what a call of a program gives back to torch, known from the structure of its arguments; nothing runs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import ArgumentValueError, shorten
+from trunnion.errors import ArgumentValueError
 from trunnion.launcher import refusals
-from trunnion.launcher.walk import Walk
 from trunnion.model.dtypes import dtype
-from trunnion.model.plan.lowering import Bind, ReadNumber, ReadTensors, Require, RequireLayouts, ShapeOutput
 from trunnion.model.plan.places import author_extents
 from trunnion.model.plan.slots import ScalarSlot
 from trunnion.operators.shapes import symbolic_value
+from trunnion.operators.structure import StructureWalk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,48 +22,26 @@ if TYPE_CHECKING:
 
 __all__ = ["FakeCall", "fake_of", "fake_out_of"]
 
-_SEEN = (Bind, ReadNumber, ReadTensors, Require, RequireLayouts, ShapeOutput)
 
+class FakeCall(StructureWalk):
+    """One call, of torch's tensors; extents, strides and numbers may be symbols of a trace.
 
-class FakeCall(Walk):
-    """One call, of tensors without memory.
-
-    Parameters
-    ----------
-    plan
-        What is called.
-    kinds
-        The kinds of devices that it runs on.
-    args
-        The arguments, in the signature's order; extents, strides and numbers may be symbols of a trace.
+    Parameters are those of `StructureWalk`.
     """
 
     def __init__(self, plan: LaunchPlan, kinds: tuple[str, ...], args: Sequence[Any]) -> None:
         import torch  # noqa: PLC0415 - importing trunnion must not import torch
 
-        super().__init__(plan, None, args)  # type: ignore[arg-type]  # no step that is taken asks a context
-        self._torch, self._kinds = torch, kinds
+        super().__init__(plan, kinds, args)
+        self._torch = torch
 
     def outputs(self) -> tuple[Any, ...]:
-        """Return what the call would allocate, under whatever mode torch is in.
-
-        Raises
-        ------
-        ArgumentError, ExprError, UnboundSymbolError
-            If the structure of the arguments is enough for the call to be refused.
-        """
+        """Return what the call would allocate, under whatever mode torch is in; errors are those of `walk`."""
         self.walk()
-        slots = self.plan.outputs
         return tuple(
-            self._torch.empty(self.shapes[slot.index], dtype=self._dtype(slot.dtype.name), device=self.device)
-            for slot in slots
+            self._torch.empty(self.shapes[slot.index], dtype=self.element_type(slot.dtype.name), device=self.device)
+            for slot in self.plan.outputs
         )
-
-    def walk(self) -> None:
-        """Do the steps that structure decides; errors are those of `outputs`."""
-        for step in self.plan.steps:
-            if isinstance(step.action, _SEEN) and not self._read(step.action):
-                self._derive(step.action)
 
     def check_destinations(self, out: Sequence[Any]) -> None:
         """Accept what the call is given to write into; to be asked behind `walk`.
@@ -92,55 +65,14 @@ class FakeCall(Walk):
                 error.place = where
                 raise error
 
-    def _dtype(self, name: str) -> Any:
+    def element_type(self, name: str) -> Any:
+        """Return torch's object for an element type."""
         return dtype(name).in_torch(self._torch)
-
-    def _check_structure(self, name: str, tensor: Any, kind: str, rank: int, where: str = "") -> None:
-        if tensor.dtype is not self._dtype(kind):
-            error = refusals.dtype_error(name, tensor, kind)
-        elif tensor.dim() != rank:
-            error = refusals.rank_error(name, tensor, rank)
-        else:
-            return
-        error.place = where
-        raise error
-
-    # What a walk does otherwise ----------------------------------------------------------------------------------
-
-    def _read_tensors(self) -> None:
-        plan = self.plan
-        self.tensors = {slot.index: self._args[slot.position] for slot in plan.inputs}
-        for slot in plan.inputs:
-            tensor = self.tensors[slot.index]
-            if tensor is not None:
-                self._check_structure(slot.name, tensor, slot.dtype.name, len(slot.shape))
-            elif not slot.nullable:
-                raise refusals.no_tensor_error(slot.name, tensor)
-        self.device = self._place()
-
-    def _place(self) -> Any:
-        """Return where the tensors lie."""
-        live = [(slot.name, tensor) for slot in self.plan.inputs if (tensor := self.tensors[slot.index]) is not None]
-        for name, tensor in live:
-            if tensor.device.type not in (*self._kinds, "meta"):
-                raise refusals.place_error(name, tensor, self._kinds[0])
-            if tensor.device != live[0][1].device:
-                expected = f"{live[0][1].device}, where {shorten(live[0][0])} lies"
-                raise ArgumentValueError(name, f"a tensor on {tensor.device}", expected)
-        return live[0][1].device if live else self._torch.device(self._kinds[0])
-
-    def _require_layouts(self) -> None:
-        for slot in self.plan.inputs:
-            tensor = self.tensors[slot.index]
-            if slot.strides is None and tensor is not None and not tensor.is_contiguous():
-                raise refusals.layout_error(slot.name, tensor)
 
     def _read_number(self, slot: ScalarSlot | PointerSlot | StructSlot) -> None:
         given = self._args[slot.position]
-        if not isinstance(slot, ScalarSlot):
-            return  # an address or bytes, which decide no shape
         symbols = self._torch.SymInt, self._torch.SymFloat, self._torch.SymBool
-        if not isinstance(given, symbols):
+        if not isinstance(slot, ScalarSlot) or not isinstance(given, symbols):
             super()._read_number(slot)
             return
         self.scalars[slot.index] = given
@@ -155,12 +87,6 @@ class FakeCall(Walk):
             return int(given) if isinstance(given, bool) else given
         tensor = self.tensors[source.slot]
         return (tensor.shape if source.kind == "shape" else tensor.stride())[source.axis]
-
-    def _live(self, source: Source) -> bool:
-        if source.kind != "stride":
-            return True
-        tensor = self.tensors[source.slot]
-        return bool(tensor.shape[source.axis] > 1 and tensor.numel() > 0)
 
     def _value(self, expr: Expr) -> Any:
         return symbolic_value(expr, self.values, self.plan.symbols)
