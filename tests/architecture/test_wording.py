@@ -32,7 +32,11 @@ PLUGINS = frozenset({"nvrtc", "cutedsl", "tvm_ffi", "tilelang"}) | set(plugin_na
 """The names that core does not know: of the plugins here, and of those that are to come."""
 
 TOOLCHAIN_IMPORTS = frozenset(
-    {"core/src/trunnion/codegen/cpp/loader.py tvm_ffi", "core/src/trunnion/exporters/launchers.py tvm_ffi"}
+    {
+        "core/src/trunnion/codegen/cpp/loader.py tvm_ffi",
+        "core/src/trunnion/exporters/launchers.py tvm_ffi",
+        "core/src/trunnion/operators/jax_call.py jax_tvm_ffi",
+    }
 )
 """Where core may import a package that has the name of a plugin."""
 

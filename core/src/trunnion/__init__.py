@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from trunnion.operators.jax_call import jax_call
     from trunnion.operators.library import export_torch_op
     from trunnion.operators.registration import torch_op
+    from trunnion.operators.stub import torch_stub
     from trunnion.registry import Registry, default_registry
     from trunnion.selection import Choice, explain
     from trunnion.signed_files import Signed, sign, verify, verify_identity
@@ -123,6 +124,7 @@ _HOMES = {
     "trunnion.operators.jax_call": ("jax_call",),
     "trunnion.operators.library": ("export_torch_op",),
     "trunnion.operators.registration": ("torch_op",),
+    "trunnion.operators.stub": ("torch_stub",),
     "trunnion.registry": ("Registry", "default_registry"),
     "trunnion.selection": ("Choice", "explain"),
     "trunnion.signed_files": ("Signed", "sign", "verify", "verify_identity"),
@@ -205,6 +207,7 @@ __all__ = [
     "sign",
     "symbols",
     "torch_op",
+    "torch_stub",
     "verify",
     "verify_identity",
     "write_bundle",

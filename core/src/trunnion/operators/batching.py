@@ -42,9 +42,8 @@ def register_batching(
         return
     from torch.library import register_vmap  # noqa: PLC0415 - importing trunnion must not import torch
 
-    if rule == "loop":
-        rule = _refusing(name, schema) if schema.mutated else _Loop(name, schema, fake)
-    register_vmap(str(name), rule, lib=lib)
+    looping = _refusing(name, schema) if schema.mutated else _Loop(name, schema, fake)
+    register_vmap(str(name), looping if isinstance(rule, str) else rule, lib=lib)
 
 
 def _refusing(name: OperatorName, schema: OperatorSchema) -> Callable[..., Any]:
@@ -81,7 +80,9 @@ class _Loop:
 
         operator = getattr(getattr(torch.ops, self._name.namespace), self._name.name).default
         members = range(info.batch_size)
-        batches = [self._outermost(place, *pair) for place, pair in enumerate(zip(args, in_dims, strict=True))]
+        batches = [
+            self._outermost(place, *pair) for place, pair in enumerate(zip(args, in_dims, strict=True))
+        ]
         made = [
             operator(*(one if dim is None else one[index] for one, dim in zip(batches, in_dims, strict=True)))
             for index in members

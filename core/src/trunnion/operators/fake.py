@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from trunnion.errors import ArgumentValueError
 from trunnion.launcher import refusals
 from trunnion.model.dtypes import dtype
+from trunnion.model.interval import INT64_MAX, INT64_MIN
 from trunnion.model.plan.places import author_extents
 from trunnion.model.plan.slots import ScalarSlot
 from trunnion.operators.shapes import symbolic_value
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from trunnion.model.expr import Expr
     from trunnion.model.plan import LaunchPlan, Source
-    from trunnion.model.plan.slots import PointerSlot, StructSlot
+    from trunnion.model.plan.slots import Binding, PointerSlot, StructSlot
     from trunnion.operators.schema import OperatorSchema
 
 __all__ = ["FakeCall", "fake_of", "fake_out_of"]
@@ -39,7 +40,9 @@ class FakeCall(StructureWalk):
         """Return what the call would allocate, under whatever mode torch is in; errors are those of `walk`."""
         self.walk()
         return tuple(
-            self._torch.empty(self.shapes[slot.index], dtype=self.element_type(slot.dtype.name), device=self.device)
+            self._torch.empty(
+                self.shapes[slot.index], dtype=self.element_type(slot.dtype.name), device=self.device
+            )
             for slot in self.plan.outputs
         )
 
@@ -78,8 +81,11 @@ class FakeCall(StructureWalk):
         self.scalars[slot.index] = given
         if isinstance(given, self._torch.SymInt):
             low, high = slot.dtype.integer_range
-            if not low <= given <= high:
+            if not _between(low, given, high):
                 raise ArgumentValueError(slot.name, str(given), f"an integer, {low} to {high}")
+
+    def _allowed(self, binding: Binding, value: Any) -> bool:
+        return _between(binding.min, value, binding.max) and not value % binding.multiple_of
 
     def _number(self, source: Source) -> Any:
         if source.kind == "scalar":
@@ -90,6 +96,12 @@ class FakeCall(StructureWalk):
 
     def _value(self, expr: Expr) -> Any:
         return symbolic_value(expr, self.values, self.plan.symbols)
+
+
+def _between(low: int, value: Any, high: int) -> bool:
+    """Whether a number is between others; what every number of 64 bits is, no trace has to remember."""
+    above = low <= INT64_MIN or low <= value
+    return bool(above and (high >= INT64_MAX or value <= high))
 
 
 def fake_of(plan: LaunchPlan, kinds: tuple[str, ...], schema: OperatorSchema) -> Callable[..., Any]:

@@ -54,7 +54,9 @@ def expect_backward(schema: OperatorSchema, backward: Any, setup_context: Any) -
     if schema.mutated:
         names = listed(param.name for param in schema.mutated)
         hint = f"the program writes into {names}; declare what it writes as an output"
-        raise UnsupportedFeatureError("an operator of torch", ["a gradient of what writes into its inputs"], hint)
+        raise UnsupportedFeatureError(
+            "an operator of torch", ["a gradient of what writes into its inputs"], hint
+        )
     if not is_a(backward, CompiledProgram) and not callable(backward):
         expected = "a CompiledProgram, or a function (ctx, *gradients)"
         raise ArgumentTypeError("backward", describe(backward), expected)

@@ -1,4 +1,4 @@
-"""`jax_call`: a program as a function of JAX, through XLA's custom calls and ``jax-tvm-ffi``; the launcher is the same."""
+"""`jax_call`: a program as a function of JAX, through XLA's custom calls and ``jax-tvm-ffi``, by the same launcher."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def jax_call(program: CompiledProgram) -> Callable[..., Any]:
     ArgumentTypeError
         If it is no program.
     UnsupportedFeatureError
-        If the launcher is Python, or the program asks for what JAX has not: a tensor to write into, an address, a struct,
-        a complex number.
+        If the launcher is Python, or the program asks for what JAX has not: a tensor to write into, an address, a
+        struct, a complex number.
     ProgramError
         If it has no output, so that there would be nothing to call it for.
     BackendUnavailableError
@@ -77,11 +77,11 @@ def jax_call(program: CompiledProgram) -> Callable[..., Any]:
 def _modules() -> tuple[Any, Any]:
     try:
         import jax  # noqa: PLC0415 - only who calls from JAX has it
-        import jax_tvm_ffi  # noqa: PLC0415 - the same
+        import jax_tvm_ffi as bridge  # noqa: PLC0415 - the same
     except ImportError as error:
         reason = f"{error}; pip install jax jax-tvm-ffi"
         raise BackendUnavailableError("jax", "", reason) from error
-    return jax, jax_tvm_ffi
+    return jax, bridge
 
 
 def _expect_carried(program: CompiledProgram) -> None:
@@ -89,22 +89,36 @@ def _expect_carried(program: CompiledProgram) -> None:
     signature, plan = program.program.signature, program.program.plan()
     name = f"a call of JAX of {shorten(program.program.name)}"
     for words, params, hint in (
-        ("a tensor that is written", [one for one in signature.tensors if one.access != "read"], "make it an output"),
+        (
+            "a tensor that is written",
+            [one for one in signature.tensors if one.access != "read"],
+            "make it an output",
+        ),
         ("addresses", signature.pointers, "JAX moves its arrays; make it a tensor"),
         ("structs by value", signature.structs, "pass its members as numbers"),
-        ("complex numbers", [one for one in signature.scalars if one.dtype.kind is Kind.COMPLEX], "pass two numbers"),
+        (
+            "complex numbers",
+            [one for one in signature.scalars if one.dtype.kind is Kind.COMPLEX],
+            "pass two numbers",
+        ),
     ):
         if params:
             raise UnsupportedFeatureError(name, [words], f"{listed(one.name for one in params)}: {hint}")
     if not signature.outputs:
-        raise ProgramError("has no output, for which JAX would call it; declare one", field=program.program.name)
+        raise ProgramError(
+            "has no output, for which JAX would call it; declare one", field=program.program.name
+        )
     wide = [one.name for one in plan.workspaces if one.alignment > _PIECE]
     if program.kind == "cuda" and len(plan.workspaces) > 1 and wide:
         hint = f"{listed(wide)}: make one workspace of them, or align each to {_PIECE} bytes at the most"
-        raise UnsupportedFeatureError(name, [f"several workspaces, aligned to more than {_PIECE} bytes"], hint)
+        raise UnsupportedFeatureError(
+            name, [f"several workspaces, aligned to more than {_PIECE} bytes"], hint
+        )
     if LAUNCHER not in program.artifact.files:
         hint = "compile it with a backend whose launchers are C++"
-        raise UnsupportedFeatureError(f"a launcher of {program.backend}", ["calls of JAX: it is Python"], hint)
+        raise UnsupportedFeatureError(
+            f"a launcher of {program.backend}", ["calls of JAX: it is Python"], hint
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +210,9 @@ class _JaxCall:
         ]
         scratch = bool(self._plan.workspaces)
         if scratch:
-            room = self._jax.ShapeDtypeStruct((max(structure.workspace_bytes(), _PIECE),), self._dtype("uint8"))
+            room = self._jax.ShapeDtypeStruct(
+                (max(structure.workspace_bytes(), _PIECE),), self._dtype("uint8")
+            )
             results.append(room)
         made = self._jax.ffi.ffi_call(self._target(args), results)(
             *(value for param, value in zip(self._params, args, strict=True) if _is_tensor(param, value)),

@@ -73,7 +73,9 @@ def count_writes_of(torch: Any, operator: Any, schema: OperatorSchema) -> None:
     namespace, _, name = operator.name().partition("::")
     library = torch.library.Library(namespace, "FRAGMENT")
 
-    def call(keyset: Any, *args: Any, _library: Any = library, **out: Any) -> Any:  # which goes with this function
+    def call(
+        keyset: Any, *args: Any, _library: Any = library, **out: Any
+    ) -> Any:  # which goes with this function
         below = keyset & own._after_ADInplaceOrView_keyset  # noqa: SLF001 - as above
         with own._AutoDispatchBelowADInplaceOrView():  # noqa: SLF001 - as above
             made = operator.redispatch(below, *args, **out)
@@ -135,4 +137,6 @@ def _bytes(name: str, numbers: Sequence[int]) -> bytes:
     try:
         return bytes(numbers)
     except ValueError as error:
-        raise ArgumentValueError(name, "a number that is no byte", "bytes, as a list: 0 to 255 each") from error
+        raise ArgumentValueError(
+            name, "a number that is no byte", "bytes, as a list: 0 to 255 each"
+        ) from error

@@ -44,12 +44,12 @@ def export_torch_op(
     *,
     defaults: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write a folder that makes a program an operator of torch, in C++: whoever loads it needs neither trunnion nor Python.
+    """Write a folder that makes a program an operator of torch, in C++: to load it takes neither trunnion nor Python.
 
-    It holds ``operator.so``, which `torch.ops.load_library` or a program of C++ loads, and the launcher, which that loads
-    from the same folder. The library runs with torch 2.11 and later, and asks for ``libtorch_cpu.so`` and
-    ``libtvm_ffi.so``, by these names. Programs that torch compiles ahead of time (AOTInductor) find the operator once it
-    is loaded.
+    It holds ``operator.so``, which `torch.ops.load_library` or a program in C++ loads, and the launcher, which that
+    loads from the same folder. The library runs with torch 2.11 and later, and asks for ``libtorch_cpu.so`` and
+    ``libtvm_ffi.so``, by these names. What torch compiled ahead of time (AOTInductor) finds the operator once it is
+    loaded.
 
     Parameters
     ----------
@@ -117,7 +117,9 @@ def operator_files(
     launcher = artifact.files.get(LAUNCHER)
     if launcher is None:
         hint = "compile it with a backend whose launchers are C++, or leave cpp=True out"
-        raise UnsupportedFeatureError(f"a launcher of {program.backend}", ["an operator in C++: it is Python"], hint)
+        raise UnsupportedFeatureError(
+            f"a launcher of {program.backend}", ["an operator in C++: it is Python"], hint
+        )
     files, beside = {LAUNCHER: launcher}, LauncherFiles(LAUNCHER)
     for kind, image in artifact.images.items():
         if program.kind == "cuda" and image not in launcher:
@@ -153,7 +155,7 @@ def load_operator(files: Mapping[str, bytes], name: OperatorName, plugin: str) -
     with scratch_folder() as folder:
         library = _write(folder / "operator", files)
         try:
-            torch.ops.load_library(library)
+            torch.ops.load_library(library)  # type: ignore[no-untyped-call]  # torch does not annotate it
             load = ctypes.CDLL(str(library))[LOAD]
         except OSError as error:
             raise CorruptArtifactError(OPERATOR, f"cannot be loaded: {error}") from error

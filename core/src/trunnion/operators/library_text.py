@@ -94,7 +94,9 @@ def _kind(name: OperatorName, param: Param) -> str:
         case ScalarParam():
             kind = _NUMBERS.get(param.dtype.kind)
             if kind is None:
-                hint = f"{shorten(param.name)} is {param.dtype}: torch's stable ABI has none; leave cpp=True out"
+                hint = (
+                    f"{shorten(param.name)} is {param.dtype}: torch's stable ABI has none; leave cpp=True out"
+                )
                 raise UnsupportedFeatureError(f"the operator {name} in C++", ["complex numbers"], hint)
             return kind
         case _:

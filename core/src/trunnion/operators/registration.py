@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["torch_op"]
 
+
 def torch_op(  # noqa: PLR0913 - one call with everything that it can say
     program: CompiledProgram | Sequence[CompiledProgram],
     name: str,
@@ -200,7 +201,9 @@ def _programs(given: Any, dispatch_key: str | None) -> tuple[CompiledProgram, ..
     for one in programs[1:]:
         if one.program.signature != programs[0].program.signature:
             got = f"{shorten(one.program.name)} for {one.kind}, whose signature differs from the first one's"
-            raise ProgramError(f"got {got}, expected equal signatures: an operator has one schema", field="program")
+            raise ProgramError(
+                f"got {got}, expected equal signatures: an operator has one schema", field="program"
+            )
     return programs
 
 

@@ -24,7 +24,9 @@ __all__ = ["OperatorName", "OperatorSchema"]
 
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TORCHS_OWN: Final = frozenset({"aten", "prim", "prims", "quantized", "_c10d_functional"})
-_TAKEN: Final = frozenset({"global", "self"})  # a word of TorchScript's, and what a method would take for its own
+_TAKEN: Final = frozenset(
+    {"global", "self"}
+)  # a word of TorchScript's, and what a method would take for its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +82,11 @@ class OperatorSchema:
                 expected = f"names of parameters{suggestion(name, known)}"
                 raise ArgumentValueError("defaults", shorten(name), expected)
             _spelled_default(known[name], value)
-        first = next((one for one in self.signature.params if one.name in self.defaults), None)
-        for param in self.signature.params[self.signature.params.index(first) :] if first else ():
-            if param.name not in self.defaults:
-                got = f"one of {shorten(first.name)} and none of {shorten(param.name)}, which comes behind it"
-                raise ArgumentValueError("defaults", got, "defaults of the last parameters")
+        given = [param.name for param in self.signature.params if param.name in self.defaults]
+        last = [param.name for param in self.signature.params][len(known) - len(given) :]
+        if given != last:
+            got = f"one of {shorten(given[0])} and none of a parameter behind it"
+            raise ArgumentValueError("defaults", got, "defaults of the last parameters")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -130,9 +132,7 @@ class OperatorSchema:
         return (*args, *(self.defaults[param.name] for param in left_out)) if left_out else args
 
     def _arguments(self) -> Iterator[str]:
-        for param, name, kind in zip(
-            self.signature.params, self.names, self.argument_types(), strict=True
-        ):
+        for param, name, kind in zip(self.signature.params, self.names, self.argument_types(), strict=True):
             given = param.name in self.defaults
             default = f"={_spelled_default(param, self.defaults[param.name])}" if given else ""
             yield f"{kind} {name}{default}"
@@ -190,7 +190,9 @@ def _spelled_default(param: Param, value: Any) -> str:
         allowed = _DEFAULTS[param.dtype.kind]
         if is_exactly(value, *allowed) and math.isfinite(value):
             return str(value)
-        words = " or ".join(one.__name__ for one in allowed) or "no default: torch has none for complex numbers"
+        words = (
+            " or ".join(one.__name__ for one in allowed) or "no default: torch has none for complex numbers"
+        )
     else:
         words = "None" if optional else "no default: a tensor, an address or bytes has none"
     raise ArgumentTypeError("defaults", f"{describe(value)} for {shorten(param.name)}", words)

@@ -55,5 +55,6 @@ def _computed(op: Op, left: Any, right: Any) -> Any:
     if op in (Op.MIN, Op.MAX):
         import torch  # noqa: PLC0415 - importing trunnion must not import torch
 
-        return (torch.sym_min if op is Op.MIN else torch.sym_max)(left, right)
+        chosen: Any = torch.sym_min if op is Op.MIN else torch.sym_max  # without annotations
+        return chosen(left, right)
     return op.compute(left, right)

@@ -84,7 +84,11 @@ class StructureWalk(Walk):
 
     def _place(self) -> Any:
         """Return where the tensors lie."""
-        live = [(slot.name, tensor) for slot in self.plan.inputs if (tensor := self.tensors[slot.index]) is not None]
+        live = [
+            (slot.name, tensor)
+            for slot in self.plan.inputs
+            if (tensor := self.tensors[slot.index]) is not None
+        ]
         for name, tensor in live:
             if tensor.device.type not in (*self._kinds, _ANYWHERE):
                 raise refusals.place_error(name, tensor, self._kinds[0])

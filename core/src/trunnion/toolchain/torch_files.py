@@ -40,7 +40,11 @@ def refuse_torch_without_operators() -> None:
     """
     found, least = installed_torch(), ".".join(map(str, LEAST_STABLE_TORCH))
     if found is None or release_numbers(found) < LEAST_STABLE_TORCH:
-        reason = "it is not installed" if found is None else f"{found} is installed, operators need {least} or later"
+        reason = (
+            "it is not installed"
+            if found is None
+            else f"{found} is installed, operators need {least} or later"
+        )
         raise BackendUnavailableError("torch", "", f"{reason}; run: pip install 'torch>={least}'")
 
 
