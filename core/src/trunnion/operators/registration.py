@@ -59,7 +59,7 @@ def torch_op(  # noqa: PLR0913 - one call with everything that it can say
         ``setup_context(ctx, inputs, output)``, which keeps what a function for ``backward`` needs.
     vmap
         ``"loop"``: `torch.vmap` calls the operator for each member; or a rule ``(info, in_dims, *args)`` that returns
-        results and their dimensions; None: there is none.
+        results and their dimensions; None: torch's own way, which warns.
     autocast
         The dtype to which floating-point tensors are cast where autocast is on; None: they stay what they are.
     tags
