@@ -31,7 +31,7 @@ def test_numbers_reach_it_and_what_has_no_gradient_gets_none(compiled, name, lib
     torch.library.opcheck(op.default, (x, 3.0))
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # which torch uses itself
+@pytest.mark.filterwarnings("ignore:`torch.jit.script")  # which torch uses itself
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_it_is_compiled_both_ways(square, backend):
     @torch.compile(fullgraph=True, dynamic=True, backend=backend)

@@ -177,7 +177,7 @@ def test_a_launcher_that_is_python_is_refused_by_name(tmp_path, name):
     assert not (tmp_path / "add").exists()
 
 
-TURN = "#include <trunnion/block.h>\nstruct C { double r, i; };\nvoid turn(float*, C, const trunnion_block_t*) {}"
+TURN = "#include <trunnion/block.h>\nstruct alignas(16) C { double r, i; };\nvoid turn(float*, C, const trunnion_block_t*) {}"
 
 
 def test_a_complex_number_is_refused_by_name(name):

@@ -54,7 +54,7 @@ def test_torch_finds_nothing_wrong_with_inputs_of_any_strides(compiled, name, li
     opcheck(op.default, (x, bias, 0, False))
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # which torch uses itself
+@pytest.mark.filterwarnings("ignore:`torch.jit.script")  # which torch uses itself
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_it_is_compiled_once_for_ten_shapes(compiled, name, lib, backend):
     op = trunnion.torch_op(compiled("rows"), name, lib=lib)
@@ -245,7 +245,7 @@ def test_a_name_that_torch_knows_is_refused(compiled, name, lib):
         trunnion.torch_op(compiled("scale"), name, lib=lib)
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # which torch uses itself
+@pytest.mark.filterwarnings("ignore:`torch.jit.script")  # which torch uses itself
 def test_forward_mode_is_refused_rather_than_taken_for_zero(compiled, name, lib):
     op = trunnion.torch_op(compiled("scale"), name, lib=lib)
     x = torch.ones(3).double()
