@@ -26,7 +26,7 @@ def _run(source: str) -> subprocess.CompletedProcess[str]:
 
 
 ELSEWHERE = {"docs/tilelang.md", "docs/jax.md"}
-"""What needs TileLang, or JAX, is tested where that is: plugins/tilelang/tests, tests/other_tools."""
+"""What needs TileLang, or JAX, is tested where that is: tests/tilelang, tests/other_tools."""
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()

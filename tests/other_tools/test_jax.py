@@ -168,5 +168,7 @@ def test_workspaces_that_would_not_be_aligned_are_refused():
 
 def test_the_code_of_its_page_runs():
     source = page_source("docs/jax.md", PAGE.read_text("utf-8"))
-    done = subprocess.run([sys.executable, "-W", "error", "-c", source], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", source], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr

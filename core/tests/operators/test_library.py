@@ -114,7 +114,11 @@ def test_a_folder_is_an_operator_where_there_is_no_trunnion(compiled, tmp_path):
     assert again.read_bytes() == made.read_bytes()
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [sys.executable, "-c", LOADING, str(made)], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", LOADING, str(made)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     with pytest.raises(ArtifactError, match="something is at"):
@@ -126,7 +130,9 @@ def test_the_launcher_asks_for_nothing_of_torchs(compiled, tmp_path):
     needed = [_needed(made.with_name(name)) for name in ("launcher.so", OPERATOR)]
     assert "libtorch_cpu.so" not in needed[0]
     assert {"libtorch_cpu.so", "libtvm_ffi.so"} <= needed[1]
-    assert not any(str(find_torch_files().folder).encode() in file.read_bytes() for file in made.parent.iterdir())
+    assert not any(
+        str(find_torch_files().folder).encode() in file.read_bytes() for file in made.parent.iterdir()
+    )
 
 
 def _needed(file):
@@ -151,8 +157,19 @@ def test_a_program_in_cpp_runs_what_torch_compiled_ahead_of_time(compiled, tmp_p
     libraries = home / "lib"
     ffi = Path(ffi_files("tests").library).parent
     subprocess.run(
-        ["g++", "-std=c++20", *(f"-I{folder}" for folder in folders), HOST, "-o", tmp_path / "host"]
-        + [f"-L{libraries}", "-ltorch", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{libraries}"],
+        [
+            "g++",
+            "-std=c++20",
+            *(f"-I{folder}" for folder in folders),
+            HOST,
+            "-o",
+            tmp_path / "host",
+            f"-L{libraries}",
+            "-ltorch",
+            "-ltorch_cpu",
+            "-lc10",
+            f"-Wl,-rpath,{libraries}",
+        ],
         check=True,
     )
     done = subprocess.run(
@@ -177,7 +194,11 @@ def test_a_launcher_that_is_python_is_refused_by_name(tmp_path, name):
     assert not (tmp_path / "add").exists()
 
 
-TURN = "#include <trunnion/block.h>\nstruct alignas(16) C { double r, i; };\nvoid turn(float*, C, const trunnion_block_t*) {}"
+TURN = """
+#include <trunnion/block.h>
+struct alignas(16) C { double r, i; };
+void turn(float*, C, const trunnion_block_t*) {}
+"""
 
 
 def test_a_complex_number_is_refused_by_name(name):
@@ -191,7 +212,7 @@ def test_a_complex_number_is_refused_by_name(name):
 
 
 def test_two_programs_are_no_operator_in_cpp(compiled, name):
-    with pytest.raises(ArgumentValueError, match="under a dispatch key|2 programs"):
+    with pytest.raises(ArgumentValueError, match="2 programs for cpu and cpu"):
         trunnion.torch_op([compiled("square"), compiled("square")], name, cpp=True)
 
 

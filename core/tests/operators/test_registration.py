@@ -113,9 +113,13 @@ def test_out_is_an_overload_that_returns_nothing_and_is_made_functional(compiled
     assert model(x).tolist() == [4.0] * 4
     with FakeTensorMode() as mode:
         fake = mode.from_tensor(x)
-        with pytest.raises(ArgumentValueError, match=r"argument 'y' \(out\): got extent 5 along dimension 0, expected 4"):
+        with pytest.raises(
+            ArgumentValueError, match=r"argument 'y' \(out\): got extent 5 along dimension 0, expected 4"
+        ):
             op.out(fake, 3.0, out=torch.empty(5).double())
-        with pytest.raises(ArgumentTypeError, match="got a tensor of torch.float32, expected one of float64"):
+        with pytest.raises(
+            ArgumentTypeError, match=r"got a tensor of torch\.float32, expected one of float64"
+        ):
             op.out(fake, 3.0, out=torch.empty(4))
         with pytest.raises(ArgumentValueError, match="to write into"):
             op.out(fake, 3.0, out=torch.empty(8).double()[::2])
@@ -128,7 +132,11 @@ def test_an_address_is_an_integer_and_a_struct_the_list_of_its_bytes(compiled, n
     assert op(x, limits, None).tolist() == [-1.0, 0.5, 1.0]
     assert op(x, limits, weights.data_ptr()).tolist() == [-1.0, 1.0, 3.0]
     opcheck(op.default, (x, limits, weights.data_ptr()))
-    assert torch.compile(op, fullgraph=True, backend="aot_eager")(x, limits, None).tolist() == [-1.0, 0.5, 1.0]
+    assert torch.compile(op, fullgraph=True, backend="aot_eager")(x, limits, None).tolist() == [
+        -1.0,
+        0.5,
+        1.0,
+    ]
     with pytest.raises(ArgumentValueError, match="0 to 255"):
         op(x, [*limits[:-1], 256], None)
     with pytest.raises(ArgumentValueError, match="argument 'range': got 7 bytes, expected 8"):
@@ -225,7 +233,9 @@ def test_a_program_without_a_tensor_is_refused(name, lib):
         ({"cpp": True, "tags": (torch.Tag.core,)}, "tags"),
     ],
 )
-def test_what_is_no_option_is_refused_by_its_name_and_nothing_is_registered(compiled, name, lib, words, argument):
+def test_what_is_no_option_is_refused_by_its_name_and_nothing_is_registered(
+    compiled, name, lib, words, argument
+):
     with pytest.raises((ArgumentTypeError, ArgumentValueError)) as caught:
         trunnion.torch_op(compiled("scale"), name, **{"lib": None if "cpp" in words else lib} | words)
     assert caught.value.argument == argument

@@ -46,7 +46,10 @@ def test_a_parameter_has_the_type_that_it_is(param, written, lib):
     assert schema.functional() == f"(Tensor x, {written}) -> Tensor"
     torch.library.define("trunnion_tests::spelled", schema.functional(), lib=lib)
     torch.library.define("trunnion_tests::spelled.out", schema.out(), lib=lib)
-    assert str(torch.ops.trunnion_tests.spelled.default._schema) == f"trunnion_tests::spelled{schema.functional()}"
+    assert (
+        str(torch.ops.trunnion_tests.spelled.default._schema)
+        == f"trunnion_tests::spelled{schema.functional()}"
+    )
 
 
 def test_what_comes_back_is_a_tensor_for_each_output():
@@ -77,7 +80,11 @@ def test_very_many_written_tensors_have_names_of_their_own(lib):
 
 
 def test_defaults_are_those_of_the_last_parameters():
-    params = (ScalarParam("k", dtype("float32")), tensor("bias", nullable=True), PointerParam("p", nullable=True))
+    params = (
+        ScalarParam("k", dtype("float32")),
+        tensor("bias", nullable=True),
+        PointerParam("p", nullable=True),
+    )
     schema = spelled(*params, outputs=(tensor("y"),), k=2, bias=None, p=None)
     assert schema.functional() == "(Tensor x, float k=2, Tensor? bias=None, int? p=None) -> Tensor"
     assert schema.completed(("x",)) == ("x", 2, None, None)
@@ -103,7 +110,9 @@ def test_another_default_is_refused(defaults, error, said):
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["scale", "a::b::c", "a::", "::b", "a.b::c", "a::b.out", "aten::add", "a b::c"])
+@pytest.mark.parametrize(
+    "name", ["scale", "a::b::c", "a::", "::b", "a.b::c", "a::b.out", "aten::add", "a b::c"]
+)
 def test_what_is_no_name_of_an_operator_is_refused(name):
     with pytest.raises(ArgumentValueError) as caught:
         OperatorName.of(name)

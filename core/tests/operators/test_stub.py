@@ -11,7 +11,8 @@ import pytest
 import trunnion
 from trunnion.errors import ArgumentTypeError
 
-ROWS = '''"""The operator mine::rows."""
+GIVEN = "self, x: Tensor, bias: Tensor | None, most: int | SymInt, negate: bool = ..."
+ROWS = f'''"""The operator mine::rows."""
 
 from collections.abc import Sequence
 
@@ -19,9 +20,9 @@ from torch import SymFloat, SymInt, Tensor
 
 class _rows:
     """(Tensor x, Tensor? bias, SymInt most, bool negate=False) -> (Tensor, Tensor)"""
-    def __call__(self, x: Tensor, bias: Tensor | None, most: int | SymInt, negate: bool = ...) -> tuple[Tensor, Tensor]: ...
-    def default(self, x: Tensor, bias: Tensor | None, most: int | SymInt, negate: bool = ...) -> tuple[Tensor, Tensor]: ...
-    def out(self, x: Tensor, bias: Tensor | None, most: int | SymInt, negate: bool = ..., *, y: Tensor, sums: Tensor) -> None: ...
+    def __call__({GIVEN}) -> tuple[Tensor, Tensor]: ...
+    def default({GIVEN}) -> tuple[Tensor, Tensor]: ...
+    def out({GIVEN}, *, y: Tensor, sums: Tensor) -> None: ...
 
 rows: _rows
 '''
@@ -46,7 +47,16 @@ def test_a_type_checker_reads_it(compiled, tmp_path):
         "def f(x: Tensor) -> Tensor:\n    scale.out(x, 2.0, out=x)\n    return scale(x, 2.0)\n"
         "def g(x: Tensor) -> Tensor:\n    return scale(x, '2')\n"
     )
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", "cache", "use.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--no-error-summary",
+        "--cache-dir",
+        "cache",
+        "use.py",
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert [line.partition(" error: ")[0] for line in done.stdout.splitlines()] == ["use.py:7:"], done.stdout
 

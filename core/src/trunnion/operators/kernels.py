@@ -46,12 +46,13 @@ def kernel(program: CompiledProgram, schema: OperatorSchema) -> Callable[..., An
 def out_kernel(program: CompiledProgram, schema: OperatorSchema) -> Callable[..., None]:
     """Return what the overload ``out`` calls; parameters are those of `kernel`."""
     read, writes, modes, names = _reader(schema), _writes_of(schema), _modes(), schema.out_names
+    single = len(names) == 1  # a list would go a longer way
 
     def call(*args: Any, **out: Any) -> None:
         if modes._current_level >= 0:  # noqa: SLF001 - no public name
             raise _forward_mode(program)
         given = [out[name] for name in names]
-        program(*(args if read is None else read(args)), out=given)
+        program(*(args if read is None else read(args)), out=given[0] if single else tuple(given))
         _count_writes([*given, *(args[place] for place in writes if place < len(args))])
 
     return call
