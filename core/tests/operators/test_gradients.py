@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 import trunnion
+from trunnion import DeviceCode, ProgramBuilder, symbols
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, UnsupportedFeatureError
 
 
@@ -106,3 +109,28 @@ def test_transforms_of_torch_func_are_refused_by_torch(square):
     x = torch.ones(3, dtype=torch.float64)
     with pytest.raises(RuntimeError, match="functorch transforms"):
         torch.func.grad(lambda x: square(x).sum())(x)
+
+
+def test_a_gradient_that_writes_into_its_inputs_is_refused(compiled, name, lib):
+    (n,) = symbols("n")
+    p = ProgramBuilder("into", DeviceCode("c++", "void into(double*, const void*) {}"))
+    g = p.input("grad_y", "float64", (n,), access="read_write")
+    p.launch("into", args=(g,), grid=1, block=1)
+    backward = trunnion.compile(p.build(), lazy=True)
+    with pytest.raises(UnsupportedFeatureError, match="writes into 'grad_y'"):
+        trunnion.torch_op(compiled("square"), name, backward=backward, lib=lib)
+
+
+def test_a_gradient_for_another_kind_of_device_is_refused(compiled, name, lib):
+    code = (DeviceCode("cuda", 'extern "C" __global__ void twice(double*, double*, double*, long long) {}'),)
+    on_gpu = replace(compiled("twice").program, code=code)
+    backward = trunnion.compile(on_gpu, "nvrtc", target="sm_90a", lazy=True)
+    with pytest.raises(ArgumentValueError, match="a program for cuda, expected one for cpu"):
+        trunnion.torch_op(compiled("square"), name, backward=backward, lib=lib)
+
+
+def test_a_name_that_its_gradient_would_need_is_taken(compiled, name, lib):
+    trunnion.torch_op(compiled("twice"), f"{name}_backward", lib=lib)
+    with pytest.raises(ArgumentValueError, match=f"{name}_backward"):
+        trunnion.torch_op(compiled("square"), name, backward=compiled("twice"), lib=lib)
+    assert not hasattr(torch.ops.trunnion_tests, name.partition("::")[2])

@@ -227,6 +227,7 @@ def test_a_program_without_a_tensor_is_refused(name, lib):
         ({"vmap": "each"}, "vmap"),
         ({"tags": "core"}, "tags"),
         ({"lib": "mine"}, "lib"),
+        ({"autocast": "float16"}, "autocast"),
         ({"setup_context": print}, "setup_context"),
         ({"backward": 3}, "backward"),
         ({"backward": print, "setup_context": 3}, "setup_context"),

@@ -32,7 +32,7 @@ class Gradient(NamedTuple):
     """What keeps what such a function needs."""
 
 
-def expect_backward(schema: OperatorSchema, backward: Any, setup_context: Any) -> Gradient:
+def expect_backward(schema: OperatorSchema, backward: Any, setup_context: Any, kinds: list[str]) -> Gradient:
     """Return a gradient that fits an operator.
 
     Parameters
@@ -43,13 +43,15 @@ def expect_backward(schema: OperatorSchema, backward: Any, setup_context: Any) -
         A program, or a function.
     setup_context
         A function, or None.
+    kinds
+        The kinds of devices that the operator runs on.
 
     Raises
     ------
     ArgumentTypeError, ArgumentValueError
         If it is neither, or the program takes or gives what the operator does not have.
     UnsupportedFeatureError
-        If the operator writes into its inputs, of which torch differentiates none.
+        If the operator writes into its inputs, of which torch differentiates none, or the gradient's program does.
     """
     if schema.mutated:
         names = listed(param.name for param in schema.mutated)
@@ -65,9 +67,22 @@ def expect_backward(schema: OperatorSchema, backward: Any, setup_context: Any) -
             expected = "None: what a program for backward= takes, its parameters' names say"
             raise ArgumentTypeError("setup_context", describe(setup_context), expected)
         _Names(schema, backward)
+        _expect_pure(backward, kinds)
     elif setup_context is not None and not callable(setup_context):
         raise ArgumentTypeError("setup_context", describe(setup_context), "a function (ctx, inputs, output)")
     return Gradient(backward, setup_context)
+
+
+def _expect_pure(backward: CompiledProgram, kinds: list[str]) -> None:
+    if kinds != [backward.kind]:
+        expected = f"one for {' and '.join(kinds)}; for several kinds of devices pass a function"
+        raise ArgumentValueError("backward", f"a program for {backward.kind}", expected)
+    written = [one.name for one in backward.program.signature.tensors if one.access != "read"]
+    if written:
+        hint = f"the program for backward= writes into {listed(written)}; declare what it writes as an output"
+        raise UnsupportedFeatureError(
+            "an operator of torch", ["a gradient that writes into its inputs"], hint
+        )
 
 
 def register_backward(name: OperatorName, schema: OperatorSchema, gradient: Gradient, lib: Any) -> None:

@@ -92,12 +92,15 @@ def torch_op(  # noqa: PLR0913 - one call with everything that it can say
     torch = _torch()
     _expect_new(torch, named)
     _expect_options(torch, vmap, tags, lib)
+    if autocast is not None and not is_a(autocast, torch.dtype):
+        raise ArgumentTypeError("autocast", describe(autocast), "a torch.dtype, or None")
     if not schema.signature.tensors:
         message = "has no tensor among its parameters, by whose device torch could find it; give it one"
         raise ProgramError(message, field=programs[0].program.name)
     gradient = None
     if backward is not None:
-        gradient = expect_backward(schema, backward, setup_context)
+        gradient = expect_backward(schema, backward, setup_context, [one.kind for one in programs])
+        _expect_new(torch, named.beside("backward"))
     elif setup_context is not None:
         raise ArgumentTypeError("setup_context", type_name(setup_context), "None where there is no backward=")
     operator = _Operator(torch, named, schema, programs, lib)

@@ -264,15 +264,14 @@ struct Allocation {
 // What torch allocated for one call, as long as it lives.
 class Frame {
  public:
-  explicit Frame(DLDevice device) : device_(device) {
+  Frame(const Operator& op, DLDevice device) : device_(device) {
+    void* stream = nullptr;
+    if (device.device_type != kDLCPU) check(op, stream_of(device.device_id, &stream), "current CUDA stream");
     outer_ = current();
     current() = this;
     TVMFFIEnvSetDLPackManagedTensorAllocator(&Frame::allocate, 0, &allocator_);
     if (device.device_type != kDLCPU) {
-      void* stream = nullptr;
-      if (stream_of(device.device_id, &stream) == TORCH_SUCCESS) {
-        TVMFFIEnvSetStream(device.device_type, device.device_id, stream, &stream_);
-      }
+      TVMFFIEnvSetStream(device.device_type, device.device_id, stream, &stream_);
     }
   }
   Frame(const Frame&) = delete;
@@ -496,7 +495,7 @@ void call(StableIValue* stack, uint64_t, uint64_t) {
     given[place] = arguments[place].value;
   }
   TVMFFIAny result{};
-  Frame frame(device_of(arguments));
+  Frame frame(op, device_of(arguments));
   const Function function = kGiven ? launcher.main_out : launcher.main;
   if (function(nullptr, given.data(), static_cast<int32_t>(arguments.size()), &result) != 0)
     refuse_raised(op);
