@@ -277,8 +277,8 @@ class Frame {
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
   ~Frame() {
-    for (Allocation* one : made_) {
-      if (one != nullptr) one->frame = nullptr;
+    for (size_t place = 0; place < count_; ++place) {
+      if (made_[place] != nullptr) made_[place]->frame = nullptr;
     }
     if (device_.device_type != kDLCPU) {
       TVMFFIEnvSetStream(device_.device_type, device_.device_id, stream_, nullptr);
@@ -287,33 +287,34 @@ class Frame {
     current() = outer_;
   }
 
-  // Give a tensor of TVM-FFI's as one of torch's: the one that was allocated for it, if it was allocated here.
+  // Give a tensor of TVM-FFI's as one of torch's: the very one that was allocated for it, if it was allocated here.
   AtenTensorHandle taken(const Operator& op, TVMFFIObjectHandle object) {
     const DLTensor& tensor = *TVMFFITensorGetDLTensorPtr(object);
-    AtenTensorHandle made = nullptr;
-    for (const Allocation* one : made_) {
-      const bool is_it =
-          one != nullptr && one->managed.dl_tensor.data == tensor.data && same_shape(*one, tensor);
-      if (!is_it) continue;
-      check(op, aoti_torch_new_tensor_handle(one->handle.get(), &made), "new_tensor_handle");
-      return made;
+    for (size_t place = 0; place < count_; ++place) {
+      Allocation* one = made_[place];
+      const bool held = one != nullptr && one->handle.get() != nullptr;
+      if (held && one->managed.dl_tensor.data == tensor.data && same_shape(*one, tensor))
+        return one->handle.release();
     }
+    AtenTensorHandle made = nullptr;
     int32_t code = 0;
     if (!torch_type(tensor.dtype, code)) refuse(op, "an output has an element type that torch has not");
     TVMFFIObjectIncRef(object);
-    std::vector<int64_t> strides = row_major(tensor);
+    const std::vector<int64_t> numbers = row_major(tensor);
     const int32_t type =
         tensor.device.device_type == kDLCPU ? aoti_torch_device_type_cpu() : aoti_torch_device_type_cuda();
     const AOTITorchError status = torch_from_blob(
-        tensor.data, tensor.ndim, tensor.shape, strides.data(), 0, code, type, tensor.device.device_id, &made,
-        aoti_torch_layout_strided(), nullptr, 0, [](void*, void* context) { TVMFFIObjectDecRef(context); },
-        object);
+        tensor.data, tensor.ndim, tensor.shape, numbers.data() + tensor.ndim, 0, code, type,
+        tensor.device.device_id, &made, aoti_torch_layout_strided(), nullptr, 0,
+        [](void*, void* context) { TVMFFIObjectDecRef(context); }, object);
     if (status != TORCH_SUCCESS) TVMFFIObjectDecRef(object);
     check(op, status, "from_blob");
     return made;
   }
 
  private:
+  static constexpr size_t kMost = 32;  // what a call allocates beyond that comes back as torch's view of it
+
   using StreamOf = AOTITorchError (*)(int32_t device, void** stream);
 
   static Frame*& current() {
@@ -331,14 +332,17 @@ class Frame {
     return function == nullptr ? TORCH_FAILURE : function(device, stream);
   }
 
+  // Write the extents of a tensor, and behind them its strides.
   static std::vector<int64_t> row_major(const DLTensor& tensor) {
-    std::vector<int64_t> strides(static_cast<size_t>(tensor.ndim));
+    const auto rank = static_cast<size_t>(tensor.ndim);
+    std::vector<int64_t> numbers(2 * rank);
     int64_t stride = 1;
-    for (size_t axis = strides.size(); axis-- > 0;) {
-      strides[axis] = stride;
+    for (size_t axis = rank; axis-- > 0;) {
+      numbers[axis] = tensor.shape[axis];
+      numbers[rank + axis] = stride;
       stride *= tensor.shape[axis] > 0 ? tensor.shape[axis] : 1;
     }
-    return strides;
+    return numbers;
   }
 
   static bool same_shape(const Allocation& one, const DLTensor& tensor) {
@@ -367,9 +371,7 @@ class Frame {
       return -1;
     }
     auto* allocation = new Allocation;
-    const std::vector<int64_t> strides = row_major(*wanted);
-    allocation->numbers.assign(wanted->shape, wanted->shape + wanted->ndim);
-    allocation->numbers.insert(allocation->numbers.end(), strides.begin(), strides.end());
+    allocation->numbers = row_major(*wanted);
     int64_t* numbers = allocation->numbers.data();
     const bool on_host = wanted->device.device_type == kDLCPU;
     const int32_t type = on_host ? aoti_torch_device_type_cpu() : aoti_torch_device_type_cuda();
@@ -389,9 +391,10 @@ class Frame {
     managed.deleter = &Frame::forget;
     managed.dl_tensor = {data, wanted->device, wanted->ndim, wanted->dtype, numbers, numbers + wanted->ndim,
                          0};
-    if (current() != nullptr) {
-      allocation->frame = current();
-      current()->made_.push_back(allocation);
+    Frame* frame = current();
+    if (frame != nullptr && frame->count_ < kMost) {
+      allocation->frame = frame;
+      frame->made_[frame->count_++] = allocation;
     }
     *made = &managed;
     return 0;
@@ -401,7 +404,8 @@ class Frame {
   Frame* outer_ = nullptr;
   DLPackManagedTensorAllocator allocator_ = nullptr;
   TVMFFIStreamHandle stream_ = nullptr;
-  std::vector<Allocation*> made_;
+  std::array<Allocation*, kMost> made_{};
+  size_t count_ = 0;
 };
 
 // Calls ----------------------------------------------------------------------------------------------------------------
