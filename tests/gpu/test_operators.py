@@ -124,6 +124,7 @@ def test_it_is_compiled_once_for_ten_shapes(adding):
 
 def test_torchs_compiler_captures_it(adding):
     torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
 
     @torch.compile(fullgraph=True, mode="reduce-overhead")
     def model(a, b):

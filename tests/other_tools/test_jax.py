@@ -83,6 +83,17 @@ def test_numbers_between_tensors_and_what_is_left_out_reach_the_program():
     assert jnp.array_equal(mix(x, 2.5, None), 2.5 * x)
 
 
+def test_a_batch_is_called_member_by_member():
+    axpy, x = called("cpu_axpy"), jnp.arange(6, dtype=jnp.float32).reshape(2, 3)
+    assert jnp.array_equal(jax.vmap(lambda x: axpy(2.0, x, x))(x), 3 * x)
+    assert jnp.array_equal(jax.jit(jax.vmap(lambda x: axpy(2.0, x, x), in_axes=1))(x), 3 * x.T)
+
+
+def test_a_gradient_is_refused_by_jax():
+    with pytest.raises(ValueError, match="cannot be differentiated"):
+        jax.grad(lambda x: called("cpu_axpy")(2.0, x, x).sum())(jnp.ones(3))
+
+
 def test_a_number_travels_as_a_double():
     third = 1 / 3
     assert called("mix")(jnp.ones(1, jnp.float32), third, None)[0] == jnp.float32(third)

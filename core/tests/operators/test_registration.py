@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 import torch
@@ -203,13 +204,37 @@ def test_an_operator_goes_with_its_library_and_its_name_is_free_again(compiled):
         library._destroy()
 
 
-def test_one_operator_runs_on_each_kind_of_device(compiled, name, lib):
-    on_gpu = trunnion.compile(compiled("scale").program, lazy=True)
+ADD = """
+#include <trunnion/block.h>
+void vector_add(const float* a, const float* b, float* c, int n, const trunnion_block_t* block) {
+  for (int i = block->index[0] * block->block[0], e = i + block->block[0]; i < e && i < n; ++i) c[i] = a[i] + b[i];
+}
+"""
+
+
+def test_one_operator_runs_on_each_kind_of_device(name, lib):
+    on_gpu = examples.load("vector_add").program
+    on_cpu = trunnion.compile(replace(on_gpu, code=(DeviceCode("c++", ADD),)))
+    compiled_on_gpu = trunnion.compile(on_gpu, "nvrtc", target="sm_90a", lazy=True)
+    op = trunnion.torch_op([compiled_on_gpu, on_cpu], name, lib=lib)
+    a = torch.randn(1000)
+    assert torch.equal(op(a, a), a + a)
+    torch.library.opcheck(op.default, (a, a))
+    with FakeTensorMode():
+        away = torch.empty(5, device="cuda")
+        assert op(away, away).device.type == "cuda"
+    with pytest.raises(ArgumentValueError, match="one, for an operator in C"):
+        trunnion.torch_op([compiled_on_gpu, on_cpu], f"{name}_in_cpp", cpp=True)
+
+
+def test_programs_of_one_operator_are_for_several_kinds_and_of_equal_signatures(compiled, name, lib):
+    other = trunnion.compile(examples.load("vector_add").program, "nvrtc", target="sm_90a", lazy=True)
     with pytest.raises(ArgumentValueError, match="2 programs for cpu and cpu"):
-        trunnion.torch_op([compiled("scale"), on_gpu], name, lib=lib)
-    other = trunnion.compile(compiled("square").program)
+        trunnion.torch_op([compiled("scale"), compiled("square")], name, lib=lib)
     with pytest.raises(ArgumentValueError, match="under a dispatch key one alone"):
         trunnion.torch_op([compiled("scale"), other], name, dispatch_key="CPU", lib=lib)
+    with pytest.raises(ProgramError, match="'vector_add' for cuda, whose signature differs"):
+        trunnion.torch_op([compiled("scale"), other], name, lib=lib)
 
 
 def test_a_program_without_a_tensor_is_refused(name, lib):

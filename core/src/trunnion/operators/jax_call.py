@@ -43,8 +43,8 @@ def jax_call(program: CompiledProgram) -> Callable[..., Any]:
     """Return a program as a function of JAX's arrays, which may be called inside of `jax.jit`.
 
     It takes what the program takes, by position. Tensors are JAX's arrays; numbers are Python's, and part of what XLA
-    compiles. What comes back is allocated by JAX, by the program's own expressions, and so are workspaces. It is not
-    differentiable: `jax.custom_vjp` says what the gradient is.
+    compiles. What comes back is allocated by JAX, by the program's own expressions, and so are workspaces. `jax.vmap`
+    calls it for each member. It is not differentiable: `jax.custom_vjp` says what the gradient is.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ class _JaxCall:
                 (max(structure.workspace_bytes(), _PIECE),), self._dtype("uint8")
             )
             results.append(room)
-        made = self._jax.ffi.ffi_call(self._target(args), results)(
+        made = self._jax.ffi.ffi_call(self._target(args), results, vmap_method="sequential")(
             *(value for param, value in zip(self._params, args, strict=True) if _is_tensor(param, value)),
             **self._numbers(args),
         )
