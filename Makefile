@@ -2,8 +2,8 @@
 #
 #   make demo    compile the examples with every usable backend and run them (on a GPU if there is one, else simulated)
 #   make test    every test, those marked tvm_ffi_abi with the oldest apache-tvm-ffi too, those of TileLang's kernels
-#                with TileLang, those of identities with sigstore, those of other tools (Hugging Face's kernels, Dask, MPI,
-#                S3) with these; needs no GPU
+#                with TileLang, those of identities with sigstore, those of other tools (Hugging Face's kernels, JAX, Dask,
+#                MPI, S3) with these; needs no GPU
 #   make explore draw new examples for every law and property, and keep what breaks one in .hypothesis-explore, where the
 #                next such run tries it first; ROUNDS=10 for ten times, SEED=7 for the examples of a run that printed it
 #   make stress  the long proofs of tests/stress, which `make test` leaves out: very many documents, calls, loads, rounds
@@ -69,13 +69,13 @@ COUNT ?= 400
 SHARDS ?= $(WORKERS)
 
 # Those that take what is built here, or build for us, in a folder of their own, with what they need that the environment
-# lacks: 125 MB. Laid out as an environment is, since MPI's library lies beside Python's packages.
+# lacks: 650 MB. Laid out as an environment is, since MPI's library lies beside Python's packages.
 OTHER_TOOLS := $(VENV)/other-tools
 OTHER_TOOLS_NEEDS := \
     aiobotocore aiohappyeyeballs aiohttp aioitertools aiosignal anyio attrs blinker boto3 botocore cffi click \
     cloudpickle cryptography dask distributed Flask flask-cors frozenlist h11 httpcore2 httpx2 huggingface_hub \
-    importlib_metadata itsdangerous jmespath kernels lazy-importer locket moto mpi4py mpich msgpack multidict \
-    partd propcache psutil pycparser python-dateutil responses s3fs s3transfer six tblib toolz tornado tqdm \
+    importlib_metadata itsdangerous jax jax-tvm-ffi jaxlib jmespath kernels lazy-importer locket ml-dtypes moto mpi4py \
+    mpich msgpack multidict opt-einsum partd propcache psutil pycparser python-dateutil responses s3fs s3transfer scipy six tblib toolz tornado tqdm \
     truststore Werkzeug wrapt xmltodict yarl zict zipp
 
 .PHONY: venv demo test test-oldest test-tilelang test-mutants test-sigstore test-other-tools explore stress mutants lint format docs bench clean

@@ -59,11 +59,12 @@ LAYERS = {
     "built_program": _CONTRACT | {"artifacts", "selection"},
     "compiled_kernel": _CONTRACT | {"artifacts", "image", "toolchain"},
     "compiled": _MAKING
-    | {"built_program", "compiled_kernel", "registry", "selection", "signing", "torch_runtime"},
+    | {"built_program", "compiled_kernel", "operators", "registry", "selection", "signing", "torch_runtime"},
     "selection": _CONTRACT | {"attempts", "registry"},
     "bundles": _MAKING
     | {"built_program", "compiled", "image", "registry", "selection", "signing", "toolchain"},
     "building": _FRONT | {"compilation"},
+    "operators": _FRONT | {"toolchain"},
     "exporters": _FRONT | {"bundles"},
     "lock": _FRONT | {"bundles", "compilation", "signing"},
     "compilation": _FRONT | {"bundles", "selection", "signing"},
@@ -85,7 +86,7 @@ LAYERS = {
         "testing",
         "toolchain",
     },
-    "testing": _FRONT | {"compilation", "dlpack", "examples", "sim", "toolchain"},
+    "testing": _FRONT | {"compilation", "dlpack", "examples", "operators", "sim", "toolchain"},
 }
 """What each part of core may import. ``cli`` has everything; nobody else has ``testing``."""
 
@@ -137,6 +138,16 @@ IN_CALLS = frozenset(
         "core/src/trunnion/examples/two_boxes.py torch",
         "core/src/trunnion/examples/vector_add.py torch",
         "core/src/trunnion/exporters/launchers.py tvm_ffi",
+        "core/src/trunnion/operators/batching.py torch",
+        "core/src/trunnion/operators/fake.py torch",
+        "core/src/trunnion/operators/gradients.py torch",
+        "core/src/trunnion/operators/jax_call.py jax",
+        "core/src/trunnion/operators/jax_call.py jax_tvm_ffi",
+        "core/src/trunnion/operators/jax_call.py numpy",
+        "core/src/trunnion/operators/kernels.py torch",
+        "core/src/trunnion/operators/library.py torch",
+        "core/src/trunnion/operators/registration.py torch",
+        "core/src/trunnion/operators/shapes.py torch",
         "core/src/trunnion/sim/im2col_view.py torch",
         "core/src/trunnion/sim/memory.py torch",
         "core/src/trunnion/sim/tiled_view.py torch",
@@ -146,6 +157,7 @@ IN_CALLS = frozenset(
         "core/src/trunnion/testing/machine.py torch",
         "core/src/trunnion/testing/runner.py torch",
         "core/src/trunnion/testing/strategies/calls.py torch",
+        "core/src/trunnion/testing/suite/test_operators.py torch",
         "core/src/trunnion/torch_runtime.py torch",
     }
 )

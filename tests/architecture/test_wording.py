@@ -32,7 +32,11 @@ PLUGINS = frozenset({"nvrtc", "cutedsl", "tvm_ffi", "tilelang"}) | set(plugin_na
 """The names that core does not know: of the plugins here, and of those that are to come."""
 
 TOOLCHAIN_IMPORTS = frozenset(
-    {"core/src/trunnion/codegen/cpp/loader.py tvm_ffi", "core/src/trunnion/exporters/launchers.py tvm_ffi"}
+    {
+        "core/src/trunnion/codegen/cpp/loader.py tvm_ffi",
+        "core/src/trunnion/exporters/launchers.py tvm_ffi",
+        "core/src/trunnion/operators/jax_call.py jax_tvm_ffi",
+    }
 )
 """Where core may import a package that has the name of a plugin."""
 
@@ -52,6 +56,7 @@ SPELLING_THEIR_OWN = {
     "core/src/trunnion/codegen/": "a plan's numbers, as literals of a launcher",
     "core/src/trunnion/launcher/arithmetic.py": "of our own classes",
     "core/src/trunnion/launcher/walk.py": "of our own classes",
+    "core/src/trunnion/operators/shapes.py": "of our own classes",
     "core/src/trunnion/model/launch_attributes.py": "of the driver's numbers",
     "core/src/trunnion/model/record.py": "of what a JSON reader made",
     "core/src/trunnion/model/scalars.py": "of a number that was just computed",

@@ -25,14 +25,14 @@ def _run(source: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
-WITH_TILELANG = {"docs/tilelang.md"}
-"""What needs TileLang is tested where that is."""
+ELSEWHERE = {"docs/tilelang.md", "docs/jax.md"}
+"""What needs TileLang, or JAX, is tested where that is: tests/tilelang, tests/other_tools."""
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for place in ("*.md", "docs/*.md", "core/*.md", "plugins/*/*.md")
     for path in ROOT.glob(place)
-    if python_blocks(path.read_text("utf-8")) and path.relative_to(ROOT).as_posix() not in WITH_TILELANG
+    if python_blocks(path.read_text("utf-8")) and path.relative_to(ROOT).as_posix() not in ELSEWHERE
 )
 
 

@@ -57,6 +57,10 @@ if TYPE_CHECKING:
     from trunnion.model.view import TensorView
     from trunnion.model.window import AccessPolicyWindow
     from trunnion.model.workspace import Workspace
+    from trunnion.operators.jax_call import jax_call
+    from trunnion.operators.library import export_torch_op
+    from trunnion.operators.registration import torch_op
+    from trunnion.operators.stub import torch_stub
     from trunnion.registry import Registry, default_registry
     from trunnion.selection import Choice, explain
     from trunnion.signed_files import Signed, sign, verify, verify_identity
@@ -117,6 +121,10 @@ _HOMES = {
     "trunnion.model.view": ("TensorView",),
     "trunnion.model.window": ("AccessPolicyWindow",),
     "trunnion.model.workspace": ("Workspace",),
+    "trunnion.operators.jax_call": ("jax_call",),
+    "trunnion.operators.library": ("export_torch_op",),
+    "trunnion.operators.registration": ("torch_op",),
+    "trunnion.operators.stub": ("torch_stub",),
     "trunnion.registry": ("Registry", "default_registry"),
     "trunnion.selection": ("Choice", "explain"),
     "trunnion.signed_files": ("Signed", "sign", "verify", "verify_identity"),
@@ -182,10 +190,12 @@ __all__ = [
     "eq",
     "explain",
     "export_kernels",
+    "export_torch_op",
     "export_wheel",
     "ge",
     "gt",
     "hookimpl",
+    "jax_call",
     "le",
     "load",
     "lt",
@@ -196,6 +206,8 @@ __all__ = [
     "select",
     "sign",
     "symbols",
+    "torch_op",
+    "torch_stub",
     "verify",
     "verify_identity",
     "write_bundle",

@@ -215,6 +215,11 @@ class CompiledProgram:
         return self._built.target
 
     @property
+    def kind(self) -> str:
+        """The kind of device that it runs on, such as ``"cuda"``; nothing is compiled to know that."""
+        return self._built.kind
+
+    @property
     def program(self) -> KernelProgram:
         """The program.
 
@@ -331,6 +336,20 @@ class CompiledProgram:
     def entry(self) -> Callable[..., Any]:
         """The launcher itself, which a call is too once the program is loaded. Loads the program."""
         return self._load().entry
+
+    def as_torch_op(self, name: str, **said: Any) -> Any:
+        """Register the program as an operator of torch.
+
+        Parameters
+        ----------
+        name
+            What the operator is called, such as ``"mine::scale"``.
+        **said
+            What `trunnion.torch_op` takes beside, which says what is returned and raised.
+        """
+        from trunnion.operators.registration import torch_op  # noqa: PLC0415 - it reads this module
+
+        return torch_op(self, name, **said)
 
     # Life ------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
     from architecture_rules.source import Module
 
-HEAVY = frozenset({"torch", "cuda", "tvm_ffi", "cutlass", "numpy", "cryptography", "sigstore"})
+HEAVY = frozenset(
+    {"torch", "cuda", "tvm_ffi", "cutlass", "numpy", "cryptography", "sigstore", "jax", "jax_tvm_ffi"}
+)
 """Packages that core never loads by being imported."""
 
 

@@ -286,10 +286,14 @@ class Walk:
                 refusals.unbound(binding.symbol, tuple(mention(plan, one) for one in binding.candidates))
             source = next((one for one in there if self._live(one)), there[0])
         value = self._number(source)
-        if not binding.min <= value <= binding.max or value % binding.multiple_of:
+        if not self._allowed(binding, value):
             allowed = allowed_values(binding, source_range(plan, binding))
             raise refusals.symbol_error(argument_name(plan, source), place_words(source), value, allowed)
         self.values[binding.slot] = value
+
+    def _allowed(self, binding: Binding, value: int) -> bool:
+        """Whether a symbol's value is within its bounds."""
+        return binding.min <= value <= binding.max and not value % binding.multiple_of
 
     def _require(self, check: ValueCheck | ConditionCheck) -> None:
         if isinstance(check, ConditionCheck):

@@ -303,6 +303,14 @@ def _only(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return change
 
 
+def _reversed_outputs(plan: LaunchPlan) -> LaunchPlan:
+    """Allocate outputs with their extents in the driver's order."""
+    return replace(
+        plan,
+        tensors=tuple(replace(one, shape=one.shape[::-1]) if one.output else one for one in plan.tensors),
+    )
+
+
 FEATURE_SABOTEURS: tuple[Saboteur, ...] = (
     *_ATTRIBUTES,
     saboteur("always", "Ignores conditions.", "E2", "E3", stage="emitter", emitted=each_launch(_always)),
@@ -329,6 +337,9 @@ FEATURE_SABOTEURS: tuple[Saboteur, ...] = (
     saboteur("never-absent", "Demands every tensor.", "V4", stage="emitter", emitted=_never_absent),
     saboteur(
         "last-candidate", "Binds symbols by their last place.", "V5", stage="emitter", emitted=_last_candidate
+    ),
+    saboteur(
+        "reversed-outputs", "Reverses outputs' extents.", "O5", stage="emitter", emitted=_reversed_outputs
     ),
     saboteur("no-fill", "Leaves outputs as they are.", "O3", stage="emitter", emitted=_no_fill),
     saboteur(

@@ -18,7 +18,7 @@ from trunnion.storage.scratch import scratch_folder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["LEAST_RUNTIME", "Exports", "Libraries", "load_library", "process_libraries"]
+__all__ = ["LEAST_RUNTIME", "Exports", "Libraries", "load_library", "load_runtime", "process_libraries"]
 
 LEAST_RUNTIME = "0.1.11"
 """The oldest apache-tvm-ffi that launchers can be loaded with."""
@@ -162,12 +162,24 @@ def load_library(library: bytes, plugin: str) -> Exports:
     return process_libraries().open(library, plugin)
 
 
-def _load(library: bytes, plugin: str, before: int) -> _Library:
+def load_runtime(plugin: str) -> Any:
+    """Load TVM-FFI's own library, which each launcher asks for; return its Python module.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If it is not installed.
+    """
     try:
         import tvm_ffi as ffi  # noqa: PLC0415 - only whoever loads a launcher needs it
     except ImportError as error:
         advice = f"apache-tvm-ffi is not installed; pip install 'apache-tvm-ffi>={LEAST_RUNTIME}'"
         raise BackendUnavailableError(plugin, plugin, advice, str(error)) from error
+    return ffi
+
+
+def _load(library: bytes, plugin: str, before: int) -> _Library:
+    ffi = load_runtime(plugin)
     if before % _LOOKS_EVERY == _LOOKS_EVERY - 1:
         _warn_of_mappings()
     with scratch_folder() as folder:

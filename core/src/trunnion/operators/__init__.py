@@ -1,0 +1,1 @@
+"""A program as an operator of torch, and as a call of JAX."""

@@ -1,0 +1,135 @@
+"""`FakeCall`: what a call of a program gives back to torch, known from the structure of its arguments; nothing runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trunnion.errors import ArgumentValueError
+from trunnion.launcher import refusals
+from trunnion.model.dtypes import dtype
+from trunnion.model.interval import INT64_MAX, INT64_MIN
+from trunnion.model.plan.places import author_extents
+from trunnion.model.plan.slots import ScalarSlot
+from trunnion.operators.shapes import symbolic_value
+from trunnion.operators.structure import StructureWalk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from trunnion.model.expr import Expr
+    from trunnion.model.plan import LaunchPlan, Source
+    from trunnion.model.plan.slots import Binding, PointerSlot, StructSlot
+    from trunnion.operators.schema import OperatorSchema
+
+__all__ = ["FakeCall", "fake_of", "fake_out_of"]
+
+
+class FakeCall(StructureWalk):
+    """One call, of torch's tensors; extents, strides and numbers may be symbols of a trace.
+
+    Parameters are those of `StructureWalk`.
+    """
+
+    def __init__(self, plan: LaunchPlan, kinds: tuple[str, ...], args: Sequence[Any]) -> None:
+        import torch  # noqa: PLC0415 - importing trunnion must not import torch
+
+        super().__init__(plan, kinds, args)
+        self._torch = torch
+
+    def outputs(self) -> tuple[Any, ...]:
+        """Return what the call would allocate, under whatever mode torch is in; errors are those of `walk`."""
+        self.walk()
+        return tuple(
+            self._torch.empty(
+                self.shapes[slot.index], dtype=self.element_type(slot.dtype.name), device=self.device
+            )
+            for slot in self.plan.outputs
+        )
+
+    def check_destinations(self, out: Sequence[Any]) -> None:
+        """Accept what the call is given to write into; to be asked behind `walk`.
+
+        Raises
+        ------
+        ArgumentError
+            If one does not fit.
+        """
+        for place, (slot, tensor) in enumerate(zip(self.plan.outputs, out, strict=True)):
+            where = refusals.out_place(place, len(out))
+            shape, texts = self.shapes[slot.index], author_extents(self.plan, slot)
+            self._check_structure(slot.name, tensor, slot.dtype.name, len(shape), where)
+            for axis, (got, extent) in enumerate(zip(tensor.shape, shape, strict=True)):
+                if got != extent:
+                    error = refusals.extent_error(slot.name, axis, got, extent, texts[axis])
+                    error.place = where
+                    raise error
+            if not tensor.is_contiguous():
+                error = refusals.destination_error(slot.name, tensor)
+                error.place = where
+                raise error
+
+    def element_type(self, name: str) -> Any:
+        """Return torch's object for an element type."""
+        return dtype(name).in_torch(self._torch)
+
+    def _read_number(self, slot: ScalarSlot | PointerSlot | StructSlot) -> None:
+        given = self._args[slot.position]
+        symbols = self._torch.SymInt, self._torch.SymFloat, self._torch.SymBool
+        if not isinstance(slot, ScalarSlot) or not isinstance(given, symbols):
+            super()._read_number(slot)
+            return
+        self.scalars[slot.index] = given
+        if isinstance(given, self._torch.SymInt):
+            low, high = slot.dtype.integer_range
+            if not _between(low, given, high):
+                raise ArgumentValueError(slot.name, str(given), f"an integer, {low} to {high}")
+
+    def _allowed(self, binding: Binding, value: Any) -> bool:
+        return _between(binding.min, value, binding.max) and not value % binding.multiple_of
+
+    def _number(self, source: Source) -> Any:
+        if source.kind == "scalar":
+            given = self.scalars[source.slot]
+            return int(given) if isinstance(given, bool) else given
+        tensor = self.tensors[source.slot]
+        return (tensor.shape if source.kind == "shape" else tensor.stride())[source.axis]
+
+    def _value(self, expr: Expr) -> Any:
+        return symbolic_value(expr, self.values, self.plan.symbols)
+
+
+def _between(low: int, value: Any, high: int) -> bool:
+    """Whether a number is between others; what every number of 64 bits is, no trace has to remember."""
+    above = low <= INT64_MIN or low <= value
+    return bool(above and (high >= INT64_MAX or value <= high))
+
+
+def fake_of(plan: LaunchPlan, kinds: tuple[str, ...], schema: OperatorSchema) -> Callable[..., Any]:
+    """Return the fake of the overload that allocates: what comes back, of arguments without memory.
+
+    Parameters
+    ----------
+    plan
+        What is called.
+    kinds
+        The kinds of devices that it runs on.
+    schema
+        How it is called.
+    """
+
+    def fake(*args: Any) -> Any:
+        made = FakeCall(plan, kinds, schema.completed(args)).outputs()
+        return made if len(made) > 1 else made[0] if made else None
+
+    return fake
+
+
+def fake_out_of(plan: LaunchPlan, kinds: tuple[str, ...], schema: OperatorSchema) -> Callable[..., None]:
+    """Return the fake of the overload ``out``: it checks, and gives nothing back; parameters are those of `fake_of`."""
+
+    def fake(*args: Any, **out: Any) -> None:
+        call = FakeCall(plan, kinds, schema.completed(args))
+        call.walk()
+        call.check_destinations([out[name] for name in schema.out_names])
+
+    return fake

@@ -1,0 +1,136 @@
+"""Gradients of operators, by a program or by a function."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+import trunnion
+from trunnion import DeviceCode, ProgramBuilder, symbols
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, UnsupportedFeatureError
+
+
+@pytest.fixture
+def square(compiled, name, lib):
+    return trunnion.torch_op(compiled("square"), name, backward=compiled("twice"), lib=lib)
+
+
+def test_a_program_whose_names_say_what_it_takes_is_a_gradient(square):
+    x = torch.randn(5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(square, x)
+    torch.library.opcheck(square.default, (x,))
+    y = square(x)
+    assert not square(x.detach()).requires_grad
+    y.sum().backward()  # whose gradient has stride 0
+    assert torch.allclose(x.grad, 2 * x)
+
+
+def test_numbers_reach_it_and_what_has_no_gradient_gets_none(compiled, name, lib):
+    op = trunnion.torch_op(compiled("scale"), name, backward=compiled("gradient_of_scale"), lib=lib)
+    x = torch.randn(5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: op(x, 3.0), x)
+    torch.library.opcheck(op.default, (x, 3.0))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script")  # which torch uses itself
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_it_is_compiled_both_ways(square, backend):
+    @torch.compile(fullgraph=True, dynamic=True, backend=backend)
+    def model(x):
+        return (square(x + 1) * x).sum()
+
+    for count in (3, 4, 7):
+        x = torch.randn(count, dtype=torch.float64, requires_grad=True)
+        (got,) = torch.autograd.grad(model(x), x)
+        (want,) = torch.autograd.grad(((x + 1) ** 2 * x).sum(), x)
+        assert torch.allclose(got, want)
+
+
+def test_a_second_gradient_is_refused_by_name(square, name):
+    x = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    (first,) = torch.autograd.grad(square(x).sum(), x, create_graph=True)
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        first.sum().backward()
+    assert caught.value.features == ("double backward",)
+    assert name in str(caught.value)
+
+
+def test_a_function_of_torchs_form_is_a_gradient_and_may_be_differentiated(compiled, name, lib):
+    def keep(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+
+    op = trunnion.torch_op(
+        compiled("square"),
+        name,
+        backward=lambda ctx, gradient: 2 * ctx.saved_tensors[0] * gradient,
+        setup_context=keep,
+        lib=lib,
+    )
+    x = torch.randn(5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(op, x)
+    assert torch.autograd.gradgradcheck(op, x)
+
+
+def test_without_a_gradient_torch_warns_when_one_is_asked_for(compiled, name, lib):
+    op = trunnion.torch_op(compiled("square"), name, lib=lib)
+    x = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    y = op(x)
+    with pytest.warns(UserWarning, match="an autograd kernel was not registered"):
+        y.sum().backward()
+
+
+def test_a_gradient_of_what_writes_into_its_inputs_is_refused(compiled, name, lib):
+    with pytest.raises(UnsupportedFeatureError, match="'total'; declare what it writes as an output"):
+        trunnion.torch_op(compiled("add_into"), name, backward=print, lib=lib)
+
+
+@pytest.mark.parametrize(
+    ("backward", "said"),
+    [
+        ("scale", "a parameter 'k', expected one of 'x', 'y', 'grad_y'"),
+        ("square", "an output 'y', expected of 'grad_x' each at most once"),
+    ],
+)
+def test_a_program_of_other_names_is_refused(compiled, name, lib, backward, said):
+    with pytest.raises(ArgumentValueError) as caught:
+        trunnion.torch_op(compiled("square"), name, backward=compiled(backward), lib=lib)
+    assert said in str(caught.value)
+    assert not hasattr(torch.ops.trunnion_tests, name.partition("::")[2])
+
+
+def test_what_a_program_takes_its_names_say(compiled, name, lib):
+    with pytest.raises(ArgumentTypeError, match="None: what a program for backward= takes"):
+        trunnion.torch_op(compiled("square"), name, backward=compiled("twice"), setup_context=print, lib=lib)
+
+
+def test_transforms_of_torch_func_are_refused_by_torch(square):
+    x = torch.ones(3, dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="functorch transforms"):
+        torch.func.grad(lambda x: square(x).sum())(x)
+
+
+def test_a_gradient_that_writes_into_its_inputs_is_refused(compiled, name, lib):
+    (n,) = symbols("n")
+    p = ProgramBuilder("into", DeviceCode("c++", "void into(double*, const void*) {}"))
+    g = p.input("grad_y", "float64", (n,), access="read_write")
+    p.launch("into", args=(g,), grid=1, block=1)
+    backward = trunnion.compile(p.build(), lazy=True)
+    with pytest.raises(UnsupportedFeatureError, match="writes into 'grad_y'"):
+        trunnion.torch_op(compiled("square"), name, backward=backward, lib=lib)
+
+
+def test_a_gradient_for_another_kind_of_device_is_refused(compiled, name, lib):
+    code = (DeviceCode("cuda", 'extern "C" __global__ void twice(double*, double*, double*, long long) {}'),)
+    on_gpu = replace(compiled("twice").program, code=code)
+    backward = trunnion.compile(on_gpu, "nvrtc", target="sm_90a", lazy=True)
+    with pytest.raises(ArgumentValueError, match="a program for cuda, expected one for cpu"):
+        trunnion.torch_op(compiled("square"), name, backward=backward, lib=lib)
+
+
+def test_a_name_that_its_gradient_would_need_is_taken(compiled, name, lib):
+    trunnion.torch_op(compiled("twice"), f"{name}_backward", lib=lib)
+    with pytest.raises(ArgumentValueError, match=f"{name}_backward"):
+        trunnion.torch_op(compiled("square"), name, backward=compiled("twice"), lib=lib)
+    assert not hasattr(torch.ops.trunnion_tests, name.partition("::")[2])

@@ -1,0 +1,321 @@
+"""A program as an operator of torch: called, compiled, exported, refused."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+
+import pytest
+import torch
+from torch._dynamo.testing import CompileCounterWithBackend
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+import trunnion
+from trunnion import DeviceCode, ProgramBuilder, examples, symbols
+from trunnion.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ProgramError,
+    UnsupportedFeatureError,
+)
+
+opcheck = torch.library.opcheck
+
+
+@pytest.mark.parametrize("example", examples.CPU_EXAMPLES)
+def test_torch_finds_nothing_wrong_with_an_example(example, name, lib):
+    one = examples.load(example)
+    op = trunnion.torch_op(trunnion.compile(one.program), name, lib=lib)
+    for inputs in (one.inputs, *one.edges):
+        args = inputs(torch.Generator().manual_seed(0), "cpu")
+        results = op(*args)
+        assert one.largest_error(results, args) <= one.tolerance
+        opcheck(op.default, args)
+    made = results if isinstance(results, tuple) else (results,)
+    names = [argument.name for argument in op.out._schema.arguments if argument.kwarg_only]
+    opcheck(op.out, args, dict(zip(names, map(torch.empty_like, made), strict=True)))
+
+
+def _rows(x, bias, most, negate):
+    value = (-x if negate else x) + (0 if bias is None else bias)
+    return value[:, : most or None].contiguous(), value.double().sum(dim=1)
+
+
+@pytest.mark.parametrize("permuted", [False, True])
+@pytest.mark.parametrize("bias", [None, torch.arange(5.0)])
+def test_torch_finds_nothing_wrong_with_inputs_of_any_strides(compiled, name, lib, permuted, bias):
+    op = trunnion.torch_op(compiled("rows"), name, lib=lib)
+    assert str(op.default._schema).endswith(
+        "(Tensor x, Tensor? bias, SymInt most, bool negate) -> (Tensor, Tensor)"
+    )
+    x = torch.randn(5, 3).t() if permuted else torch.randn(3, 5)
+    for made, expected in zip(op(x, bias, 2, True), _rows(x, bias, 2, True), strict=True):
+        assert torch.allclose(made, expected)
+    opcheck(op.default, (x, bias, 2, True))
+    opcheck(op.default, (x, bias, 0, False))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script")  # which torch uses itself
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_it_is_compiled_once_for_ten_shapes(compiled, name, lib, backend):
+    op = trunnion.torch_op(compiled("rows"), name, lib=lib)
+    counter = CompileCounterWithBackend(backend)
+
+    @torch.compile(fullgraph=True, dynamic=True, backend=counter)
+    def model(x):
+        y, sums = op(x.t() + 1, None, 0, True)
+        return y * 2, sums
+
+    for m in range(3, 13):
+        x = torch.randn(m + 4, m)
+        for made, expected in zip(model(x), _rows(x.t() + 1, None, 0, True), strict=True):
+            assert torch.allclose(made, expected * (2 if made.ndim > 1 else 1), atol=1e-5)
+    assert counter.frame_count == 1
+
+
+def test_what_it_writes_into_is_known(compiled, name, lib):
+    op = trunnion.torch_op(compiled("add_into"), name, lib=lib)
+    assert str(op.default._schema).endswith("(Tensor x, Tensor(a!) total) -> ()")
+    assert op.overloads() == ["default"]
+    x, total = torch.ones(4), torch.zeros(4)
+    opcheck(op.default, (x, total.clone()))
+    assert op(x, total) is None
+    assert total._version == 1
+
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def model(x):
+        total = torch.zeros_like(x)
+        op(x, total)
+        op(x, total)
+        return total
+
+    assert model(x).tolist() == [2.0] * 4
+    saved = torch.ones(4, requires_grad=True)
+    product = (saved * total).sum()
+    op(x, total)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.backward()
+    with torch.inference_mode():
+        op(x, torch.zeros(4))
+
+
+def test_out_is_an_overload_that_returns_nothing_and_is_made_functional(compiled, name, lib):
+    op = trunnion.torch_op(compiled("scale"), name, lib=lib)
+    x, y = torch.ones(4).double(), torch.zeros(4).double()
+    assert op.out(x, 3.0, out=y) is None
+    assert (y._version, y.tolist()) == (1, [3.0] * 4)
+
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def model(x):
+        y = torch.zeros_like(x)
+        op.out(x, 3.0, out=y)
+        return y + 1
+
+    assert model(x).tolist() == [4.0] * 4
+    with FakeTensorMode() as mode:
+        fake = mode.from_tensor(x)
+        with pytest.raises(
+            ArgumentValueError, match=r"argument 'y' \(out\): got extent 5 along dimension 0, expected 4"
+        ):
+            op.out(fake, 3.0, out=torch.empty(5).double())
+        with pytest.raises(
+            ArgumentTypeError, match=r"got a tensor of torch\.float32, expected one of float64"
+        ):
+            op.out(fake, 3.0, out=torch.empty(4))
+        with pytest.raises(ArgumentValueError, match="to write into"):
+            op.out(fake, 3.0, out=torch.empty(8).double()[::2])
+
+
+def test_an_address_is_an_integer_and_a_struct_the_list_of_its_bytes(compiled, name, lib):
+    op = trunnion.torch_op(compiled("clamp"), name, lib=lib)
+    x, weights = torch.tensor([-3.0, 0.5, 3.0]), torch.tensor([1, 2, 3], dtype=torch.int32)
+    limits = [*struct.pack("<ff", -1, 1)]
+    assert op(x, limits, None).tolist() == [-1.0, 0.5, 1.0]
+    assert op(x, limits, weights.data_ptr()).tolist() == [-1.0, 1.0, 3.0]
+    opcheck(op.default, (x, limits, weights.data_ptr()))
+    assert torch.compile(op, fullgraph=True, backend="aot_eager")(x, limits, None).tolist() == [
+        -1.0,
+        0.5,
+        1.0,
+    ]
+    with pytest.raises(ArgumentValueError, match="0 to 255"):
+        op(x, [*limits[:-1], 256], None)
+    with pytest.raises(ArgumentValueError, match="argument 'range': got 7 bytes, expected 8"):
+        op(x, limits[:-1], None)
+
+
+def test_defaults_are_given_to_the_program(compiled, name, lib):
+    op = trunnion.torch_op(compiled("scale"), name, defaults={"k": 2.0}, lib=lib)
+    x = torch.ones(3).double()
+    assert op(x).tolist() == op(x, k=2.0).tolist() == [2.0] * 3
+    assert op(x, 4.0).tolist() == [4.0] * 3
+    out = torch.zeros(3).double()
+    op.out(x, out=out)
+    assert out.tolist() == [2.0] * 3
+    opcheck(op.default, (x,))
+    assert torch.compile(op, fullgraph=True, backend="aot_eager")(x).tolist() == [2.0] * 3
+    assert torch.vmap(op)(torch.ones(2, 3).double()).tolist() == [[2.0] * 3] * 2
+
+
+def test_autocast_casts_where_it_is_asked_to(compiled, name, lib):
+    op = trunnion.torch_op(compiled("scale"), name, autocast=torch.float64, lib=lib)
+    with torch.autocast("cpu"):
+        assert op(torch.ones(3), 2.0).tolist() == [2.0] * 3
+    with pytest.raises(ArgumentTypeError, match="expected one of float64"):
+        op(torch.ones(3), 2.0)
+
+
+def test_tags_are_torchs(compiled, name, lib):
+    op = trunnion.torch_op(compiled("scale"), name, tags=(torch.Tag.cudagraph_unsafe,), lib=lib)
+    for overload in (op.default, op.out):
+        assert {torch.Tag.cudagraph_unsafe, torch.Tag.needs_exact_strides} <= {*overload.tags}
+
+
+def test_a_lazy_negative_is_resolved_before_the_program_sees_it(compiled, name, lib):
+    op = trunnion.torch_op(compiled("scale"), name, lib=lib)
+    assert op(torch._neg_view(torch.ones(3).double()), 2.0).tolist() == [-2.0] * 3
+
+
+def test_it_is_exported_with_sizes_that_are_open(compiled, name, lib):
+    op = trunnion.torch_op(compiled("scale"), name, lib=lib)
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return op(x + 1, 3.0)
+
+    sizes = ({0: torch.export.Dim("n")},)
+    exported = torch.export.export(Model(), (torch.ones(8).double(),), dynamic_shapes=sizes)
+    assert exported.module()(torch.ones(3).double()).tolist() == [6.0] * 3
+
+
+def test_a_call_under_fake_tensors_runs_nothing(compiled, name, lib):
+    op = trunnion.torch_op(compiled("scale"), name, lib=lib)
+    with FakeTensorMode():
+        made = op(torch.empty(1 << 40, dtype=torch.float64), 2.0)
+        assert tuple(made.shape) == (1 << 40,)
+    assert op(torch.empty(5, dtype=torch.float64, device="meta"), 2.0).device.type == "meta"
+
+
+def test_an_operator_goes_with_its_library_and_its_name_is_free_again(compiled):
+    for _ in range(2):
+        library = torch.library.Library("trunnion_tests", "FRAGMENT")
+        op = compiled("scale").as_torch_op("trunnion_tests::goes", lib=library)
+        assert op(torch.ones(2).double(), 2.0).tolist() == [2.0, 2.0]
+        library._destroy()
+
+
+ADD = """
+#include <trunnion/block.h>
+void vector_add(const float* a, const float* b, float* c, int n, const trunnion_block_t* block) {
+  for (int i = block->index[0] * block->block[0], e = i + block->block[0]; i < e && i < n; ++i) c[i] = a[i] + b[i];
+}
+"""
+
+
+def test_one_operator_runs_on_each_kind_of_device(name, lib):
+    on_gpu = examples.load("vector_add").program
+    on_cpu = trunnion.compile(replace(on_gpu, code=(DeviceCode("c++", ADD),)))
+    compiled_on_gpu = trunnion.compile(on_gpu, "nvrtc", target="sm_90a", lazy=True)
+    op = trunnion.torch_op([compiled_on_gpu, on_cpu], name, lib=lib)
+    a = torch.randn(1000)
+    assert torch.equal(op(a, a), a + a)
+    torch.library.opcheck(op.default, (a, a))
+    with FakeTensorMode():
+        away = torch.empty(5, device="cuda")
+        assert op(away, away).device.type == "cuda"
+    with pytest.raises(ArgumentValueError, match="one, for an operator in C"):
+        trunnion.torch_op([compiled_on_gpu, on_cpu], f"{name}_in_cpp", cpp=True)
+
+
+def test_programs_of_one_operator_are_for_several_kinds_and_of_equal_signatures(compiled, name, lib):
+    other = trunnion.compile(examples.load("vector_add").program, "nvrtc", target="sm_90a", lazy=True)
+    with pytest.raises(ArgumentValueError, match="2 programs for cpu and cpu"):
+        trunnion.torch_op([compiled("scale"), compiled("square")], name, lib=lib)
+    with pytest.raises(ArgumentValueError, match="under a dispatch key one alone"):
+        trunnion.torch_op([compiled("scale"), other], name, dispatch_key="CPU", lib=lib)
+    with pytest.raises(ProgramError, match="'vector_add' for cuda, whose signature differs"):
+        trunnion.torch_op([compiled("scale"), other], name, lib=lib)
+
+
+def test_a_program_without_a_tensor_is_refused(name, lib):
+    (n,) = symbols("n")
+    p = ProgramBuilder("count", DeviceCode("c++", "void count(float* y, int64_t n, const void*) {}"))
+    p.scalar("n", "int64", n)
+    p.launch("count", args=(p.output("y", "float32", (n,)), n), grid=1, block=1)
+    with pytest.raises(ProgramError, match="count: has no tensor among its parameters"):
+        trunnion.torch_op(trunnion.compile(p.build(), lazy=True), name, lib=lib)
+
+
+@pytest.mark.parametrize(
+    ("words", "argument"),
+    [
+        ({"vmap": "each"}, "vmap"),
+        ({"tags": "core"}, "tags"),
+        ({"lib": "mine"}, "lib"),
+        ({"autocast": "float16"}, "autocast"),
+        ({"setup_context": print}, "setup_context"),
+        ({"backward": 3}, "backward"),
+        ({"backward": print, "setup_context": 3}, "setup_context"),
+        ({"cpp": True, "tags": (torch.Tag.core,)}, "tags"),
+    ],
+)
+def test_what_is_no_option_is_refused_by_its_name_and_nothing_is_registered(
+    compiled, name, lib, words, argument
+):
+    with pytest.raises((ArgumentTypeError, ArgumentValueError)) as caught:
+        trunnion.torch_op(compiled("scale"), name, **{"lib": None if "cpp" in words else lib} | words)
+    assert caught.value.argument == argument
+    assert not hasattr(torch.ops.trunnion_tests, name.partition("::")[2])
+
+
+def test_what_is_no_program_is_refused(compiled, lib, name):
+    for given in (compiled("scale").program, [], ["scale"]):
+        with pytest.raises((ArgumentTypeError, ArgumentValueError)) as caught:
+            trunnion.torch_op(given, name, lib=lib)
+        assert caught.value.argument == "program"
+
+
+def test_a_name_that_torch_knows_is_refused(compiled, name, lib):
+    trunnion.torch_op(compiled("scale"), name, lib=lib)
+    with pytest.raises(ArgumentValueError, match="a name that torch has no operator of"):
+        trunnion.torch_op(compiled("scale"), name, lib=lib)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script")  # which torch uses itself
+def test_forward_mode_is_refused_rather_than_taken_for_zero(compiled, name, lib):
+    op = trunnion.torch_op(compiled("scale"), name, lib=lib)
+    x = torch.ones(3).double()
+    with pytest.raises(UnsupportedFeatureError, match="forward-mode differentiation"):
+        torch.func.jvp(lambda x: op(x, 2.0), (x,), (x,))
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(UnsupportedFeatureError):
+        op.out(x, 2.0, out=torch.empty_like(x))
+    assert op(x, 2.0).tolist() == [2.0] * 3
+
+
+def test_an_error_of_a_call_is_the_programs_own(compiled, name, lib):
+    op = trunnion.torch_op(compiled("scale"), name, lib=lib)
+    with pytest.raises(ArgumentValueError, match="argument 'x': got 2 dimensions"):
+        op(torch.ones(2, 2).double(), 2.0)
+    with pytest.raises(torch._dynamo.exc.TorchRuntimeError, match="2 dimensions, shape"):
+        torch.compile(op, fullgraph=True, backend="eager")(torch.ones(2, 2).double(), 2.0)
+
+
+@pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi"])
+@pytest.mark.parametrize("example", ["vector_add", "affine", "histogram", "two_boxes"])
+def test_a_simulated_tensor_reaches_the_program_by_the_key_of_the_cpu(simulator, example, backend, name, lib):
+    one = examples.load(example)
+    op = trunnion.torch_op(
+        trunnion.compile(one.program, backend, target="sm_90a"), name, dispatch_key="CPU", lib=lib
+    )
+    with simulator.torch_mode():
+        args = one.inputs(torch.Generator().manual_seed(0), "cuda:0")
+        given = [[*value] if isinstance(value, bytes) else _plain(value) for value in args]
+        for kernel, body in one.bodies.items():
+            simulator.register_body(kernel, body)
+        assert one.largest_error(op(*given), args) <= one.tolerance
+        for kernel in one.bodies:
+            simulator.unregister_body(kernel)
+
+
+def _plain(value):
+    return value.__index__() if type(value).__name__ == "Address" else value

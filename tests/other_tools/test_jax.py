@@ -1,0 +1,185 @@
+"""JAX calls a program, inside of what it compiles itself; on the CPU, where kernels truly run."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+from page_reading.blocks import page_source
+
+import trunnion
+from trunnion import DeviceCode, ProgramBuilder, examples, symbols
+from trunnion.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DeviceRequirementError,
+    ProgramError,
+    UnsupportedFeatureError,
+)
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "jax.md"
+CODE = """
+#include <trunnion/block.h>
+void mix(const float* x, float k, const float* b, float* y, int64_t n, const trunnion_block_t*) {
+  for (int64_t i = 0; i < n; ++i) y[i] = k * x[i] + (b == nullptr ? 0 : b[i]);
+}
+"""
+
+
+def mix_program():
+    """A number between two tensors, one of which may be left out: not how XLA orders its arguments."""
+    (n,) = symbols("n")
+    p = ProgramBuilder("mix", DeviceCode("c++", CODE))
+    x, k = p.input("x", "float32", (n,)), p.scalar("k", "float32")
+    b = p.input("b", "float32", (n,), nullable=True)
+    p.launch("mix", args=(x, k, b, p.output("y", "float32", (n,)), n), grid=1, block=1)
+    return p.build()
+
+
+@functools.cache
+def called(name):
+    program = mix_program() if name == "mix" else examples.load(name).program
+    return trunnion.jax_call(trunnion.compile(program))
+
+
+@pytest.fixture
+def wide():
+    """Types of 64 bits, which JAX narrows otherwise."""
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", False)
+
+
+def test_it_runs_inside_of_what_jax_compiles():
+    axpy = called("cpu_axpy")
+
+    @jax.jit
+    def model(x):
+        return axpy(2.0, x + 1, x) * 3
+
+    for count in (1, 5, 0, 2000):
+        x = jnp.arange(count, dtype=jnp.float32)
+        assert jnp.allclose(model(x), (2 * (x + 1) + x) * 3)
+
+
+def test_outputs_and_workspaces_are_sized_by_the_model(wide):
+    softmax = called("cpu_softmax")
+    for shape in ((3, 4), (1, 1), (300, 1000), (0, 4)):
+        x = jax.random.normal(jax.random.key(0), shape, dtype=jnp.float32)
+        y, peaks = jax.jit(lambda x: softmax(x, 0))(x)
+        assert (y.shape, peaks.shape, peaks.dtype) == (shape, shape[1:], jnp.int64)
+        assert jnp.allclose(y, jax.nn.softmax(x, axis=1), atol=1e-6)
+        assert jnp.allclose(softmax(x, 1)[0], jax.nn.log_softmax(x, axis=1), atol=1e-5)
+
+
+def test_numbers_between_tensors_and_what_is_left_out_reach_the_program():
+    mix, x = called("mix"), jnp.arange(4, dtype=jnp.float32)
+    assert jnp.array_equal(jax.jit(lambda x: mix(x, 2.5, x))(x), 3.5 * x)
+    assert jnp.array_equal(mix(x, 2.5, None), 2.5 * x)
+
+
+def test_a_batch_is_called_member_by_member():
+    axpy, x = called("cpu_axpy"), jnp.arange(6, dtype=jnp.float32).reshape(2, 3)
+    assert jnp.array_equal(jax.vmap(lambda x: axpy(2.0, x, x))(x), 3 * x)
+    assert jnp.array_equal(jax.jit(jax.vmap(lambda x: axpy(2.0, x, x), in_axes=1))(x), 3 * x.T)
+
+
+def test_a_gradient_is_refused_by_jax():
+    with pytest.raises(ValueError, match="cannot be differentiated"):
+        jax.grad(lambda x: called("cpu_axpy")(2.0, x, x).sum())(jnp.ones(3))
+
+
+def test_a_number_travels_as_a_double():
+    third = 1 / 3
+    assert called("mix")(jnp.ones(1, jnp.float32), third, None)[0] == jnp.float32(third)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ((jnp.ones(3), jnp.ones(3), jnp.ones(3)), "argument 'alpha'"),
+        ((2.0, jnp.ones(3), jnp.ones(4)), "got extent 4 along dimension 0, expected 3"),
+        ((2.0, jnp.ones((3, 1)), jnp.ones(3)), "got 2 dimensions"),
+        ((2.0, jnp.ones(3, jnp.int32), jnp.ones(3)), "got a tensor of int32, expected one of float32"),
+        ((2.0, [1.0], jnp.ones(1)), "got list, expected a tensor"),
+        ((2.0, None, jnp.ones(1)), "got NoneType, expected a tensor"),
+        ((2.0, jnp.ones(3)), "got 2 arguments, expected 3"),
+    ],
+)
+def test_a_wrong_call_is_refused_while_jax_traces(args, said):
+    with pytest.raises(ArgumentError) as caught:
+        called("cpu_axpy")(*args)
+    assert said in str(caught.value)
+
+
+def test_a_number_that_jax_traces_is_refused():
+    with pytest.raises(ArgumentTypeError, match="static_argnums"):
+        jax.jit(lambda k, x: called("cpu_axpy")(k, x, x))(2.0, jnp.ones(3))
+
+
+def test_an_output_that_jax_would_narrow_is_refused():
+    with pytest.raises(DeviceRequirementError, match="jax_enable_x64"):
+        called("cpu_softmax")(jnp.ones((2, 2)), 0)
+
+
+def _with(*args, outputs=1, **words):
+    (n,) = symbols("n")
+    p = ProgramBuilder("odd", DeviceCode("c++", "void odd(const void*) {}"))
+    p.input("x", "float32", (n,), **words)
+    for kind, *rest in args:
+        getattr(p, kind)("more", *rest)
+    for place in range(outputs):
+        p.output(f"y{place}", "float32", (n,))
+    p.launch("odd", args=(), grid=1, block=1)
+    return trunnion.compile(p.build(), lazy=True)
+
+
+@pytest.mark.parametrize(
+    ("program", "feature"),
+    [
+        (_with(access="write"), "a tensor that is written"),
+        (_with(("pointer",)), "addresses"),
+        (_with(("struct", 8, 8)), "structs by value"),
+        (_with(("scalar", "complex64")), "complex numbers"),
+    ],
+)
+def test_what_jax_has_not_is_refused_by_name(program, feature):
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        trunnion.jax_call(program)
+    assert caught.value.features == (feature,)
+
+
+def test_a_program_without_outputs_and_what_is_none_are_refused():
+    with pytest.raises(ProgramError, match="has no output"):
+        trunnion.jax_call(_with(outputs=0))
+    with pytest.raises(ArgumentTypeError):
+        trunnion.jax_call(mix_program())
+
+
+def test_a_launcher_that_is_python_is_refused():
+    program = trunnion.compile(examples.load("vector_add").program, "nvrtc", target="sm_90a")
+    with pytest.raises(UnsupportedFeatureError, match="it is Python"):
+        trunnion.jax_call(program)
+
+
+def test_workspaces_that_would_not_be_aligned_are_refused():
+    (n,) = symbols("n")
+    p = ProgramBuilder("two", DeviceCode("cuda", 'extern "C" __global__ void two(float*, float*, float*) {}'))
+    p.input("x", "float32", (n,))
+    spaces = [p.workspace(name, "float32", (n,)) for name in "ab"]
+    p.launch("two", args=(*spaces, p.output("y", "float32", (n,))), grid=1, block=1)
+    with pytest.raises(UnsupportedFeatureError, match="make one workspace of them"):
+        trunnion.jax_call(trunnion.compile(p.build(), "tvm_ffi", target="sm_90a"))
+
+
+def test_the_code_of_its_page_runs():
+    source = page_source("docs/jax.md", PAGE.read_text("utf-8"))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", source], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
