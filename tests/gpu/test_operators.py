@@ -58,7 +58,9 @@ def test_torch_finds_nothing_wrong_with_an_example(registered):
         trials.poison_free_memory()
         results = op(*plain(args))
         trials.assert_right(example, results, args)
-        torch.library.opcheck(op.default, plain(args))
+        # Some add by atomics, in another order each time: two calls differ by what rounding allows.
+        within = example.tolerance
+        torch.library.opcheck(op.default, plain(args), atol=within, rtol=within)
 
 
 def test_given_outputs_are_written_whole(registered):
@@ -166,27 +168,21 @@ void vector_add(const float* a, const float* b, float* c, int n, const trunnion_
 
 
 def test_an_exported_folder_is_loaded_without_trunnion(tmp_path):
-    import os
     import subprocess
     import sys
 
     program = trunnion.compile(examples.load("vector_add").program, "tvm_ffi")
     made = trunnion.export_torch_op(program, "elsewhere::add", tmp_path / "add")
     source = (
-        "import sys, torch, tvm_ffi\n"
+        "import sys\n"
+        "sys.modules['trunnion'] = None\n"  # whoever imports it fails
+        "import torch, tvm_ffi\n"
         "torch.ops.load_library(sys.argv[1])\n"
         "a = torch.randn(1000, device='cuda')\n"
         "assert torch.equal(torch.ops.elsewhere.add(a, a), a + a)\n"
-        "assert 'trunnion' not in sys.modules\n"
     )
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = subprocess.run(
-        [sys.executable, "-c", source, str(made)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [sys.executable, "-c", source, str(made)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
