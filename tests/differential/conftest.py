@@ -29,4 +29,5 @@ def every_backend(simulator):
     """Return every installed backend that launches on CUDA devices, and the interpreter."""
     specs = [spec for spec in default_registry().backends() if "cuda" in spec.targets and spec.probe().usable]
     specs.append(interpreted_backend())
-    return Twins(tuple(Harness(spec=spec, machine=SimulatedMachine(simulator)) for spec in specs))
+    kept = launcher_folder()
+    return Twins(tuple(Harness(spec=spec, machine=SimulatedMachine(simulator), kept=kept) for spec in specs))

@@ -15,6 +15,7 @@ from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol
 from trunnion.model.window import AccessPolicyWindow
 from trunnion.sim.status import Status
+from trunnion.testing.machine import synthetic_image
 from trunnion.testing.strategies import CallSpec, TensorSpec
 from trunnion.testing.strategies.calls import row_major
 
@@ -240,6 +241,41 @@ def test_a_refused_launch_without_attributes_names_its_kernel(twins, simulator):
     python, cpp = said_of_launch(twins, simulator, Status.INVALID_VALUE)
     assert python == cpp
     assert python.endswith("the launch is of kernel 'scale<float>' without launch attributes")
+
+
+def test_a_kernel_that_the_image_lacks_is_named(every_backend, simulator):
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    builder.launch("scale<float>", (builder.scalar("number", "int32"),), 1, 1)
+    program, texts = builder.build(), []
+    image = synthetic_image(program)
+    lacking = replace(image, kernels=tuple(replace(one, symbol="_Z'5\tscale") for one in image.kernels))
+    for harness in every_backend.harnesses:
+        artifact = harness.built(program, lacking)
+        with pytest.raises(DriverError) as caught:
+            harness.load(artifact).close()
+        assert (caught.value.call, caught.value.code_name) == ("cuLibraryGetKernel", "CUDA_ERROR_NOT_FOUND")
+        texts.append(str(caught.value))
+    assert len(set(texts)) == 1, texts
+    assert "the image has no symbol of that name; the image is for sm_90a, device 0 is sm_90, " in texts[0]
+    assert texts[0].endswith('; the kernel is "_Z\'5\\tscale"')
+
+
+@pytest.mark.parametrize("said", [{"dynamic_smem_bytes": 64}, {"cluster": (16, 1, 1)}], ids=str)
+def test_a_kernel_of_which_a_device_refuses_something_is_named_with_the_device(
+    every_backend, simulator, said
+):
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    builder.launch("scale<float>", (builder.scalar("number", "int32"),), 16, 1, **said)
+    texts = []
+    with every_backend.loaded(builder.build()) as pair:
+        for _, loaded in pair.loaded:
+            planted = simulator.fault("cuKernelSetAttribute", Status.INVALID_HANDLE)
+            with planted, pytest.raises(DriverError) as caught:
+                loaded.preload(1)
+            assert caught.value.call == "cuKernelSetAttribute"
+            texts.append(str(caught.value))
+    assert len(set(texts)) == 1, texts
+    assert texts[0].endswith("; the kernel is 'kernel_0' on device 1")
 
 
 @pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi", "cutedsl"])

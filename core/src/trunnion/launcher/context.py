@@ -21,7 +21,7 @@ from trunnion.errors import (
     UnboundSymbolError,
     shorten,
 )
-from trunnion.launcher.driver_status import of_unlike_device
+from trunnion.launcher.driver_status import of_kernel, of_unlike_device
 from trunnion.launcher.facade import FIRST_STREAM, GoneFacade
 from trunnion.launcher.frames import FramePool
 from trunnion.launcher.l2_persisting import captured_window
@@ -56,6 +56,8 @@ _MAX_DYNAMIC_SMEM = 8
 _NON_PORTABLE_CLUSTER = 14
 _INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
 _CLUSTERS = (4, 11)  # CUlaunchAttributeID: the cluster, and the preferred one
+_OF_IMAGE = frozenset({"CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_NOT_FOUND"})
+"""What an image that does not fit a device, or the program, is refused with."""
 _OF_ARGUMENTS = (ArgumentError, ExprError, UnboundSymbolError)
 """What is raised before anything was touched, in whatever order a call tests."""
 
@@ -138,7 +140,10 @@ class Context(LauncherMemory):
         with ExitStack() as undo:
             undo.callback(facade.unload, self.library)
             find = self.explaining(facade.kernel)
-            self.kernels = [find(self.library, symbol) for symbol in symbols]
+            self.kernels = []
+            for symbol in symbols:
+                with _naming(symbol):
+                    self.kernels.append(find(self.library, symbol))
             undo.pop_all()
         self.encoders = [MapEncoder(spec, facade, self.capability) for spec in parts.encodes]
         self.states: list[DeviceState | None] = [None] * self.device_count
@@ -150,13 +155,13 @@ class Context(LauncherMemory):
         return facade.prepared(config, self.kernels[spec.kernel], parameters, self.runtime.caller)
 
     def explaining(self, call: Callable[_P, _R]) -> Callable[_P, _R]:
-        """Return a call of the driver that says, of an image that a device cannot run, the architectures of both."""
+        """Return a call of the driver that says, of an image that does not fit, its architecture and the devices'."""
 
         def explained(*args: _P.args, **named: _P.kwargs) -> _R:
             try:
                 return call(*args, **named)
             except DriverError as error:
-                if error.code_name != "CUDA_ERROR_NO_BINARY_FOR_GPU":
+                if error.code_name not in _OF_IMAGE:
                     raise
                 devices = [self.capability(device) for device in range(self.device_count)]
                 raise of_unlike_device(error, self._image, devices) from error.__cause__
@@ -280,10 +285,11 @@ class Context(LauncherMemory):
         clusters = [values for attribute, values in spec.attributes if attribute in _CLUSTERS]
         blocks = max(map(math.prod, clusters), default=1)
         if blocks > PORTABLE_CLUSTER_BLOCKS:
-            self._set(self.kernels[spec.kernel], device, _NON_PORTABLE_CLUSTER, 1)
+            self._set(spec.kernel, device, _NON_PORTABLE_CLUSTER, 1)
 
-    def _set(self, kernel: Any, device: int, attribute: int, value: int) -> None:
-        self.explaining(self.facade.set_kernel_attribute)(kernel, device, attribute, value)
+    def _set(self, kernel: int, device: int, attribute: int, value: int) -> None:
+        with _naming(self.symbols[kernel], device):
+            self.explaining(self.facade.set_kernel_attribute)(self.kernels[kernel], device, attribute, value)
 
     def _check_attributes(self, device: int, spec: LaunchSpec) -> None:
         if not spec.attributes:
@@ -331,7 +337,7 @@ class Context(LauncherMemory):
         """
         if nbytes > state.smem[kernel]:
             try:
-                self._set(self.kernels[kernel], device, _MAX_DYNAMIC_SMEM, nbytes)
+                self._set(kernel, device, _MAX_DYNAMIC_SMEM, nbytes)
             except DriverError as error:
                 if (error.call, error.code) != ("cuKernelSetAttribute", _INVALID_VALUE):
                     raise
@@ -476,6 +482,15 @@ class Context(LauncherMemory):
         self.windows.facade = gone
         self._preparing = _preparing()
         self.shut(reason)
+
+
+@contextmanager
+def _naming(symbol: str, device: int | None = None) -> Iterator[None]:
+    """Name a kernel in what the driver says of it; see `of_kernel`."""
+    try:
+        yield
+    except DriverError as error:
+        raise of_kernel(error, symbol, device) from error.__cause__
 
 
 def _preparing() -> Turns:

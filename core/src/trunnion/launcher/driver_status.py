@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
     from trunnion.errors import TrunnionError
 
-__all__ = ["AFTER_FORK", "PRIORITY_ATTRIBUTE", "RefusedLaunch", "of_unlike_device", "status_error"]
+__all__ = [
+    "AFTER_FORK",
+    "PRIORITY_ATTRIBUTE",
+    "RefusedLaunch",
+    "about",
+    "of_kernel",
+    "of_unlike_device",
+    "status_error",
+]
 
 PRIORITY_ATTRIBUTE = next(row.id for row in LAUNCH_ATTRIBUTES if row.field == "priority")
 """``CU_LAUNCH_ATTRIBUTE_PRIORITY``."""
@@ -52,6 +60,9 @@ _PREPARATIONS = frozenset(
 
 _CLOSING = frozenset({"cuCtxSynchronize", "cuLibraryUnload"})
 """What a program calls when it is closed, and at no other time."""
+
+_OF_KERNELS = frozenset({"cuLibraryGetKernel", "cuKernelSetAttribute"})
+"""What is asked of one kernel."""
 
 _IMPLICIT = "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"
 
@@ -136,7 +147,7 @@ def status_error(
 
 
 def of_unlike_device(error: DriverError, image: bytes, devices: Sequence[tuple[int, int]]) -> DriverError:
-    """Return the error of an image that a device cannot run, with the architectures of both.
+    """Return the error of an image that does not fit a device, with the architectures of both.
 
     Parameters
     ----------
@@ -150,7 +161,32 @@ def of_unlike_device(error: DriverError, image: bytes, devices: Sequence[tuple[i
     target = image_target(image)
     shown = [f"the image is for {target}"] if target else []
     shown += [f"device {ordinal} is sm_{major}{minor}" for ordinal, (major, minor) in enumerate(devices)]
-    explained = "; ".join(part for part in (error.explanation, ", ".join(shown)) if part)
+    return about(error, ", ".join(shown))
+
+
+def of_kernel(error: DriverError, symbol: str, device: int | None = None) -> DriverError:
+    """Return the error of a kernel that the driver refuses, with its name; what is of no kernel stays as it is.
+
+    Parameters
+    ----------
+    error
+        What the driver said.
+    symbol
+        The kernel's exact name in the image.
+    device
+        The device on which it is refused; None: it is looked up for all of them.
+    """
+    if error.call not in _OF_KERNELS:
+        return error
+    where = "" if device is None else f" on device {device}"
+    return about(error, f"the kernel is {shorten(symbol)}{where}")
+
+
+def about(error: DriverError, subject: str) -> DriverError:
+    """Return the error that says more, behind all that it says: what the call was about, or nothing."""
+    if not subject:
+        return error
+    explained = "; ".join(part for part in (error.explanation, subject) if part)
     return DriverError(error.call, error.code, error.code_name, explained)
 
 

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from trunnion import errors
-from trunnion.launcher.driver_status import RefusedLaunch, status_error
+from trunnion.launcher.driver_status import RefusedLaunch, about, status_error
 from trunnion.model.dtypes import dtype as dtype_of
 from trunnion.model.tensormap.rules import broken_rules
 
@@ -51,8 +51,11 @@ def _unescaped(found: re.Match[str]) -> str:
 def _driver(
     call: str, code: str, name: str, explanation: str, stream: str, *launched: str
 ) -> errors.TrunnionError:
-    launch = _launch(*launched) if launched else None
-    return status_error(call, int(code), (name, explanation), int(stream) if stream else None, launch)
+    """Return the error of a status; a launcher that was built before sends no subject, or no launch either."""
+    kernel, attributes, priorities, subject = (*launched, "", "", "", "")[:4]
+    launch = _launch(kernel, attributes, priorities) if kernel else None
+    error = status_error(call, int(code), (name, explanation), int(stream) if stream else None, launch)
+    return about(error, subject) if isinstance(error, errors.DriverError) else error
 
 
 def _launch(kernel: str, attributes: str, priorities: str) -> RefusedLaunch:

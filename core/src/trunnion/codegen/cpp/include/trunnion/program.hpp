@@ -149,7 +149,8 @@ class Program : public Life {
  private:
   [[gnu::cold]] bool load_embedded();
   bool load_locked(const void* image, size_t nbytes, const char* names);
-  bool refused(const char* call, CUresult status) const;
+  // Of what depends on the image: whether the device can run it.
+  bool refused(const char* call, CUresult status, const RefusedKernel* kernel = nullptr) const;
 
   template <typename Element>
   static Element* allocate(size_t count) {
