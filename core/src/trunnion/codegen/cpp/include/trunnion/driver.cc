@@ -121,17 +121,13 @@ bool raise_driver(const Driver& driver, const char* call, CUresult code, const R
   const RefusedLaunch& launch = refused.launch != nullptr ? *refused.launch : none;
   if (refused.launch != nullptr) message << "; the launch is of kernel " << launch.kernel;
   if (subject.size() != 0) message << "; " << subject;
-  return Raising("RuntimeError", "DriverError")
-      .field(call)
-      .field(number)
-      .field(name)
-      .field(explained)
-      .field(handle)
-      .field(launch.kernel.text, launch.kernel.size)
-      .field(launch.attributes)
-      .field(launch.priorities)
-      .field(subject)
-      .with(message);
+  if (refused.map != nullptr) message << "; " << refused.map->shown;
+  Raising raising("RuntimeError", "DriverError");
+  raising.field(call).field(number).field(name).field(explained).field(handle);
+  raising.field(launch.kernel.text, launch.kernel.size).field(launch.attributes).field(launch.priorities);
+  raising.field(subject);
+  if (refused.map != nullptr) raising.field(refused.map->numbers);
+  return raising.with(message);
 }
 
 void Failures::note(const char* call, CUresult status) {

@@ -122,6 +122,11 @@ struct RefusedKernel {
   static constexpr int32_t kNoDevice = -1;
 };
 
+// A tensor map that was to be encoded: for people, and what it was encoded from, in numbers.
+struct RefusedMap {
+  Text shown, numbers;
+};
+
 // What is known of a call that failed.
 struct RefusedCall {
   const CUstream* stream = nullptr;       // that the call was given, if it takes one
@@ -129,6 +134,7 @@ struct RefusedCall {
   const RefusedLaunch* launch = nullptr;  // what it was to launch
   const ImageTarget* image = nullptr;     // what was loaded, if that may be for another device
   const RefusedKernel* kernel = nullptr;  // what it is about
+  const RefusedMap* map = nullptr;        // what it was to encode
 };
 
 // The status of a call that failed.
