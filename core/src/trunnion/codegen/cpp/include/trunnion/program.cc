@@ -221,6 +221,7 @@ bool Program::raise_smem_alone(DeviceState& state, int32_t ordinal, uint32_t ker
   return locked.is_mine() ? raise_smem(state, ordinal, kernel, nbytes) : raise_refused(locked);
 }
 
+// How much a kernel has without asking depends on its static shared memory, so it always asks.
 bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
   if (nbytes <= state.dynamic_smem[kernel]) return true;
   CUdevice device = 0;

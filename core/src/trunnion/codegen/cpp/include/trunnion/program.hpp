@@ -237,8 +237,4 @@ bool read_attribute(const Driver& driver, CUdevice device, CUdevice_attribute at
 
 bool is_capturing(const Driver& driver, CUstream stream, bool& capturing);
 
-// Retain the primary context; it stays for the life of the process, as torch's does.
-
-// How much a kernel has without asking depends on its static shared memory, so it always asks.
-
 }  // namespace trunnion
