@@ -66,14 +66,14 @@ def two_maps():
 )
 @pytest.mark.parametrize("way", ["call", "entry", "bind"])
 def test_what_the_driver_refuses_to_encode_is_told_with_the_map_and_all_its_fields(
-    every_backend, simulator, way, call, said
+    with_sample, simulator, way, call, said
 ):
     """Which no rule of ours states: its words alone do not say which of the maps it was."""
     program, name = two_maps()
     x = TensorSpec(dtype="float16", shape=(2, 6, 32), strides=(1024, 64, 1))
     y = TensorSpec(dtype="float32", shape=(6, 32), strides=row_major((6, 32)))
     told = []
-    with every_backend.loaded(program) as pair:
+    with with_sample.loaded(program) as pair:
         args = pair.loaded[0][0].arguments((x, y))
         for _, loaded in pair.loaded:
             loaded.preload(0)

@@ -21,7 +21,7 @@ from trunnion.errors import (
     UnboundSymbolError,
     shorten,
 )
-from trunnion.launcher.driver_status import of_kernel, of_unlike_device
+from trunnion.launcher.driver_status import RefusedLaunch, about, of_kernel, of_unlike_device
 from trunnion.launcher.facade import FIRST_STREAM, GoneFacade
 from trunnion.launcher.frames import FramePool
 from trunnion.launcher.l2_persisting import captured_window
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from trunnion.contract.runtime import Runtime
     from trunnion.launcher.facade import DriverFacade, LaunchSpec, PreparingFacade
-    from trunnion.launcher.frames import Frame
+    from trunnion.launcher.frames import Frame, LaunchFrame
     from trunnion.launcher.maps import MapSpec
     from trunnion.model.plan import LaunchPlan
 
@@ -145,6 +145,7 @@ class Context(LauncherMemory):
                 with _naming(symbol):
                     self.kernels.append(find(self.library, symbol))
             undo.pop_all()
+        self.launch = self.explaining(self._launch)
         self.encoders = [MapEncoder(spec, facade, self.capability) for spec in parts.encodes]
         self.states: list[DeviceState | None] = [None] * self.device_count
         """What was done for each device; None: nothing yet, or the program was closed."""
@@ -167,6 +168,39 @@ class Context(LauncherMemory):
                 raise of_unlike_device(error, self._image, devices) from error.__cause__
 
         return explained
+
+    def _launch(
+        self, frame: LaunchFrame, shape: tuple[int, ...], stream: int, window: tuple[int, int] | None
+    ) -> None:
+        """Launch what stands in a frame, by `DriverFacade.launch`; what is told of a refusal is `launch`'s to complete.
+
+        Parameters
+        ----------
+        frame
+            The launch's.
+        shape
+            Grid x, y, z, block x, y, z, and dynamic shared memory in bytes.
+        stream
+            The stream's handle.
+        window
+            The address and the bytes of the window of `LaunchSpec.window`; None if there is none.
+
+        Raises
+        ------
+        DriverError
+            If the driver refuses the launch: it says which one.
+        """
+        spec = frame.spec
+        try:
+            kernel = self.kernels[spec.kernel]
+            self.facade.launch(frame.config, kernel, shape, stream, frame.address, window)
+        except DriverError as error:
+            name, priorities = (
+                self._plan().kernels[spec.kernel].name,
+                getattr(self.facade, "priorities", None),
+            )
+            refused = RefusedLaunch.of(spec, name, priorities)
+            raise about(error, refused.text) from error.__cause__
 
     def recall(self) -> ReadingRecall:
         """Return what remembers what was found out about the tensors of one kind of call."""

@@ -10,9 +10,11 @@ from trunnion.image.target import image_target
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Self
 
     from trunnion.errors import TrunnionError
+    from trunnion.launcher.facade import LaunchSpec
 
 __all__ = [
     "AFTER_FORK",
@@ -89,6 +91,27 @@ class RefusedLaunch:
 
     priorities: tuple[int, int] | None = None
     """The least and the greatest number that the device takes as a priority; None: not asked, or not known."""
+
+    @classmethod
+    def of(
+        cls, spec: LaunchSpec, kernel: str, priorities: Callable[[], tuple[int, int] | None] | None
+    ) -> Self:
+        """Return what was refused.
+
+        Parameters
+        ----------
+        spec
+            The launch.
+        kernel
+            The kernel's name, as the program spells it.
+        priorities
+            Asks the device for `priorities`; None: nobody does.
+        """
+        known = None
+        if priorities is not None and any(number == PRIORITY_ATTRIBUTE for number, _ in spec.attributes):
+            known = priorities()
+        window = ((_WINDOW_ATTRIBUTE, ()),) if spec.window is not None else ()
+        return cls(kernel, (*spec.attributes, *window), known)
 
     @property
     def text(self) -> str:
