@@ -9,7 +9,14 @@ from dataclasses import replace
 import pytest
 
 import trunnion
-from trunnion.errors import ArgumentValueError, DriverError, TrunnionError
+from trunnion.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ArgumentValueError,
+    DriverError,
+    LifecycleError,
+    TrunnionError,
+)
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol
@@ -289,3 +296,42 @@ def test_an_image_for_another_device_names_both_architectures(simulator, backend
         assert caught.value.code_name == "CUDA_ERROR_NO_BINARY_FOR_GPU"
         real = target.replace("compute", "sm")
         assert f"the image is for {real}, device 0 is sm_90" in str(caught.value)
+
+
+WRONG_CALLS = {
+    "too few": lambda loaded, t: loaded.entry(),
+    "bound with too few": lambda loaded, t: loaded.bind(()),
+    "bound": lambda loaded, t: loaded.bind((3,)),
+    "an unknown name": lambda loaded, t: loaded.entry(t, nobody=1),
+    "a missing name": lambda loaded, t: loaded.entry(stream=0),
+    "no device": lambda loaded, t: loaded.entry(t, device="nowhere"),
+    "no stream": lambda loaded, t: loaded.entry(t, stream="x"),
+}
+
+
+@pytest.mark.parametrize("call", WRONG_CALLS)
+def test_a_closed_program_says_so_before_anything_is_said_of_the_call(with_sample, call):
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    builder.launch("k", (builder.input("t", "float32", (4,)),), 1, 1)
+    with with_sample.loaded(builder.build()) as pair:
+        (t,) = pair.loaded[0][0].arguments((tensor(4),))
+        for _, loaded in pair.loaded:
+            with pytest.raises(TrunnionError) as caught:
+                WRONG_CALLS[call](loaded, t)
+            assert isinstance(caught.value, ArgumentError)
+            loaded.close()
+            with pytest.raises(LifecycleError, match="closed"):
+                WRONG_CALLS[call](loaded, t)
+
+
+@pytest.mark.parametrize("words", [{"device": "nowhere"}, {"stream": "x"}, {"out": 3}], ids=str)
+def test_words_that_are_wrong_are_told_before_the_count_of_arguments(with_sample, words):
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    t = builder.input("t", "float32", (4,))
+    builder.launch("k", (t, *(builder.output(name, "float32", (4,)) for name in "yz")), 1, 1)
+    (word,) = words
+    with with_sample.loaded(builder.build()) as pair:
+        for _, loaded in pair.loaded:
+            with pytest.raises(ArgumentTypeError) as caught:
+                loaded.entry(**words)
+            assert caught.value.argument == word

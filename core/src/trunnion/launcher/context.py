@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from contextlib import ExitStack, contextmanager
@@ -21,7 +22,7 @@ from trunnion.errors import (
     UnboundSymbolError,
     shorten,
 )
-from trunnion.launcher.driver_status import RefusedLaunch, about, of_kernel, of_unlike_device
+from trunnion.launcher.driver_status import RefusedLaunch, about, naming_kernel, of_unlike_device
 from trunnion.launcher.facade import FIRST_STREAM, GoneFacade
 from trunnion.launcher.frames import FramePool
 from trunnion.launcher.l2_persisting import captured_window
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from trunnion.launcher.frames import Frame, LaunchFrame
     from trunnion.launcher.maps import MapSpec
     from trunnion.model.plan import LaunchPlan
+    from trunnion.model.plan.lowering import Step
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -120,7 +122,8 @@ class Context(LauncherMemory):
         self.facade = facade
         self.enter, self.leave, self.fill = facade.enter, facade.leave, facade.fill
         self.specs = parts.launches
-        self._plan = parts.plan
+        self._plan = functools.cache(parts.plan)  # who makes it may read it from an artifact
+        self._lowered: tuple[LaunchPlan, tuple[Step, ...]] | None = None
         self.windows = ProgramWindows(parts.launches, facade)
         self.window_bytes = self.windows.length
         self.refuse_window = self.windows.refuse_length
@@ -142,7 +145,7 @@ class Context(LauncherMemory):
             find = self.explaining(facade.kernel)
             self.kernels = []
             for symbol in symbols:
-                with _naming(symbol):
+                with naming_kernel(symbol):
                     self.kernels.append(find(self.library, symbol))
             undo.pop_all()
         self.launch = self.explaining(self._launch)
@@ -225,11 +228,13 @@ class Context(LauncherMemory):
         convention = Convention(names, outputs)
 
         def refuse_names(said: dict[str, Any], left: int, given: tuple[Any, ...]) -> NoReturn:
+            self.refuse_closed()
             named = {name: value for name, value in said.items() if name not in WORDS}
             taken = next((place for place, one in enumerate(given) if one is ABSENT), len(given))
             by_position = given[: taken - len(said) + left]
             if named:
                 convention.arguments(by_position, named)
+            convention.words(*map(said.get, WORDS))
             raise count_error(by_position, convention.names)
 
         return convention.keywords, convention.destinations, refuse_names
@@ -322,7 +327,7 @@ class Context(LauncherMemory):
             self._set(spec.kernel, device, _NON_PORTABLE_CLUSTER, 1)
 
     def _set(self, kernel: int, device: int, attribute: int, value: int) -> None:
-        with _naming(self.symbols[kernel], device):
+        with naming_kernel(self.symbols[kernel], device):
             self.explaining(self.facade.set_kernel_attribute)(self.kernels[kernel], device, attribute, value)
 
     def _check_attributes(self, device: int, spec: LaunchSpec) -> None:
@@ -430,7 +435,7 @@ class Context(LauncherMemory):
         if self.closed_because:
             raise LifecycleError(self.closed_because) from None
 
-    def refuse(self, error: BaseException, args: tuple[Any, ...], **named: Any) -> None:
+    def refuse(self, error: BaseException, args: tuple[Any, ...] | None, **named: Any) -> None:
         """Raise what comes first in the plan's order, of a call that was refused for something else.
 
         Parameters
@@ -438,7 +443,7 @@ class Context(LauncherMemory):
         error
             What ended the call.
         args
-            The call's arguments, as far as they were converted.
+            The call's arguments, as far as they were converted; None: no step of the plan was come to.
         named
             Its ``out``, ``stream`` and ``device``.
 
@@ -450,12 +455,21 @@ class Context(LauncherMemory):
         if not isinstance(error, _OF_ARGUMENTS):
             return
         self.refuse_closed()
+        if args is None:
+            return
         given = tuple(argument for argument in args if argument is not ABSENT)
         try:
             for _ in Walk(self._plan(), self, given, **named).run():
                 pass
         except TrunnionError as first:
             raise first from first.__cause__
+
+    def steps(self, plan: LaunchPlan) -> tuple[Step, ...]:
+        """Return the steps of the program's plan, which are found once: an interpreter asks in every call."""
+        known = self._lowered
+        if known is None or known[0] is not plan:
+            known = self._lowered = plan, plan.steps
+        return known[1]
 
     # Windows ---------------------------------------------------------------------------------------------------
 
@@ -516,15 +530,6 @@ class Context(LauncherMemory):
         self.windows.facade = gone
         self._preparing = _preparing()
         self.shut(reason)
-
-
-@contextmanager
-def _naming(symbol: str, device: int | None = None) -> Iterator[None]:
-    """Name a kernel in what the driver says of it; see `of_kernel`."""
-    try:
-        yield
-    except DriverError as error:
-        raise of_kernel(error, symbol, device) from error.__cause__
 
 
 def _preparing() -> Turns:

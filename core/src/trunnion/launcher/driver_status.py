@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from trunnion.image.target import image_target
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Self
 
     from trunnion.errors import TrunnionError
@@ -21,7 +22,7 @@ __all__ = [
     "PRIORITY_ATTRIBUTE",
     "RefusedLaunch",
     "about",
-    "of_kernel",
+    "naming_kernel",
     "of_unlike_device",
     "status_error",
 ]
@@ -187,22 +188,24 @@ def of_unlike_device(error: DriverError, image: bytes, devices: Sequence[tuple[i
     return about(error, ", ".join(shown))
 
 
-def of_kernel(error: DriverError, symbol: str, device: int | None = None) -> DriverError:
-    """Return the error of a kernel that the driver refuses, with its name; what is of no kernel stays as it is.
+@contextmanager
+def naming_kernel(symbol: str, device: int | None = None) -> Iterator[None]:
+    """Name a kernel in what the driver says of it until the block ends; what it says of something else stays as it is.
 
     Parameters
     ----------
-    error
-        What the driver said.
     symbol
         The kernel's exact name in the image.
     device
         The device on which it is refused; None: it is looked up for all of them.
     """
-    if error.call not in _OF_KERNELS:
-        return error
-    where = "" if device is None else f" on device {device}"
-    return about(error, f"the kernel is {shorten(symbol)}{where}")
+    try:
+        yield
+    except DriverError as error:
+        if error.call not in _OF_KERNELS:
+            raise
+        where = "" if device is None else f" on device {device}"
+        raise about(error, f"the kernel is {shorten(symbol)}{where}") from error.__cause__
 
 
 def about(error: DriverError, subject: str) -> DriverError:

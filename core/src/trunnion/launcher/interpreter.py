@@ -59,6 +59,7 @@ class Interpreter:
 
     def entry(self, *given: Any, **said: Any) -> Any:
         """Launch, as people write it; see `LoadedProgram.entry`."""
+        self._context.refuse_closed()  # before anything is said of the call
         with self._context.recovering():
             words = [said.pop(word, None) for word in WORDS]
             if said:
