@@ -9,6 +9,7 @@ from twins.twins import Twins
 
 from trunnion.registry import default_registry
 from trunnion.testing.harness import Harness
+from trunnion.testing.host_machine import HostMachine
 from trunnion.testing.kept_launchers import launcher_folder
 from trunnion.testing.machine import SimulatedMachine
 
@@ -34,6 +35,13 @@ def every_backend(simulator):
 def with_sample(simulator, every_backend):
     """Return all of them and the manual's sample backend, which declares no access-policy windows."""
     return Twins((*every_backend.harnesses, harness_of(SAMPLE, simulator)))
+
+
+@pytest.fixture
+def on_cpu():
+    """Return the backend that launches on the CPU too, there."""
+    specs = {spec.name: spec for spec in default_registry().backends()}
+    return Harness(spec=specs["tvm_ffi"], machine=HostMachine(), kept=launcher_folder())
 
 
 def harness_of(spec, simulator):
