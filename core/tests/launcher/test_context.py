@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from trunnion.errors import ArgumentValueError, CaptureError, DeviceRequirementError, DriverError
+from trunnion.launcher import context
+from trunnion.launcher.walk import Walk
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import symbols
 from trunnion.model.program import DeviceCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trunnion.model.plan.lowering import Step
 
 
 def plain(**fields: Any) -> Any:
@@ -161,3 +168,23 @@ def test_another_refusal_of_an_attribute_is_the_drivers_own(
     else:  # it says of which kernel
         assert caught.value.explanation == "why; the kernel is 'k' on device 0"
         assert (caught.value.code, caught.value.code_name) == (refusal.code, refusal.code_name)
+
+
+def test_what_was_refused_is_not_launched_if_nothing_is_wrong_with_it_any_more(
+    rig: Any, tensor: Any, monkeypatch: Any
+) -> None:
+    """Another thread changed it between the check and the walk that asks what comes first."""
+    r, x = rig(plain()), tensor("float32", 5)
+
+    class Later(Walk):
+        def run(self) -> Iterator[Step]:
+            x.address -= 1
+            yield from super().run()
+
+    monkeypatch.setattr(context, "Walk", Later)
+    x.address += 1
+    with pytest.raises(ArgumentValueError, match=r"'x': got address 0x\w+, expected a multiple of 4 bytes"):
+        r.program.entry(x)
+    assert r.facade.launched == []
+    r.program.entry(x)
+    assert len(r.facade.launched) == 1

@@ -438,6 +438,8 @@ class Context(LauncherMemory):
     def refuse(self, error: BaseException, args: tuple[Any, ...] | None, **named: Any) -> None:
         """Raise what comes first in the plan's order, of a call that was refused for something else.
 
+        Nothing is raised if nothing is wrong any more; then the launcher raises what ended the call.
+
         Parameters
         ----------
         error
@@ -463,6 +465,9 @@ class Context(LauncherMemory):
                 pass
         except TrunnionError as first:
             raise first from first.__cause__
+        # Nothing: an argument has answered otherwise since, as a tensor that another thread resizes, or the launcher is
+        # wrong. What ended the call is told then. To go on would be to launch what one of two checks refused, on values
+        # of which nobody knows whether they belong together.
 
     def steps(self, plan: LaunchPlan) -> tuple[Step, ...]:
         """Return the steps of the program's plan, which are found once: an interpreter asks in every call."""
