@@ -86,6 +86,7 @@ def subjects() -> dict[str, tuple[KernelProgram, int]]:
         "hopper_gemm": (examples.load("hopper_gemm").program, 0),
         "vector_add, an image of 4 MiB": (examples.load("vector_add").program, 4 * _MIB),
         "64 parameters": (large_program(1), 0),
+        "64 parameters, 50 launches": (large_program(50), 0),
         "64 parameters, 32 launches, an image of 4 MiB": (large_program(32), 4 * _MIB),
     }
 

@@ -9,12 +9,20 @@ from dataclasses import replace
 import pytest
 
 import trunnion
-from trunnion.errors import ArgumentValueError, DriverError, TrunnionError
+from trunnion.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ArgumentValueError,
+    DriverError,
+    LifecycleError,
+    TrunnionError,
+)
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol
 from trunnion.model.window import AccessPolicyWindow
 from trunnion.sim.status import Status
+from trunnion.testing.machine import synthetic_image
 from trunnion.testing.strategies import CallSpec, TensorSpec
 from trunnion.testing.strategies.calls import row_major
 
@@ -193,14 +201,14 @@ def test_of_nothing_to_write_into_no_declaration_is_advised(twins):
     assert set(said) == {"argument 'z' (out[1]): got NoneType, expected a tensor"}
 
 
-def said_of_launch(twins, simulator, fault=None, **said):
+def said_of_launch(backends, simulator, fault=None, **said):
     """Return the texts of the errors of a launch that the driver refuses."""
     builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
     t = builder.input("t", "float32", (Symbol("n"),))
     window = AccessPolicyWindow(t, hit_ratio=0.5) if said.pop("window", False) else None
     builder.launch("scale<float>", (t,), (4, 1, 1), 32, window=window, **said)
     texts = []
-    with twins.loaded(builder.build()) as pair:
+    with backends.loaded(builder.build()) as pair:
         for harness, loaded in pair.loaded:
             args = harness.arguments((tensor(4),))
             loaded.preload(0)
@@ -213,14 +221,14 @@ def said_of_launch(twins, simulator, fault=None, **said):
 
 
 @pytest.mark.parametrize("priority", [-500, 7])
-def test_a_launch_that_the_device_refuses_says_with_what(twins, simulator, priority):
-    python, cpp = said_of_launch(twins, simulator, priority=priority, pdl=True)
-    assert python == cpp
-    assert f"the launch is of kernel 'scale<float>' with pdl=True, priority={priority}; " in python
-    assert python.endswith("the device takes priorities from -5 to 0")
+def test_a_launch_that_the_device_refuses_says_with_what(with_sample, simulator, priority):
+    texts = said_of_launch(with_sample, simulator, priority=priority, pdl=True)
+    assert len(set(texts)) == 1, texts
+    assert f"the launch is of kernel 'scale<float>' with pdl=True, priority={priority}; " in texts[0]
+    assert texts[0].endswith("the device takes priorities from -5 to 0")
 
 
-def test_every_attribute_of_a_refused_launch_is_told(twins, simulator):
+def test_every_attribute_of_a_refused_launch_is_told(every_backend, simulator):
     said = {
         "cluster": (2, 1, 1),
         "preferred_cluster": (4, 1, 1),
@@ -230,16 +238,49 @@ def test_every_attribute_of_a_refused_launch_is_told(twins, simulator):
         "mem_sync_domain": "remote",
         "window": True,
     }
-    python, cpp = said_of_launch(twins, simulator, Status.LAUNCH_OUT_OF_RESOURCES, **said)
-    assert python == cpp
+    texts = said_of_launch(every_backend, simulator, Status.LAUNCH_OUT_OF_RESOURCES, **said)
+    assert len(set(texts)) == 1, texts
     told = ("cluster=(2, 1, 1)", "preferred_cluster=(4, 1, 1)", "cooperative=True", "carveout=25", "window")
-    assert all(one in python for one in (*told, "scheduling_policy='spread'", "mem_sync_domain='remote'"))
+    assert all(one in texts[0] for one in (*told, "scheduling_policy='spread'", "mem_sync_domain='remote'"))
 
 
-def test_a_refused_launch_without_attributes_names_its_kernel(twins, simulator):
-    python, cpp = said_of_launch(twins, simulator, Status.INVALID_VALUE)
-    assert python == cpp
-    assert python.endswith("the launch is of kernel 'scale<float>' without launch attributes")
+def test_a_refused_launch_without_attributes_names_its_kernel(with_sample, simulator):
+    texts = said_of_launch(with_sample, simulator, Status.INVALID_VALUE)
+    assert len(set(texts)) == 1, texts
+    assert texts[0].endswith("the launch is of kernel 'scale<float>' without launch attributes")
+
+
+def test_a_kernel_that_the_image_lacks_is_named(with_sample, simulator):
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    builder.launch("scale<float>", (builder.scalar("number", "int32"),), 1, 1)
+    program, texts = builder.build(), []
+    image = synthetic_image(program)
+    lacking = replace(image, kernels=tuple(replace(one, symbol="_Z'5\tscale") for one in image.kernels))
+    for harness in with_sample.harnesses:
+        artifact = harness.built(program, lacking)
+        with pytest.raises(DriverError) as caught:
+            harness.load(artifact).close()
+        assert (caught.value.call, caught.value.code_name) == ("cuLibraryGetKernel", "CUDA_ERROR_NOT_FOUND")
+        texts.append(str(caught.value))
+    assert len(set(texts)) == 1, texts
+    assert "the image has no symbol of that name; the image is for sm_90a, device 0 is sm_90, " in texts[0]
+    assert texts[0].endswith('; the kernel is "_Z\'5\\tscale"')
+
+
+@pytest.mark.parametrize("said", [{"dynamic_smem_bytes": 64}, {"cluster": (16, 1, 1)}], ids=str)
+def test_a_kernel_of_which_a_device_refuses_something_is_named_with_the_device(with_sample, simulator, said):
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    builder.launch("scale<float>", (builder.scalar("number", "int32"),), 16, 1, **said)
+    texts = []
+    with with_sample.loaded(builder.build()) as pair:
+        for _, loaded in pair.loaded:
+            planted = simulator.fault("cuKernelSetAttribute", Status.INVALID_HANDLE)
+            with planted, pytest.raises(DriverError) as caught:
+                loaded.preload(1)
+            assert caught.value.call == "cuKernelSetAttribute"
+            texts.append(str(caught.value))
+    assert len(set(texts)) == 1, texts
+    assert texts[0].endswith("; the kernel is 'kernel_0' on device 1")
 
 
 @pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi", "cutedsl"])
@@ -255,3 +296,42 @@ def test_an_image_for_another_device_names_both_architectures(simulator, backend
         assert caught.value.code_name == "CUDA_ERROR_NO_BINARY_FOR_GPU"
         real = target.replace("compute", "sm")
         assert f"the image is for {real}, device 0 is sm_90" in str(caught.value)
+
+
+WRONG_CALLS = {
+    "too few": lambda loaded, t: loaded.entry(),
+    "bound with too few": lambda loaded, t: loaded.bind(()),
+    "bound": lambda loaded, t: loaded.bind((3,)),
+    "an unknown name": lambda loaded, t: loaded.entry(t, nobody=1),
+    "a missing name": lambda loaded, t: loaded.entry(stream=0),
+    "no device": lambda loaded, t: loaded.entry(t, device="nowhere"),
+    "no stream": lambda loaded, t: loaded.entry(t, stream="x"),
+}
+
+
+@pytest.mark.parametrize("call", WRONG_CALLS)
+def test_a_closed_program_says_so_before_anything_is_said_of_the_call(with_sample, call):
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    builder.launch("k", (builder.input("t", "float32", (4,)),), 1, 1)
+    with with_sample.loaded(builder.build()) as pair:
+        (t,) = pair.loaded[0][0].arguments((tensor(4),))
+        for _, loaded in pair.loaded:
+            with pytest.raises(TrunnionError) as caught:
+                WRONG_CALLS[call](loaded, t)
+            assert isinstance(caught.value, ArgumentError)
+            loaded.close()
+            with pytest.raises(LifecycleError, match="closed"):
+                WRONG_CALLS[call](loaded, t)
+
+
+@pytest.mark.parametrize("words", [{"device": "nowhere"}, {"stream": "x"}, {"out": 3}], ids=str)
+def test_words_that_are_wrong_are_told_before_the_count_of_arguments(with_sample, words):
+    builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    t = builder.input("t", "float32", (4,))
+    builder.launch("k", (t, *(builder.output(name, "float32", (4,)) for name in "yz")), 1, 1)
+    (word,) = words
+    with with_sample.loaded(builder.build()) as pair:
+        for _, loaded in pair.loaded:
+            with pytest.raises(ArgumentTypeError) as caught:
+                loaded.entry(**words)
+            assert caught.value.argument == word

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from trunnion.errors import ArgumentValueError, CaptureError, DeviceRequirementError, DriverError
+from trunnion.launcher import context
+from trunnion.launcher.walk import Walk
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import symbols
 from trunnion.model.program import DeviceCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trunnion.model.plan.lowering import Step
 
 
 def plain(**fields: Any) -> Any:
@@ -141,7 +148,7 @@ def test_more_shared_memory_than_the_device_allows_is_refused(
 @pytest.mark.parametrize(
     "refusal",
     [
-        DriverError("cuKernelSetAttribute", 700, "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        DriverError("cuKernelSetAttribute", 700, "CUDA_ERROR_ILLEGAL_ADDRESS", "why"),
         DriverError("cuDeviceGet", 1, "CUDA_ERROR_INVALID_VALUE"),
     ],
 )
@@ -156,4 +163,28 @@ def test_another_refusal_of_an_attribute_is_the_drivers_own(
     r.facade.on["set_kernel_attribute"] = refuse
     with pytest.raises(DriverError) as caught:
         r.program.entry(tensor("float32", 5))
-    assert caught.value is refusal
+    if refusal.call == "cuDeviceGet":
+        assert caught.value is refusal
+    else:  # it says of which kernel
+        assert caught.value.explanation == "why; the kernel is 'k' on device 0"
+        assert (caught.value.code, caught.value.code_name) == (refusal.code, refusal.code_name)
+
+
+def test_what_was_refused_is_not_launched_if_nothing_is_wrong_with_it_any_more(
+    rig: Any, tensor: Any, monkeypatch: Any
+) -> None:
+    """Another thread changed it between the check and the walk that asks what comes first."""
+    r, x = rig(plain()), tensor("float32", 5)
+
+    class Later(Walk):
+        def run(self) -> Iterator[Step]:
+            x.address -= 1
+            yield from super().run()
+
+    monkeypatch.setattr(context, "Walk", Later)
+    x.address += 1
+    with pytest.raises(ArgumentValueError, match=r"'x': got address 0x\w+, expected a multiple of 4 bytes"):
+        r.program.entry(x)
+    assert r.facade.launched == []
+    r.program.entry(x)
+    assert len(r.facade.launched) == 1

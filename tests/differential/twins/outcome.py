@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
     from trunnion.testing.observed import Observed
 
-__all__ = ["Outcome", "outcome_of"]
+__all__ = ["Outcome", "notes_of", "outcome_of"]
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,14 @@ def outcome_of(
     )
 
 
+def notes_of(error: BaseException) -> tuple[str, ...]:
+    """Return the notes of an error."""
+    return tuple(getattr(error, "__notes__", ()))
+
+
 def _told(error: Exception | None) -> tuple[Any, ...] | None:
-    return None if error is None else (type(error), str(error), vars(error))
+    """Return all that an error says: class, text, attributes, and the notes that a traceback shows."""
+    return None if error is None else (type(error), str(error), vars(error), notes_of(error))
 
 
 def _filled(harness: Harness, want: Any, got: Any) -> bytes | None:

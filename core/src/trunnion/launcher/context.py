@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from contextlib import ExitStack, contextmanager
@@ -21,7 +22,7 @@ from trunnion.errors import (
     UnboundSymbolError,
     shorten,
 )
-from trunnion.launcher.driver_status import of_unlike_device
+from trunnion.launcher.driver_status import RefusedLaunch, about, naming_kernel, of_unlike_device
 from trunnion.launcher.facade import FIRST_STREAM, GoneFacade
 from trunnion.launcher.frames import FramePool
 from trunnion.launcher.l2_persisting import captured_window
@@ -40,9 +41,10 @@ if TYPE_CHECKING:
 
     from trunnion.contract.runtime import Runtime
     from trunnion.launcher.facade import DriverFacade, LaunchSpec, PreparingFacade
-    from trunnion.launcher.frames import Frame
+    from trunnion.launcher.frames import Frame, LaunchFrame
     from trunnion.launcher.maps import MapSpec
     from trunnion.model.plan import LaunchPlan
+    from trunnion.model.plan.lowering import Step
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -56,6 +58,8 @@ _MAX_DYNAMIC_SMEM = 8
 _NON_PORTABLE_CLUSTER = 14
 _INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
 _CLUSTERS = (4, 11)  # CUlaunchAttributeID: the cluster, and the preferred one
+_OF_IMAGE = frozenset({"CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_NOT_FOUND"})
+"""What an image that does not fit a device, or the program, is refused with."""
 _OF_ARGUMENTS = (ArgumentError, ExprError, UnboundSymbolError)
 """What is raised before anything was touched, in whatever order a call tests."""
 
@@ -118,7 +122,8 @@ class Context(LauncherMemory):
         self.facade = facade
         self.enter, self.leave, self.fill = facade.enter, facade.leave, facade.fill
         self.specs = parts.launches
-        self._plan = parts.plan
+        self._plan = functools.cache(parts.plan)  # who makes it may read it from an artifact
+        self._lowered: tuple[LaunchPlan, tuple[Step, ...]] | None = None
         self.windows = ProgramWindows(parts.launches, facade)
         self.window_bytes = self.windows.length
         self.refuse_window = self.windows.refuse_length
@@ -138,8 +143,12 @@ class Context(LauncherMemory):
         with ExitStack() as undo:
             undo.callback(facade.unload, self.library)
             find = self.explaining(facade.kernel)
-            self.kernels = [find(self.library, symbol) for symbol in symbols]
+            self.kernels = []
+            for symbol in symbols:
+                with naming_kernel(symbol):
+                    self.kernels.append(find(self.library, symbol))
             undo.pop_all()
+        self.launch = self.explaining(self._launch)
         self.encoders = [MapEncoder(spec, facade, self.capability) for spec in parts.encodes]
         self.states: list[DeviceState | None] = [None] * self.device_count
         """What was done for each device; None: nothing yet, or the program was closed."""
@@ -150,18 +159,51 @@ class Context(LauncherMemory):
         return facade.prepared(config, self.kernels[spec.kernel], parameters, self.runtime.caller)
 
     def explaining(self, call: Callable[_P, _R]) -> Callable[_P, _R]:
-        """Return a call of the driver that says, of an image that a device cannot run, the architectures of both."""
+        """Return a call of the driver that says, of an image that does not fit, its architecture and the devices'."""
 
         def explained(*args: _P.args, **named: _P.kwargs) -> _R:
             try:
                 return call(*args, **named)
             except DriverError as error:
-                if error.code_name != "CUDA_ERROR_NO_BINARY_FOR_GPU":
+                if error.code_name not in _OF_IMAGE:
                     raise
                 devices = [self.capability(device) for device in range(self.device_count)]
                 raise of_unlike_device(error, self._image, devices) from error.__cause__
 
         return explained
+
+    def _launch(
+        self, frame: LaunchFrame, shape: tuple[int, ...], stream: int, window: tuple[int, int] | None
+    ) -> None:
+        """Launch what stands in a frame, by `DriverFacade.launch`; what is told of a refusal is `launch`'s to complete.
+
+        Parameters
+        ----------
+        frame
+            The launch's.
+        shape
+            Grid x, y, z, block x, y, z, and dynamic shared memory in bytes.
+        stream
+            The stream's handle.
+        window
+            The address and the bytes of the window of `LaunchSpec.window`; None if there is none.
+
+        Raises
+        ------
+        DriverError
+            If the driver refuses the launch: it says which one.
+        """
+        spec = frame.spec
+        try:
+            kernel = self.kernels[spec.kernel]
+            self.facade.launch(frame.config, kernel, shape, stream, frame.address, window)
+        except DriverError as error:
+            name, priorities = (
+                self._plan().kernels[spec.kernel].name,
+                getattr(self.facade, "priorities", None),
+            )
+            refused = RefusedLaunch.of(spec, name, priorities)
+            raise about(error, refused.text) from error.__cause__
 
     def recall(self) -> ReadingRecall:
         """Return what remembers what was found out about the tensors of one kind of call."""
@@ -186,11 +228,13 @@ class Context(LauncherMemory):
         convention = Convention(names, outputs)
 
         def refuse_names(said: dict[str, Any], left: int, given: tuple[Any, ...]) -> NoReturn:
+            self.refuse_closed()
             named = {name: value for name, value in said.items() if name not in WORDS}
             taken = next((place for place, one in enumerate(given) if one is ABSENT), len(given))
             by_position = given[: taken - len(said) + left]
             if named:
                 convention.arguments(by_position, named)
+            convention.words(*map(said.get, WORDS))
             raise count_error(by_position, convention.names)
 
         return convention.keywords, convention.destinations, refuse_names
@@ -280,10 +324,11 @@ class Context(LauncherMemory):
         clusters = [values for attribute, values in spec.attributes if attribute in _CLUSTERS]
         blocks = max(map(math.prod, clusters), default=1)
         if blocks > PORTABLE_CLUSTER_BLOCKS:
-            self._set(self.kernels[spec.kernel], device, _NON_PORTABLE_CLUSTER, 1)
+            self._set(spec.kernel, device, _NON_PORTABLE_CLUSTER, 1)
 
-    def _set(self, kernel: Any, device: int, attribute: int, value: int) -> None:
-        self.explaining(self.facade.set_kernel_attribute)(kernel, device, attribute, value)
+    def _set(self, kernel: int, device: int, attribute: int, value: int) -> None:
+        with naming_kernel(self.symbols[kernel], device):
+            self.explaining(self.facade.set_kernel_attribute)(self.kernels[kernel], device, attribute, value)
 
     def _check_attributes(self, device: int, spec: LaunchSpec) -> None:
         if not spec.attributes:
@@ -331,7 +376,7 @@ class Context(LauncherMemory):
         """
         if nbytes > state.smem[kernel]:
             try:
-                self._set(self.kernels[kernel], device, _MAX_DYNAMIC_SMEM, nbytes)
+                self._set(kernel, device, _MAX_DYNAMIC_SMEM, nbytes)
             except DriverError as error:
                 if (error.call, error.code) != ("cuKernelSetAttribute", _INVALID_VALUE):
                     raise
@@ -390,15 +435,17 @@ class Context(LauncherMemory):
         if self.closed_because:
             raise LifecycleError(self.closed_because) from None
 
-    def refuse(self, error: BaseException, args: tuple[Any, ...], **named: Any) -> None:
+    def refuse(self, error: BaseException, args: tuple[Any, ...] | None, **named: Any) -> None:
         """Raise what comes first in the plan's order, of a call that was refused for something else.
+
+        Nothing is raised if nothing is wrong any more; then the launcher raises what ended the call.
 
         Parameters
         ----------
         error
             What ended the call.
         args
-            The call's arguments, as far as they were converted.
+            The call's arguments, as far as they were converted; None: no step of the plan was come to.
         named
             Its ``out``, ``stream`` and ``device``.
 
@@ -410,12 +457,24 @@ class Context(LauncherMemory):
         if not isinstance(error, _OF_ARGUMENTS):
             return
         self.refuse_closed()
+        if args is None:
+            return
         given = tuple(argument for argument in args if argument is not ABSENT)
         try:
             for _ in Walk(self._plan(), self, given, **named).run():
                 pass
         except TrunnionError as first:
             raise first from first.__cause__
+        # Nothing: an argument has answered otherwise since, as a tensor that another thread resizes, or the launcher is
+        # wrong. What ended the call is told then. To go on would be to launch what one of two checks refused, on values
+        # of which nobody knows whether they belong together.
+
+    def steps(self, plan: LaunchPlan) -> tuple[Step, ...]:
+        """Return the steps of the program's plan, which are found once: an interpreter asks in every call."""
+        known = self._lowered
+        if known is None or known[0] is not plan:
+            known = self._lowered = plan, plan.steps
+        return known[1]
 
     # Windows ---------------------------------------------------------------------------------------------------
 

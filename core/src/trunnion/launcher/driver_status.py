@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,21 @@ from trunnion.image.target import image_target
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Self
 
     from trunnion.errors import TrunnionError
+    from trunnion.launcher.facade import LaunchSpec
 
-__all__ = ["AFTER_FORK", "PRIORITY_ATTRIBUTE", "RefusedLaunch", "of_unlike_device", "status_error"]
+__all__ = [
+    "AFTER_FORK",
+    "PRIORITY_ATTRIBUTE",
+    "RefusedLaunch",
+    "about",
+    "naming_kernel",
+    "of_unlike_device",
+    "status_error",
+]
 
 PRIORITY_ATTRIBUTE = next(row.id for row in LAUNCH_ATTRIBUTES if row.field == "priority")
 """``CU_LAUNCH_ATTRIBUTE_PRIORITY``."""
@@ -53,6 +64,9 @@ _PREPARATIONS = frozenset(
 _CLOSING = frozenset({"cuCtxSynchronize", "cuLibraryUnload"})
 """What a program calls when it is closed, and at no other time."""
 
+_OF_KERNELS = frozenset({"cuLibraryGetKernel", "cuKernelSetAttribute"})
+"""What is asked of one kernel."""
+
 _IMPLICIT = "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"
 
 _ADVICE = {
@@ -78,6 +92,27 @@ class RefusedLaunch:
 
     priorities: tuple[int, int] | None = None
     """The least and the greatest number that the device takes as a priority; None: not asked, or not known."""
+
+    @classmethod
+    def of(
+        cls, spec: LaunchSpec, kernel: str, priorities: Callable[[], tuple[int, int] | None] | None
+    ) -> Self:
+        """Return what was refused.
+
+        Parameters
+        ----------
+        spec
+            The launch.
+        kernel
+            The kernel's name, as the program spells it.
+        priorities
+            Asks the device for `priorities`; None: nobody does.
+        """
+        known = None
+        if priorities is not None and any(number == PRIORITY_ATTRIBUTE for number, _ in spec.attributes):
+            known = priorities()
+        window = ((_WINDOW_ATTRIBUTE, ()),) if spec.window is not None else ()
+        return cls(kernel, (*spec.attributes, *window), known)
 
     @property
     def text(self) -> str:
@@ -136,7 +171,7 @@ def status_error(
 
 
 def of_unlike_device(error: DriverError, image: bytes, devices: Sequence[tuple[int, int]]) -> DriverError:
-    """Return the error of an image that a device cannot run, with the architectures of both.
+    """Return the error of an image that does not fit a device, with the architectures of both.
 
     Parameters
     ----------
@@ -150,7 +185,34 @@ def of_unlike_device(error: DriverError, image: bytes, devices: Sequence[tuple[i
     target = image_target(image)
     shown = [f"the image is for {target}"] if target else []
     shown += [f"device {ordinal} is sm_{major}{minor}" for ordinal, (major, minor) in enumerate(devices)]
-    explained = "; ".join(part for part in (error.explanation, ", ".join(shown)) if part)
+    return about(error, ", ".join(shown))
+
+
+@contextmanager
+def naming_kernel(symbol: str, device: int | None = None) -> Iterator[None]:
+    """Name a kernel in what the driver says of it until the block ends; what it says of something else stays as it is.
+
+    Parameters
+    ----------
+    symbol
+        The kernel's exact name in the image.
+    device
+        The device on which it is refused; None: it is looked up for all of them.
+    """
+    try:
+        yield
+    except DriverError as error:
+        if error.call not in _OF_KERNELS:
+            raise
+        where = "" if device is None else f" on device {device}"
+        raise about(error, f"the kernel is {shorten(symbol)}{where}") from error.__cause__
+
+
+def about(error: DriverError, subject: str) -> DriverError:
+    """Return the error that says more, behind all that it says: what the call was about, or nothing."""
+    if not subject:
+        return error
+    explained = "; ".join(part for part in (error.explanation, subject) if part)
     return DriverError(error.call, error.code, error.code_name, explained)
 
 

@@ -222,6 +222,13 @@ class DriverFacade(Protocol):
         """Wait for all work on a device (``cuCtxSynchronize``)."""
 
 
+class PriorityFacade(Protocol):
+    """What a driver may be asked of a launch that it refused; others leave it out, and the error says less."""
+
+    def priorities(self) -> tuple[int, int] | None:
+        """Return the least and the greatest number that the current device takes as a priority; None: not known."""
+
+
 class MakeCaller(Protocol):
     """`Runtime.caller`."""
 

@@ -54,12 +54,12 @@ class Interpreter:
     def __init__(self, plan: LaunchPlan, context: Context) -> None:
         self._plan, self._context = plan, context
         self._convention = Convention.of(plan.signature)
-        self._fire = context.explaining(context.facade.launch)
         own = (Interpreter.entry, Interpreter.bind, Interpreter._with_frame)
         self._codes = tuple(function.__code__ for function in own)
 
     def entry(self, *given: Any, **said: Any) -> Any:
         """Launch, as people write it; see `LoadedProgram.entry`."""
+        self._context.refuse_closed()  # before anything is said of the call
         with self._context.recovering():
             words = [said.pop(word, None) for word in WORDS]
             if said:
@@ -70,7 +70,7 @@ class Interpreter:
             def launch(frame: Frame) -> Any:
                 call = _Call(walk, self._context, frame)
                 call.prepare()
-                return call.fire(self._fire)
+                return call.fire()
 
             return self._with_frame(launch)
 
@@ -86,7 +86,7 @@ class Interpreter:
 
         def again() -> Any:
             with context.recovering():
-                return self._with_frame(lambda _: call.fire(self._fire))
+                return self._with_frame(lambda _: call.fire())
 
         return again, walk.device, walk.stream
 
@@ -154,14 +154,8 @@ class _Call:
             self._set_aside(launch, state)
             self._pack(launch)
 
-    def fire(self, launch_kernel: Callable[..., None]) -> Any:
-        """Fill and launch; return what the call gives back.
-
-        Parameters
-        ----------
-        launch_kernel
-            `DriverFacade.launch`.
-        """
+    def fire(self) -> Any:
+        """Fill and launch; return what the call gives back."""
         context = self._context
         self._state()
         # A launch alone needs a context only under the driver's own streams: any other stream knows its device.
@@ -171,7 +165,7 @@ class _Call:
             self._fill()
             for launch in self._launches:
                 with self._window_on_stream(launch):
-                    self._launch(launch, launch_kernel)
+                    self._launch(launch)
         finally:
             if entered:
                 context.leave()
@@ -286,11 +280,10 @@ class _Call:
             return nullcontext()
         return self._context.stream_window(launch.index, self._device, self._stream, held)
 
-    def _launch(self, launch: PlannedLaunch, launch_kernel: Callable[..., None]) -> None:
-        frame, kernel = self._frame_of(launch), self._context.kernels[launch.kernel]
+    def _launch(self, launch: PlannedLaunch) -> None:
+        frame = self._frame_of(launch)
         window = self._range(launch) if frame.spec.window is not None else None
-        shape = self._walk.launches[launch.index]
-        launch_kernel(frame.config, kernel, shape, self._stream, frame.address, window)
+        self._context.launch(frame, self._walk.launches[launch.index], self._stream, window)
 
     def _frame_of(self, launch: PlannedLaunch) -> LaunchFrame:
         return self._frame.launches[launch.index]

@@ -31,6 +31,15 @@ class MapSpec:
     fields: TiledFields | Im2colFields
     """What the driver is told, but for what a call decides."""
 
+    @property
+    def place(self) -> str:
+        """What a message calls the map."""
+        return f"tensor map over {shorten(self.name)}"
+
+    def note(self, fields: TiledFields | Im2colFields) -> str:
+        """Return the note on an error of the driver's that says what it was to encode."""
+        return f"{self.place}: {fields}"
+
 
 class MapLayout:
     """One layout of a map on one device, and the maps that were encoded for it, by address."""
@@ -126,7 +135,7 @@ class MapEncoder:
         if offset < 0 or end > limit:
             raise TensorMapError(
                 (f"the map lies within its memory (got: bytes {offset} to {end} of {limit})",),
-                field=f"tensor map over {shorten(self._spec.name)}",
+                field=self._spec.place,
             )
 
     def __call__(self, layout: MapLayout, address: int) -> EncodedMap:
@@ -150,11 +159,11 @@ class MapEncoder:
         fields = known.at(address, layout.dims, layout.strides, layout.innermost_stride)
         broken = broken_rules(fields, self._capability(layout.device))
         if broken:
-            raise TensorMapError(broken, field=f"tensor map over {shorten(self._spec.name)}")
+            raise TensorMapError(broken, field=self._spec.place)
         try:
             encoded = self._encode(layout.device, fields)
         except DriverError as error:
-            error.add_note(f"tensor map over {shorten(self._spec.name)}: {fields}")
+            error.add_note(self._spec.note(fields))
             raise
         if len(layout.kept) >= _MOST_KEPT:
             layout.kept.clear()

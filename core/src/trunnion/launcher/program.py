@@ -279,6 +279,7 @@ class PythonProgram(LoadedProgram):
         device: int | None = None,
     ) -> BoundLaunch:
         """Check, allocate and prepare everything now; see `LoadedProgram.bind`."""
+        self._context.refuse_closed()  # before anything is said of the arguments
         entry, device, stream = self._bind(*args, out=out, stream=stream, device=device)
         return BoundLaunch(entry, device=device, stream=stream)
 

@@ -134,7 +134,7 @@ class Walk:
         wanted = tuple(param.name for param in self.plan.signature.params)
         if len(self._args) != len(wanted):
             raise refusals.count_error(tuple(self._args), wanted)
-        for step in self.plan.steps:
+        for step in self._context.steps(self.plan):
             if not self._read(step.action) and not self._derive(step.action):
                 raise TypeError(f"a plan has a step {type(step.action).__name__}")
             yield step

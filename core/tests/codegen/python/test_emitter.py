@@ -72,7 +72,7 @@ def test_equal_plans_have_the_same_text() -> None:
 def test_the_head_says_what_wrote_it() -> None:
     plan = load("vector_add").program.plan()
     first = emit_launcher(plan).splitlines()[0]
-    assert first == f'"""Launcher of plan {plan.hash}; emitter {VERSION}, dialect facade/3."""'
+    assert first == f'"""Launcher of plan {plan.hash}; emitter {VERSION}, dialect facade/4."""'
 
 
 def test_the_launcher_of_vector_add_is_the_golden_one() -> None:

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from trunnion import errors
-from trunnion.launcher.driver_status import RefusedLaunch, status_error
+from trunnion.launcher.driver_status import RefusedLaunch, about, status_error
 from trunnion.model.dtypes import dtype as dtype_of
 from trunnion.model.tensormap.rules import broken_rules
 
@@ -48,11 +48,23 @@ def _unescaped(found: re.Match[str]) -> str:
     return chr(int(found[1], 16)) if found[1] else "\\"
 
 
-def _driver(
-    call: str, code: str, name: str, explanation: str, stream: str, *launched: str
-) -> errors.TrunnionError:
-    launch = _launch(*launched) if launched else None
-    return status_error(call, int(code), (name, explanation), int(stream) if stream else None, launch)
+def _driver_error(fields: tuple[str, ...], maps: Sequence[MapSpec]) -> errors.TrunnionError:
+    """Return the error of a status; a launcher that was built before sends less of what the call was about."""
+    call, code, name, explanation, stream, *rest = fields
+    kernel, attributes, priorities, subject, encoded = (*rest, "", "", "", "", "")[:5]
+    launch = _launch(kernel, attributes, priorities) if kernel else None
+    error = status_error(call, int(code), (name, explanation), int(stream) if stream else None, launch)
+    if not isinstance(error, errors.DriverError):
+        return error
+    error = about(error, subject)
+    if encoded:
+        (index, address, innermost), dims, strides = map(_integers, encoded.split(","))
+        error.add_note(maps[index].note(maps[index].fields.at(address, dims, strides, innermost)))
+    return error
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split()))
 
 
 def _launch(kernel: str, attributes: str, priorities: str) -> RefusedLaunch:
@@ -75,7 +87,6 @@ _MAKERS: dict[str, Callable[..., BaseException]] = {
     "ExprError": errors.ExprError,
     "UnboundSymbolError": _unbound,
     "DeviceRequirementError": errors.DeviceRequirementError,
-    "DriverError": _driver,
     "CaptureError": errors.CaptureError,
     "LifecycleError": errors.LifecycleError,
     "MemoryError": MemoryError,
@@ -90,10 +101,11 @@ def typed_error(fields: tuple[str, ...], maps: Sequence[MapSpec] = ()) -> BaseEx
     fields
         What `fields_of` returned.
     maps
-        What is known of the program's tensor maps: a launcher says which map broke a rule, with its numbers.
+        What is known of the program's tensor maps: a launcher says which map was refused, with its numbers.
     """
-    if fields and fields[0] == "TensorMapError":
-        return _map_error(fields[1:], maps)
+    reader = _READERS.get(fields[0]) if fields else None
+    if reader is not None:
+        return reader(fields[1:], maps)
     maker = _MAKERS.get(fields[0]) if fields else None
     return None if maker is None else maker(*fields[1:])
 
@@ -124,13 +136,16 @@ def unallocated(fields: tuple[str, ...], runtime: Runtime) -> BaseException | No
 def _map_error(fields: tuple[str, ...], maps: Sequence[MapSpec]) -> BaseException:
     problem, index, *numbers = fields
     spec = maps[int(index)]
-    place = f"tensor map over {errors.shorten(spec.name)}"
     if problem == "outside":
         start, end, limit = numbers
         return errors.TensorMapError(
-            (f"the map lies within its memory (got: bytes {start} to {end} of {limit})",), field=place
+            (f"the map lies within its memory (got: bytes {start} to {end} of {limit})",), field=spec.place
         )
-    address, dims, strides, innermost, capability = (tuple(map(int, one.split())) for one in numbers)
+    address, dims, strides, innermost, capability = map(_integers, numbers)
     known = spec.fields.at(address[0], dims, strides, innermost[0])
     major, minor = capability
-    return errors.TensorMapError(broken_rules(known, (major, minor)) or (problem,), field=place)
+    return errors.TensorMapError(broken_rules(known, (major, minor)) or (problem,), field=spec.place)
+
+
+_READERS = {"TensorMapError": _map_error, "DriverError": _driver_error}
+"""What is read with what is known of the program's tensor maps."""

@@ -159,6 +159,8 @@ class CppProgram(LoadedProgram):
         device: int | None = None,
     ) -> BoundLaunch:
         """Check, allocate and prepare now, and return what launches; see `LoadedProgram.bind`."""
+        if self._main is _refused:
+            _refused()
         ordinal = self._ordinal(args, device)
         carried = self._preparation.carried(args, out, ordinal)
         if not carried.wrong and stream is None and ordinal is not None and self._runtime.only_device is None:

@@ -87,16 +87,16 @@ class Dialect(Protocol):
 class FacadeDialect:
     """Calls the facade's own methods: right everywhere, inlined nowhere."""
 
-    version = "facade/3"
+    version = "facade/4"
 
     def imports(self) -> tuple[str, ...]:
         """Return nothing: the facade is the context's."""
         return ()
 
     def hoisted(self, kernels: int) -> tuple[str, ...]:
-        """Return the line that fetches the facade's method."""
+        """Return the line that fetches what calls the facade's method."""
         del kernels
-        return ("driver_launch = context.explaining(context.facade.launch)",)
+        return ("driver_launch = context.launch",)
 
     def emit_enter(self, out: SourceWriter, *, always: bool) -> None:
         """Write one call."""
@@ -113,6 +113,4 @@ class FacadeDialect:
         shape = ", ".join((*launch.grid, *launch.block, launch.dynamic_smem_bytes))
         frame = f"l{launch.index}"
         window = "None" if launch.window is None else f"({', '.join(launch.window)})"
-        out.line(
-            f"driver_launch({frame}.config, kernel{launch.kernel}, ({shape}), stream, {frame}.address, {window})"
-        )
+        out.line(f"driver_launch({frame}, ({shape}), stream, {window})")

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = "23"
+VERSION = "24"
 """Changes whenever the text for some plan does."""
 
 _KINDS = ("entry", "bind")
@@ -165,13 +165,16 @@ class _Emitter:
                         out.lines(f"{word} = said[{python_string(word)}]", "rest -= 1")
                 with out.block("if rest:"):
                     out.line(refuse)
-                with out.block("if device is not None:"):
-                    out.line("device = device_ordinal(device)")
-                with out.block("if out is not None:"):
-                    out.line("out = destinations(out)")
-                with out.block("if type(stream) is Stream:"):
-                    out.line("stream = stream.cuda_stream")
-                out.line("stream = stream_handle(stream)")
+                with out.block("try:"):
+                    with out.block("if device is not None:"):
+                        out.line("device = device_ordinal(device)")
+                    with out.block("if out is not None:"):
+                        out.line("out = destinations(out)")
+                    with out.block("if type(stream) is Stream:"):
+                        out.line("stream = stream.cuda_stream")
+                    out.line("stream = stream_handle(stream)")
+                with out.block("except BaseException as error:"):
+                    out.lines("refuse(error, None)", "raise")
 
     def _hoisted(self) -> None:
         """Bind everything that a call needs as a variable of the closure."""

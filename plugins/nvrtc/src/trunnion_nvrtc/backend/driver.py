@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import cuda.bindings.driver as cu
 
 from trunnion.errors import BackendUnavailableError, DeviceRequirementError
-from trunnion.launcher.driver_status import PRIORITY_ATTRIBUTE, RefusedLaunch
+from trunnion.launcher.driver_status import RefusedLaunch
 from trunnion.launcher.entered import EnteredContexts
 from trunnion.launcher.facade import EncodedMap, StreamState
 from trunnion.launcher.l2_persisting import process_set_aside
@@ -305,13 +305,22 @@ class CudaDriver:
         wanting = attempt.status == cu.CUresult.CUDA_ERROR_INVALID_CONTEXT
         if not wanting or not self.enter(attempt.device):
             stream = int(frame.config.fields.hStream)
-            raise driver_error("cuLaunchKernelEx", attempt.status, stream, _refused(attempt))
+            raise driver_error("cuLaunchKernelEx", attempt.status, stream, self._refused(attempt))
         try:
             status = frame.fire(*frame.arguments)
             if status:
-                raise driver_error("cuLaunchKernelEx", status, launch=_refused(attempt))
+                raise driver_error("cuLaunchKernelEx", status, launch=self._refused(attempt))
         finally:
             self.leave()
+
+    def _refused(self, attempt: Attempt) -> RefusedLaunch:
+        return RefusedLaunch.of(attempt.frame.spec, attempt.kernel, self.priorities)
+
+    def priorities(self) -> tuple[int, int] | None:
+        """Return what the current device takes as a priority (``cuCtxGetStreamPriorityRange``)."""
+        status, least_urgent, most_urgent = calls.cuCtxGetStreamPriorityRange()
+        # The most urgent priority is the least number.
+        return None if status else (int(most_urgent), int(least_urgent))
 
     def synchronize(self, device: int) -> None:
         """Wait for all work on a device (``cuCtxSynchronize``)."""
@@ -379,17 +388,6 @@ def _address(function: str, version: int) -> int:
 def cuda_driver() -> CudaDriver:
     """Return the driver of this process; made once, so that every program shares its contexts."""
     return CudaDriver()
-
-
-def _refused(attempt: Attempt) -> RefusedLaunch:
-    """Return what a refused launch was, with the device's priorities if it has one."""
-    spec, priorities = attempt.frame.spec, None
-    if any(number == PRIORITY_ATTRIBUTE for number, _ in spec.attributes):
-        status, least_urgent, most_urgent = calls.cuCtxGetStreamPriorityRange()
-        # The most urgent priority is the least number.
-        priorities = None if status else (int(most_urgent), int(least_urgent))
-    window = ((_WINDOW_ATTRIBUTE, ()),) if spec.window is not None else ()
-    return RefusedLaunch(attempt.kernel, (*spec.attributes, *window), priorities)
 
 
 def _current_context() -> int:

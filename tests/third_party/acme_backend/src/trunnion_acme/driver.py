@@ -10,7 +10,8 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import BackendUnavailableError, CaptureError, DeviceRequirementError, DriverError
+from trunnion.errors import BackendUnavailableError
+from trunnion.launcher.driver_status import status_error
 from trunnion.launcher.entered import EnteredContexts
 from trunnion.launcher.facade import EncodedMap, StreamState
 
@@ -25,9 +26,7 @@ __all__ = ["AcmeDriver", "LaunchConfig", "acme_driver"]
 
 _PER_THREAD_STREAM = 2
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
-_CAPTURE_ERRORS = range(900, 910)
 _CAPTURE_IMPLICIT = 906
-_TOO_SMALL = (720, 912)  # a cooperative launch, or a cluster, that the device cannot hold
 _TENSOR_MAP_BYTES = 128
 _TENSOR_MAP_ALIGNMENT = 64
 
@@ -47,6 +46,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuCtxPushCurrent_v2": (_POINTER,),
     "cuCtxPopCurrent_v2": (_POINTER,),
     "cuCtxSynchronize": (),
+    "cuCtxGetStreamPriorityRange": (_POINTER, _POINTER),
     "cuThreadExchangeStreamCaptureMode": (_POINTER,),
     "cuLibraryLoadData": (_POINTER, _POINTER, _POINTER, _POINTER, _UINT, _POINTER, _POINTER, _UINT),
     "cuLibraryUnload": (_POINTER,),
@@ -130,11 +130,7 @@ class AcmeDriver:
 
     def _error(self, name: str, status: int) -> Exception:
         said = self._text("cuGetErrorName", status), self._text("cuGetErrorString", status)
-        if status in _CAPTURE_ERRORS:
-            return CaptureError(f"{name} failed with {said[0]}: {said[1]}")
-        if status in _TOO_SMALL:
-            return DeviceRequirementError("a larger device", f"{said[0]} of {name}: {said[1]}")
-        return DriverError(name, status, *said)
+        return status_error(name.removesuffix("_v2"), status, said)
 
     def _text(self, function: str, status: int) -> str:
         text = ctypes.c_char_p()
@@ -329,6 +325,12 @@ class AcmeDriver:
         config.dynamic_smem_bytes = shape[6]
         config.stream = stream
         self._call("cuLaunchKernelEx", ctypes.byref(config), kernel, parameters, None)
+
+    def priorities(self) -> tuple[int, int]:
+        """Return the least and the greatest number that the current device takes as a priority."""
+        least_urgent, most_urgent = _INT(), _INT()
+        self._call("cuCtxGetStreamPriorityRange", ctypes.byref(least_urgent), ctypes.byref(most_urgent))
+        return most_urgent.value, least_urgent.value
 
 
 def _array(kind: Any, values: Sequence[int | None]) -> Any:

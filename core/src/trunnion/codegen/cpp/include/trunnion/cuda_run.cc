@@ -61,7 +61,9 @@ static bool wait_for(const Driver& driver, CUstream stream, bool fired) {
   if (!is_capturing(driver, stream, capturing)) return false;
   const CUresult status = capturing ? CUDA_SUCCESS : driver.stream_synchronize(stream);
   if (!fired || status == CUDA_SUCCESS) return fired;
-  return raise_driver(driver, "cuStreamSynchronize", status, &stream);
+  RefusedCall refused;
+  refused.stream = &stream;
+  return raise_driver(driver, "cuStreamSynchronize", status, refused);
 }
 
 bool settle(const Program& program, const CallRule& rule, const CallBase& call, bool own_outputs,

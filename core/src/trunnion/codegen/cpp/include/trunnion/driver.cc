@@ -73,9 +73,9 @@ void ImageTarget::read(const void* image, size_t nbytes) {
 
 // What the image is for, and what each device is.
 static void show_architectures(const Driver& driver, const ImageTarget& image, Text& text) {
-  const char* separator = text.size() != 0 ? "; " : "";
+  const char* separator = "";
   if (image.text[0] != 0) {
-    text << separator << "the image is for " << image.text;
+    text << "the image is for " << image.text;
     separator = ", ";
   }
   int count = 0;
@@ -94,26 +94,39 @@ static void show_architectures(const Driver& driver, const ImageTarget& image, T
   }
 }
 
-bool raise_driver(const Driver& driver, const char* call, CUresult code, const CUstream* stream,
-                  const Text* more, const RefusedLaunch* launch, const ImageTarget* image) {
+// What follows the driver's words and the advice on them.
+static void show_subject(const Driver& driver, CUresult code, const RefusedCall& refused, Text& text) {
+  const bool unlike = code == CUDA_ERROR_NO_BINARY_FOR_GPU || code == CUDA_ERROR_NOT_FOUND;
+  if (unlike && refused.image != nullptr) show_architectures(driver, *refused.image, text);
+  if (refused.kernel == nullptr) return;
+  const char* symbol = refused.kernel->symbol;
+  text << (text.size() != 0 ? "; " : "") << "the kernel is "
+       << Name{symbol, static_cast<uint32_t>(std::strlen(symbol))};
+  if (refused.kernel->device != RefusedKernel::kNoDevice) text << " on device " << refused.kernel->device;
+}
+
+bool raise_driver(const Driver& driver, const char* call, CUresult code, const RefusedCall& refused) {
   const char* explanation = nullptr;
   if (driver.get_error_string != nullptr) driver.get_error_string(code, &explanation);  // else not found yet
-  Text name, message, number, handle, explained;
+  Text name, message, number, handle, explained, subject;
   number << static_cast<int64_t>(code);
   show_name(driver, code, name);
   message << call << " failed with " << name << " (" << number << ")";
   explained << (explanation != nullptr ? explanation : "");
-  if (more != nullptr) explained << *more;
-  if (image != nullptr && code == CUDA_ERROR_NO_BINARY_FOR_GPU) show_architectures(driver, *image, explained);
+  if (refused.more != nullptr) explained << *refused.more;
   if (explained.size() != 0) message << ": " << explained;
-  if (stream != nullptr) handle << reinterpret_cast<uint64_t>(*stream);
+  if (refused.stream != nullptr) handle << reinterpret_cast<uint64_t>(*refused.stream);
+  show_subject(driver, code, refused, subject);
+  RefusedLaunch none{Name{"", 0}, {}, {}};
+  const RefusedLaunch& launch = refused.launch != nullptr ? *refused.launch : none;
+  if (refused.launch != nullptr) message << "; the launch is of kernel " << launch.kernel;
+  if (subject.size() != 0) message << "; " << subject;
+  if (refused.map != nullptr) message << "; " << refused.map->shown;
   Raising raising("RuntimeError", "DriverError");
   raising.field(call).field(number).field(name).field(explained).field(handle);
-  if (launch != nullptr) {
-    message << "; the launch is of kernel " << launch->kernel;
-    raising.field(launch->kernel.text, launch->kernel.size);
-    raising.field(launch->attributes).field(launch->priorities);
-  }
+  raising.field(launch.kernel.text, launch.kernel.size).field(launch.attributes).field(launch.priorities);
+  raising.field(subject);
+  if (refused.map != nullptr) raising.field(refused.map->numbers);
   return raising.with(message);
 }
 
@@ -129,7 +142,9 @@ void Failures::note(const char* call, CUresult status) {
 }
 
 bool Failures::settle() const {
-  return call_ == nullptr || raise_driver(driver_, call_, status_, nullptr, &more_);
+  RefusedCall refused;
+  refused.more = &more_;
+  return call_ == nullptr || raise_driver(driver_, call_, status_, refused);
 }
 
 }  // namespace trunnion

@@ -114,11 +114,31 @@ struct RefusedLaunch {
   Text attributes, priorities;
 };
 
-// The status of a call that failed. `stream` is the one that the call was given, if it takes one; `more` is what else
-// failed; `launch` is what it was to launch; `image` is what was loaded, if that may be for another device.
-bool raise_driver(const Driver& driver, const char* call, CUresult code, const CUstream* stream = nullptr,
-                  const Text* more = nullptr, const RefusedLaunch* launch = nullptr,
-                  const ImageTarget* image = nullptr);
+// A kernel that the driver refuses, by its exact name; the device is none where it is looked up for all of them.
+struct RefusedKernel {
+  const char* symbol;
+  int32_t device;
+
+  static constexpr int32_t kNoDevice = -1;
+};
+
+// A tensor map that was to be encoded: for people, and what it was encoded from, in numbers.
+struct RefusedMap {
+  Text shown, numbers;
+};
+
+// What is known of a call that failed.
+struct RefusedCall {
+  const CUstream* stream = nullptr;       // that the call was given, if it takes one
+  const Text* more = nullptr;             // what else failed
+  const RefusedLaunch* launch = nullptr;  // what it was to launch
+  const ImageTarget* image = nullptr;     // what was loaded, if that may be for another device
+  const RefusedKernel* kernel = nullptr;  // what it is about
+  const RefusedMap* map = nullptr;        // what it was to encode
+};
+
+// The status of a call that failed.
+bool raise_driver(const Driver& driver, const char* call, CUresult code, const RefusedCall& refused = {});
 
 // What fails while everything is done all the same: the first is raised at the end, and says what followed.
 class Failures {

@@ -18,7 +18,9 @@ bool fill(const Driver& driver, const FillStep& step, uint64_t address, uint64_t
   } else {
     status = driver.memset_d32(at, step.value, count, stream);
   }
-  return status == CUDA_SUCCESS ? true : raise_driver(driver, call, status, &stream);
+  RefusedCall refused;
+  refused.stream = &stream;
+  return status == CUDA_SUCCESS ? true : raise_driver(driver, call, status, refused);
 }
 
 LaunchConfig::LaunchConfig(Extents grid, Extents block, uint32_t dynamic_smem_bytes, CUstream stream) {
@@ -73,8 +75,11 @@ bool LaunchConfig::refused(const Program& program, CUresult status, Name name) c
       launch.priorities << int64_t{most_urgent} << " " << int64_t{least_urgent};
     }
   }
-  return raise_driver(driver, "cuLaunchKernelEx", status, &config_.hStream, nullptr, &launch,
-                      &program.target());
+  RefusedCall refused;
+  refused.stream = &config_.hStream;
+  refused.launch = &launch;
+  refused.image = &program.target();
+  return raise_driver(driver, "cuLaunchKernelEx", status, refused);
 }
 
 bool check_stream(const Program& program, CUstream stream, int32_t device) {

@@ -44,6 +44,10 @@ struct MapLayout {
 bool raise_map(const MapRule& rule, const MapLayout& layout, const DeviceState& state, uint64_t address,
                const char* problem);
 
+// What the driver refused to encode, although no rule is broken.
+bool raise_encode(const Driver& driver, const MapRule& rule, const MapLayout& layout, uint64_t address,
+                  CUresult status);
+
 // From the first to the last along one dimension, in units of the step; no further than 2**90, where no memory reaches.
 inline Wide reach(int64_t extent, int64_t step) {
   constexpr Wide kMost = static_cast<Wide>(1) << 90;
@@ -128,7 +132,7 @@ inline bool encode(const Driver& driver, const MapRule& rule, const MapLayout& l
                                         rule.upper, rule.channels, rule.pixels, rule.element_strides,
                                         rule.interleave, rule.swizzle, rule.l2_promotion, rule.oob_fill);
   if (__builtin_expect(status == CUDA_SUCCESS, 1)) return true;
-  return raise_driver(driver, rule.tiled ? "cuTensorMapEncodeTiled" : "cuTensorMapEncodeIm2col", status);
+  return raise_encode(driver, rule, layout, address, status);
 }
 
 }  // namespace trunnion

@@ -57,9 +57,11 @@ bool Program::load(const HandedImage& handed) {
   return good;
 }
 
-// Of what depends on the image: whether the device can run it.
-bool Program::refused(const char* call, CUresult status) const {
-  return raise_driver(driver_, call, status, nullptr, nullptr, nullptr, &target_);
+bool Program::refused(const char* call, CUresult status, const RefusedKernel* kernel) const {
+  RefusedCall refused;
+  refused.image = &target_;
+  refused.kernel = kernel;
+  return raise_driver(driver_, call, status, refused);
 }
 
 bool Program::load_locked(const void* image, size_t nbytes, const char* names) {
@@ -86,7 +88,8 @@ bool Program::load_locked(const void* image, size_t nbytes, const char* names) {
     status = driver_.library_get_kernel(&kernels_[index], library_, name);
     if (status != CUDA_SUCCESS) {
       driver_.library_unload(library_);
-      return refused("cuLibraryGetKernel", status);
+      const RefusedKernel kernel{name, RefusedKernel::kNoDevice};
+      return refused("cuLibraryGetKernel", status, &kernel);
     }
   }
   names_ = names;
@@ -207,7 +210,8 @@ bool Program::prepare_launch(DeviceState& state, int32_t ordinal, CUdevice devic
   if (!launch.non_portable_cluster) return true;
   const CUresult status = driver_.kernel_set_attribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1,
                                                        kernels_[launch.kernel], device);
-  return status == CUDA_SUCCESS ? true : refused("cuKernelSetAttribute", status);
+  const RefusedKernel refused_kernel{symbol(launch.kernel), ordinal};
+  return status == CUDA_SUCCESS ? true : refused("cuKernelSetAttribute", status, &refused_kernel);
 }
 
 bool Program::raise_smem_alone(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
@@ -217,6 +221,7 @@ bool Program::raise_smem_alone(DeviceState& state, int32_t ordinal, uint32_t ker
   return locked.is_mine() ? raise_smem(state, ordinal, kernel, nbytes) : raise_refused(locked);
 }
 
+// How much a kernel has without asking depends on its static shared memory, so it always asks.
 bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
   if (nbytes <= state.dynamic_smem[kernel]) return true;
   CUdevice device = 0;
@@ -235,7 +240,8 @@ bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, u
     got << "device " << ordinal << ", which allows a block " << most << " bytes, static ones included";
     return raise_requirement(requirement, got);
   }
-  if (status != CUDA_SUCCESS) return refused("cuKernelSetAttribute", status);
+  const RefusedKernel refused_kernel{symbol(kernel), ordinal};
+  if (status != CUDA_SUCCESS) return refused("cuKernelSetAttribute", status, &refused_kernel);
   // Two names of a program may be one kernel: they share the limit.
   for (uint32_t alias = 0; alias < rule_->kernel_count; ++alias) {
     if (std::strcmp(symbol(alias), symbol(kernel)) == 0) {

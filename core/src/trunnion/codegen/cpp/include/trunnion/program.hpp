@@ -149,7 +149,8 @@ class Program : public Life {
  private:
   [[gnu::cold]] bool load_embedded();
   bool load_locked(const void* image, size_t nbytes, const char* names);
-  bool refused(const char* call, CUresult status) const;
+  // Of what depends on the image: whether the device can run it.
+  bool refused(const char* call, CUresult status, const RefusedKernel* kernel = nullptr) const;
 
   template <typename Element>
   static Element* allocate(size_t count) {
@@ -235,9 +236,5 @@ class Entered {
 bool read_attribute(const Driver& driver, CUdevice device, CUdevice_attribute attribute, int& value);
 
 bool is_capturing(const Driver& driver, CUstream stream, bool& capturing);
-
-// Retain the primary context; it stays for the life of the process, as torch's does.
-
-// How much a kernel has without asking depends on its static shared memory, so it always asks.
 
 }  // namespace trunnion
