@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -319,9 +320,11 @@ def test_a_closed_program_says_so_before_anything_is_said_of_the_call(with_sampl
             with pytest.raises(TrunnionError) as caught:
                 WRONG_CALLS[call](loaded, t)
             assert isinstance(caught.value, ArgumentError)
+            entry = loaded.entry
             loaded.close()
-            with pytest.raises(LifecycleError, match="closed"):
-                WRONG_CALLS[call](loaded, t)
+            for ended in (loaded, SimpleNamespace(entry=entry, bind=loaded.bind)):
+                with pytest.raises(LifecycleError, match="closed"):
+                    WRONG_CALLS[call](ended, t)
 
 
 @pytest.mark.parametrize("words", [{"device": "nowhere"}, {"stream": "x"}, {"out": 3}], ids=str)

@@ -8,7 +8,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.arguments import device_ordinal, output_list, stream_handle
-from trunnion.errors import ArgumentTypeError, shorten
+from trunnion.errors import ArgumentError, ArgumentTypeError, shorten
 from trunnion.messages import type_name
 from trunnion.model.expr_text import format_expr
 from trunnion.model.params import PointerParam, ScalarParam, TensorParam
@@ -171,18 +171,27 @@ class Convention:
             return (out,)
         raise ArgumentTypeError("out", type_name(out), f"a sequence of {self._outputs} tensors, or None")
 
-    def over(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def over(
+        self, call: Callable[..., Any], refuse_closed: Callable[[], None] | None = None
+    ) -> Callable[..., Any]:
         """Return what people call.
 
         Parameters
         ----------
         call
             What `LoadedProgram.call` is.
+        refuse_closed
+            Raises, if the program was closed: before anything else is told of a call. None: ``call`` alone does.
         """
 
         def entry(*args: Any, out: Any = None, stream: Any = None, device: Any = None, **named: Any) -> Any:
-            given = self.arguments(args, named) if named else args
-            out, stream, device = self.words(out, stream, device)
+            try:
+                given = self.arguments(args, named) if named else args
+                out, stream, device = self.words(out, stream, device)
+            except ArgumentError:
+                if refuse_closed is not None:
+                    refuse_closed()
+                raise
             return call(given, out=out, stream=stream, device=device)
 
         return entry

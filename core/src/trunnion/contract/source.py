@@ -61,7 +61,10 @@ class SourceWrapper(ABC):
     @property
     @abstractmethod
     def version(self) -> str:
-        """The version of the text: it changes whenever the text for some plan does."""
+        """The version of the text: it changes whenever the text for some plan does.
+
+        Who writes a text of its own names `trunnion.model.plan.PLAN_VERSION` in it, as core's emitters do in theirs.
+        """
 
     def wrap(self, plan: LaunchPlan, target_kind: str = "cuda") -> GeneratedSource:
         """Return the launcher's source.

@@ -41,6 +41,7 @@ from trunnion.codegen.literals import cpp_name, cpp_string
 from trunnion.codegen.writer import SourceWriter
 from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT
 from trunnion.model.expr import Const
+from trunnion.model.plan import PLAN_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,8 +50,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = "18"
-"""Changes whenever the text for some plan does."""
+VERSION = f"18+plan{PLAN_VERSION}"
+"""Changes whenever the text for some plan does, or the plan."""
 
 _EXPORTED = "__tvm_ffi_"
 """What TVM-FFI puts before a function's name."""

@@ -111,7 +111,7 @@ class CppProgram(LoadedProgram):
         self._call_export("load", *(() if image is None else (image.data, image.names)))
         self._set_aside.attach()
         kind = "cuda" if runtime.only_device is None else "cpu"
-        general = facts.convention(kind).over(self.call)
+        general = facts.convention(kind).over(self.call, self._refuse_closed)
         direct = direct_entry(function("python_entry"), runtime, general, self._raise_raised, facts)
         self._entry: Callable[..., Any] = direct or general
 
@@ -141,8 +141,7 @@ class CppProgram(LoadedProgram):
         device: int | None = None,
     ) -> Any:
         """Launch with everything that a call can say; see `LoadedProgram.call`."""
-        if self._main is _refused:  # before anything is said of the arguments
-            _refused()
+        self._refuse_closed()
         ordinal = self._ordinal(args, device)
         carried = self._preparation.carried(args, out, ordinal)
         rest, where = self._rest(carried, args, (ordinal, stream, device))
@@ -159,8 +158,7 @@ class CppProgram(LoadedProgram):
         device: int | None = None,
     ) -> BoundLaunch:
         """Check, allocate and prepare now, and return what launches; see `LoadedProgram.bind`."""
-        if self._main is _refused:
-            _refused()
+        self._refuse_closed()
         ordinal = self._ordinal(args, device)
         carried = self._preparation.carried(args, out, ordinal)
         if not carried.wrong and stream is None and ordinal is not None and self._runtime.only_device is None:
@@ -197,6 +195,11 @@ class CppProgram(LoadedProgram):
     @staticmethod
     def _ended(name: str) -> Any:
         return (lambda: None) if name == "close" else _refused
+
+    def _refuse_closed(self) -> None:
+        """Refuse a call of a program that was closed, before anything is said of it."""
+        if self._main is _refused:
+            _refused()
 
     # One call ----------------------------------------------------------------------------------------------------
 

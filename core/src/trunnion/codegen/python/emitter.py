@@ -38,6 +38,7 @@ from trunnion.codegen.python.tables import emit_tables
 from trunnion.codegen.writer import SourceWriter
 from trunnion.contract.convention import WORDS
 from trunnion.launcher.tables import ParameterBuffer
+from trunnion.model.plan import PLAN_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = "24"
-"""Changes whenever the text for some plan does."""
+VERSION = f"24+plan{PLAN_VERSION}"
+"""Changes whenever the text for some plan does, or the plan."""
 
 _KINDS = ("entry", "bind")
 _WORDS = {"entry": "**said", "bind": "out=None, stream=None, device=None"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trunnion.model.plan.launch_plan import (
+    PLAN_VERSION,
     AddressArgument,
     ExprArgument,
     KernelParameter,
@@ -32,6 +33,7 @@ from trunnion.model.plan.slots import (
 from trunnion.model.plan.steps import Allocation, ConditionCheck, Encode, ValueCheck
 
 __all__ = [
+    "PLAN_VERSION",
     "AddressArgument",
     "Allocation",
     "Binding",

@@ -11,7 +11,7 @@ import hashlib
 import json
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.model.dtypes import DType
 from trunnion.model.expr import Cast, Const, Select
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from trunnion.model.plan.steps import Allocation, ConditionCheck, Encode, ValueCheck
 
 __all__ = [
+    "PLAN_VERSION",
     "AddressArgument",
     "ExprArgument",
     "KernelParameter",
@@ -61,6 +62,14 @@ TENSOR_MAP_ALIGNMENT = 64
 """``alignof(CUtensorMap)``."""
 
 _SOURCE_KINDS = ("shape", "stride", "scalar")
+
+
+PLAN_VERSION: Final = 2
+"""Changes whenever the plan of some program does, or what its steps are.
+
+Plans' hashes are made with it, and the versions of core's emitters: an artifact of another one is refused by that name.
+2: a plan says every step of a call.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,7 +433,7 @@ class LaunchPlan:
     @kept_property
     def hash(self) -> str:
         """SHA-256 over everything that the plan says, as 64 hexadecimal digits; equal plans have equal hashes."""
-        text = json.dumps(_plain(self), sort_keys=True, separators=(",", ":"))
+        text = json.dumps([PLAN_VERSION, _plain(self)], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
 
