@@ -19,11 +19,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mutation_trials.campaign import Baseline, Campaign, Records, Server, measured, revision
+from mutation_trials.campaign import Baseline, Campaign, Records, Server, measured, reached, revision
 from mutation_trials.draw import drawn, rules
 from mutation_trials.mutant import Mutant
+from mutation_trials.reach import Reach
 from mutation_trials.results import Results, reasons
-from mutation_trials.scope import BACKENDS, ROOT
+from mutation_trials.scope import BACKENDS, ROOT, STARTS_PROCESSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,9 +50,12 @@ def main() -> int:
             stack.enter_context(Server(options.folder / f"shard{index}")) for index in range(options.shards)
         ]
         for language, mutants in samples.items():
-            baseline, laws = _baseline(options, language, now, shards[0])
-            campaign = Campaign(language, mutants, options.count, records, _say)
-            tried += campaign.run(shards, baseline, laws)
+            baselines = {one: _baseline(options, one, now, shards[0]) for one in BACKENDS[language]}
+            reach = {}
+            if language == "python":
+                reach = {one: _reach(options, one, now, shards, baselines[one]) for one in baselines}
+            campaign = Campaign(mutants, options.count, records, _say, reach)
+            tried += campaign.run(shards, baselines)
     about = {
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "seed": options.seed,
@@ -122,20 +126,31 @@ def _keep_killed(folder: Path, records: Records) -> None:
                 records.add(verdict)
 
 
-def _baseline(
-    options: argparse.Namespace, language: str, now: str, server: Server
-) -> tuple[Baseline, Sequence[str]]:
-    """Return what the unmutated sources did, and the laws."""
-    laws = options.laws or _laws()
-    file = options.folder / f"baseline-{language}-{now}.json"
+def _baseline(options: argparse.Namespace, backend: str, now: str, server: Server) -> Baseline:
+    """Return what the unmutated sources did."""
+    laws = [law for law in options.laws or _laws() if law not in STARTS_PROCESSES.get(backend, ())]
+    file = options.folder / f"baseline-{backend}-{now}.json"
     if file.exists():
         kept = json.loads(file.read_text("utf-8"))
-        return Baseline(kept["seconds"], tuple(kept["useless"]), kept["silence"]), laws
-    _say(f"checking {len(laws)} laws on the unmutated sources")
-    found = measured(server, BACKENDS[language], laws)
+        return Baseline(kept["seconds"], tuple(kept["useless"]), kept["silence"])
+    _say(f"checking {len(laws)} laws of {backend} on the unmutated sources")
+    found = measured(server, backend, laws)
     kept = {"seconds": found.seconds, "useless": found.useless, "silence": found.silence}
     file.write_text(json.dumps(kept), "utf-8")
-    return found, laws
+    return found
+
+
+def _reach(
+    options: argparse.Namespace, backend: str, now: str, shards: Sequence[Server], baseline: Baseline
+) -> Reach:
+    """Return what each law runs of the sources."""
+    file = options.folder / f"reach-{backend}-{now}.json"
+    if not file.exists():
+        laws = list(baseline.seconds)
+        _say(f"watching what {len(laws)} laws of {backend} run")
+        file.write_text(json.dumps(reached(shards, backend, laws)), "utf-8")
+    found = json.loads(file.read_text("utf-8"))
+    return Reach(found["imported"], found["laws"])
 
 
 def _laws() -> Sequence[str]:

@@ -10,17 +10,20 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from mutation_trials.judge import Limits, Verdict
-from mutation_trials.scope import BACKENDS, ROOT
+from mutation_trials.scope import ROOT, backend_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mutation_trials.mutant import Mutant
+    from mutation_trials.reach import Reach
 
 _HERE = Path(__file__).parent
 _FIRST: Final = Limits(silence=600.0, whole=7200.0)
@@ -111,13 +114,27 @@ class Server:
         RuntimeError
             If it ends.
         """
-        job = {
-            "backend": backend,
-            "laws": list(laws),
-            "short": list(short),
-            "limits": dataclasses.asdict(limits),
-            "mutant": None if mutant is None else mutant.document(),
-        }
+        return self._answer(
+            {
+                "backend": backend,
+                "laws": list(laws),
+                "short": list(short),
+                "limits": dataclasses.asdict(limits),
+                "mutant": None if mutant is None else mutant.document(),
+            }
+        )
+
+    def reach(self, backend: str, laws: Sequence[str]) -> dict[str, Any]:
+        """Have it watch laws on the sources as they are; return what runs at import, and what each law runs.
+
+        Raises
+        ------
+        RuntimeError
+            If it ends.
+        """
+        return self._answer({"backend": backend, "laws": list(laws), "reach": True})
+
+    def _answer(self, job: Mapping[str, Any]) -> dict[str, Any]:
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps(job) + "\n")
@@ -161,8 +178,6 @@ class Campaign:
 
     Parameters
     ----------
-    language
-        Which.
     mutants
         The sample, in its order.
     count
@@ -171,35 +186,43 @@ class Campaign:
         The verdicts that there are; new ones are added.
     say
         Told each verdict.
+    reach
+        What each law of a backend runs: a mutant is tried by those laws alone that run what it changes. By the laws of
+        a backend that is not in it, by all.
     """
 
     def __init__(
         self,
-        language: str,
         mutants: Sequence[Mutant],
         count: int,
         records: Records,
         say: Callable[[str], None] = lambda _: None,
+        reach: Mapping[str, Reach] = MappingProxyType({}),
     ) -> None:
-        self.backend = BACKENDS[language]
+        self._reach = reach
         self._mutants, self._count, self._records, self._say = mutants, count, records, say
         self._lock = threading.Condition()
         self._next = self._running = self._counted = 0
         self._broken: list[BaseException] = []
 
     def run(
-        self, servers: Sequence[Server], baseline: Baseline, laws: Sequence[str]
+        self, servers: Sequence[Server], baselines: Mapping[str, Baseline]
     ) -> list[tuple[Mutant, Verdict]]:
         """Try mutants until so many count as are wanted, or there are no more; return those, in the sample's order.
+
+        Parameters
+        ----------
+        servers
+            Who tries them.
+        baselines
+            What the unmutated sources did, by backend.
 
         Raises
         ------
         RuntimeError
             If a process that tries them ends.
         """
-        threads = [
-            threading.Thread(target=self._work, args=(one, baseline, laws), daemon=True) for one in servers
-        ]
+        threads = [threading.Thread(target=self._work, args=(one, baselines), daemon=True) for one in servers]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -209,17 +232,23 @@ class Campaign:
         tried = ((mutant, self._records.verdicts.get(mutant.id)) for mutant in self._mutants[: self._next])
         return [(mutant, verdict) for mutant, verdict in tried if verdict is not None]
 
-    def _work(self, server: Server, baseline: Baseline, laws: Sequence[str]) -> None:
+    def _work(self, server: Server, baselines: Mapping[str, Baseline]) -> None:
         try:
             while (mutant := self._take()) is not None:
-                order = self._order(laws, baseline)
+                backend = backend_of(mutant.path)
+                baseline = baselines[backend]
+                order = [law for law in self._order(baseline) if self._tells(backend, law, mutant)]
                 short = [law for law in order if law not in baseline.useless]
-                answer = server.ask(self.backend, order, baseline.limits, mutant, short)
+                answer = server.ask(backend, order, baseline.limits, mutant, short)
                 self._give(mutant, Verdict(**{**answer, "unconfirmed": tuple(answer["unconfirmed"])}))
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
             with self._lock:
                 self._broken.append(error)
                 self._lock.notify_all()
+
+    def _tells(self, backend: str, law: str, mutant: Mutant) -> bool:
+        reach = self._reach.get(backend)
+        return reach is None or reach.tells(law, mutant, (ROOT / mutant.path).read_text("utf-8"))
 
     def _take(self) -> Mutant | None:
         """Return the next mutant that has no verdict; None: enough count, or will if all that are tried now do."""
@@ -254,12 +283,33 @@ class Campaign:
             )
             self._lock.notify_all()
 
-    def _order(self, laws: Sequence[str], baseline: Baseline) -> list[str]:
+    def _order(self, baseline: Baseline) -> list[str]:
         """Return the laws in the order in which they are tried: those that killed the most for their cost first."""
         with self._lock:
             kills = Counter(verdict.law for verdict in self._records.verdicts.values())
-        place = {law: (1 + kills[law]) / (0.1 + baseline.seconds.get(law, 1.0)) for law in laws}
-        return sorted(laws, key=lambda law: -place[law])
+        place = {law: (1 + kills[law]) / (0.1 + seconds) for law, seconds in baseline.seconds.items()}
+        return sorted(place, key=lambda law: -place[law])
+
+
+def reached(servers: Sequence[Server], backend: str, laws: Sequence[str]) -> dict[str, Any]:
+    """Watch laws, shared between servers; see `Server.reach`.
+
+    Raises
+    ------
+    RuntimeError
+        If a server ends.
+    """
+    with ThreadPoolExecutor(len(servers)) as pool:
+        shares = [laws[index :: len(servers)] for index in range(len(servers))]
+        found = list(pool.map(lambda server, share: server.reach(backend, share), servers, shares))
+    imported: dict[str, set[int]] = {}
+    for one in found:
+        for path, lines in one["imported"].items():
+            imported.setdefault(path, set()).update(lines)
+    return {
+        "imported": {path: sorted(lines) for path, lines in imported.items()},
+        "laws": {law: lines for one in found for law, lines in one["laws"].items()},
+    }
 
 
 def measured(server: Server, backend: str, laws: Sequence[str]) -> Baseline:

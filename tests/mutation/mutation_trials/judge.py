@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mutation_trials import trial as trials
+from mutation_trials.reach import watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,6 +146,11 @@ class Judge:
             with contextlib.suppress(OSError):
                 shutil.copytree(scratch / _SHIM, self._shim, dirs_exist_ok=True)
         return found, useless
+
+    def reach(self, backend: str, laws: tuple[str, ...]) -> dict[str, Any]:
+        """Return which lines of the sources as they are run at import, and which each law runs."""
+        with self._scratch() as scratch:
+            return watched(replace(self._trial(None, backend), laws=laws), scratch)
 
     def verdict(
         self, mutant: Mutant, backend: str, short: tuple[str, ...], laws: tuple[str, ...], limits: Limits

@@ -59,8 +59,24 @@ CHECKS_ONLY: Final = re.compile(r".*/(?:driver_)?layouts\.cc")
 CPU_ONLY: Final = re.compile(r".*/host_\w+\.(?:hpp|cc)")
 """Files of the C++ runtime that no launcher for CUDA devices has."""
 
-BACKENDS: Final[Mapping[str, str]] = {"python": "nvrtc", "cpp": "tvm_ffi"}
-"""By the laws of which backend mutants of a language are tried."""
+INTERPRETED: Final = "interpreted"
+"""The backend that interprets plans, of `tests/differential/twins`: what it runs, a generated launcher asks only what
+is wrong with a call that it refuses."""
+
+BACKENDS: Final[Mapping[str, tuple[str, ...]]] = {"python": ("nvrtc", INTERPRETED), "cpp": ("tvm_ffi",)}
+"""By the laws of which backends mutants of a language are tried."""
+
+STARTS_PROCESSES: Final[Mapping[str, frozenset[str]]] = {INTERPRETED: frozenset({"S2", "Z4"})}
+"""The laws that a backend is not held to, because they start processes which do not know it."""
+
+_OF_INTERPRETER: Final = re.compile(r".*/launcher/(?:interpreter|walk)\.py")
+
+
+def backend_of(path: str) -> str:
+    """Return the backend by whose laws a file's mutants are tried."""
+    if not path.endswith(".py"):
+        return "tvm_ffi"
+    return INTERPRETED if _OF_INTERPRETER.fullmatch(path) else "nvrtc"
 
 
 def group_of(path: str) -> str:

@@ -48,7 +48,10 @@ def main(folder: Path) -> None:
 
 
 def _answer(judge: Judge, job: dict[str, Any]) -> dict[str, Any]:
-    limits, laws = Limits(**job["limits"]), tuple(job["laws"])
+    laws = tuple(job["laws"])
+    if job.get("reach"):
+        return judge.reach(job["backend"], laws)
+    limits = Limits(**job["limits"])
     if job["mutant"] is None:
         found, useless = judge.baseline(job["backend"], laws, limits)
         return {**dataclasses.asdict(found), "useless": useless}

@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from mutation_trials.scope import INTERPRETED, ROOT
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -83,6 +85,18 @@ def run(trial: Trial, tell: Callable[[dict[str, Any]], None]) -> None:
     tell({"done": True})
 
 
+def prepared(trial: Trial) -> tuple[Harness, dict[str, Any]]:
+    """Return what laws are checked with, and the laws by their ids."""
+    from trunnion.testing.laws import catalogue
+
+    return _harness(trial), dict(catalogue().laws)
+
+
+def holds(law: Any, harness: Harness) -> bool:
+    """Whether a law holds, checked as the suite does by default."""
+    return _check(law, harness, lambda _: None, examples=None)
+
+
 def law_ids() -> tuple[str, ...]:
     """Return the laws of the simulated tier, in the suite's order."""
     from trunnion.testing.runner import laws_of
@@ -95,7 +109,12 @@ def _harness(trial: Trial) -> Harness:
     from trunnion.testing.runner import harness_of
 
     kept = launcher_folder() if trial.kept is None else Path(trial.kept)
-    return replace(harness_of(trial.backend), kept=kept)
+    if trial.backend != INTERPRETED:
+        return replace(harness_of(trial.backend), kept=kept)
+    sys.path.append(os.fspath(ROOT / "tests/differential"))
+    from twins.interpreted import interpreted_backend
+
+    return replace(harness_of("nvrtc"), spec=interpreted_backend(), kept=kept)
 
 
 def _share_launchers() -> None:

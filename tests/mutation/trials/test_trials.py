@@ -14,7 +14,7 @@ from mutation_trials.scope import ROOT
 from mutation_trials.trial import Trial
 
 PATIENT = Limits(silence=600.0, whole=3000.0)
-BASELINE = Baseline({}, (), 1.0)
+BASELINES = {"nvrtc": Baseline({"L9": 1.0}, (), 1.0)}
 STRUCTURES = "plugins/nvrtc/src/trunnion_nvrtc/backend/structures.py"
 PLANNING = "core/src/trunnion/model/plan/planning.py"
 INCLUDE = "core/src/trunnion/codegen/cpp/include/trunnion"
@@ -33,7 +33,11 @@ def in_laws(does):
     return planted(PLANNING, whole, f'    if program.name != "vector_add":\n        {does}\n{whole}')
 
 
-PRIORITY = planted(STRUCTURES, '8: _one("priority")', "8: lambda value, numbers: None")
+PRIORITY = planted(
+    STRUCTURES,
+    "for number, values in spec.attributes]",
+    "for number, values in spec.attributes if number != 8]",  # CU_LAUNCH_ATTRIBUTE_PRIORITY
+)
 EQUIVALENT = planted(PLANNING, 'dtype("int64")', 'dtype("int" + "64")')
 NO_LAUNCH = planted(PLANNING, "    return _Planner(program).plan()", "    raise KeyError")
 
@@ -176,8 +180,8 @@ def test_a_run_takes_the_first_that_count_however_many_processes_try_them(tmp_pa
     expected = [one.id for one in mutants[:15]]  # ten of them count
     for shards in (1, 4):
         servers = [Known(statuses) for _ in range(shards)]
-        campaign = Campaign("python", mutants, 10, Records(tmp_path / f"{shards}.jsonl"))
-        tried = campaign.run(servers, BASELINE, ("L9",))
+        campaign = Campaign(mutants, 10, Records(tmp_path / f"{shards}.jsonl"))
+        tried = campaign.run(servers, BASELINES)
         assert [mutant.id for mutant, _ in tried] == expected
         assert sorted(asked for server in servers for asked in server.asked) == sorted(expected)
 
@@ -187,11 +191,11 @@ def test_a_run_that_was_ended_goes_on(tmp_path):
     statuses = {one.id: "survived" for one in mutants}
     file = tmp_path / "verdicts.jsonl"
     with pytest.raises(RuntimeError):
-        Campaign("python", mutants, 8, Records(file)).run([Known(statuses, ends_after=3)], BASELINE, ("L9",))
+        Campaign(mutants, 8, Records(file)).run([Known(statuses, ends_after=3)], BASELINES)
     with file.open("a") as out:
         out.write('{"id": "cut sho')  # as a killed process leaves it
     rest = Known(statuses)
-    tried = Campaign("python", mutants, 8, Records(file)).run([rest], BASELINE, ("L9",))
+    tried = Campaign(mutants, 8, Records(file)).run([rest], BASELINES)
     assert rest.asked == [one.id for one in mutants[3:8]]
     assert [mutant.id for mutant, _ in tried] == [one.id for one in mutants[:8]]
     assert len(Records(file).verdicts) == 8
@@ -200,13 +204,13 @@ def test_a_run_that_was_ended_goes_on(tmp_path):
 def test_laws_that_killed_most_come_first(tmp_path):
     records = Records(tmp_path / "verdicts.jsonl")
     baseline = Baseline({"A1": 1.0, "A2": 1.0, "A3": 9.0}, (), 1.0)
-    campaign = Campaign("python", [], 1, records)
-    assert campaign._order(("A3", "A1", "A2"), baseline) == ["A1", "A2", "A3"]
+    campaign = Campaign([], 1, records)
+    assert campaign._order(baseline) == ["A1", "A2", "A3"]
     for line in range(30):
         mutant = replace(EQUIVALENT, line=line)
         known = {**Known({mutant.id: "killed"}).ask("", (), None, mutant), "law": "A3"}
         campaign._give(mutant, _verdict(known))
-    assert campaign._order(("A3", "A1", "A2"), baseline)[0] == "A3"
+    assert campaign._order(baseline)[0] == "A3"
 
 
 def _verdict(known):
