@@ -133,7 +133,7 @@ class _Watch:
         """Stop, and return what ran, by path relative to the folder."""
         self.watching = False
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type] - as its documentation says
+        threading.settrace(None)  # type: ignore[arg-type]  # stubs know no None, which ends it
         return {path[len(self._folder) :]: sorted(lines) for path, lines in self._lines.items()}
 
     def _hear(self, event: str, _: tuple[Any, ...]) -> None:
