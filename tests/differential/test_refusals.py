@@ -202,7 +202,7 @@ def test_of_nothing_to_write_into_no_declaration_is_advised(twins):
     assert set(said) == {"argument 'z' (out[1]): got NoneType, expected a tensor"}
 
 
-def said_of_launch(backends, simulator, fault=None, **said):
+def said_of_launch(backends, simulator, fault=None, entered=0, **said):
     """Return the texts of the errors of a launch that the driver refuses."""
     builder = ProgramBuilder("p", DeviceCode("cuda", "//"))
     t = builder.input("t", "float32", (Symbol("n"),))
@@ -214,8 +214,10 @@ def said_of_launch(backends, simulator, fault=None, **said):
             args = harness.arguments((tensor(4),))
             loaded.preload(0)
             planted = nullcontext() if fault is None else simulator.fault("cuLaunchKernelEx", fault)
-            with planted, simulator.current(0), pytest.raises(DriverError) as caught:
-                loaded.call(args)
+            context = nullcontext() if entered is None else simulator.current(entered)
+            stream = None if entered is not None else simulator.new_stream(0)
+            with planted, context, pytest.raises(DriverError) as caught:
+                loaded.call(args, stream=stream)
             assert (caught.value.call, caught.value.code) == ("cuLaunchKernelEx", int(fault or 1))
             texts.append(str(caught.value))
     return texts
@@ -227,6 +229,11 @@ def test_a_launch_that_the_device_refuses_says_with_what(with_sample, simulator,
     assert len(set(texts)) == 1, texts
     assert f"the launch is of kernel 'scale<float>' with pdl=True, priority={priority}; " in texts[0]
     assert texts[0].endswith("the device takes priorities from -5 to 0")
+
+
+def test_where_no_context_is_current_the_device_is_not_asked_for_its_priorities(with_sample, simulator):
+    texts = said_of_launch(with_sample, simulator, Status.NOT_SUPPORTED, None, priority=-2)
+    assert all("the launch is of kernel 'scale<float>' with priority=-2" in text for text in texts), texts
 
 
 def test_every_attribute_of_a_refused_launch_is_told(every_backend, simulator):

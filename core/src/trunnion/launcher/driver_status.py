@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trunnion.errors import CaptureError, DeviceRequirementError, DriverError, shorten
+from trunnion.errors import CaptureError, DeviceRequirementError, DriverError, TrunnionError, shorten
 from trunnion.image.target import image_target
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Self
 
-    from trunnion.errors import TrunnionError
     from trunnion.launcher.facade import LaunchSpec
 
 __all__ = [
@@ -94,9 +93,7 @@ class RefusedLaunch:
     """The least and the greatest number that the device takes as a priority; None: not asked, or not known."""
 
     @classmethod
-    def of(
-        cls, spec: LaunchSpec, kernel: str, priorities: Callable[[], tuple[int, int] | None] | None
-    ) -> Self:
+    def of(cls, spec: LaunchSpec, kernel: str, priorities: Callable[[], tuple[int, int]] | None) -> Self:
         """Return what was refused.
 
         Parameters
@@ -110,7 +107,8 @@ class RefusedLaunch:
         """
         known = None
         if priorities is not None and any(number == PRIORITY_ATTRIBUTE for number, _ in spec.attributes):
-            known = priorities()
+            with suppress(TrunnionError):  # no context may be current: the launch's stream knew its own
+                known = priorities()
         window = ((_WINDOW_ATTRIBUTE, ()),) if spec.window is not None else ()
         return cls(kernel, (*spec.attributes, *window), known)
 

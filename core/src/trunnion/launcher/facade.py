@@ -225,8 +225,8 @@ class DriverFacade(Protocol):
 class PriorityFacade(Protocol):
     """What a driver may be asked of a launch that it refused; others leave it out, and the error says less."""
 
-    def priorities(self) -> tuple[int, int] | None:
-        """Return the least and the greatest number that the current device takes as a priority; None: not known."""
+    def priorities(self) -> tuple[int, int]:
+        """Return the least and the greatest number that the current device takes as a priority."""
 
 
 class MakeCaller(Protocol):

@@ -316,11 +316,11 @@ class CudaDriver:
     def _refused(self, attempt: Attempt) -> RefusedLaunch:
         return RefusedLaunch.of(attempt.frame.spec, attempt.kernel, self.priorities)
 
-    def priorities(self) -> tuple[int, int] | None:
+    def priorities(self) -> tuple[int, int]:
         """Return what the current device takes as a priority (``cuCtxGetStreamPriorityRange``)."""
         status, least_urgent, most_urgent = calls.cuCtxGetStreamPriorityRange()
-        # The most urgent priority is the least number.
-        return None if status else (int(most_urgent), int(least_urgent))
+        check("cuCtxGetStreamPriorityRange", status)
+        return int(most_urgent), int(least_urgent)  # the most urgent priority is the least number
 
     def synchronize(self, device: int) -> None:
         """Wait for all work on a device (``cuCtxSynchronize``)."""
