@@ -165,6 +165,12 @@ def test_autocast_casts_where_it_is_asked_to(compiled, name, lib):
         op(torch.ones(3), 2.0)
 
 
+def test_autocast_of_what_is_written_is_refused_as_the_copy_alone_would_be_written(compiled, name, lib):
+    with pytest.raises(UnsupportedFeatureError, match="autocast.*'total'"):
+        trunnion.torch_op(compiled("add_into"), name, autocast=torch.float32, lib=lib)
+    assert not hasattr(torch.ops.trunnion_tests, name.partition("::")[2])
+
+
 def test_tags_are_torchs(compiled, name, lib):
     op = trunnion.torch_op(compiled("scale"), name, tags=(torch.Tag.cudagraph_unsafe,), lib=lib)
     for overload in (op.default, op.out):
