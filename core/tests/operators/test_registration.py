@@ -124,6 +124,9 @@ def test_out_is_an_overload_that_returns_nothing_and_is_made_functional(compiled
             op.out(fake, 3.0, out=torch.empty(4))
         with pytest.raises(ArgumentValueError, match="to write into"):
             op.out(fake, 3.0, out=torch.empty(8).double()[::2])
+    for given, into in ((x, x.to("meta")), (x.to("meta"), x)):  # torch asks the fake, as one of them is on meta
+        with pytest.raises(ArgumentValueError, match=r"argument 'y' \(out\): got a tensor on "):
+            op.out(given, 3.0, out=into)
 
 
 def test_an_address_is_an_integer_and_a_struct_the_list_of_its_bytes(compiled, name, lib):

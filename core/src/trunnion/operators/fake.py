@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import ArgumentValueError
+from trunnion.errors import ArgumentError, ArgumentValueError
 from trunnion.launcher import refusals
 from trunnion.model.dtypes import dtype
 from trunnion.model.interval import INT64_MAX, INT64_MIN
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from trunnion.model.expr import Expr
     from trunnion.model.plan import LaunchPlan, Source
-    from trunnion.model.plan.slots import Binding, PointerSlot, StructSlot
+    from trunnion.model.plan.slots import Binding, PointerSlot, StructSlot, TensorSlot
     from trunnion.operators.schema import OperatorSchema
 
 __all__ = ["FakeCall", "fake_of", "fake_out_of"]
@@ -55,18 +55,22 @@ class FakeCall(StructureWalk):
             If one does not fit.
         """
         for place, (slot, tensor) in enumerate(zip(self.plan.outputs, out, strict=True)):
-            where = refusals.out_place(place, len(out))
-            shape, texts = self.shapes[slot.index], author_extents(self.plan, slot)
-            self._check_structure(slot.name, tensor, slot.dtype.name, len(shape), where)
-            for axis, (got, extent) in enumerate(zip(tensor.shape, shape, strict=True)):
-                if got != extent:
-                    error = refusals.extent_error(slot.name, axis, got, extent, texts[axis])
-                    error.place = where
-                    raise error
-            if not tensor.is_contiguous():
-                error = refusals.destination_error(slot.name, tensor)
-                error.place = where
-                raise error
+            try:
+                self._check_destination(slot, tensor)
+            except ArgumentError as error:
+                error.place = refusals.out_place(place, len(out))
+                raise
+
+    def _check_destination(self, slot: TensorSlot, tensor: Any) -> None:
+        shape, texts = self.shapes[slot.index], author_extents(self.plan, slot)
+        self._check_structure(slot.name, tensor, slot.dtype.name, len(shape))
+        for axis, (got, extent) in enumerate(zip(tensor.shape, shape, strict=True)):
+            if got != extent:
+                raise refusals.extent_error(slot.name, axis, got, extent, texts[axis])
+        if tensor.device != self.device:
+            raise ArgumentValueError(slot.name, f"a tensor on {tensor.device}", str(self.device))
+        if not tensor.is_contiguous():
+            raise refusals.destination_error(slot.name, tensor)
 
     def element_type(self, name: str) -> Any:
         """Return torch's object for an element type."""
