@@ -34,6 +34,33 @@ def test_numbers_reach_it_and_what_has_no_gradient_gets_none(compiled, name, lib
     torch.library.opcheck(op.default, (x, 3.0))
 
 
+BIASED = """
+#include <trunnion/block.h>
+
+void biased(const double* x, const double* b, double* y, int64_t n, const trunnion_block_t*) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + (b == nullptr ? 0 : b[i]);
+}
+void back(const double* g, double* dx, double* db, int64_t n, const trunnion_block_t*) {
+  for (int64_t i = 0; i < n; ++i) dx[i] = db[i] = g[i];
+}
+"""
+
+
+def test_of_a_tensor_that_is_left_out_there_is_no_gradient(name, lib):
+    (n,) = symbols("n")
+    p, q = (ProgramBuilder(one, DeviceCode("c++", BIASED)) for one in ("biased", "back"))
+    x, b = p.input("x", "float64", (n,)), p.input("b", "float64", (n,), nullable=True)
+    p.launch("biased", args=(x, b, p.output("y", "float64", (n,)), n), grid=1, block=1)
+    g = q.input("grad_y", "float64", (n,))
+    gradients = q.output("grad_x", "float64", (n,)), q.output("grad_b", "float64", (n,))
+    q.launch("back", args=(g, *gradients, n), grid=1, block=1)
+    forward, backward = trunnion.compile(p.build()), trunnion.compile(q.build())
+    op = trunnion.torch_op(forward, name, backward=backward, lib=lib)
+    x, b = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradcheck(op, (x, b))
+    assert torch.autograd.gradcheck(lambda x: op(x, None), x)
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.script")  # which torch uses itself
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_it_is_compiled_both_ways(square, backend):
