@@ -147,6 +147,26 @@ def test_an_address_is_an_integer_and_a_struct_the_list_of_its_bytes(compiled, n
         op(x, limits[:-1], None)
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script")  # which torch uses itself
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_what_takes_an_address_is_called_as_often_as_it_is_written_and_in_that_order(
+    compiled, name, lib, backend
+):
+    op, memory = trunnion.torch_op(compiled("poke"), name, lib=lib), torch.zeros(4)
+    there = memory.data_ptr()
+
+    @torch.compile(fullgraph=True, dynamic=True, backend=backend)
+    def model(x):
+        op(x, there)
+        op(x + 1, there)
+        op(x, there)
+        return x * 2
+
+    assert model(torch.ones(4)).tolist() == [2.0] * 4
+    assert memory.tolist() == [121.0] * 4
+    opcheck(op.default, (torch.ones(4), there))
+
+
 def test_defaults_are_given_to_the_program(compiled, name, lib):
     op = trunnion.torch_op(compiled("scale"), name, defaults={"k": 2.0}, lib=lib)
     x = torch.ones(3).double()

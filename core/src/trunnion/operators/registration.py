@@ -176,9 +176,12 @@ class _Operator:
             count_writes_of(self._torch, self.packet.out, self._schema)
 
     def describe(self) -> None:
-        """Register what comes back."""
+        """Register what comes back, and whether a call does what its schema does not say."""
         for overload, function in zip(self._overloads, (self.fake, self._fake_out), strict=False):
             self._library.register_fake(overload, function, lib=self._lib)
+        if self._schema.signature.pointers:  # else torch's compiler would leave out a call whose results nobody reads
+            ordered = self._library.EffectType.ORDERED
+            self._library._register_effectful_op(str(self._name), ordered, lib=self._lib)  # noqa: SLF001 - no public name
 
 
 def _expect_cpp(programs: tuple[CompiledProgram, ...], tags: Any, lib: Any) -> None:
