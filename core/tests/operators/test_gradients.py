@@ -113,6 +113,52 @@ def test_a_gradient_of_what_writes_into_its_inputs_is_refused(compiled, name, li
         trunnion.torch_op(compiled("add_into"), name, backward=print, lib=lib)
 
 
+@pytest.mark.parametrize("cpp", [False, True])
+def test_what_is_written_has_no_gradient_so_a_call_that_would_need_one_is_refused(compiled, name, cpp):
+    op = trunnion.torch_op(compiled("add_into"), name, cpp=cpp)
+    x, y = torch.ones(3), torch.ones(3, requires_grad=True)
+    for args in ((x, y), (x, y * 1), (y, x)):
+        with pytest.raises(UnsupportedFeatureError, match=r"a gradient.*torch\.no_grad"):
+            op(*args)
+    with pytest.raises(Exception, match="a gradient"):
+        torch.compile(op, fullgraph=True, backend="aot_eager")(x, y)
+    assert (x.tolist(), y.tolist()) == ([1.0] * 3, [1.0] * 3)
+    with torch.no_grad():
+        op(x, y)
+        assert torch.compile(op, fullgraph=True, backend="aot_eager")(x, y) is None
+    assert y.tolist() == [3.0] * 3
+
+
+@pytest.mark.parametrize("cpp", [False, True])
+def test_what_is_given_to_write_to_has_no_gradient(compiled, name, cpp):
+    op = trunnion.torch_op(compiled("square"), name, cpp=cpp, backward=compiled("twice"))
+    x, y = torch.ones(3).double(), torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    for given, into in ((x, y), (y, x)):
+        with pytest.raises(UnsupportedFeatureError, match="a gradient"):
+            op.out(given, out=into)
+    with torch.no_grad():
+        op.out(x, out=y)
+    assert y.tolist() == [1.0] * 3
+
+
+def test_a_model_whose_parameters_require_gradients_is_exported_all_the_same(compiled, name, lib):
+    op = trunnion.torch_op(compiled("add_into"), name, lib=lib)
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(3))
+            self.register_buffer("total", torch.zeros(3))
+
+        def forward(self, x):
+            op(x * self.weight, self.total)
+            return self.total * 2
+
+    exported = torch.export.export(Model(), (torch.ones(3),))
+    with torch.no_grad():
+        assert exported.module()(torch.ones(3)).tolist() == [2.0] * 3
+
+
 @pytest.mark.parametrize(
     ("backward", "said"),
     [

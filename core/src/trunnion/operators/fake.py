@@ -10,11 +10,12 @@ from trunnion.model.dtypes import dtype
 from trunnion.model.interval import INT64_MAX, INT64_MIN
 from trunnion.model.plan.places import author_extents
 from trunnion.model.plan.slots import ScalarSlot
+from trunnion.operators.kernels import expect_no_gradient
 from trunnion.operators.shapes import symbolic_value
 from trunnion.operators.structure import StructureWalk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from trunnion.model.expr import Expr
     from trunnion.model.plan import LaunchPlan, Source
@@ -108,6 +109,14 @@ def _between(low: int, value: Any, high: int) -> bool:
     return bool(above and (high >= INT64_MAX or value <= high))
 
 
+def _expect_no_gradient(schema: OperatorSchema, args: tuple[Any, ...], out: Iterable[Any] = ()) -> None:
+    """Refuse what the call refuses; but what is exported may be a model for calls without gradients."""
+    from torch.compiler import is_exporting  # noqa: PLC0415 - importing trunnion must not import torch
+
+    if not is_exporting():
+        expect_no_gradient(schema, args, out)
+
+
 def fake_of(plan: LaunchPlan, kinds: tuple[str, ...], schema: OperatorSchema) -> Callable[..., Any]:
     """Return the fake of the overload that allocates: what comes back, of arguments without memory.
 
@@ -122,6 +131,8 @@ def fake_of(plan: LaunchPlan, kinds: tuple[str, ...], schema: OperatorSchema) ->
     """
 
     def fake(*args: Any) -> Any:
+        if schema.mutated:
+            _expect_no_gradient(schema, args)
         made = FakeCall(plan, kinds, schema.completed(args)).outputs()
         return made if len(made) > 1 else made[0] if made else None
 
@@ -132,6 +143,7 @@ def fake_out_of(plan: LaunchPlan, kinds: tuple[str, ...], schema: OperatorSchema
     """Return the fake of the overload ``out``: it checks, and gives nothing back; parameters are those of `fake_of`."""
 
     def fake(*args: Any, **out: Any) -> None:
+        _expect_no_gradient(schema, args, out.values())
         call = FakeCall(plan, kinds, schema.completed(args))
         call.walk()
         call.check_destinations([out[name] for name in schema.out_names])
