@@ -42,6 +42,11 @@ void rows(const float* x, const float* bias, float* y, double* sums, int64_t m, 
   }
 }
 
+// It writes where no tensor says so, and counts its calls.
+void poke(const float* x, float* there, int64_t n, const trunnion_block_t*) {
+  for (int64_t i = 0; i < n; ++i) there[i] = 10 * there[i] + x[i];
+}
+
 void add_into(const float* x, float* total, int64_t n, const trunnion_block_t*) {
   for (int64_t i = 0; i < n; ++i) total[i] += x[i];
 }
@@ -105,6 +110,14 @@ def _add_into():
     return p.build()
 
 
+def _poke():
+    (n,) = symbols("n")
+    p = ProgramBuilder("poke", DeviceCode("c++", CODE))
+    x, there = p.input("x", "float32", (n,)), p.pointer("there")
+    p.launch("poke", args=(x, there, n), grid=1, block=1)
+    return p.build()
+
+
 def _clamp():
     (n,) = symbols("n")
     p = ProgramBuilder("clamp", DeviceCode("c++", CODE))
@@ -119,6 +132,7 @@ PROGRAMS = {
     "add_into": _add_into,
     "clamp": _clamp,
     "gradient_of_scale": lambda: _scaling("grad_y", "grad_x"),
+    "poke": _poke,
     "rows": _rows,
     "scale": _scaling,
     "square": _square,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 import torch
 
@@ -33,6 +35,15 @@ def test_a_batch_without_members_has_results_without_members(compiled, name, lib
     op = trunnion.torch_op(compiled("rows"), name, lib=lib)
     y, sums = torch.vmap(lambda x: op(x, None, 2, True))(torch.empty(0, 3, 5))
     assert (tuple(y.shape), tuple(sums.shape), sums.dtype) == ((0, 3, 2), (0, 3), torch.float64)
+
+
+def test_a_struct_is_the_same_for_each_member(compiled, name, lib):
+    op = trunnion.torch_op(compiled("clamp"), name, lib=lib)
+    limits = [*struct.pack("<ff", -1, 1)]
+    for count in (0, 2):
+        x = torch.randn(count, 3)
+        made = torch.vmap(op, in_dims=(0, None, None))(x, limits, None)
+        assert torch.equal(made, x.clamp(-1, 1))
 
 
 def test_a_gradient_is_taken_of_a_batch(compiled, name, lib):

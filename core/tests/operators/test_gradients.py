@@ -34,6 +34,33 @@ def test_numbers_reach_it_and_what_has_no_gradient_gets_none(compiled, name, lib
     torch.library.opcheck(op.default, (x, 3.0))
 
 
+BIASED = """
+#include <trunnion/block.h>
+
+void biased(const double* x, const double* b, double* y, int64_t n, const trunnion_block_t*) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + (b == nullptr ? 0 : b[i]);
+}
+void back(const double* g, double* dx, double* db, int64_t n, const trunnion_block_t*) {
+  for (int64_t i = 0; i < n; ++i) dx[i] = db[i] = g[i];
+}
+"""
+
+
+def test_of_a_tensor_that_is_left_out_there_is_no_gradient(name, lib):
+    (n,) = symbols("n")
+    p, q = (ProgramBuilder(one, DeviceCode("c++", BIASED)) for one in ("biased", "back"))
+    x, b = p.input("x", "float64", (n,)), p.input("b", "float64", (n,), nullable=True)
+    p.launch("biased", args=(x, b, p.output("y", "float64", (n,)), n), grid=1, block=1)
+    g = q.input("grad_y", "float64", (n,))
+    gradients = q.output("grad_x", "float64", (n,)), q.output("grad_b", "float64", (n,))
+    q.launch("back", args=(g, *gradients, n), grid=1, block=1)
+    forward, backward = trunnion.compile(p.build()), trunnion.compile(q.build())
+    op = trunnion.torch_op(forward, name, backward=backward, lib=lib)
+    x, b = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradcheck(op, (x, b))
+    assert torch.autograd.gradcheck(lambda x: op(x, None), x)
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.script")  # which torch uses itself
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_it_is_compiled_both_ways(square, backend):
@@ -84,6 +111,52 @@ def test_without_a_gradient_torch_warns_when_one_is_asked_for(compiled, name, li
 def test_a_gradient_of_what_writes_into_its_inputs_is_refused(compiled, name, lib):
     with pytest.raises(UnsupportedFeatureError, match="'total'; declare what it writes as an output"):
         trunnion.torch_op(compiled("add_into"), name, backward=print, lib=lib)
+
+
+@pytest.mark.parametrize("cpp", [False, True])
+def test_what_is_written_has_no_gradient_so_a_call_that_would_need_one_is_refused(compiled, name, cpp):
+    op = trunnion.torch_op(compiled("add_into"), name, cpp=cpp)
+    x, y = torch.ones(3), torch.ones(3, requires_grad=True)
+    for args in ((x, y), (x, y * 1), (y, x)):
+        with pytest.raises(UnsupportedFeatureError, match=r"a gradient.*torch\.no_grad"):
+            op(*args)
+    with pytest.raises(Exception, match="a gradient"):
+        torch.compile(op, fullgraph=True, backend="aot_eager")(x, y)
+    assert (x.tolist(), y.tolist()) == ([1.0] * 3, [1.0] * 3)
+    with torch.no_grad():
+        op(x, y)
+        assert torch.compile(op, fullgraph=True, backend="aot_eager")(x, y) is None
+    assert y.tolist() == [3.0] * 3
+
+
+@pytest.mark.parametrize("cpp", [False, True])
+def test_what_is_given_to_write_to_has_no_gradient(compiled, name, cpp):
+    op = trunnion.torch_op(compiled("square"), name, cpp=cpp, backward=compiled("twice"))
+    x, y = torch.ones(3).double(), torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    for given, into in ((x, y), (y, x)):
+        with pytest.raises(UnsupportedFeatureError, match="a gradient"):
+            op.out(given, out=into)
+    with torch.no_grad():
+        op.out(x, out=y)
+    assert y.tolist() == [1.0] * 3
+
+
+def test_a_model_whose_parameters_require_gradients_is_exported_all_the_same(compiled, name, lib):
+    op = trunnion.torch_op(compiled("add_into"), name, lib=lib)
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(3))
+            self.register_buffer("total", torch.zeros(3))
+
+        def forward(self, x):
+            op(x * self.weight, self.total)
+            return self.total * 2
+
+    exported = torch.export.export(Model(), (torch.ones(3),))
+    with torch.no_grad():
+        assert exported.module()(torch.ones(3)).tolist() == [2.0] * 3
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,9 @@ def test_out_is_an_overload_that_returns_nothing_and_is_made_functional(compiled
             op.out(fake, 3.0, out=torch.empty(4))
         with pytest.raises(ArgumentValueError, match="to write into"):
             op.out(fake, 3.0, out=torch.empty(8).double()[::2])
+    for given, into in ((x, x.to("meta")), (x.to("meta"), x)):  # torch asks the fake, as one of them is on meta
+        with pytest.raises(ArgumentValueError, match=r"argument 'y' \(out\): got a tensor on "):
+            op.out(given, 3.0, out=into)
 
 
 def test_an_address_is_an_integer_and_a_struct_the_list_of_its_bytes(compiled, name, lib):
@@ -142,6 +145,26 @@ def test_an_address_is_an_integer_and_a_struct_the_list_of_its_bytes(compiled, n
         op(x, [*limits[:-1], 256], None)
     with pytest.raises(ArgumentValueError, match="argument 'range': got 7 bytes, expected 8"):
         op(x, limits[:-1], None)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script")  # which torch uses itself
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_what_takes_an_address_is_called_as_often_as_it_is_written_and_in_that_order(
+    compiled, name, lib, backend
+):
+    op, memory = trunnion.torch_op(compiled("poke"), name, lib=lib), torch.zeros(4)
+    there = memory.data_ptr()
+
+    @torch.compile(fullgraph=True, dynamic=True, backend=backend)
+    def model(x):
+        op(x, there)
+        op(x + 1, there)
+        op(x, there)
+        return x * 2
+
+    assert model(torch.ones(4)).tolist() == [2.0] * 4
+    assert memory.tolist() == [121.0] * 4
+    opcheck(op.default, (torch.ones(4), there))
 
 
 def test_defaults_are_given_to_the_program(compiled, name, lib):
@@ -163,6 +186,12 @@ def test_autocast_casts_where_it_is_asked_to(compiled, name, lib):
         assert op(torch.ones(3), 2.0).tolist() == [2.0] * 3
     with pytest.raises(ArgumentTypeError, match="expected one of float64"):
         op(torch.ones(3), 2.0)
+
+
+def test_autocast_of_what_is_written_is_refused_as_the_copy_alone_would_be_written(compiled, name, lib):
+    with pytest.raises(UnsupportedFeatureError, match="autocast.*'total'"):
+        trunnion.torch_op(compiled("add_into"), name, autocast=torch.float32, lib=lib)
+    assert not hasattr(torch.ops.trunnion_tests, name.partition("::")[2])
 
 
 def test_tags_are_torchs(compiled, name, lib):

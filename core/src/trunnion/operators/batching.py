@@ -74,12 +74,13 @@ class _Loop:
         self._name, self._params, self._fake = name, schema.signature.params, fake
         self._outputs = len(schema.signature.outputs)
 
-    def __call__(self, info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
+    def __call__(self, info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, Any]:
         """Return results, and the dimension of each along which its members lie."""
         import torch  # noqa: PLC0415 - importing trunnion must not import torch
 
         operator = getattr(getattr(torch.ops, self._name.namespace), self._name.name).default
         members = range(info.batch_size)
+        in_dims = tuple(None if isinstance(dim, list) else dim for dim in in_dims)  # of a struct, one a byte
         batches = [
             self._outermost(place, *pair) for place, pair in enumerate(zip(args, in_dims, strict=True))
         ]

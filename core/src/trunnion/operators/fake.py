@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import ArgumentValueError
+from trunnion.errors import ArgumentError, ArgumentValueError
 from trunnion.launcher import refusals
 from trunnion.model.dtypes import dtype
 from trunnion.model.interval import INT64_MAX, INT64_MIN
 from trunnion.model.plan.places import author_extents
 from trunnion.model.plan.slots import ScalarSlot
+from trunnion.operators.kernels import expect_no_gradient
 from trunnion.operators.shapes import symbolic_value
 from trunnion.operators.structure import StructureWalk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from trunnion.model.expr import Expr
     from trunnion.model.plan import LaunchPlan, Source
-    from trunnion.model.plan.slots import Binding, PointerSlot, StructSlot
+    from trunnion.model.plan.slots import Binding, PointerSlot, StructSlot, TensorSlot
     from trunnion.operators.schema import OperatorSchema
 
 __all__ = ["FakeCall", "fake_of", "fake_out_of"]
@@ -55,18 +56,22 @@ class FakeCall(StructureWalk):
             If one does not fit.
         """
         for place, (slot, tensor) in enumerate(zip(self.plan.outputs, out, strict=True)):
-            where = refusals.out_place(place, len(out))
-            shape, texts = self.shapes[slot.index], author_extents(self.plan, slot)
-            self._check_structure(slot.name, tensor, slot.dtype.name, len(shape), where)
-            for axis, (got, extent) in enumerate(zip(tensor.shape, shape, strict=True)):
-                if got != extent:
-                    error = refusals.extent_error(slot.name, axis, got, extent, texts[axis])
-                    error.place = where
-                    raise error
-            if not tensor.is_contiguous():
-                error = refusals.destination_error(slot.name, tensor)
-                error.place = where
-                raise error
+            try:
+                self._check_destination(slot, tensor)
+            except ArgumentError as error:
+                error.place = refusals.out_place(place, len(out))
+                raise
+
+    def _check_destination(self, slot: TensorSlot, tensor: Any) -> None:
+        shape, texts = self.shapes[slot.index], author_extents(self.plan, slot)
+        self._check_structure(slot.name, tensor, slot.dtype.name, len(shape))
+        for axis, (got, extent) in enumerate(zip(tensor.shape, shape, strict=True)):
+            if got != extent:
+                raise refusals.extent_error(slot.name, axis, got, extent, texts[axis])
+        if tensor.device != self.device:
+            raise ArgumentValueError(slot.name, f"a tensor on {tensor.device}", str(self.device))
+        if not tensor.is_contiguous():
+            raise refusals.destination_error(slot.name, tensor)
 
     def element_type(self, name: str) -> Any:
         """Return torch's object for an element type."""
@@ -104,6 +109,14 @@ def _between(low: int, value: Any, high: int) -> bool:
     return bool(above and (high >= INT64_MAX or value <= high))
 
 
+def _expect_no_gradient(schema: OperatorSchema, args: tuple[Any, ...], out: Iterable[Any] = ()) -> None:
+    """Refuse what the call refuses; but what is exported may be a model for calls without gradients."""
+    from torch.compiler import is_exporting  # noqa: PLC0415 - importing trunnion must not import torch
+
+    if not is_exporting():
+        expect_no_gradient(schema, args, out)
+
+
 def fake_of(plan: LaunchPlan, kinds: tuple[str, ...], schema: OperatorSchema) -> Callable[..., Any]:
     """Return the fake of the overload that allocates: what comes back, of arguments without memory.
 
@@ -118,6 +131,8 @@ def fake_of(plan: LaunchPlan, kinds: tuple[str, ...], schema: OperatorSchema) ->
     """
 
     def fake(*args: Any) -> Any:
+        if schema.mutated:
+            _expect_no_gradient(schema, args)
         made = FakeCall(plan, kinds, schema.completed(args)).outputs()
         return made if len(made) > 1 else made[0] if made else None
 
@@ -128,6 +143,7 @@ def fake_out_of(plan: LaunchPlan, kinds: tuple[str, ...], schema: OperatorSchema
     """Return the fake of the overload ``out``: it checks, and gives nothing back; parameters are those of `fake_of`."""
 
     def fake(*args: Any, **out: Any) -> None:
+        _expect_no_gradient(schema, args, out.values())
         call = FakeCall(plan, kinds, schema.completed(args))
         call.walk()
         call.check_destinations([out[name] for name in schema.out_names])

@@ -189,6 +189,7 @@ class _ByProgram:
         names = self._names
         kept: list[Any] = []
         ctx.numbers = {}
+        ctx.there = [value is not None for value in inputs]
         for param in self._params:
             if param.name in names.inputs:
                 value = inputs[names.inputs[param.name]]
@@ -203,14 +204,15 @@ class _ByProgram:
         ctx.save_for_backward(*kept)
 
     def backward(self, ctx: Any, *gradients: Any) -> tuple[Any, ...]:
-        """Call the program; what it gives no gradient of has none."""
+        """Call the program; what it gives no gradient of has none, nor has what was left out."""
         saved = iter(ctx.saved_tensors)
         given = [self._argument(ctx, param, gradients, saved) for param in self._params]
         made = self._operator(*given)
         results = made if isinstance(made, tuple) else (made,)
         places = self._names.given
         return tuple(
-            results[places[place]] if place in places else None for place in range(len(self._names.inputs))
+            results[places[place]] if there and place in places else None
+            for place, there in enumerate(ctx.there)
         )
 
     def _argument(self, ctx: Any, param: Param, gradients: tuple[Any, ...], saved: Any) -> Any:

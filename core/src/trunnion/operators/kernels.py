@@ -8,12 +8,12 @@ from trunnion.errors import ArgumentValueError, UnsupportedFeatureError, shorten
 from trunnion.model.params import StructParam, TensorParam
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from trunnion.compiled import CompiledProgram
     from trunnion.operators.schema import OperatorSchema
 
-__all__ = ["count_writes_of", "kernel", "out_kernel"]
+__all__ = ["count_writes_of", "expect_no_gradient", "kernel", "out_kernel"]
 
 
 def kernel(program: CompiledProgram, schema: OperatorSchema) -> Callable[..., Any]:
@@ -36,6 +36,8 @@ def kernel(program: CompiledProgram, schema: OperatorSchema) -> Callable[..., An
     def call_and_count(*args: Any) -> Any:
         if modes._current_level >= 0:  # noqa: SLF001 - no public name
             raise _forward_mode(program)
+        if writes:
+            expect_no_gradient(schema, args)
         made = program(*args) if read is None else program(*read(args))
         _count_writes([args[place] for place in writes if place < len(args)])
         return made
@@ -52,14 +54,48 @@ def out_kernel(program: CompiledProgram, schema: OperatorSchema) -> Callable[...
         if modes._current_level >= 0:  # noqa: SLF001 - no public name
             raise _forward_mode(program)
         given = [out[name] for name in names]
+        expect_no_gradient(schema, args, given)
         program(*(args if read is None else read(args)), out=given[0] if single else tuple(given))
         _count_writes([*given, *(args[place] for place in writes if place < len(args))])
 
     return call
 
 
+def expect_no_gradient(schema: OperatorSchema, args: tuple[Any, ...], out: Iterable[Any] = ()) -> None:
+    """Accept the tensors of a call that writes: there is no gradient of it, so none may be asked for.
+
+    Parameters
+    ----------
+    schema
+        How the operator is called.
+    args
+        The arguments.
+    out
+        What else it writes into.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If one requires a gradient, and gradients are recorded.
+    """
+    from torch import is_grad_enabled  # noqa: PLC0415 - importing trunnion must not import torch
+
+    if not is_grad_enabled():
+        return
+    tensors = [
+        value
+        for param, value in zip(schema.signature.params, args, strict=False)
+        if isinstance(param, TensorParam)
+    ]
+    if any(tensor is not None and tensor.requires_grad for tensor in (*tensors, *out)):
+        hint = "call it under torch.no_grad(), or with tensors that are detached"
+        raise UnsupportedFeatureError(
+            "an operator of torch", ["a gradient of what it is given to write into"], hint
+        )
+
+
 def count_writes_of(torch: Any, operator: Any, schema: OperatorSchema) -> None:
-    """Have the writes counted of an overload whose kernel is no Python, on the way to it.
+    """Have the writes counted, and gradients of them refused, of an overload whose kernel is no Python.
 
     Parameters
     ----------
@@ -77,6 +113,7 @@ def count_writes_of(torch: Any, operator: Any, schema: OperatorSchema) -> None:
     def call(
         keyset: Any, *args: Any, _library: Any = library, **out: Any
     ) -> Any:  # which goes with this function
+        expect_no_gradient(schema, args, out.values())
         below = keyset & own._after_ADInplaceOrView_keyset  # noqa: SLF001 - as above
         with own._AutoDispatchBelowADInplaceOrView():  # noqa: SLF001 - as above
             made = operator.redispatch(below, *args, **out)

@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import expect
 from trunnion.compiled import CompiledProgram
-from trunnion.errors import ArgumentTypeError, ArgumentValueError, ProgramError, shorten
-from trunnion.messages import describe, type_name
+from trunnion.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ProgramError,
+    UnsupportedFeatureError,
+    shorten,
+)
+from trunnion.messages import describe, listed, type_name
 from trunnion.operators.batching import register_batching
 from trunnion.operators.fake import fake_of, fake_out_of
 from trunnion.operators.gradients import expect_backward, register_backward
@@ -83,7 +89,7 @@ def torch_op(  # noqa: PLR0913 - one call with everything that it can say
     ProgramError
         If no argument is a tensor, by whose device torch could find the program; or the signatures differ.
     UnsupportedFeatureError
-        If a gradient is asked for of what writes into its inputs, or C++ of a launcher that is Python.
+        If a gradient or autocast is asked for of what writes into its inputs, or C++ of a launcher that is Python.
     BackendUnavailableError
         If torch is missing or too old.
     """
@@ -92,8 +98,7 @@ def torch_op(  # noqa: PLR0913 - one call with everything that it can say
     torch = _torch()
     _expect_new(torch, named)
     _expect_options(torch, vmap, tags, lib)
-    if autocast is not None and not is_a(autocast, torch.dtype):
-        raise ArgumentTypeError("autocast", describe(autocast), "a torch.dtype, or None")
+    _expect_castable(torch, autocast, schema)
     if not schema.signature.tensors:
         message = "has no tensor among its parameters, by whose device torch could find it; give it one"
         raise ProgramError(message, field=programs[0].program.name)
@@ -171,9 +176,12 @@ class _Operator:
             count_writes_of(self._torch, self.packet.out, self._schema)
 
     def describe(self) -> None:
-        """Register what comes back."""
+        """Register what comes back, and whether a call does what its schema does not say."""
         for overload, function in zip(self._overloads, (self.fake, self._fake_out), strict=False):
             self._library.register_fake(overload, function, lib=self._lib)
+        if self._schema.signature.pointers:  # else torch's compiler would leave out a call whose results nobody reads
+            ordered = self._library.EffectType.ORDERED
+            self._library._register_effectful_op(str(self._name), ordered, lib=self._lib)  # noqa: SLF001 - no public name
 
 
 def _expect_cpp(programs: tuple[CompiledProgram, ...], tags: Any, lib: Any) -> None:
@@ -213,6 +221,17 @@ def _programs(given: Any, dispatch_key: str | None) -> tuple[CompiledProgram, ..
 def _expect_new(torch: Any, name: OperatorName) -> None:
     if hasattr(getattr(torch.ops, name.namespace), name.name):
         raise ArgumentValueError("name", shorten(str(name)), "a name that torch has no operator of")
+
+
+def _expect_castable(torch: Any, autocast: Any, schema: OperatorSchema) -> None:
+    if autocast is None:
+        return
+    if not is_a(autocast, torch.dtype):
+        raise ArgumentTypeError("autocast", describe(autocast), "a torch.dtype, or None")
+    if schema.mutated:  # torch would cast these as well, and what is written into the copies would be lost
+        names = listed(param.name for param in schema.mutated)
+        hint = f"the program writes into {names}; leave autocast= out, and cast what it reads"
+        raise UnsupportedFeatureError("an operator of torch", ["autocast of what it writes into"], hint)
 
 
 def _expect_options(torch: Any, vmap: Any, tags: Any, lib: Any) -> None:

@@ -61,15 +61,11 @@ class StructureWalk(Walk):
         """Return the tensor library's object for an element type."""
         return name
 
-    def _check_structure(self, name: str, tensor: Any, kind: str, rank: int, where: str = "") -> None:
+    def _check_structure(self, name: str, tensor: Any, kind: str, rank: int) -> None:
         if tensor.dtype != self.element_type(kind):
-            error = refusals.dtype_error(name, tensor, kind)
-        elif tensor.dim() != rank:
-            error = refusals.rank_error(name, tensor, rank)
-        else:
-            return
-        error.place = where
-        raise error
+            raise refusals.dtype_error(name, tensor, kind)
+        if tensor.dim() != rank:
+            raise refusals.rank_error(name, tensor, rank)
 
     def _read_tensors(self) -> None:
         plan = self.plan
