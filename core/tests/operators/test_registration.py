@@ -124,7 +124,10 @@ def test_out_is_an_overload_that_returns_nothing_and_is_made_functional(compiled
             op.out(fake, 3.0, out=torch.empty(4))
         with pytest.raises(ArgumentValueError, match="to write into"):
             op.out(fake, 3.0, out=torch.empty(8).double()[::2])
-    for given, into in ((x, x.to("meta")), (x.to("meta"), x)):  # torch asks the fake, as one of them is on meta
+    for given, into in (
+        (x, x.to("meta")),
+        (x.to("meta"), x),
+    ):  # torch asks the fake, as one of them is on meta
         with pytest.raises(ArgumentValueError, match=r"argument 'y' \(out\): got a tensor on "):
             op.out(given, 3.0, out=into)
 
@@ -189,7 +192,7 @@ def test_autocast_casts_where_it_is_asked_to(compiled, name, lib):
 
 
 def test_autocast_of_what_is_written_is_refused_as_the_copy_alone_would_be_written(compiled, name, lib):
-    with pytest.raises(UnsupportedFeatureError, match="autocast.*'total'"):
+    with pytest.raises(UnsupportedFeatureError, match=r"autocast.*'total'"):
         trunnion.torch_op(compiled("add_into"), name, autocast=torch.float32, lib=lib)
     assert not hasattr(torch.ops.trunnion_tests, name.partition("::")[2])
 
@@ -286,6 +289,9 @@ def test_a_program_without_a_tensor_is_refused(name, lib):
         ({"backward": 3}, "backward"),
         ({"backward": print, "setup_context": 3}, "setup_context"),
         ({"cpp": True, "tags": (torch.Tag.core,)}, "tags"),
+        ({"dispatch_key": "Nonsense"}, "dispatch_key"),
+        ({"dispatch_key": 7}, "dispatch_key"),
+        ({"lib": torch.library.Library("trunnion_others", "FRAGMENT")}, "lib"),
     ],
 )
 def test_what_is_no_option_is_refused_by_its_name_and_nothing_is_registered(
@@ -308,6 +314,9 @@ def test_a_name_that_torch_knows_is_refused(compiled, name, lib):
     trunnion.torch_op(compiled("scale"), name, lib=lib)
     with pytest.raises(ArgumentValueError, match="a name that torch has no operator of"):
         trunnion.torch_op(compiled("scale"), name, lib=lib)
+    for namespace in ("load_library", "higher_order", "__name__"):  # which torch.ops has for something else
+        with pytest.raises(ArgumentValueError, match="a namespace of your own"):
+            trunnion.torch_op(compiled("scale"), f"{namespace}::a")
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script")  # which torch uses itself

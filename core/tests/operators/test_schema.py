@@ -60,7 +60,7 @@ def test_what_comes_back_is_a_tensor_for_each_output():
     assert several.out() == "(Tensor x, Tensor(a!) t, *, Tensor(b!) y, Tensor(c!) z) -> ()"
 
 
-@pytest.mark.parametrize("name", ["in", "global", "self", "out", "a b", "é", "__x", "1st"])
+@pytest.mark.parametrize("name", ["in", "global", "self", "out", "a b", "é", "__x", "1st", "NoneType"])
 def test_a_name_that_no_argument_can_have_names_all_of_them_by_their_places(name, lib):
     schema = spelled(tensor(name, access="write"), outputs=(tensor("y"), tensor("z")))
     assert schema.names == ("arg0", "arg1")
@@ -100,6 +100,15 @@ def test_defaults_are_those_of_the_last_parameters():
         ({"k": float("inf")}, ArgumentTypeError, "for 'k', expected float or int"),
         ({"k": True}, ArgumentTypeError, "for 'k', expected float or int"),
         ({"n": 1.0}, ArgumentTypeError, "for 'n', expected int"),
+        (
+            {"n": 1 << 31},
+            ArgumentValueError,
+            "2147483648 for 'n', expected an integer, -2147483648 to 2147483647",
+        ),
+        ({"n": 10**5000}, ArgumentValueError, "for 'n', expected an integer"),
+        ({"k": 10**400, "n": 1}, ArgumentValueError, "for 'k', expected a number that fits float32"),
+        ({"k": 1e39, "n": 1}, ArgumentValueError, "'1e+39' for 'k', expected a number that fits float32"),
+        ({"k": 5e-324, "n": 1}, ArgumentValueError, "'5e-324' for 'k', expected"),
     ],
 )
 def test_another_default_is_refused(defaults, error, said):
@@ -111,7 +120,22 @@ def test_another_default_is_refused(defaults, error, said):
 
 
 @pytest.mark.parametrize(
-    "name", ["scale", "a::b::c", "a::", "::b", "a.b::c", "a::b.out", "aten::add", "a b::c"]
+    "name",
+    [
+        "scale",
+        "a::b::c",
+        "a::",
+        "::b",
+        "a.b::c",
+        "a::b.out",
+        "aten::add",
+        "a b::c",
+        "a::class",
+        "del::a",
+        "a::None",
+        "a::NoneType",
+        "_::a",
+    ],
 )
 def test_what_is_no_name_of_an_operator_is_refused(name):
     with pytest.raises(ArgumentValueError) as caught:

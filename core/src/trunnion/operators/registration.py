@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trunnion.arguments import expect
+from trunnion.arguments import expect, expect_text
 from trunnion.compiled import CompiledProgram
 from trunnion.errors import (
     ArgumentTypeError,
@@ -97,7 +97,8 @@ def torch_op(  # noqa: PLR0913 - one call with everything that it can say
     named, schema = OperatorName.of(name), OperatorSchema(programs[0].program.signature, dict(defaults or {}))
     torch = _torch()
     _expect_new(torch, named)
-    _expect_options(torch, vmap, tags, lib)
+    _expect_options(torch, vmap, tags)
+    _expect_place(torch, named, dispatch_key, lib)
     _expect_castable(torch, autocast, schema)
     if not schema.signature.tensors:
         message = "has no tensor among its parameters, by whose device torch could find it; give it one"
@@ -179,7 +180,9 @@ class _Operator:
         """Register what comes back, and whether a call does what its schema does not say."""
         for overload, function in zip(self._overloads, (self.fake, self._fake_out), strict=False):
             self._library.register_fake(overload, function, lib=self._lib)
-        if self._schema.signature.pointers:  # else torch's compiler would leave out a call whose results nobody reads
+        if (
+            self._schema.signature.pointers
+        ):  # else torch's compiler would leave out a call whose results nobody reads
             ordered = self._library.EffectType.ORDERED
             self._library._register_effectful_op(str(self._name), ordered, lib=self._lib)  # noqa: SLF001 - no public name
 
@@ -219,7 +222,10 @@ def _programs(given: Any, dispatch_key: str | None) -> tuple[CompiledProgram, ..
 
 
 def _expect_new(torch: Any, name: OperatorName) -> None:
-    if hasattr(getattr(torch.ops, name.namespace), name.name):
+    operators = getattr(torch.ops, name.namespace)
+    if type(operators) is not torch._ops._OpNamespace:  # noqa: SLF001 - no public name
+        raise ArgumentValueError("name", shorten(str(name)), "a namespace of your own: that one is torch's")
+    if hasattr(operators, name.name):
         raise ArgumentValueError("name", shorten(str(name)), "a name that torch has no operator of")
 
 
@@ -234,10 +240,21 @@ def _expect_castable(torch: Any, autocast: Any, schema: OperatorSchema) -> None:
         raise UnsupportedFeatureError("an operator of torch", ["autocast of what it writes into"], hint)
 
 
-def _expect_options(torch: Any, vmap: Any, tags: Any, lib: Any) -> None:
+def _expect_options(torch: Any, vmap: Any, tags: Any) -> None:
     if vmap is not None and vmap != "loop" and not callable(vmap):
         raise ArgumentTypeError("vmap", describe(vmap), "'loop', a rule (info, in_dims, *args), or None")
     if not is_exactly(tags, list, tuple) or not all(is_a(one, torch.Tag) for one in tags):
         raise ArgumentTypeError("tags", describe(tags), "a list of torch.Tag's")
+
+
+def _expect_place(torch: Any, name: OperatorName, dispatch_key: Any, lib: Any) -> None:
+    """Accept where the operator is registered: what torch refuses of it, it refuses when half is done."""
+    words = "a dispatch key of torch's, such as 'CPU', or None"
+    if dispatch_key is not None:
+        key = expect_text(dispatch_key, "dispatch_key", words)
+        if torch._C._parse_dispatch_key(key) is None:  # noqa: SLF001 - no public name
+            raise ArgumentValueError("dispatch_key", shorten(key), words)
     if lib is not None:
         expect(lib, torch.library.Library, "lib", "a torch.library.Library, or None")
+        if lib.ns != name.namespace:
+            raise ArgumentValueError("lib", f"a library of {shorten(lib.ns)}", f"one of {name.namespace}")

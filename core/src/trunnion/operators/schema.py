@@ -5,13 +5,16 @@ from __future__ import annotations
 import keyword
 import math
 import re
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.arguments import expect_text
-from trunnion.errors import ArgumentTypeError, ArgumentValueError, shorten
+from trunnion.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, shorten
+from trunnion.launcher.scalars import number
 from trunnion.messages import describe, suggestion
 from trunnion.model.dtypes import Kind
+from trunnion.model.interval import INT64_MAX
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
 from trunnion.plain import is_exactly
 
@@ -23,10 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["OperatorName", "OperatorSchema"]
 
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TORCHS_OWN: Final = frozenset({"aten", "prim", "prims", "quantized", "_c10d_functional"})
-_TAKEN: Final = frozenset(
-    {"global", "self"}
-)  # a word of TorchScript's, and what a method would take for its own
+_TORCHS_OWN: Final = frozenset({"aten", "prim", "prims", "quantized", "_c10d_functional", "_"})
+_TAKEN: Final = frozenset({"self"})  # which a method would take for its own
+_NO_NAMES: Final = frozenset({*keyword.kwlist, "NoneType"})  # words of TorchScript's, which parses schemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class OperatorName:
         if not colons or not all(_WORD.fullmatch(one) for one in (namespace, name)):
             expected = "a namespace and a name, each a word of letters, digits and '_', such as 'mine::scale'"
             raise ArgumentValueError("name", shorten(plain), expected)
+        if not _NO_NAMES.isdisjoint((namespace, name)):
+            raise ArgumentValueError("name", shorten(plain), "words that Python does not keep for itself")
         if namespace in _TORCHS_OWN:
             raise ArgumentValueError("name", shorten(plain), "a namespace of your own: that one is torch's")
         return cls(namespace, name)
@@ -171,7 +175,7 @@ def _alias(place: int) -> str:
 
 
 def _is_word(name: str) -> bool:
-    free = not keyword.iskeyword(name) and name not in _TAKEN and not name.startswith("__")
+    free = name not in _NO_NAMES and name not in _TAKEN and not name.startswith("__")
     return bool(_WORD.fullmatch(name)) and free
 
 
@@ -180,7 +184,7 @@ def _spelled_default(param: Param, value: Any) -> str:
 
     Raises
     ------
-    ArgumentTypeError
+    ArgumentTypeError, ArgumentValueError
         If the parameter cannot have it.
     """
     optional = getattr(param, "nullable", False)
@@ -188,7 +192,8 @@ def _spelled_default(param: Param, value: Any) -> str:
         return "None"
     if isinstance(param, ScalarParam):
         allowed = _DEFAULTS[param.dtype.kind]
-        if is_exactly(value, *allowed) and math.isfinite(value):
+        if is_exactly(value, *allowed) and (type(value) is int or math.isfinite(value)):
+            _expect_spellable(param, value)
             return str(value)
         words = (
             " or ".join(one.__name__ for one in allowed) or "no default: torch has none for complex numbers"
@@ -196,6 +201,21 @@ def _spelled_default(param: Param, value: Any) -> str:
     else:
         words = "None" if optional else "no default: a tensor, an address or bytes has none"
     raise ArgumentTypeError("defaults", f"{describe(value)} for {shorten(param.name)}", words)
+
+
+def _expect_spellable(param: ScalarParam, value: float) -> None:
+    """Accept a default that the parameter can have, and torch's parser of schemas can read."""
+    expected = ""
+    try:
+        number(param.name, value, param.dtype)
+    except ArgumentError as error:
+        expected = error.expected
+    if not expected and param.dtype.kind in (Kind.INT, Kind.UINT) and value > INT64_MAX:
+        expected = f"{INT64_MAX} at the most: an integer of torch's has 64 bits, one of them for its sign"
+    if not expected and 0 < abs(value) < sys.float_info.min:
+        expected = f"0, or at least {sys.float_info.min}: torch reads no smaller number"
+    if expected:
+        raise ArgumentValueError("defaults", f"{describe(value)} for {shorten(param.name)}", expected)
 
 
 _DEFAULTS: Final[Mapping[Kind, tuple[type, ...]]] = {
