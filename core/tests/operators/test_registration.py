@@ -11,7 +11,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import trunnion
-from trunnion import DeviceCode, ProgramBuilder, examples, symbols
+from trunnion import DeviceCode, ProgramBuilder, Symbol, examples, symbols
 from trunnion.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -146,8 +146,42 @@ def test_an_address_is_an_integer_and_a_struct_the_list_of_its_bytes(compiled, n
     ]
     with pytest.raises(ArgumentValueError, match="0 to 255"):
         op(x, [*limits[:-1], 256], None)
-    with pytest.raises(ArgumentValueError, match="argument 'range': got 7 bytes, expected 8"):
-        op(x, limits[:-1], None)
+    for given in (x, x.to("meta")):
+        with pytest.raises(ArgumentValueError, match="argument 'range': got 7 bytes, expected 8"):
+            op(given, limits[:-1], None)
+
+
+def _even():
+    n, k = (Symbol(one, min=2, multiple_of=2) for one in "nk")
+    p = ProgramBuilder("even", DeviceCode("c++", EVEN))
+    x, total = p.input("x", "float32", (n,)), p.input("total", "float32", (n,))
+    p.scalar("k", "int32", k)
+    p.launch("even", args=(x, total, p.output("y", "float32", (n - 2,)), n, k), grid=1, block=1)
+    return trunnion.compile(p.build())
+
+
+EVEN = """
+#include <trunnion/block.h>
+
+void even(const float* x, const float* t, float* y, int64_t n, int64_t k, const trunnion_block_t*) {
+  for (int64_t i = 0; i < n - 2; ++i) y[i] = x[i] + t[i] * k;
+}
+"""
+
+
+def test_what_only_memory_knows_is_asserted_when_the_graph_runs(name, lib):
+    op = trunnion.torch_op(_even(), name, lib=lib)
+
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def model(x, k, count):
+        return op(x[x > 0], torch.ones(count.item()), k.item())
+
+    two, four = torch.tensor(2), torch.tensor(4)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
+        assert model(torch.ones(4), two, four).tolist() == [3.0] * 2
+        for wrong in ((torch.ones(4), two, two), (torch.ones(4), torch.tensor(3), four)):
+            with pytest.raises((RuntimeError, ArgumentValueError)):
+                model(*wrong)
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script")  # which torch uses itself

@@ -295,16 +295,20 @@ class Walk:
         """Whether a symbol's value is within its bounds."""
         return binding.min <= value <= binding.max and not value % binding.multiple_of
 
+    def _holds(self, condition: Any) -> bool:
+        """Whether a condition holds, of which a trace may know no more than that it will be asserted."""
+        return bool(condition)
+
     def _require(self, check: ValueCheck | ConditionCheck) -> None:
         if isinstance(check, ConditionCheck):
-            if not self._value(check.condition):
+            if not self._holds(self._value(check.condition)):
                 raise refusals.condition_error(check.message)
             return
         source = check.source
         if not self._there(source):
             return
         want, got = self._value(check.expected), self._number(source)
-        if got == want or not self._live(source):
+        if not self._live(source) or self._holds(got == want):
             return
         name, text = argument_name(self.plan, source), author_text(self.plan, check)
         if source.kind == "scalar":
@@ -318,7 +322,7 @@ class Walk:
         extents = []
         for axis, expr in enumerate(exprs):
             extents.append(self._value(expr))
-            if extents[-1] < 0:
+            if not self._holds(extents[-1] >= 0):
                 raise refusals.negative_error(memory.name, axis, extents[-1])
         return tuple(extents)
 

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ArgumentError, ArgumentValueError
 from trunnion.launcher import refusals
+from trunnion.launcher.scalars import struct_bytes
 from trunnion.model.dtypes import dtype
 from trunnion.model.interval import INT64_MAX, INT64_MIN
 from trunnion.model.plan.places import author_extents
-from trunnion.model.plan.slots import ScalarSlot
-from trunnion.operators.kernels import expect_no_gradient
+from trunnion.model.plan.slots import ScalarSlot, StructSlot
+from trunnion.operators.kernels import as_bytes, expect_no_gradient
 from trunnion.operators.shapes import symbolic_value
 from trunnion.operators.structure import StructureWalk
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from trunnion.model.expr import Expr
     from trunnion.model.plan import LaunchPlan, Source
-    from trunnion.model.plan.slots import Binding, PointerSlot, StructSlot, TensorSlot
+    from trunnion.model.plan.slots import Binding, PointerSlot, TensorSlot
     from trunnion.operators.schema import OperatorSchema
 
 __all__ = ["FakeCall", "fake_of", "fake_out_of"]
@@ -80,17 +81,32 @@ class FakeCall(StructureWalk):
     def _read_number(self, slot: ScalarSlot | PointerSlot | StructSlot) -> None:
         given = self._args[slot.position]
         symbols = self._torch.SymInt, self._torch.SymFloat, self._torch.SymBool
+        if isinstance(slot, StructSlot):
+            struct_bytes(slot.name, as_bytes(slot.name, given), slot.nbytes)
+            return
         if not isinstance(slot, ScalarSlot) or not isinstance(given, symbols):
             super()._read_number(slot)
             return
         self.scalars[slot.index] = given
         if isinstance(given, self._torch.SymInt):
             low, high = slot.dtype.integer_range
-            if not _between(low, given, high):
+            if not self._between(low, given, high):
                 raise ArgumentValueError(slot.name, str(given), f"an integer, {low} to {high}")
 
     def _allowed(self, binding: Binding, value: Any) -> bool:
-        return _between(binding.min, value, binding.max) and not value % binding.multiple_of
+        inside = self._between(binding.min, value, binding.max)
+        return inside and self._holds(value % binding.multiple_of == 0)
+
+    def _between(self, low: int, value: Any, high: int) -> bool:
+        """Whether a number is between others; what every number of 64 bits is, no trace has to remember."""
+        above = low <= INT64_MIN or self._holds(low <= value)
+        return above and (high >= INT64_MAX or self._holds(value <= high))
+
+    def _holds(self, condition: Any) -> bool:
+        """Whether a condition holds; of a number that only memory knows, the graph asserts it when it runs."""
+        from torch.fx.experimental.symbolic_shapes import expect_true  # noqa: PLC0415 - it is slow to import
+
+        return expect_true(condition) if isinstance(condition, self._torch.SymBool) else bool(condition)
 
     def _number(self, source: Source) -> Any:
         if source.kind == "scalar":
@@ -101,12 +117,6 @@ class FakeCall(StructureWalk):
 
     def _value(self, expr: Expr) -> Any:
         return symbolic_value(expr, self.values, self.plan.symbols)
-
-
-def _between(low: int, value: Any, high: int) -> bool:
-    """Whether a number is between others; what every number of 64 bits is, no trace has to remember."""
-    above = low <= INT64_MIN or low <= value
-    return bool(above and (high >= INT64_MAX or value <= high))
 
 
 def _expect_no_gradient(schema: OperatorSchema, args: tuple[Any, ...], out: Iterable[Any] = ()) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from trunnion.compiled import CompiledProgram
     from trunnion.operators.schema import OperatorSchema
 
-__all__ = ["count_writes_of", "expect_no_gradient", "kernel", "out_kernel"]
+__all__ = ["as_bytes", "count_writes_of", "expect_no_gradient", "kernel", "out_kernel"]
 
 
 def kernel(program: CompiledProgram, schema: OperatorSchema) -> Callable[..., Any]:
@@ -165,13 +165,27 @@ def _reader(schema: OperatorSchema) -> Callable[[tuple[Any, ...]], tuple[Any, ..
     def read(args: tuple[Any, ...]) -> tuple[Any, ...]:
         given = [*schema.completed(args)]
         for place in structs:
-            given[place] = _bytes(params[place].name, given[place])
+            given[place] = as_bytes(params[place].name, given[place])
         return tuple(given)
 
     return read
 
 
-def _bytes(name: str, numbers: Sequence[int]) -> bytes:
+def as_bytes(name: str, numbers: Sequence[int]) -> bytes:
+    """Return the bytes of a struct, of which an operator takes the list.
+
+    Parameters
+    ----------
+    name
+        The parameter's name.
+    numbers
+        The list.
+
+    Raises
+    ------
+    ArgumentValueError
+        If one is no byte.
+    """
     try:
         return bytes(numbers)
     except ValueError as error:

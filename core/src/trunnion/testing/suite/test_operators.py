@@ -11,7 +11,7 @@ from trunnion.errors import TrunnionError
 from trunnion.operators.fake import FakeCall
 from trunnion.plain import is_a
 from trunnion.testing.laws import law
-from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
+from trunnion.testing.strategies import BytesSpec, CallSpec, Scenario, TensorSpec, scenarios
 
 if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
@@ -44,6 +44,8 @@ def _fake(given: object) -> Any:
     """Return an argument without memory."""
     import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
 
+    if is_a(given, BytesSpec):
+        return [*given.data]
     if not is_a(given, TensorSpec):
         return given
     return torch.empty_strided(given.shape, given.strides, dtype=given.kind, device="meta")
