@@ -242,6 +242,21 @@ def test_a_lazy_negative_is_resolved_before_the_program_sees_it(compiled, name, 
     assert op(torch._neg_view(torch.ones(3).double()), 2.0).tolist() == [-2.0] * 3
 
 
+def test_a_lazy_negative_to_write_to_is_refused_by_torch_and_stays_as_it_was(compiled, name, lib):
+    op, memory = trunnion.torch_op(compiled("scale"), name, lib=lib), torch.zeros(3).double()
+    with pytest.raises(RuntimeError):
+        op.out(torch.ones(3).double(), 2.0, out=torch._neg_view(memory))
+    assert memory.tolist() == [0.0] * 3
+
+
+def test_a_list_of_tensors_and_a_call_without_any_are_refused_by_torch(compiled, name, lib):
+    op = trunnion.torch_op(compiled("scale"), name, lib=lib)
+    with pytest.raises(RuntimeError, match="Expected a value of type 'Tensor' for argument 'x'.*'list'"):
+        op([torch.ones(3).double()], 2.0)
+    with pytest.raises(NotImplementedError, match="no tensor arguments"):
+        op(None, 2.0)
+
+
 def test_it_is_exported_with_sizes_that_are_open(compiled, name, lib):
     op = trunnion.torch_op(compiled("scale"), name, lib=lib)
 

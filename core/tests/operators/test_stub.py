@@ -16,7 +16,7 @@ ROWS = f'''"""The operator mine::rows."""
 
 from collections.abc import Sequence
 
-from torch import SymFloat, SymInt, Tensor
+from torch import SymInt, Tensor
 
 class _rows:
     """(Tensor x, Tensor? bias, SymInt most, bool negate=False) -> (Tensor, Tensor)"""
@@ -41,7 +41,7 @@ def test_it_is_python(compiled, program):
 
 def test_a_type_checker_reads_it(compiled, tmp_path):
     (tmp_path / "ops.pyi").write_text(trunnion.torch_stub(compiled("scale"), "mine::scale"))
-    (tmp_path / "torch.pyi").write_text("class SymInt: ...\nclass SymFloat: ...\nclass Tensor: ...\n")
+    (tmp_path / "torch.pyi").write_text("class SymInt: ...\nclass Tensor: ...\n")
     (tmp_path / "use.py").write_text(
         "from ops import scale\nfrom torch import Tensor\n"
         "def f(x: Tensor) -> Tensor:\n    scale.out(x, 2.0, out=x)\n    return scale(x, 2.0)\n"

@@ -19,7 +19,7 @@ __all__ = ["torch_stub"]
 
 _TYPES: Final = {
     "SymInt": "int | SymInt",
-    "float": "float | SymFloat",
+    "float": "float",
     "bool": "bool",
     "complex": "complex",
     "int": "int",
@@ -52,7 +52,7 @@ def torch_stub(program: CompiledProgram, name: str, *, defaults: Mapping[str, An
     result = ("None", "Tensor")[outputs] if outputs <= 1 else f"tuple[{', '.join(['Tensor'] * outputs)}]"
     out = SourceWriter()
     out.lines(f'"""The operator {named}."""', "", "from collections.abc import Sequence", "")
-    out.lines("from torch import SymFloat, SymInt, Tensor", "")
+    out.lines("from torch import SymInt, Tensor", "")
     kind = f"_{named.name}"
     with out.block(f"class {kind}:"):
         for line in _described(schema, program.program):
