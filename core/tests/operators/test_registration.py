@@ -251,7 +251,7 @@ def test_a_lazy_negative_to_write_to_is_refused_by_torch_and_stays_as_it_was(com
 
 def test_a_list_of_tensors_and_a_call_without_any_are_refused_by_torch(compiled, name, lib):
     op = trunnion.torch_op(compiled("scale"), name, lib=lib)
-    with pytest.raises(RuntimeError, match="Expected a value of type 'Tensor' for argument 'x'.*'list'"):
+    with pytest.raises(RuntimeError, match=r"Expected a value of type 'Tensor' for argument 'x'.*'list'"):
         op([torch.ones(3).double()], 2.0)
     with pytest.raises(NotImplementedError, match="no tensor arguments"):
         op(None, 2.0)
