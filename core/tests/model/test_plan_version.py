@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ def test_another_version_has_other_hashes(monkeypatch: pytest.MonkeyPatch) -> No
     plan = examples.load("vector_add").program.plan()
     before = plan.hash
     monkeypatch.setattr(launch_plan, "PLAN_VERSION", PLAN_VERSION + 1)
-    assert plan.hash != before
+    assert replace(plan).hash != before  # a plan computes its own once
 
 
 def test_every_text_of_core_says_of_which_version_its_plan_was() -> None:

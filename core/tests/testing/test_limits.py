@@ -21,7 +21,7 @@ SERIES = {
     "map_layouts": limits.map_layouts(im2col=True),
     "window_ranges": limits.window_ranges(),
     "view_layouts": limits.view_layouts(),
-    "shared_memory": limits.shared_memory(232448).map(lambda drawn: drawn[0]),
+    "shared_memory": limits.shared_memory(232448, several=True).map(lambda drawn: drawn[0]),
 }
 
 

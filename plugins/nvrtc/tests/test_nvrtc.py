@@ -78,14 +78,10 @@ COMPILE = """
     spec.probe()
     code = DeviceCode("cuda", "__global__ void k() {}")
     request = CompileRequest(code=(code,), kernels=(), target=Target("cuda", "sm_90a"))
-    for ask in (
-        lambda: NvrtcCompiler().compile(request),
-        NvrtcCompiler().fingerprint,
-    ):
-        try:
-            ask()
-        except BackendUnavailableError as error:
-            print(error.name, error.distribution, error.reason)
+    try:
+        NvrtcCompiler().compile(request)
+    except BackendUnavailableError as error:
+        print(error.name, error.distribution, error.reason)
 """
 
 
@@ -101,18 +97,14 @@ def run(*parts: str) -> list[str]:
 
 
 def test_without_the_library_it_says_what_to_install() -> None:
-    lines = run(HIDDEN_LIBRARY, COMPILE)
-    assert len(lines) == 2
-    for line in lines:
-        assert line.startswith("nvrtc trunnion-nvrtc libnvrtc.so.13 is not found")
-        assert "pip install 'nvidia-cuda-nvrtc==13.*'" in line
+    (line,) = run(HIDDEN_LIBRARY, COMPILE)  # of a fingerprint nothing is loaded: it knows the wheel
+    assert line.startswith("nvrtc trunnion-nvrtc libnvrtc.so.13 is not found")
+    assert "pip install 'nvidia-cuda-nvrtc==13.*'" in line
 
 
 def test_without_the_bindings_it_says_what_to_install() -> None:
-    lines = run(HIDDEN_BINDINGS, COMPILE)
-    assert len(lines) == 2
-    for line in lines:
-        assert "pip install 'cuda-bindings" in line
+    (line,) = run(HIDDEN_BINDINGS, COMPILE)
+    assert "pip install 'cuda-bindings" in line
 
 
 def test_what_interrupts_the_first_use_is_told_and_waits_for_nothing() -> None:

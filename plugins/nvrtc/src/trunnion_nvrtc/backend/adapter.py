@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from trunnion.artifacts.artifact import Artifact
@@ -54,4 +55,10 @@ class NvrtcAdapter(KernelAdapter):
 
     def fingerprint(self) -> str:
         """Return the version of the bindings: the launcher's text calls them."""
-        return f"cuda-bindings {version_of('cuda-bindings')}"
+        return f"cuda-bindings {_bindings_version()}"
+
+
+@functools.cache
+def _bindings_version() -> str | None:
+    """Return the version of the bindings, read once: what is imported stays, and later there may be no file left."""
+    return version_of("cuda-bindings")
