@@ -119,31 +119,6 @@ def test_tensors_without_memory_of_their_own_are_not_read(reader: Any) -> None:
     assert seen == [None, None, None]
 
 
-def test_questions_are_asked_once_for_each_address(reader: Any) -> None:
-    asked: list[torch.Tensor] = []
-
-    def question(tensor: torch.Tensor) -> bool:
-        asked.append(tensor)
-        return False
-
-    first, other = base(), base()
-    read = reader(first, questions=(question,))
-    for tensor in (first, first, other, other, first):
-        assert read(tensor) == (tensor.data_ptr(),)
-    assert [one.data_ptr() for one in asked] == [one.data_ptr() for one in (first, other, first)]
-
-
-@pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
-def test_what_may_be_half_of_a_complex_tensor_is_asked_in_every_call(reader: Any, shape: Any) -> None:
-    whole = torch.zeros(shape, dtype=torch.complex64)
-    read = reader(whole.imag, questions=LAZY[:1])
-    assert read(whole.imag) == read(whole.imag) == (whole.imag.data_ptr(),)
-    assert read(whole.conj().imag) is None, "it is negated lazily, and lies where the last one did"
-    read = reader(whole, questions=LAZY)
-    assert read(whole) == (whole.data_ptr(),)
-    assert read(whole.conj()) is None
-
-
 def test_no_elements_need_no_address(reader: Any) -> None:
     read = reader(torch.empty(0, 4))
     assert read(torch.empty(0, 4)) == (0,)

@@ -45,9 +45,7 @@ class CallHelper(Protocol):
         tensors
             The models: devices, element types, extents and strides are noted, and the tensors are not kept.
         questions
-            For each tensor what is asked about it; False is the one answer that lets it pass. Of a tensor that lies
-            where that of the last call did it need not be asked again, unless it is complex, or may be half of one that
-            is: floating-point, of one element or with all strides even.
+            For each tensor what is asked about it in every call; False is the one answer that lets it pass.
 
         Returns
         -------

@@ -3,13 +3,7 @@
 
 #include <stdint.h>
 
-enum {
-  EXCHANGE_MAJOR = 1,
-  TYPE_CODE_INT = 0,
-  TYPE_CODE_UINT = 1,
-  TYPE_CODE_FLOAT = 2,
-  TYPE_CODE_COMPLEX = 5
-};
+enum { EXCHANGE_MAJOR = 1, TYPE_CODE_INT = 0, TYPE_CODE_UINT = 1 };
 
 typedef struct {
   int32_t kind;

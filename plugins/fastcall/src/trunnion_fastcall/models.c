@@ -30,17 +30,6 @@ static void raise_unreadable(Py_ssize_t index) {
   Py_XDECREF(trace);
 }
 
-// Complex tensors may be conjugated lazily, and their imaginary parts negated, whose elements lie two apart; but of one
-// element, or none, every stride is allowed.
-static int may_be_lazy(const Model* model) {
-  if (model->dtype.code == TYPE_CODE_COMPLEX) return 1;
-  if (model->dtype.code != TYPE_CODE_FLOAT) return 0;
-  for (int32_t axis = 0; axis < model->ndim; ++axis) {
-    if (model->layout[axis] > 1 && (model->layout[model->ndim + axis] & 1) != 0) return 0;
-  }
-  return 1;
-}
-
 // Note how a tensor lies in memory; 0, or -1 with an exception.
 static int note_layout(Model* model, const ExchangeTensor* shown, Py_ssize_t index) {
   if (shown->ndim < 0 || (shown->ndim > 0 && (shown->shape == NULL || shown->strides == NULL))) {
@@ -59,7 +48,6 @@ static int note_layout(Model* model, const ExchangeTensor* shown, Py_ssize_t ind
   model->device = shown->device;
   model->dtype = shown->dtype;
   model->ndim = shown->ndim;
-  model->lazy = may_be_lazy(model);
   return 0;
 }
 

@@ -50,8 +50,7 @@ static Verdict has_element(const Reader* reader, const Model* model, PyObject* t
   return same ? ALIKE : DIFFERENT;
 }
 
-static Verdict read_one(const Reader* reader, Py_ssize_t index, PyObject* tensor, uint64_t* address) {
-  const Model* model = &reader->models[index];
+static Verdict read_one(const Reader* reader, const Model* model, PyObject* tensor, uint64_t* address) {
   if ((PyObject*)Py_TYPE(tensor) != reader->tensor_type) return DIFFERENT;
   ExchangeTensor shown;
   if (reader->view(tensor, &shown) != 0) return after_exception();
@@ -59,10 +58,7 @@ static Verdict read_one(const Reader* reader, Py_ssize_t index, PyObject* tensor
   if (!is_like(model, &shown)) return DIFFERENT;
   *address = (uint64_t)(uintptr_t)shown.data + shown.byte_offset;
   const Verdict verdict = model->element == NULL ? ALIKE : has_element(reader, model, tensor);
-  if (verdict != ALIKE) return verdict;
-  // One that lies where the last call's did was asked then.
-  const int known = !model->lazy && reader->last != NULL && *address == reader->addresses[index];
-  return known ? ALIKE : ask(model, tensor);
+  return verdict == ALIKE ? ask(model, tensor) : verdict;
 }
 
 static PyObject* tuple_of(const uint64_t* addresses, Py_ssize_t count) {
@@ -95,7 +91,7 @@ static PyObject* answer_of(Reader* reader, const uint64_t* addresses) {
 static PyObject* read_all(Reader* reader, PyObject* const* args, uint64_t* addresses) {
   Verdict verdict = ALIKE;
   for (Py_ssize_t index = 0; verdict == ALIKE && index < reader->count; ++index) {
-    verdict = read_one(reader, index, args[index], &addresses[index]);
+    verdict = read_one(reader, &reader->models[index], args[index], &addresses[index]);
   }
   if (verdict == ALIKE) return answer_of(reader, addresses);
   if (verdict == RAISED) return NULL;

@@ -8,8 +8,7 @@ typedef struct {
   ExchangeDevice device;
   ExchangeType dtype;
   int32_t ndim;
-  int empty;  // whether it has no elements: then it needs no address
-  int lazy;   // whether torch may hold one like it conjugated or negated lazily: it is asked in every call
+  int empty;        // whether it has no elements: then it needs no address
   int64_t* layout;  // the extents, then the strides: of the reader
   PyObject*
       element;  // the library's own object for the element type, where DLPack has one for several; or null
