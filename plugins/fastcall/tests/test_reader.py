@@ -119,6 +119,23 @@ def test_tensors_without_memory_of_their_own_are_not_read(reader: Any) -> None:
     assert seen == [None, None, None]
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
+def test_what_became_lazy_where_the_last_one_lay_is_not_read(reader: Any, shape: Any) -> None:
+    whole = torch.zeros(shape, dtype=torch.complex64)
+    read = reader(whole.imag, questions=LAZY[:1])
+    assert read(whole.imag) == read(whole.imag) == (whole.imag.data_ptr(),)
+    assert read(whole.conj().imag) is None
+    read = reader(whole, questions=LAZY)
+    assert read(whole) == (whole.data_ptr(),)
+    assert read(whole.conj()) is None
+    plain = torch.zeros(shape)
+    read = reader(plain, questions=LAZY[:1])
+    assert read(plain) == (plain.data_ptr(),)
+    assert (
+        read(torch._neg_view(plain)) is None
+    )  # torch negates any tensor by this, its own name for it is private
+
+
 def test_no_elements_need_no_address(reader: Any) -> None:
     read = reader(torch.empty(0, 4))
     assert read(torch.empty(0, 4)) == (0,)
