@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import platform
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,8 +52,9 @@ def main() -> int:
         shards = [
             stack.enter_context(Server(options.folder / f"shard{index}")) for index in range(options.shards)
         ]
+        known = _baselines(options, [one for language in samples for one in BACKENDS[language]], now, shards)
         for language, mutants in samples.items():
-            baselines = {one: _baseline(options, one, now, shards[0]) for one in BACKENDS[language]}
+            baselines = {one: known[one] for one in BACKENDS[language]}
             reach = {}
             if language == "python":
                 reach = {one: _reach(options, one, now, shards, baselines[one]) for one in baselines}
@@ -124,6 +128,20 @@ def _keep_killed(folder: Path, records: Records) -> None:
         for verdict in Records(file).verdicts.values():
             if verdict.status != "survived" and verdict.id not in records.verdicts:
                 records.add(verdict)
+
+
+def _baselines(
+    options: argparse.Namespace, backends: Sequence[str], now: str, shards: Sequence[Server]
+) -> dict[str, Baseline]:
+    """Return what the unmutated sources did, by backend: side by side, if there are as many processes."""
+
+    def measure(backend: str, server: Server) -> Baseline:
+        with busy[server]:
+            return _baseline(options, backend, now, server)
+
+    busy = {server: threading.Lock() for server in shards}
+    with ThreadPoolExecutor(len(shards)) as pool:
+        return dict(zip(backends, pool.map(measure, backends, itertools.cycle(shards)), strict=False))
 
 
 def _baseline(options: argparse.Namespace, backend: str, now: str, server: Server) -> Baseline:
