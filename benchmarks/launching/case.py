@@ -1,16 +1,29 @@
-"""`Case`: how many tensors and tensor maps a launch takes, its kernel, and the program that describes it."""
+"""`Case`: how many tensors, tensor maps and scalars a launch takes, its kernel, and the program that describes it."""
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trunnion import DeviceCode, ProgramBuilder, Symbol, ceildiv
 
 if TYPE_CHECKING:
     from trunnion import KernelProgram
 
-__all__ = ["BUDGETED", "CASES", "KERNEL", "LANDED", "MEBIBYTE_SHIFT", "SHAPE", "THREADS", "Case"]
+__all__ = [
+    "BESIDE_OTHERS",
+    "BUDGETED",
+    "CASES",
+    "KERNEL",
+    "LANDED",
+    "MEBIBYTE_SHIFT",
+    "MIXED",
+    "SHAPE",
+    "THREADS",
+    "Case",
+    "Number",
+]
 
 KERNEL = "receive"
 """The kernel's symbol."""
@@ -30,6 +43,64 @@ LANDED = 42
 _LENGTH = SHAPE[0] * SHAPE[1]
 
 
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One of the further arguments of a case with scalars of many types."""
+
+    name: str
+    """Its name."""
+
+    kind: str
+    """A dtype, ``"pointer"`` or ``"struct"``: of eight bytes, two float32."""
+
+    declared: str
+    """Its type in the kernel."""
+
+    term: str
+    """What the kernel adds of it."""
+
+    value: Any
+    """What is passed; None: the address of the first tensor."""
+
+    adds: float
+    """What that is as a number; of the address, of what lies there."""
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it takes."""
+        return 8 if self.kind in ("pointer", "struct") else struct.calcsize(_FORMATS[self.kind])
+
+    @property
+    def bits(self) -> int:
+        """What is passed, as the lowest bytes of a signed 64-bit integer whose other bytes are 0."""
+        value = self.value if isinstance(self.value, bytes) else struct.pack(_FORMATS[self.kind], self.value)
+        return int.from_bytes(value.ljust(8, b"\0"), "little", signed=True)
+
+
+_FORMATS = {
+    "int32": "<i",
+    "int64": "<q",
+    "uint8": "<B",
+    "uint64": "<Q",
+    "float32": "<f",
+    "float64": "<d",
+    "bool": "<?",
+}
+
+MIXED = (
+    Number("whole", "int32", "int", "whole", -3, -3.0),
+    Number("offset", "int64", "long long", "offset", 5, 5.0),
+    Number("byte", "uint8", "unsigned char", "byte", 200, 200.0),
+    Number("seed", "uint64", "unsigned long long", "(seed >> 40)", 9 << 40, 9.0),
+    Number("scale", "float32", "float", "scale", 0.5, 0.5),
+    Number("epsilon", "float64", "double", "epsilon", 0.25, 0.25),
+    Number("causal", "bool", "bool", "causal", True, 1.0),
+    Number("address", "pointer", "const float*", "*address", None, 0.0),
+    Number("range", "struct", "Range", "(range.low + range.high)", struct.pack("<ff", 1.5, -2.5), -1.0),
+)
+"""With the int32 that every case has these are ten."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Case:
     """A launch of so many tensors, so many of them through a tensor map, and one int32 scalar.
@@ -44,10 +115,30 @@ class Case:
     maps: int = 0
     """How many of them, from the first on, reach the kernel as tensor maps in place of pointers."""
 
+    mixed: bool = False
+    """Whether the numbers of `MIXED` are passed too, between the tensors and the scalar."""
+
+    launches: int = 1
+    """How often the program launches the kernel, with the same arguments."""
+
     @property
     def label(self) -> str:
         """The case for people."""
-        return f"{self.tensors} ({self.maps} map{'s' * (self.maps > 1)})" if self.maps else f"{self.tensors}"
+        about = [f"{self.maps} map{'s' * (self.maps > 1)}"] * bool(self.maps)
+        about += [f"{len(MIXED) + 1} scalars"] * self.mixed + [f"{self.launches} launches"] * (
+            self.launches > 1
+        )
+        return f"{self.tensors} ({', '.join(about)})" if about else f"{self.tensors}"
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is one launch with one scalar."""
+        return not self.mixed and self.launches == 1
+
+    @property
+    def numbers(self) -> tuple[Number, ...]:
+        """What is passed between the tensors and the scalar."""
+        return MIXED if self.mixed else ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -78,7 +169,10 @@ class Case:
         allocating
             Whether the last tensor is an output that the launcher allocates; otherwise the caller passes it.
         """
-        p = ProgramBuilder(f"receive_{self.tensors}_{self.maps}", DeviceCode("cuda", self.source()))
+        p = ProgramBuilder(
+            f"receive_{self.tensors}_{self.maps}_{int(self.mixed)}_{self.launches}",
+            DeviceCode("cuda", self.source()),
+        )
         if not self.tensors:
             p.launch(KERNEL, args=(p.scalar("word", "int32"),), grid=1, block=THREADS)
             return p.build()
@@ -91,16 +185,34 @@ class Case:
         else:
             tensors.append(p.input(self.names[-1], "float32", shape, access="write", **fields))
         mapped = [t.tiled(box_dim=SHAPE, l2_promotion="L2_128B") for t in tensors[: self.maps]]
-        word = p.scalar("word", "int32")
-        p.launch(KERNEL, args=(*mapped, *tensors[self.maps :], word), grid=grid, block=THREADS)
+        numbers = [_parameter(p, number) for number in self.numbers]
+        args = (*mapped, *tensors[self.maps :], *numbers, p.scalar("word", "int32"))
+        for _ in range(self.launches):
+            p.launch(KERNEL, args=args, grid=grid, block=THREADS)
         return p.build()
 
 
-CASES = (Case(0), Case(1), Case(3), Case(9), Case(19), Case(3, 1), Case(3, 3))
+def _parameter(p: ProgramBuilder, number: Number) -> Any:
+    if number.kind == "pointer":
+        return p.pointer(number.name)
+    if number.kind == "struct":
+        return p.struct(number.name, len(number.value), alignment=4)
+    return p.scalar(number.name, number.kind)
+
+
+CASES = (
+    *(Case(count) for count in (0, 1, 3, 9, 19)),
+    *(Case(3, maps) for maps in (1, 3)),
+    Case(5, mixed=True),
+    Case(3, launches=8),
+)
 """What is measured."""
 
 BUDGETED = (Case(3), Case(3, 3))
-"""What there are budgets for, and what is drawn."""
+"""What there are budgets over the raw loop for, and what is drawn."""
+
+BESIDE_OTHERS = (Case(3), Case(9), Case(19), Case(5, mixed=True))
+"""Where the ordinary call of a compiled launcher takes no longer than launchers of others that check nothing."""
 
 
 _NO_TENSORS = f"""
@@ -111,6 +223,7 @@ extern "C" __global__ void {KERNEL}(int word) {{
 """.lstrip()
 
 _POINTERS = """
+struct Range {{ float low, high; }};
 extern "C" __global__ void {kernel}({parameters}) {{
   if (word == 0) return;
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -121,8 +234,12 @@ extern "C" __global__ void {kernel}({parameters}) {{
 
 def _with_pointers(case: Case) -> str:
     *inputs, last = case.names
-    parameters = ", ".join([*(f"const float* {name}" for name in inputs), f"float* {last}", "int word"])
-    terms = " + ".join([*(f"{name}[i]" for name in inputs), "word"])
+    numbers = (f"{number.declared} {number.name}" for number in case.numbers)
+    tensors = (f"const float* {name}" for name in inputs)
+    parameters = ", ".join([*tensors, f"float* {last}", *numbers, "int word"])
+    terms = " + ".join(
+        [*(f"{name}[i]" for name in inputs), *(number.term for number in case.numbers), "word"]
+    )
     return _POINTERS.format(kernel=KERNEL, parameters=parameters, last=last, terms=terms).lstrip()
 
 

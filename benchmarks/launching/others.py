@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from launching.case import KERNEL, MEBIBYTE_SHIFT, SHAPE, THREADS
-from launching.subject import NotHereError, Subject
+from launching.case import KERNEL, MEBIBYTE_SHIFT, SHAPE, THREADS, Case
+from launching.subject import NotHereError, Subject, one_plain_launch
 from launching.tilelang_style import TILELANG_STYLE
 from launching.trial import PythonCall
 from launching.written import import_text
 
 if TYPE_CHECKING:
-    from launching.case import Case
     from launching.stage import Stage
     from launching.trial import Trial
 
-__all__ = ["OTHERS", "triton_text"]
+__all__ = ["OTHERS", "UNCHECKED", "numpy_numbers", "triton_text"]
 
 _ADD_TENSORS = 3
 
@@ -32,6 +31,23 @@ def _no_maps(case: Case) -> None:
         raise NotHereError("takes no tensor maps")
 
 
+def _one_launch(case: Case) -> None:
+    if case.launches > 1:
+        raise NotHereError("is one launch")
+
+
+def numpy_numbers(stage: Stage) -> dict[str, Any]:
+    """Return what is passed between the tensors and the scalar as NumPy's; an address or a struct as an int64."""
+    numpy: Any = importlib.import_module("numpy")
+    types = {number.name: number.kind.replace("bool", "bool_") for number in stage.case.numbers}
+    types |= {number.name: "int64" for number in stage.case.numbers if number.kind in ("pointer", "struct")}
+    bits = dict(zip(types, stage.number_bits, strict=True))
+    return {
+        name: getattr(numpy, kind)(bits[name] if kind == "int64" else stage.numbers[name])
+        for name, kind in types.items()
+    }
+
+
 # cuda.core ------------------------------------------------------------------------------------------------------
 
 
@@ -39,6 +55,8 @@ def _cuda_core(stage: Stage) -> Trial:
     core: Any = importlib.import_module("cuda.core")
     numpy: Any = importlib.import_module("numpy")
     case = stage.case
+    _one_launch(case)
+    numbers = numpy_numbers(stage)
     device = core.Device(0)
     device.set_current()
     names = {
@@ -49,13 +67,14 @@ def _cuda_core(stage: Stage) -> Trial:
         "StridedMemoryView": importlib.import_module("cuda.core.utils").StridedMemoryView,
         "box": SHAPE,
         **stage.named,
+        **numbers,
     }
     mapped = [
         f"StridedMemoryView.from_any_interface({name}, -1).as_tensor_map(box)"
         for name in case.names[: case.maps]
     ]
     pointers = [f"{name}.data_ptr()" for name in case.names[case.maps :]]
-    arguments = ", ".join([*mapped, *pointers, "word"])
+    arguments = ", ".join([*mapped, *pointers, *numbers, "word"])
     return PythonCall(f"launch(stream, config, kernel, {arguments})", names, scalar=numpy.int32)
 
 
@@ -71,6 +90,8 @@ class _CurrentStream:
 
 def _cupy(stage: Stage) -> Trial:
     _no_maps(stage.case)
+    _one_launch(stage.case)
+    numbers = numpy_numbers(stage)
     cupy: Any = importlib.import_module("cupy")
     numpy: Any = importlib.import_module("numpy")
     image = Path(tempfile.mkdtemp(prefix="trunnion-benchmark-")) / "kernel.cubin"
@@ -82,8 +103,9 @@ def _cupy(stage: Stage) -> Trial:
         "grid": (stage.case.grid,),
         "block": (THREADS,),
         **{name: cupy.from_dlpack(tensor) for name, tensor in own.items()},
+        **numbers,
     }
-    arguments = "".join(f"{name}, " for name in (*stage.case.names, "word"))
+    arguments = "".join(f"{name}, " for name in (*stage.case.names, *numbers, "word"))
     call = PythonCall(f"kernel(grid, block, ({arguments}))", names, scalar=numpy.int32)
     return _OnItsOwn(call, own[stage.case.names[-1]] if own else None)
 
@@ -148,6 +170,7 @@ def _extent(case: Case) -> str:
 
 def _triton(stage: Stage) -> Trial:
     case = stage.case
+    one_plain_launch(case)
     module = import_text(f"triton_{case.tensors}_{case.maps}", triton_text(case))
     named = stage.named
     if case.maps:
@@ -163,6 +186,7 @@ def _triton(stage: Stage) -> Trial:
 
 def _torch_kernel(stage: Stage) -> Trial:
     _no_maps(stage.case)
+    one_plain_launch(stage.case)
     compile_kernel: Any = getattr(torch.cuda, "_compile_kernel", None)
     if compile_kernel is None:
         raise NotHereError("this torch has no torch.cuda._compile_kernel")
@@ -176,7 +200,7 @@ def _torch_kernel(stage: Stage) -> Trial:
 
 
 def _torch_add(stage: Stage, *, allocating: bool) -> Trial:
-    if stage.case.tensors != _ADD_TENSORS or stage.case.maps:
+    if stage.case != Case(_ADD_TENSORS):
         raise NotHereError("takes three tensors")
     text = "add(t0, t1)" if allocating else "add(t0, t1, out=t2)"
     return PythonCall(text, {"add": torch.add, **stage.named})
@@ -228,3 +252,6 @@ OTHERS = (
     ),
 )
 """The launchers of others."""
+
+UNCHECKED = ("cuda.core", "CuPy RawKernel")
+"""Those of them that check nothing of a tensor, and that our compiled launchers are to be as fast as."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from launching.stage import Stage
     from launching.trial import Trial
 
-__all__ = ["BUDGETS", "Budget", "our_subjects"]
+__all__ = ["BUDGETS", "COMPILED", "SEVERAL_LAUNCHES", "Budget", "Several", "our_subjects"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Budget:
 
 
 _WORDED = ("by name", "out=", "stream=", "stream= (torch)")
-_COMPILED = {
+_BY_COMPILED = {
     "entry": Budget(0.95, 1.3),
     "__call__": Budget(1.3, 1.7),
     **dict.fromkeys(_WORDED, Budget(1.9, 2.3)),
@@ -44,8 +44,26 @@ _PYTHON = {
 }
 _HELPED = {"entry": Budget(2.0, 2.0), "__call__": Budget(2.4, 2.4)}
 
-BUDGETS = {"nvrtc": _PYTHON, "nvrtc + fastcall": _HELPED, "tvm_ffi": _COMPILED, "cutedsl": _COMPILED}
+BUDGETS = {"nvrtc": _PYTHON, "nvrtc + fastcall": _HELPED, "tvm_ffi": _BY_COMPILED, "cutedsl": _BY_COMPILED}
 """By launcher, and by way in: Python's launcher, the same with the compiled call helper, those that are compiled."""
+
+COMPILED = ("tvm_ffi", "cutedsl")
+"""The launchers that are compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """The most that a program of several launches may take, over as many raw launches."""
+
+    called: float
+    """Called."""
+
+    bound: float
+    """Bound."""
+
+
+SEVERAL_LAUNCHES = Several(called=1.08, bound=1.03)
+"""The budget of compiled launchers."""
 
 _IN_PYTHON = frozenset({"nvrtc"})
 """The backends whose launchers are Python: a call helper makes them faster."""
@@ -88,11 +106,11 @@ def _prepare(stage: Stage, *, backend: str, way: str, allocating: bool, helped: 
     if (allocating or given) and not passed:
         raise NotHereError("no tensor to take the device from")
     program = stage.program(backend, allocating=allocating or given, helped=helped)
-    values = dict(zip(passed, (stage.named[name] for name in passed), strict=True))
+    values = {name: stage.named[name] for name in passed} | stage.numbers
     words = _words(stage, way)
     if way == "bind":
         return _Bound(functools.partial(program.bind, *values.values(), **words))
-    arguments = [f"{name}={name}" if way == "by name" else name for name in (*passed, "word")]
+    arguments = [f"{name}={name}" if way == "by name" else name for name in (*values, "word")]
     text = ", ".join([*arguments, *(f"{name}=said_{name}" for name in words)])
     names = {**values, **{f"said_{name}": value for name, value in words.items()}}
     return PythonCall(f"call({text})", {"call": program.entry if way == "entry" else program, **names})

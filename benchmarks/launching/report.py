@@ -6,8 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from launching.case import BUDGETED
-from launching.ours import BUDGETS
+from launching.case import BESIDE_OTHERS, BUDGETED
+from launching.others import UNCHECKED
+from launching.ours import BUDGETS, COMPILED, SEVERAL_LAUNCHES
 from launching.timing import Summary, quiet_rounds, summarise, summarise_difference
 from launching.yardsticks import BARE, RAW
 
@@ -61,6 +62,9 @@ class Verdict:
     limit: float
     """The budget."""
 
+    what: str = "(call - raw) / bare"
+    """What is divided by what."""
+
     @property
     def ok(self) -> bool:
         """Whether it is kept."""
@@ -70,7 +74,7 @@ class Verdict:
         """Return the verdict for people."""
         got = "not measured" if self.ratio is None else f"{self.ratio:.2f}"
         verdict = "ok" if self.ok else "NOT MET"
-        return f"{self.subject}, {self.case}: (call - raw) / bare = {got}, at most {self.limit}: {verdict}"
+        return f"{self.subject}, {self.case}: {self.what} = {got}, at most {self.limit}: {verdict}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +118,42 @@ def _cell(name: str, samples: Mapping[str, Sequence[float]], absent: Mapping[str
 
 
 def verdicts(table: Mapping[Case, Column]) -> tuple[Verdict, ...]:
-    """Return what the budgets say of calls with three tensors, with no map and with three."""
-    found = []
+    """Return what the budgets say.
+
+    Of calls with three tensors, with no map and with three, over the raw loop; of the ordinary call of compiled
+    launchers, that it takes no longer than launchers of others which check nothing; of a program of several launches,
+    how much more than as many raw launches it takes.
+    """
+    found: list[Verdict] = []
     for case, found_in in table.items():
-        if case not in BUDGETED:
-            continue
-        for cell in found_in.cells:
-            for launcher, ways in BUDGETS.items():
-                budget = ways.get(cell.subject.removeprefix(f"{launcher} "))
-                if budget is not None:
-                    limit = budget.with_maps if case.maps else budget.without_maps
-                    found.append(Verdict(cell.subject, case.label, cell.ratio, limit))
+        if case in BUDGETED:
+            found += _over_raw(case, found_in)
+        if case in BESIDE_OTHERS:
+            found += _beside(case, found_in, "__call__", dict.fromkeys(UNCHECKED, 1.0))
+        if case.launches > 1:
+            found += _beside(case, found_in, "__call__", {RAW: SEVERAL_LAUNCHES.called})
+            found += _beside(case, found_in, "bind", {RAW: SEVERAL_LAUNCHES.bound})
     return tuple(found)
+
+
+def _over_raw(case: Case, column_: Column) -> Iterator[Verdict]:
+    for cell in column_.cells:
+        for launcher, ways in BUDGETS.items():
+            budget = ways.get(cell.subject.removeprefix(f"{launcher} "))
+            if budget is not None:
+                limit = budget.with_maps if case.maps else budget.without_maps
+                yield Verdict(cell.subject, case.label, cell.ratio, limit)
+
+
+def _beside(case: Case, column_: Column, way: str, limits: Mapping[str, float]) -> Iterator[Verdict]:
+    """Yield what a compiled launcher's time over another row's may be."""
+    calls = {cell.subject: cell.call for cell in column_.cells}
+    for ours in (f"{launcher} {way}" for launcher in COMPILED):
+        for other, limit in limits.items():
+            both = calls.get(ours), calls.get(other)
+            if ours in calls and other in calls:
+                ratio = both[0].median / both[1].median if both[0] and both[1] else None
+                yield Verdict(ours, case.label, ratio, limit, f"call / {other}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +222,8 @@ class Report:
             "Host time of one call in µs: the median and, in brackets, half of the distance between the quartiles; "
             f"{self.plan.rounds} rounds of {self.plan.launches} launches each, every round in another order, of which "
             f"{min(quiet)} to {max(quiet)} count: those in which the machine was at full speed, by the bare tvm-ffi "
-            "call. Columns: tensors, and how many of them travel as tensor maps; always one int32 scalar too."
+            "call. Columns: tensors, and how many of them travel as tensor maps; one int32 scalar beside them, or ten "
+            "of mixed types; one launch, or so many."
         )
 
     def _times(self) -> list[str]:

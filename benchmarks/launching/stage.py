@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import struct
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import trunnion
-from launching.case import KERNEL, LANDED, MEBIBYTE_SHIFT, Case
+from launching.case import KERNEL, LANDED, MEBIBYTE_SHIFT, MIXED, Case
 from trunnion import sim
 from trunnion.call_helper import installed_helper, no_helper
 from trunnion.torch_runtime import default_runtime
@@ -93,6 +94,20 @@ class Stage:
         return dict(zip(self.case.names, self.tensors, strict=True))
 
     @property
+    def numbers(self) -> dict[str, Any]:
+        """What is passed between the tensors and the scalar, by name."""
+        address = self.tensors[0].data_ptr() if self.tensors else 0
+        return {
+            number.name: address if number.value is None else number.value for number in self.case.numbers
+        }
+
+    @property
+    def number_bits(self) -> tuple[int, ...]:
+        """The same as the lowest bytes of 64-bit integers, in their order."""
+        address = self.tensors[0].data_ptr() if self.tensors else 0
+        return tuple(address if number.value is None else number.bits for number in self.case.numbers)
+
+    @property
     def held(self) -> tuple[str, ...]:
         """The tensors that something refers to beside the stage, past Python: a view in another library, say.
 
@@ -160,6 +175,9 @@ class Stage:
         self.device.synchronize()
         written = result if isinstance(result, torch.Tensor) else last
         expected = sum((value.cpu() for value in inputs), torch.zeros(self.case.shape)) + adds_scalar * _WORD
+        if self.case.numbers:
+            at_address = inputs[0].cpu().reshape(-1)[0]
+            expected = expected + sum(number.adds for number in self.case.numbers) + at_address
         return bool(torch.allclose(written.cpu(), expected, rtol=1e-5, atol=1e-4))
 
     def _landed(self, trial: Trial) -> bool:
@@ -181,7 +199,8 @@ def _body(call: KernelCall) -> None:
     word = int(call.scalar(len(call.parameters) - 1, "int32"))
     if not word:
         return
-    mapped = [len(data) > _POINTER_BYTES for data in call.parameters[:-1]]
+    count, numbers = _received(call)
+    mapped = [len(data) > _POINTER_BYTES for data in call.parameters[:count]]
     if not mapped:
         call.memory.view(word << MEBIBYTE_SHIFT, "int32", (1,)).fill_(LANDED)
         return
@@ -193,8 +212,28 @@ def _body(call: KernelCall) -> None:
     *inputs, last = (
         call.tensor_map(i).load((0, 0)) if view is None else view for i, view in enumerate(views)
     )
-    total = sum(inputs, torch.zeros(shape)) + word
+    total = sum(inputs, torch.zeros(shape)) + numbers + word
     if mapped[-1]:
         call.tensor_map(len(mapped) - 1).store((0, 0), total)
     else:
         last.copy_(total)
+
+
+def _received(call: KernelCall) -> tuple[int, float]:
+    """Return how many tensors there are, and what the kernel adds of the numbers of `MIXED`, if it has any."""
+    count = len(call.parameters) - 1
+    if count <= len(MIXED):
+        return count, 0.0
+    first = count - len(MIXED)
+    if [len(data) for data in call.parameters[first:count]] != [number.nbytes for number in MIXED]:
+        return count, 0.0
+    total = 0.0
+    for index, number in enumerate(MIXED, first):
+        if number.kind == "pointer":
+            total += float(call.memory.view(call.pointer(index), "float32", (1,))[0])
+        elif number.kind == "struct":
+            total += sum(struct.unpack("<ff", call.parameters[index]))
+        else:
+            value = call.scalar(index, number.kind)
+            total += value >> 40 if number.kind == "uint64" else value
+    return first, total

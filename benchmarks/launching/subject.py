@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from launching.case import Case
     from launching.stage import Stage
     from launching.trial import Trial
 
-__all__ = ["NotHereError", "Prepare", "Ready", "Subject", "prepare", "version_of"]
+__all__ = ["NotHereError", "Prepare", "Ready", "Subject", "one_plain_launch", "prepare", "version_of"]
 
 Prepare: TypeAlias = "Callable[[Stage], Trial]"
 """Returns a way to launch a case; raises `NotHereError` if there is none."""
@@ -60,6 +61,18 @@ class Ready:
 
     absent: Mapping[str, str]
     """By the subject's name: the reason."""
+
+
+def one_plain_launch(case: Case) -> None:
+    """Refuse a case of several launches, or with scalars of many types.
+
+    Raises
+    ------
+    NotHereError
+        If it is one.
+    """
+    if not case.plain:
+        raise NotHereError("is written for one launch with one scalar")
 
 
 def prepare(subjects: tuple[Subject, ...], stage: Stage) -> Ready:

@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from launching.case import SHAPE, THREADS
-from launching.subject import NotHereError, Subject
+from launching.subject import NotHereError, Subject, one_plain_launch
 from launching.trial import PythonCall
 from launching.written import import_text
 
@@ -106,6 +106,7 @@ def launcher_text(case: Case) -> str:
 
 def _prepare(stage: Stage, *, allocating: bool) -> Trial:
     case = stage.case
+    one_plain_launch(case)
     passed = case.names[:-1] if allocating else case.names
     if allocating and not passed:
         raise NotHereError("no tensor to take the device from")

@@ -3,7 +3,8 @@
 //   nothing(t0, ..., word)   looks at no argument but the last, checks nothing, launches nothing
 //   seen() -> int            the number of arguments of the last `nothing`, times 2^32, plus its last argument
 //   raw(kernel, stream, grid, block, maps, encode_each, word, launches, rows, columns, p0, p1, ...) -> float
-//                            launches in a loop, and returns its seconds
+//                            launches in a loop, and returns its seconds; behind the addresses come the bytes of
+//                            further scalars, before the word
 //
 // libcuda is found when `raw` is called first, so that this builds and `nothing` works without a driver.
 

@@ -91,21 +91,21 @@ def _raw(stage: Stage, *, encode_each: bool) -> Trial:
         raise NotHereError("nothing to encode")
     stream = torch.cuda.current_stream(0).cuda_stream
     head = (int(stage.kernel), stream, case.grid, THREADS, case.maps, int(encode_each))
-    pointers = [tensor.data_ptr() for tensor in stage.tensors]
+    values = [tensor.data_ptr() for tensor in stage.tensors] + [*stage.number_bits]
     raw = module.raw
 
     def loop(word: int, launches: int) -> float:
-        return float(raw(*head, word, launches, *SHAPE, *pointers))
+        return float(raw(*head, word, launches * case.launches, *SHAPE, *values))
 
     return NativeLoop(loop)
 
 
 def _bare(stage: Stage) -> Trial:
     module = build()
-    arguments = ", ".join([*stage.case.names, "word"])
-    trial = PythonCall(f"nothing({arguments})", {"nothing": module.nothing, **stage.named})
+    names = stage.named | stage.numbers
+    trial = PythonCall(f"nothing({', '.join([*names, 'word'])})", {"nothing": module.nothing, **names})
     trial.once(_WORD)
-    if module.seen() != ((stage.case.tensors + 1) << 32) + _WORD:
+    if module.seen() != ((len(names) + 1) << 32) + _WORD:
         raise NotHereError("WRONG: it did not receive what was passed")
     return trial
 

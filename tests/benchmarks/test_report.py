@@ -6,6 +6,7 @@ import pytest
 
 from launching.case import Case
 from launching.machine import Machine
+from launching.others import UNCHECKED
 from launching.report import Report, column, verdicts
 from launching.subject import Subject
 from launching.timing import Rounds
@@ -56,7 +57,25 @@ def test_the_budgets_are_kept_or_not(slower: float, without: bool, with_maps: bo
 def test_a_budget_that_was_not_measured_is_not_kept() -> None:
     without_loop = {name: values for name, values in SAMPLES.items() if name != RAW}
     assert [verdict.ok for verdict in report(samples=without_loop).verdicts] == [False, False]
-    assert verdicts({Case(19): column(SUBJECTS, SAMPLES, {})}) == ()
+    assert verdicts({Case(1): column(SUBJECTS, SAMPLES, {})}) == ()
+
+
+@pytest.mark.parametrize(("slower", "kept"), [(0.0, True), (0.5, False)])
+def test_the_ordinary_call_is_beside_launchers_that_check_nothing(slower: float, kept: bool) -> None:
+    subjects = (*SUBJECTS, *(Subject(name, "other", "nothing", lambda stage: None) for name in UNCHECKED))
+    samples = SAMPLES | {UNCHECKED[0]: [4.7, 4.7, 4.7], OURS: [value + slower for value in SAMPLES[OURS]]}
+    (found, absent) = verdicts({Case(19): column(subjects, samples, {})})
+    assert (found.subject, found.what, found.ok) == (OURS, f"call / {UNCHECKED[0]}", kept)
+    assert (absent.ratio, absent.ok) == (None, False)
+
+
+def test_several_launches_are_beside_as_many_raw_ones() -> None:
+    names = (RAW, OURS, "tvm_ffi bind")
+    subjects = tuple(Subject(name, "ours", "nothing", lambda stage: None) for name in names)
+    samples = dict(zip(names, ([24.0], [25.9], [24.8]), strict=True))
+    called, bound = verdicts({Case(3, launches=8): column(subjects, samples, {})})
+    assert (called.subject, called.limit, called.ok) == (OURS, 1.08, True)
+    assert (bound.subject, bound.limit, bound.ok) == ("tvm_ffi bind", 1.03, False)
 
 
 def test_a_simulation_says_nothing_of_budgets() -> None:
@@ -91,6 +110,7 @@ def test_json_has_every_number() -> None:
         "case": "3",
         "ratio": pytest.approx(1.2),
         "limit": 1.3,
+        "what": "(call - raw) / bare",
         "ok": True,
     }
 
