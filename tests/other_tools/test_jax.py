@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -81,6 +82,18 @@ def test_numbers_between_tensors_and_what_is_left_out_reach_the_program():
     mix, x = called("mix"), jnp.arange(4, dtype=jnp.float32)
     assert jnp.array_equal(jax.jit(lambda x: mix(x, 2.5, x))(x), 3.5 * x)
     assert jnp.array_equal(mix(x, 2.5, None), 2.5 * x)
+
+
+def test_a_function_in_the_place_of_one_that_is_gone_is_another_one():
+    """Python gives a new object the address of an old one, and XLA keeps what it was told for good."""
+    program, x, addresses = trunnion.compile(mix_program()), jnp.ones(1), set()
+    for _ in range(20):
+        function = trunnion.jax_call(program)
+        addresses.add(id(function))
+        assert jax.eval_shape(lambda x, function=function: function(x, 2.0, None), x).shape == (1,)
+        del function
+        gc.collect()
+    assert len(addresses) < 20
 
 
 def test_a_batch_is_called_member_by_member():

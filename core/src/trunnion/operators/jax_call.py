@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -257,7 +258,7 @@ class _JaxCall:
         there = tuple(value is not None for value in args)
         name = self._targets.get(there)
         if name is None:
-            name = f"trunnion.{self._plan.hash[:32]}.{id(self):x}.{len(self._targets)}"
+            name = f"trunnion.{self._plan.hash[:32]}.{uuid.uuid4().hex}"  # XLA keeps it until the process ends
             function, spec = self._carried(there)
             self._bridge.register_ffi_target(
                 name,
