@@ -61,6 +61,39 @@ def test_of_a_tensor_that_is_left_out_there_is_no_gradient(name, lib):
     assert torch.autograd.gradcheck(lambda x: op(x, None), x)
 
 
+TWO = """
+#include <trunnion/block.h>
+
+void two(const double* x, double* y, double* z, int64_t n, const trunnion_block_t*) {
+  for (int64_t i = 0; i < n; ++i) z[i] = 3 * (y[i] = 2 * x[i]);
+}
+void back(const double* g, double* dx, int64_t n, const trunnion_block_t*) {
+  for (int64_t i = 0; i < n; ++i) dx[i] = 2 * g[i];
+}
+"""
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script")  # which torch uses itself
+@pytest.mark.parametrize("cpp", [False, True])
+def test_an_output_whose_gradient_the_program_does_not_take_has_none(name, cpp):
+    (n,) = symbols("n")
+    p, q = (ProgramBuilder(one, DeviceCode("c++", TWO)) for one in ("two", "back"))
+    x = p.input("x", "float64", (n,))
+    p.launch("two", args=(x, *(p.output(one, "float64", (n,)) for one in "yz"), n), grid=1, block=1)
+    g = q.input("grad_y", "float64", (n,))
+    q.launch("back", args=(g, q.output("grad_x", "float64", (n,)), n), grid=1, block=1)
+    op = trunnion.torch_op(trunnion.compile(p.build()), name, backward=trunnion.compile(q.build()), cpp=cpp)
+    x = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    for call in (op, torch.compile(op, fullgraph=True, backend="aot_eager")):
+        y, z = call(x)
+        assert (y.requires_grad, z.requires_grad) == (True, False)
+        (gradient,) = torch.autograd.grad((y + z).sum(), x)
+        assert gradient.tolist() == [2.0] * 3
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        op(x)[1].sum().backward()
+    torch.library.opcheck(op.default, (x,))
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.script")  # which torch uses itself
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_it_is_compiled_both_ways(square, backend):
@@ -171,6 +204,32 @@ def test_a_program_of_other_names_is_refused(compiled, name, lib, backward, said
         trunnion.torch_op(compiled("square"), name, backward=compiled(backward), lib=lib)
     assert said in str(caught.value)
     assert not hasattr(torch.ops.trunnion_tests, name.partition("::")[2])
+
+
+def test_a_program_that_takes_no_gradient_is_refused(compiled, name, lib):
+    (n,) = symbols("n")
+    p = ProgramBuilder("blind", DeviceCode("c++", "void blind(const double*, double*, const void*) {}"))
+    p.launch(
+        "blind", args=(p.input("x", "float64", (n,)), p.output("grad_x", "float64", (n,))), grid=1, block=1
+    )
+    with pytest.raises(
+        ArgumentValueError, match="no gradient among its parameters, expected one of 'grad_y'"
+    ):
+        trunnion.torch_op(compiled("square"), name, backward=trunnion.compile(p.build(), lazy=True), lib=lib)
+
+
+def test_a_call_that_the_gradients_program_refuses_says_whose_gradient_it_is(name, lib):
+    (n,) = symbols("n")
+    p, q = (ProgramBuilder(one, DeviceCode("c++", BIASED)) for one in ("biased", "twice"))
+    x, b = p.input("x", "float64", (n,)), p.input("b", "float64", (n,), nullable=True)
+    p.launch("biased", args=(x, b, p.output("y", "float64", (n,)), n), grid=1, block=1)
+    b, g = q.input("b", "float64", (n,)), q.input("grad_y", "float64", (n,))
+    q.launch("biased", args=(b, g, q.output("grad_x", "float64", (n,)), n), grid=1, block=1)
+    op = trunnion.torch_op(trunnion.compile(p.build()), name, backward=trunnion.compile(q.build()), lib=lib)
+    x = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(ArgumentTypeError, match="argument 'b': got NoneType") as caught:
+        op(x, None).sum().backward()
+    assert caught.value.__notes__ == [f"in the gradient of the operator {name}, by the program 'twice'"]
 
 
 def test_what_a_program_takes_its_names_say(compiled, name, lib):

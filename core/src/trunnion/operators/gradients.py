@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trunnion.compiled import CompiledProgram
-from trunnion.errors import ArgumentTypeError, ArgumentValueError, UnsupportedFeatureError, shorten
+from trunnion.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ArgumentValueError,
+    UnsupportedFeatureError,
+    shorten,
+)
 from trunnion.messages import describe, listed
 from trunnion.model.params import TensorParam
 from trunnion.plain import is_a
@@ -110,7 +116,7 @@ def register_backward(name: OperatorName, schema: OperatorSchema, gradient: Grad
     beside = name.beside("backward")
     operator = torch_op(backward, str(beside), lib=lib)
     register_autograd(str(beside), _refuse_twice(name), lib=lib)
-    program = _ByProgram(_Names(schema, backward), operator.default)
+    program = _ByProgram(name, _Names(schema, backward), operator.default)
     register_autograd(str(name), program.backward, setup_context=program.setup_context, lib=lib)
 
 
@@ -158,9 +164,16 @@ class _Names:
                 wanted = listed(f"{_PREFIX}{tensor}" for tensor in sorted(tensors))
                 raise _misnamed(f"an output {shorten(output.name)}", f"of {wanted} each at most once")
             self.given[self.inputs[one]] = place
+        self.taken = {self.gradient_of(param.name) for param in self.program.signature.params}
+        if self.taken <= {None}:
+            raise _misnamed(
+                "no gradient among its parameters", f"one of {listed(sorted(gradients))} at least"
+            )
 
     def gradient_of(self, name: str) -> int | None:
         """Return the place of the output whose gradient a parameter is; None if it is none."""
+        if name in self.inputs or name in self.outputs:
+            return None
         return self.outputs.get(name.removeprefix(_PREFIX)) if name.startswith(_PREFIX) else None
 
 
@@ -173,18 +186,20 @@ class _ByProgram:
 
     Parameters
     ----------
+    name
+        The name of the operator whose gradient it is.
     names
         What the program takes and gives.
     operator
         The program as an operator.
     """
 
-    def __init__(self, names: _Names, operator: Any) -> None:
-        self._names, self._operator = names, operator
+    def __init__(self, name: OperatorName, names: _Names, operator: Any) -> None:
+        self._name, self._names, self._operator = name, names, operator
         self._params = names.program.signature.params
 
     def setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keep what the program takes of inputs and outputs."""
+        """Keep what the program takes of inputs and outputs; say of which outputs it takes no gradient."""
         outputs = output if isinstance(output, tuple) else (output,)
         names = self._names
         kept: list[Any] = []
@@ -202,12 +217,19 @@ class _ByProgram:
             else:
                 ctx.numbers[param.name] = value
         ctx.save_for_backward(*kept)
+        # Else torch would drop what comes back to them, without a word.
+        ctx.mark_non_differentiable(*(one for place, one in enumerate(outputs) if place not in names.taken))
 
     def backward(self, ctx: Any, *gradients: Any) -> tuple[Any, ...]:
         """Call the program; what it gives no gradient of has none, nor has what was left out."""
         saved = iter(ctx.saved_tensors)
         given = [self._argument(ctx, param, gradients, saved) for param in self._params]
-        made = self._operator(*given)
+        try:
+            made = self._operator(*given)
+        except ArgumentError as error:
+            program = shorten(self._names.program.name)
+            error.add_note(f"in the gradient of the operator {self._name}, by the program {program}")
+            raise
         results = made if isinstance(made, tuple) else (made,)
         places = self._names.given
         return tuple(
