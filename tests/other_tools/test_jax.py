@@ -102,6 +102,20 @@ def test_a_batch_is_called_member_by_member():
     assert jnp.array_equal(jax.jit(jax.vmap(lambda x: axpy(2.0, x, x), in_axes=1))(x), 3 * x.T)
 
 
+def test_arguments_go_by_name_too():
+    mix, x = called("mix"), jnp.arange(4, dtype=jnp.float32)
+    assert jnp.array_equal(jax.jit(mix, static_argnames="k")(x, k=2.5, b=x), 3.5 * x)
+    with pytest.raises(ArgumentTypeError, match="argument 'factor': got it by name"):
+        mix(x, factor=2.5, b=None)
+    with pytest.raises(ArgumentTypeError, match="argument 'b': got nothing"):
+        mix(x, k=2.5)
+    for word in ("out", "stream", "device"):
+        with pytest.raises(
+            ArgumentTypeError, match=f"argument '{word}': .*XLA allocates, and says the stream"
+        ):
+            mix(x, 2.5, x, **{word: None})
+
+
 def test_a_gradient_is_refused_by_jax():
     with pytest.raises(ValueError, match="cannot be differentiated"):
         jax.grad(lambda x: called("cpu_axpy")(2.0, x, x).sum())(jnp.ones(3))

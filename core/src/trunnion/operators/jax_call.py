@@ -11,6 +11,7 @@ from trunnion.codegen.cpp.build import LAUNCHER
 from trunnion.codegen.cpp.image import encoded_name
 from trunnion.codegen.cpp.loader import load_library, load_runtime
 from trunnion.compiled import CompiledProgram
+from trunnion.contract.convention import WORDS, Convention
 from trunnion.errors import (
     ArgumentTypeError,
     BackendUnavailableError,
@@ -43,9 +44,9 @@ _SIGNED_END: Final = 1 << 63
 def jax_call(program: CompiledProgram) -> Callable[..., Any]:
     """Return a program as a function of JAX's arrays, which may be called inside of `jax.jit`.
 
-    It takes what the program takes, by position. Tensors are JAX's arrays; numbers are Python's, and part of what XLA
-    compiles. What comes back is allocated by JAX, by the program's own expressions, and so are workspaces. `jax.vmap`
-    calls it for each member. It is not differentiable: `jax.custom_vjp` says what the gradient is.
+    It takes what the program takes, by position or by name. Tensors are JAX's arrays; numbers are Python's, and part of
+    what XLA compiles. What comes back is allocated by JAX, by the program's own expressions, and so are workspaces.
+    `jax.vmap` calls it for each member. It is not differentiable: `jax.custom_vjp` says what the gradient is.
 
     Parameters
     ----------
@@ -192,13 +193,21 @@ class _JaxCall:
         self._jax, self._bridge = jax, bridge
         self._plan, self._kind = program.program.plan(), program.kind
         self._params = program.program.signature.params
+        self._convention = Convention.of(program.program.signature, program.kind)
         self._name = program.program.name
         self._plugin = program.backend
         self._function = _loaded(program)
         self._targets: dict[tuple[bool, ...], str] = {}
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         """Call the program."""
+        for word in WORDS:
+            if word in named and word not in self._convention.keywords:
+                raise ArgumentTypeError(
+                    word, "it", "none in JAX: XLA allocates, and says the stream and the device"
+                )
+        if named:
+            args = self._convention.arguments(args, named)
         if len(args) != len(self._params):
             raise refusals.count_error(args, tuple(one.name for one in self._params))
         device = _Device(self._kind)
@@ -258,7 +267,8 @@ class _JaxCall:
         there = tuple(value is not None for value in args)
         name = self._targets.get(there)
         if name is None:
-            name = f"trunnion.{self._plan.hash[:32]}.{uuid.uuid4().hex}"  # XLA keeps it until the process ends
+            # XLA keeps it until the process ends, longer than an address of ours lasts.
+            name = f"trunnion.{self._plan.hash[:32]}.{uuid.uuid4().hex}"
             function, spec = self._carried(there)
             self._bridge.register_ffi_target(
                 name,
