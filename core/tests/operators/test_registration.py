@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -357,11 +358,18 @@ def test_what_is_no_program_is_refused(compiled, lib, name):
         with pytest.raises((ArgumentTypeError, ArgumentValueError)) as caught:
             trunnion.torch_op(given, name, lib=lib)
         assert caught.value.argument == "program"
+    for function in (
+        trunnion.torch_op,
+        trunnion.torch_stub,
+        partial(trunnion.export_torch_op, folder="none"),
+    ):
+        with pytest.raises(ArgumentTypeError, match=r"as trunnion\.compile returns it"):
+            function(compiled("scale").program, name)
 
 
 def test_a_name_that_torch_knows_is_refused(compiled, name, lib):
     trunnion.torch_op(compiled("scale"), name, lib=lib)
-    with pytest.raises(ArgumentValueError, match="a name that torch has no operator of"):
+    with pytest.raises(ArgumentValueError, match=r"a name that torch has no operator of; .* as its lib="):
         trunnion.torch_op(compiled("scale"), name, lib=lib)
     for namespace in ("load_library", "higher_order", "__name__"):  # which torch.ops has for something else
         with pytest.raises(ArgumentValueError, match="a namespace of your own"):

@@ -70,7 +70,7 @@ def jax_call(program: CompiledProgram) -> Callable[..., Any]:
     BackendUnavailableError
         If ``jax``, ``jax-tvm-ffi`` or apache-tvm-ffi is not installed.
     """
-    expect(program, CompiledProgram, "program", "a CompiledProgram")
+    expect(program, CompiledProgram, "program", "a CompiledProgram, as trunnion.compile returns it")
     _expect_carried(program)
     jax, bridge = _modules()
     return _JaxCall(program, jax, bridge)

@@ -78,7 +78,7 @@ def export_torch_op(
     ArtifactError
         If something is there already, or the folder cannot be written.
     """
-    expect(program, CompiledProgram, "program", "a CompiledProgram")
+    expect(program, CompiledProgram, "program", "a CompiledProgram, as trunnion.compile returns it")
     named = OperatorName.of(name)
     schema = OperatorSchema(program.program.signature, dict(defaults or {}))
     final = file_path(folder).absolute()

@@ -204,7 +204,7 @@ def _torch() -> Any:
 
 
 def _programs(given: Any, dispatch_key: str | None) -> tuple[CompiledProgram, ...]:
-    words = "a CompiledProgram, or a list of one for each kind of device"
+    words = "a CompiledProgram, as trunnion.compile returns it, or a list of one for each kind of device"
     programs = tuple(given) if is_exactly(given, list, tuple) else (given,)
     for one in programs:
         expect(one, CompiledProgram, "program", words)
@@ -226,7 +226,8 @@ def _expect_new(torch: Any, name: OperatorName) -> None:
     if type(operators) is not torch._ops._OpNamespace:  # noqa: SLF001 - no public name
         raise ArgumentValueError("name", shorten(str(name)), "a namespace of your own: that one is torch's")
     if hasattr(operators, name.name):
-        raise ArgumentValueError("name", shorten(str(name)), "a name that torch has no operator of")
+        expected = "a name that torch has no operator of; one is kept as long as the process, or as its lib="
+        raise ArgumentValueError("name", shorten(str(name)), expected)
 
 
 def _expect_castable(torch: Any, autocast: Any, schema: OperatorSchema) -> None:

@@ -45,7 +45,7 @@ def torch_stub(program: CompiledProgram, name: str, *, defaults: Mapping[str, An
     ArgumentTypeError, ArgumentValueError
         If an argument is none of these.
     """
-    expect(program, CompiledProgram, "program", "a CompiledProgram")
+    expect(program, CompiledProgram, "program", "a CompiledProgram, as trunnion.compile returns it")
     named, schema = OperatorName.of(name), OperatorSchema(program.program.signature, dict(defaults or {}))
     given = ", ".join(["self", *_arguments(schema)])
     outputs = len(schema.signature.outputs)
