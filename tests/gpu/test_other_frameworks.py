@@ -243,6 +243,23 @@ def test_a_program_for_the_cpu_is_called_where_jax_has_a_gpu_too(jax):
         assert jax.numpy.array_equal(jax.jit(lambda x: call(x, 2.0, None))(x), 2 * x)
 
 
+@pytest.mark.parametrize("own", [False, True], ids=["the default stream", "a stream of its own"])
+def test_what_torch_calls_afterwards_is_on_the_stream_of_torch(jax, mirror, weigh, own):
+    """Nothing says that whoever told XLA's stream took it back."""
+    mirror(drawn(jax, 1000), 2.0).block_until_ready()
+    stream, other = torch.cuda.Stream() if own else torch.cuda.default_stream(), torch.cuda.Stream()
+    x = torch.ones(1000, device="cuda")
+    out = weigh(x, 3.0, None)
+    out.fill_(-1)
+    torch.cuda.synchronize()
+    with stalled(stream), torch.cuda.stream(stream):
+        weigh(x, 2.0, None, out=out)
+        time.sleep(SOME_TIME)
+        with torch.cuda.stream(other):
+            assert (out.cpu() == -1).all()
+    assert (out == 2).all()
+
+
 class Held:
     """A model whose stream is held back before the call that is looked at.
 
