@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import tilelang
 import tilelang.language as T
@@ -302,6 +304,14 @@ def test_one_that_cannot_be_made_is_left_out_if_it_may_be(caplog):
 def test_a_jit_object_of_ours_is_one_to_import():
     program = from_jit(add, 256)
     assert [param.name for param in program.signature.outputs] == ["C"]
+
+
+@pytest.mark.parametrize("module", ["tilelang", "tilelang.jit"])
+def test_the_decorator_may_be_put_in_tilelang_s_place(cuda, monkeypatch, module):
+    """As people do who switch a program by hand; it called itself until nothing was left of the stack."""
+    monkeypatch.setattr(sys.modules[module], "jit", jit)
+    kernel = jit(out_idx=[-1], target="sm_90a")(add.func.orig_func)(256)
+    assert isinstance(kernel, type(add(256)))
 
 
 # Tuning -------------------------------------------------------------------------------------------------------------

@@ -13,16 +13,27 @@ if TYPE_CHECKING:
     from trunnion_tilelang.drop_in import jit
     from trunnion_tilelang.errors import UnsupportedStatementError
     from trunnion_tilelang.lowering import from_jit, from_prim_func
+    from trunnion_tilelang.switch import Installation, install
 
 _HOME_OF = {
+    "Installation": "trunnion_tilelang.switch",
     "UnsupportedStatementError": "trunnion_tilelang.errors",
     "from_artifact": "trunnion_tilelang.artifact",
     "from_jit": "trunnion_tilelang.lowering",
     "from_prim_func": "trunnion_tilelang.lowering",
+    "install": "trunnion_tilelang.switch",
     "jit": "trunnion_tilelang.drop_in",
 }
 
-__all__ = ["UnsupportedStatementError", "from_artifact", "from_jit", "from_prim_func", "jit"]
+__all__ = [
+    "Installation",
+    "UnsupportedStatementError",
+    "from_artifact",
+    "from_jit",
+    "from_prim_func",
+    "install",
+    "jit",
+]
 
 
 def __getattr__(name: str) -> Any:

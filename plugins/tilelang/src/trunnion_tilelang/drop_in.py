@@ -13,7 +13,7 @@ from trunnion_tilelang.lowering import require_tilelang
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Settings", "jit"]
+__all__ = ["Settings", "jit", "refuse_launchers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,7 @@ def jit(  # noqa: PLR0913 - all that TileLang's decorator takes, and what trunni
     ProgramError
         If TileLang's launchers are chosen.
     """
-    for name, value in (("target_host", target_host), ("execution_backend", execution_backend)):
-        if value is not None and spelled(value) != "auto":
-            raise ProgramError(
-                f"got {describe(value)}, expected none: it chooses one of TileLang's own launchers; backend= "
-                "chooses among trunnion's, and the target {'kind': 'cutedsl', 'arch': ...} makes CuTeDSL text",
-                field=name,
-            )
+    refuse_launchers(target_host=target_host, execution_backend=execution_backend)
     require_tilelang()
     from trunnion_tilelang.jit_kernel import decorate  # noqa: PLC0415 - it imports TileLang, which takes seconds
 
@@ -92,3 +86,25 @@ def jit(  # noqa: PLR0913 - all that TileLang's decorator takes, and what trunni
         "compile_flags": compile_flags,
     }
     return decorate(settings, theirs) if func is None else decorate(settings, theirs)(func)
+
+
+def refuse_launchers(**choices: Any) -> None:
+    """Refuse what chooses among TileLang's own launchers.
+
+    Parameters
+    ----------
+    **choices
+        What was given for ``target_host`` and ``execution_backend``.
+
+    Raises
+    ------
+    ProgramError
+        If one is anything but None and ``"auto"``.
+    """
+    for name, value in choices.items():
+        if value is not None and spelled(value) != "auto":
+            raise ProgramError(
+                f"got {describe(value)}, expected none: it chooses one of TileLang's own launchers; backend= "
+                "chooses among trunnion's, and the target {'kind': 'cutedsl', 'arch': ...} makes CuTeDSL text",
+                field=name,
+            )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import inspect
 import logging
 import os
 import tempfile
@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tilelang
 import torch
 from tilelang.jit import JITImpl
 from tilelang.jit.adapter import BaseKernelAdapter
 from tilelang.jit.kernel import JITKernel
+from tilelang.language.eager import prim_func
 
 from trunnion.compilation import compile as compile_program
 from trunnion.errors import ArgumentTypeError, shorten
@@ -29,9 +29,12 @@ if TYPE_CHECKING:
     from trunnion_tilelang.drop_in import Settings
     from trunnion_tilelang.lowering import Lowered
 
-__all__ = ["Kernel", "KernelAdapter", "KernelMaker", "decorate"]
+__all__ = ["Kernel", "KernelAdapter", "KernelMaker", "compile_kernel", "compile_kernels", "decorate"]
 
 _LOG = logging.getLogger(__name__)
+
+_OF_KERNELS = ("out_idx", "target", "verbose", "pass_configs", "compile_flags")
+"""Those of TileLang's arguments that say something about a kernel."""
 
 
 def decorate(settings: Settings, theirs: Mapping[str, Any]) -> Callable[[Any], KernelMaker]:
@@ -46,15 +49,28 @@ def decorate(settings: Settings, theirs: Mapping[str, Any]) -> Callable[[Any], K
     """
 
     def decorator(func: Any) -> KernelMaker:
-        made = tilelang.jit(func, **{**theirs, "target": _known_to_tilelang(theirs["target"])})
-        fields = {field.name: getattr(made, field.name) for field in dataclasses.fields(made)}
-        # TileLang's autotuner takes up what was tuned before, under a key that has these: not what others tuned.
-        fields["pass_configs"] = {**(fields["pass_configs"] or {}), TUNED_FOR: settings.backend}
-        maker = KernelMaker(**fields)
+        # Not by TileLang's decorator: this may be what stands in its place.
+        function = prim_func(func, eager_jit=True)
+        maker = KernelMaker(
+            **{**theirs, **_kept(settings, theirs)},
+            execution_backend=None,
+            target_host=None,
+            func=function,
+            func_source=inspect.getsource(function.orig_func),
+            signature=inspect.signature(function.orig_func),
+            mode="auto",
+        )
         maker.settings = settings
         return maker
 
     return decorator
+
+
+def _kept(settings: Settings, theirs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of TileLang's arguments that its object keeps in another form than they are given."""
+    # TileLang's autotuner takes up what was tuned before, under a key that has these: not what others tuned.
+    configs = {**(theirs["pass_configs"] or {}), TUNED_FOR: settings.backend}
+    return {"pass_configs": configs, "target": _known_to_tilelang(theirs["target"])}
 
 
 def _known_to_tilelang(target: Any) -> Any:
@@ -112,31 +128,13 @@ class KernelMaker(JITImpl):  # type: ignore[misc] # TileLang is not there when t
             for config in configs
         ]
 
-        def made(func: Any) -> Kernel | None:
-            try:
-                return self._kernel(func)
-            except Exception:
-                if not ignore_error:
-                    raise
-                _LOG.warning("a configuration was left out", exc_info=True)
-                return None
-
-        with ThreadPoolExecutor(num_workers) as pool:
-            return list(pool.map(made, funcs))
+        return compile_kernels(funcs, self.settings, self._theirs(), num_workers, ignore_error=ignore_error)
 
     def _kernel(self, func: Any) -> Kernel:
-        lowered = lower(func, self.target, self.pass_configs, self.compile_flags)
-        program = lowered.program(self.out_idx)
-        said = self.settings
-        compiled = compile_program(
-            program,
-            said.backend,
-            compiler=said.compiler,
-            options=said.options,
-            cache=said.cache,
-            trust=True,  # the text comes from the function that was decorated in this process
-        )
-        return Kernel(lowered, lowered.outputs(self.out_idx), compiled, bool(self.verbose))
+        return compile_kernel(func, self.settings, self._theirs())
+
+    def _theirs(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _OF_KERNELS}
 
     def _write_sources(self, kernel: Kernel) -> None:
         folder = Path(self.debug_root_path)
@@ -256,6 +254,75 @@ class Kernel(JITKernel):  # type: ignore[misc] # as above
             The folder.
         """
         self.compiled.artifact.save(kernel_file)
+
+
+def compile_kernel(func: Any, settings: Settings, theirs: Mapping[str, Any]) -> Kernel:
+    """Return the kernel of a function, as ``tilelang.compile`` does.
+
+    Parameters
+    ----------
+    func
+        What ``@T.prim_func`` returns.
+    settings
+        How programs are compiled.
+    theirs
+        The keyword arguments of ``tilelang.compile``.
+
+    Raises
+    ------
+    TrunnionError
+        As `trunnion_tilelang.from_prim_func` and `trunnion.compile` do.
+    """
+    lowered = lower(func, theirs["target"], theirs["pass_configs"], theirs["compile_flags"])
+    compiled = compile_program(
+        lowered.program(theirs["out_idx"]),
+        settings.backend,
+        compiler=settings.compiler,
+        options=settings.options,
+        cache=settings.cache,
+        trust=True,  # the text comes from a function of this process
+    )
+    return Kernel(lowered, lowered.outputs(theirs["out_idx"]), compiled, bool(theirs["verbose"]))
+
+
+def compile_kernels(
+    funcs: Iterable[Any],
+    settings: Settings,
+    theirs: Mapping[str, Any],
+    num_workers: int | None,
+    *,
+    ignore_error: bool,
+) -> list[Kernel | None]:
+    """Return the kernels of several functions, compiled at once, as ``tilelang.par_compile`` does.
+
+    Parameters
+    ----------
+    funcs
+        What ``@T.prim_func`` returns.
+    settings, theirs
+        As for `compile_kernel`.
+    num_workers
+        The most threads.
+    ignore_error
+        Whether a kernel that cannot be made is None, and logged.
+
+    Raises
+    ------
+    TrunnionError
+        As `compile_kernel` does, unless errors are ignored.
+    """
+
+    def made(func: Any) -> Kernel | None:
+        try:
+            return compile_kernel(func, settings, theirs)
+        except Exception:
+            if not ignore_error:
+                raise
+            _LOG.warning("a configuration was left out", exc_info=True)
+            return None
+
+    with ThreadPoolExecutor(num_workers) as pool:
+        return list(pool.map(made, funcs))
 
 
 class KernelAdapter(BaseKernelAdapter):  # type: ignore[misc] # as above

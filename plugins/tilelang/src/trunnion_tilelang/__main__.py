@@ -1,0 +1,75 @@
+"""``python -m trunnion_tilelang --backend B script.py [args]``: runs a program of TileLang's, switched to trunnion."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trunnion.errors import BackendUnavailableError, UnknownBackendError
+from trunnion_tilelang.switch import install
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a script, or a module, with its own arguments, while TileLang's functions are trunnion's.
+
+    Parameters
+    ----------
+    arguments
+        What follows the command; None: the process's own.
+
+    Raises
+    ------
+    SystemExit
+        With 2, if the command cannot be read, or the backend or TileLang is not there; whatever the script raises
+        besides leaves as it is.
+    """
+    parser = _parser()
+    said = parser.parse_args(arguments)
+    if not said.module and not Path(said.script).is_file():
+        parser.error(f"there is no file {said.script}")
+    try:
+        switch = install(said.backend, compiler=said.compiler, cache=said.cache)
+    except (BackendUnavailableError, UnknownBackendError) as error:
+        parser.error(str(error))
+    before = sys.argv, sys.path
+    # As Python itself has them for a script, and for -m.
+    sys.argv = [said.script, *said.arguments]
+    sys.path = [str(Path.cwd() if said.module else Path(said.script).resolve().parent), *sys.path]
+    try:
+        with switch:
+            if said.module:
+                runpy.run_module(said.script, run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(said.script, run_name="__main__")
+    finally:
+        sys.argv, sys.path = before
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "python -m trunnion_tilelang",
+        description="Run a program that was written for TileLang; trunnion compiles and launches its kernels.",
+    )
+    parser.add_argument("--backend", default="auto", help="who launches, as for trunnion.compile")
+    parser.add_argument("--compiler", help="who compiles device code, as for trunnion.compile")
+    parser.add_argument(
+        "--no-cache", dest="cache", action="store_false", help="keep nothing of what is compiled"
+    )
+    parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module's name")
+    parser.add_argument("script", metavar="SCRIPT", help="the program's file")
+    parser.add_argument(
+        "arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="the program's own arguments"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""`install`: switches a whole program that was written for TileLang, which need not be changed.
+
+TileLang's modules keep what they hold. While a switch is on, looking up ``jit``, ``compile`` or ``par_compile`` in them
+finds ours, as an attribute and by ``from tilelang import jit``; TileLang's own code looks nothing up that way but where
+it means the public function. So what was decorated before stays TileLang's, and afterwards all is as it was.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from functools import wraps
+from inspect import signature
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+from trunnion.registry import default_registry
+from trunnion_tilelang import drop_in
+from trunnion_tilelang.drop_in import Settings, refuse_launchers
+from trunnion_tilelang.lowering import require_tilelang
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from inspect import Signature
+    from types import ModuleType, TracebackType
+
+__all__ = ["Installation", "install"]
+
+_MODULES = ("tilelang", "tilelang.jit")
+"""Those that have the names; the second is hidden behind the first's function of the same name."""
+
+
+def install(
+    backend: str = "auto",
+    *,
+    compiler: str | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    cache: Any = True,
+) -> Installation:
+    """Have trunnion compile and launch all that this process gives to TileLang from now on.
+
+    ``tilelang.jit``, ``tilelang.compile`` and ``tilelang.par_compile`` are trunnion's, for every thread, however they
+    are imported afterwards. What was imported or decorated before stays TileLang's, and what is imported or decorated
+    while it is on stays trunnion's.
+
+    Parameters
+    ----------
+    backend, compiler, options, cache
+        As for `trunnion.compile`.
+
+    Returns
+    -------
+    Installation
+        A context manager, whose end, or whose ``uninstall()``, gives TileLang its own back.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If TileLang or the backend is not installed.
+    UnknownBackendError
+        If there is no such backend, or no such device compiler.
+    """
+    require_tilelang()
+    if backend != "auto":
+        default_registry().backend(backend)
+    if compiler is not None:
+        default_registry().compiler(compiler)
+    made = Installation(Settings(backend, compiler, MappingProxyType(dict(options or {})), cache))
+    _SWITCH.turn_on(made)
+    return made
+
+
+class Installation:
+    """A switch that is on, until it is uninstalled; of several, the one that was installed last counts.
+
+    Parameters
+    ----------
+    settings
+        How programs are compiled.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        """How programs are compiled."""
+        self.functions: Mapping[str, Callable[..., Any]] = MappingProxyType(_functions(settings))
+        """What stands in for TileLang's functions, by name."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.uninstall()
+
+    def uninstall(self) -> None:
+        """Give TileLang back what it had, unless another switch is still on; again, it does nothing."""
+        _SWITCH.turn_off(self)
+
+
+def _functions(settings: Settings) -> dict[str, Callable[..., Any]]:
+    """Return what stands in for TileLang's functions.
+
+    Each has the other's name, text and signature: what is found by name finds it, a pickle too.
+    """
+    theirs = vars(sys.modules["tilelang.jit"])
+    one, many = signature(theirs["compile"]), signature(theirs["par_compile"])
+
+    @wraps(theirs["jit"])
+    def jit(func: Any = None, **said: Any) -> Any:
+        how = {name: getattr(settings, name) for name in ("backend", "compiler", "options", "cache")}
+        return drop_in.jit(func, **said, **how)
+
+    @wraps(theirs["compile"])
+    def compile(*args: Any, **named: Any) -> Any:  # noqa: A001 - TileLang's name for it
+        from trunnion_tilelang.jit_kernel import compile_kernel  # noqa: PLC0415 - it imports TileLang
+
+        said = _given(one, args, named)
+        return compile_kernel(said.pop("func"), settings, _of_kernels(**said))
+
+    @wraps(theirs["par_compile"])
+    def par_compile(*args: Any, **named: Any) -> Any:
+        from trunnion_tilelang.jit_kernel import compile_kernels  # noqa: PLC0415 - as above
+
+        said = _given(many, args, named)
+        funcs, workers, ignored = (said.pop(name) for name in ("funcs", "num_workers", "ignore_error"))
+        return compile_kernels(funcs, settings, _of_kernels(**said), workers, ignore_error=ignored)
+
+    return {"jit": jit, "compile": compile, "par_compile": par_compile}
+
+
+def _given(form: Signature, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    bound = form.bind(*args, **named)
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def _of_kernels(*, target_host: Any, execution_backend: Any, **said: Any) -> dict[str, Any]:
+    """Return what says something about a kernel; TileLang's launchers are refused."""
+    refuse_launchers(target_host=target_host, execution_backend=execution_backend)
+    return said
+
+
+class _Switch:
+    """Which installations are on, and TileLang's modules, which say so."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._on: tuple[Installation, ...] = ()
+        self._kinds: dict[str, type[ModuleType]] = {}
+
+    def turn_on(self, made: Installation) -> None:
+        """Let an installation be the one that counts."""
+        with self._lock:
+            self._on = (*self._on, made)
+            if not self._kinds:
+                self._kinds = {name: type(sys.modules[name]) for name in _MODULES}
+                for name, kind in self._kinds.items():
+                    sys.modules[name].__class__ = self._switched(kind, tuple(made.functions))
+
+    def turn_off(self, made: Installation) -> None:
+        """Let the one before it count; after the last, TileLang's modules are what they were."""
+        with self._lock:
+            self._on = tuple(one for one in self._on if one is not made)
+            if not self._on:
+                for name, kind in self._kinds.items():
+                    sys.modules[name].__class__ = kind
+                self._kinds = {}
+
+    def _switched(self, kind: type[ModuleType], names: tuple[str, ...]) -> type[ModuleType]:
+        """Return a module's class with these names, which come before what the module holds."""
+        return type(kind.__name__, (kind,), {name: property(self._finder(name)) for name in names})
+
+    def _finder(self, name: str) -> Callable[[ModuleType], Any]:
+        def found(module: ModuleType) -> Any:
+            on = self._on  # another thread may turn the last one off just now
+            return on[-1].functions[name] if on else vars(module)[name]
+
+        return found
+
+
+_SWITCH = _Switch()
