@@ -14,7 +14,7 @@ from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-from trunnion.registry import default_registry
+import trunnion
 from trunnion_tilelang import drop_in
 from trunnion_tilelang.drop_in import Settings, refuse_launchers
 from trunnion_tilelang.lowering import require_tilelang
@@ -62,9 +62,9 @@ def install(
     """
     require_tilelang()
     if backend != "auto":
-        default_registry().backend(backend)
+        trunnion.default_registry().backend(backend)
     if compiler is not None:
-        default_registry().compiler(compiler)
+        trunnion.default_registry().compiler(compiler)
     made = Installation(Settings(backend, compiler, MappingProxyType(dict(options or {})), cache))
     _SWITCH.turn_on(made)
     return made
