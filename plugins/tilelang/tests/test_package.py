@@ -26,7 +26,7 @@ def test_importing_the_package_imports_no_tilelang():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("use", ["from_prim_func(None, 'sm_90a')", "jit(lambda: 0)", "jit()"])
+@pytest.mark.parametrize("use", ["from_prim_func(None, 'sm_90a')", "jit(lambda: 0)", "jit()", "install()"])
 def test_without_tilelang_it_is_said_how_to_install_it(use):
     source = (
         "import sys\n"

@@ -96,7 +96,7 @@ def test_what_a_program_raises_leaves_as_it_is_and_the_switch_is_off(tmp_path):
     [
         ([], "the following arguments are required: SCRIPT"),
         (["nowhere.py"], "there is no file nowhere.py"),
-        (["--backend", "acme", __file__], "unknown backend 'acme'"),
+        (["-m"], "the following arguments are required: SCRIPT"),
     ],
 )
 def test_a_command_that_cannot_be_followed_is_an_error_of_usage(capsys, arguments, message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pickle
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -195,11 +196,25 @@ def test_every_thread_is_switched_and_many_may_switch():
             done.result()
 
 
-def test_an_unknown_plugin_is_refused_at_once():
-    with pytest.raises(UnknownBackendError, match="acme"):
-        install(backend="acme")
-    with pytest.raises(UnknownBackendError, match="acme"):
-        install(compiler="acme")
+@pytest.mark.parametrize("unknown", [{"backend": "acme"}, {"compiler": "acme"}], ids=str)
+def test_an_unknown_plugin_is_refused_when_the_first_kernel_is_compiled(unknown):
+    with install(**unknown), pytest.raises(UnknownBackendError, match="acme"):
+        tilelang.compile(doubled, target=TARGET)
+
+
+def test_without_tilelang_the_command_says_how_to_install_it(tmp_path):
+    (tmp_path / "program.py").touch()
+    source = (
+        "import sys\n"
+        "sys.modules['tilelang'] = None\n"
+        "from trunnion_tilelang.__main__ import main\n"
+        f"main([{str(tmp_path / 'program.py')!r}])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pip install 'trunnion-tilelang[tilelang]'" in done.stderr
 
 
 def test_a_module_that_is_imported_later_is_switched(tmp_path, monkeypatch):

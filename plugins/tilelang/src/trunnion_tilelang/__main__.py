@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trunnion.errors import BackendUnavailableError, UnknownBackendError
+from trunnion.errors import BackendUnavailableError
 from trunnion_tilelang.switch import install
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Raises
     ------
     SystemExit
-        With 2, if the command cannot be read, or the backend or TileLang is not there; whatever the script raises
-        besides leaves as it is.
+        With 2, if the command cannot be read, or TileLang is not there; whatever the script raises leaves as it is.
     """
     parser = _parser()
     said = parser.parse_args(arguments)
@@ -37,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"there is no file {said.script}")
     try:
         switch = install(said.backend, compiler=said.compiler, cache=said.cache)
-    except (BackendUnavailableError, UnknownBackendError) as error:
+    except BackendUnavailableError as error:
         parser.error(str(error))
     before = sys.argv, sys.path
     # As Python itself has them for a script, and for -m.

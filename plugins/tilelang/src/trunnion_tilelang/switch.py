@@ -14,7 +14,6 @@ from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-import trunnion
 from trunnion_tilelang import drop_in
 from trunnion_tilelang.drop_in import Settings, refuse_launchers
 from trunnion_tilelang.lowering import require_tilelang
@@ -46,7 +45,7 @@ def install(
     Parameters
     ----------
     backend, compiler, options, cache
-        As for `trunnion.compile`.
+        As for `trunnion.compile`, which refuses them when the first kernel is compiled.
 
     Returns
     -------
@@ -56,15 +55,9 @@ def install(
     Raises
     ------
     BackendUnavailableError
-        If TileLang or the backend is not installed.
-    UnknownBackendError
-        If there is no such backend, or no such device compiler.
+        If TileLang is not installed.
     """
     require_tilelang()
-    if backend != "auto":
-        trunnion.default_registry().backend(backend)
-    if compiler is not None:
-        trunnion.default_registry().compiler(compiler)
     made = Installation(Settings(backend, compiler, MappingProxyType(dict(options or {})), cache))
     _SWITCH.turn_on(made)
     return made
