@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 
 import pytest
 
-from trunnion_nvrtc.compiler.options import OPTIONS, REFUSED
+from trunnion_nvrtc.compiler.options import NVCC_ONLY, OPTIONS, REFUSED
 from trunnion_nvrtc.compiler.outputs import OUTPUTS
 from trunnion_nvrtc.hooks import trunnion_register_compilers
 
@@ -68,6 +68,12 @@ def test_every_option_is_listed_with_its_names() -> None:
 
 def test_every_refused_option_is_listed_with_what_to_do() -> None:
     assert rows("| option | instead") == [[f"`{row.name}`", row.instead] for row in REFUSED]
+
+
+def test_every_option_that_only_nvcc_has_is_listed_with_what_stands_for_it() -> None:
+    assert rows("| nvcc's option") == [
+        [f"`{row.name}`", ", ".join(f"`{name}`" for name in row.aliases), row.instead] for row in NVCC_ONLY
+    ]
 
 
 def test_every_output_and_language_is_listed() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from trunnion.errors import ProgramError
 from trunnion_nvrtc.compiler.options import (
+    NVCC_ONLY,
     OPTIONS,
     REFUSED,
     Option,
@@ -170,8 +171,33 @@ def test_what_is_refused_says_what_to_do_instead(row: Any) -> None:
             words(**{name.replace("-", "_"): "1"})
 
 
+@pytest.mark.parametrize("row", NVCC_ONLY, ids=lambda row: row.name)
+def test_what_only_nvcc_has_says_what_stands_for_it(row: Any) -> None:
+    for name in (row.name, *row.aliases):
+        for said in (f"--{name}", f"-{name}", f"--{name}=1"):
+            with pytest.raises(ProgramError) as caught:
+                words(said)
+            assert caught.value.message == f"NVRTC has no option '{name}'; {row.instead}"
+        with pytest.raises(ProgramError, match="NVRTC has no option"):
+            words(**{name.replace("-", "_"): True})
+
+
+@pytest.mark.parametrize("word", ["-Wno-unused", "-Werror=all-warnings", "-L/opt/lib"])
+def test_a_value_may_follow_at_once_what_only_nvcc_has(word: str) -> None:
+    with pytest.raises(ProgramError, match="NVRTC has no option"):
+        words(word)
+
+
+@pytest.mark.parametrize("row", NVCC_ONLY, ids=lambda row: row.name)
+def test_nvrtc_lacks_what_only_nvcc_has(row: Any) -> None:
+    for name in (row.name, *row.aliases):
+        with Program("__global__ void k() {}", "k.cu", []) as program:
+            result = program.run(["--gpu-architecture=sm_90", f"{'-' if len(name) < 3 else '--'}{name}"])
+        assert result.code_name == "NVRTC_ERROR_INVALID_OPTION", name
+
+
 def test_no_name_stands_twice() -> None:
-    names = [name for row in (*OPTIONS, *REFUSED) for name in (row.name, *row.aliases)]
+    names = [name for row in (*OPTIONS, *REFUSED, *NVCC_ONLY) for name in (row.name, *row.aliases)]
     assert len(set(names)) == len(names)
 
 

@@ -1,10 +1,10 @@
-"""Every option that NVRTC 13 documents: what may be given, and what is said elsewhere or not at all."""
+"""Every option that NVRTC 13 documents: what may be given, and what is said elsewhere; and those that only nvcc has."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["OPTIONS", "REFUSED", "Option", "RefusedOption"]
+__all__ = ["NVCC_ONLY", "OPTIONS", "REFUSED", "Option", "RefusedOption"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class RefusedOption:
-    """One option that NVRTC documents and that may not be given here."""
+    """One option that may not be given here."""
 
     name: str
     """Its long name, without dashes."""
@@ -155,3 +155,74 @@ REFUSED = (
 )
 """Every other one. Left out on purpose: what a field of the program says already, what asks for another output than
 a backend launches, and what reads or writes files."""
+
+_HOST = "there is no host code here, and no host compiler; leave it out"
+_HOST_WARNINGS = (
+    "it is about the host compiler's warnings; diag-error, diag-warn and diag-suppress take NVRTC's by number"
+)
+_TARGET = "name the architecture as the target"
+_LINK = "nothing is linked with host code; give device code as several DeviceCode parts"
+_DRIVER = "it is about nvcc's own steps and files, of which there are none; leave it out"
+
+NVCC_ONLY = (
+    RefusedOption(
+        "O3",
+        "device code is optimised without it; ptxas-options=-O3 is about ptxas alone",
+        ("O", "O0", "O1", "O2", "O4", "Os", "Ofast", "optimize"),
+    ),
+    RefusedOption("debug", "it is about host code; use device-debug, or generate-line-info", ("g", "ggdb")),
+    RefusedOption(
+        "expt-relaxed-constexpr",
+        "device-as-default-execution-space takes every function without an execution space as a device function",
+    ),
+    RefusedOption(
+        "extended-lambda",
+        "lambdas within device code need no option, and no host code could pass one",
+        ("expt-extended-lambda",),
+    ),
+    RefusedOption("generate-code", _TARGET, ("gencode", "gpu-code", "code", "arch-list")),
+    RefusedOption("compiler-options", _HOST, ("Xcompiler",)),
+    RefusedOption("compiler-bindir", _HOST, ("ccbin", "allow-unsupported-compiler")),
+    RefusedOption(
+        "forward-unknown-to-host-compiler",
+        _HOST,
+        ("forward-unknown-opts", "forward-unknown-to-host-linker", "forward-slash-prefix-opts"),
+    ),
+    RefusedOption("fPIC", _HOST, ("fpic", "fopenmp", "fvisibility", "fno-exceptions", "fno-rtti", "pthread")),
+    RefusedOption("march", _HOST, ("mtune", "m64", "m32", "machine", "mavx2", "mavx512f")),
+    RefusedOption(
+        "Wall", _HOST_WARNINGS, ("W", "Wextra", "Werror", "pedantic", "Wno-deprecated-gpu-targets")
+    ),
+    RefusedOption("system-include", "use include-path", ("isystem",)),
+    RefusedOption(
+        "library", _LINK, ("L", "library-path", "linker-options", "Xlinker", "cudart", "shared", "lib")
+    ),
+    RefusedOption("nvlink-options", "options of the linker follow from those of the parts", ("Xnvlink",)),
+    RefusedOption(
+        "cubin",
+        "the target chooses: sm_90a makes a cubin, compute_90a PTX",
+        ("ptx", "fatbin", "compile", "c"),
+    ),
+    RefusedOption(
+        "keep",
+        _DRIVER,
+        (
+            "keep-dir",
+            "save-temps",
+            "output-file",
+            "o",
+            "dryrun",
+            "verbose",
+            "v",
+            "threads",
+            "x",
+            "E",
+            "MD",
+            "MMD",
+            "MF",
+        ),
+    ),
+    RefusedOption("default-stream", "a launch is on the stream of its call; see stream="),
+    RefusedOption("resource-usage", "use ptxas-options=-v; program.kernels has the numbers", ("res-usage",)),
+)
+"""Those of nvcc's, and of its host compiler's, that NVRTC lacks and that builds of CUDA C++ have."""

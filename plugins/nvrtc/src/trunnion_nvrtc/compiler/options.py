@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from trunnion.errors import ProgramError, shorten
 from trunnion.messages import describe, option_text, suggestion
 from trunnion.plain import is_a, sequence
-from trunnion_nvrtc.compiler.option_table import OPTIONS, REFUSED, Option
+from trunnion_nvrtc.compiler.option_table import NVCC_ONLY, OPTIONS, REFUSED, Option
 from trunnion_nvrtc.compiler.ptxas_table import PTXAS_OPTIONS, allowed_for_ptxas
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["OPTIONS", "REFUSED", "Option", "linker_options", "merge_options", "render_options"]
+__all__ = ["NVCC_ONLY", "OPTIONS", "REFUSED", "Option", "linker_options", "merge_options", "render_options"]
 
 _SHORT = 3
 _BITS = {"true": "1", "false": "0"}
@@ -27,6 +27,7 @@ def _key(name: str) -> str:
 
 _BY_NAME = {_key(name): option for option in OPTIONS for name in (option.name, *option.aliases)}
 _ELSEWHERE = {_key(name): row.instead for row in REFUSED for name in (row.name, *row.aliases)}
+_OF_NVCC = {_key(name): row.instead for row in NVCC_ONLY for name in (row.name, *row.aliases)}
 
 
 def merge_options(
@@ -105,9 +106,9 @@ def _parse_word(word: str, field: str) -> tuple[Option, str]:
     name, equals, value = word.lstrip("-").partition("=")
     if not word.startswith("-"):
         raise _error(f"got {shorten(word)}, expected a word that starts with a dash", field)
-    for joined in ("I", "D", "U"):
-        # The only options whose value may follow without a sign between.
-        if word.startswith(f"-{joined}") and _key(name) not in _BY_NAME:
+    for joined in ("I", "D", "U", "L", "W"):
+        # The only options whose value may follow without a sign between; the last two are not taken.
+        if word.startswith(f"-{joined}") and _key(name) not in _BY_NAME | _OF_NVCC:
             name, equals, value = joined, "=", word[2:]
     option = _lookup(name, field)
     if bool(equals) != bool(option.value):
@@ -135,6 +136,8 @@ def _parse_value(option: Option, value: Any) -> tuple[str, ...]:
 def _lookup(name: str, field: str) -> Option:
     option = _BY_NAME.get(_key(name))
     if option is None:
+        if _key(name) in _OF_NVCC:
+            raise _error(f"NVRTC has no option {shorten(name)}; {_OF_NVCC[_key(name)]}", field)
         names = [one.name for one in OPTIONS]
         aliases = {alias: one.name for one in OPTIONS for alias in one.aliases}
         words = [alias for alias in aliases if len(alias) > _SHORT]  # a letter is near to everything
