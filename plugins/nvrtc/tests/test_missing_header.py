@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 KERNEL = '\nextern "C" __global__ void k(float* x) { x[0] = 1; }'
 
 
-def compiled(source: str) -> bytes:
+def compiled(source: str, options: Any = None) -> bytes:
     code = DeviceCode("cuda", source + KERNEL)
     request = CompileRequest(
         code=(code,),
         kernels=(KernelSignature("k", ()),),
         target=Target.parse("sm_90a"),
-        options={},
+        options=options or {},
         accepts=("cubin",),
     )
     return NvrtcCompiler().compile(request).data
@@ -35,7 +35,7 @@ def compiled(source: str) -> bytes:
 
 @pytest.mark.parametrize(
     ("name", "instead"),
-    [("cstdint", "cstdint"), ("stdint.h", "cstdint"), ("type_traits", "type_traits"), ("math.h", "cmath")],
+    [("cmath", "cmath"), ("math.h", "cmath"), ("tuple", "tuple"), ("limits", "limits")],
 )
 def test_a_host_header_that_libcudacxx_has_is_named_as_it_has_it(name: str, instead: str) -> None:
     """With CUDA's headers at hand, and what is named compiles."""
@@ -64,8 +64,8 @@ def test_a_host_header_that_has_no_counterpart_is_told_as_that(name: str) -> Non
 
 def test_without_libcudacxx_its_installation_is_told(tmp_path: Path) -> None:
     for folders in ((), (str(tmp_path),)):
-        hint = missing_header_hint("cstdint", folders)
-        assert "#include <cuda/std/cstdint>" in hint
+        hint = missing_header_hint("tuple", folders)
+        assert "#include <cuda/std/tuple>" in hint
         assert hint.endswith("pip install nvidia-cuda-cccl")
 
 
@@ -78,9 +78,34 @@ def test_any_other_header_is_looked_for_elsewhere(name: str) -> None:
     assert "pip install nvidia-cuda-runtime" in hint
 
 
-def test_the_drivers_own_header_is_named_not_what_it_includes() -> None:
+def test_all_that_are_missing_are_told_at_once() -> None:
+    """Those alone that the compiler would have asked for: what a condition leaves out is not missing."""
+    source = "#include <vector>\n#include <tuple>\n#if 0\n#include <map>\n#endif\n#include <mine.h>\n"
     with pytest.raises(CompileError) as caught:
-        compiled("#include <cuda.h>")
+        compiled(source + "#include <vector>\n#include MACRO", options={"pch": True})
+    notes = caught.value.__notes__
+    assert len(notes) == 3
+    for name, note in zip(("vector", "tuple", "mine.h"), notes, strict=True):
+        assert name in note
+    assert "vector" in caught.value.log
+    assert "tuple" not in caught.value.log
+
+
+@pytest.mark.parametrize("name", ["cudaGridDependencySynchronize", "cudaTriggerProgrammaticLaunchCompletion"])
+def test_what_nvcc_includes_by_itself_is_told(name: str) -> None:
+    source = f"__device__ void f() {{ {name}(); }}"
+    with pytest.raises(CompileError) as caught:
+        compiled(source)
     (note,) = caught.value.__notes__
-    assert note.startswith("hint: cuda.h declares the driver's functions")
-    assert compiled(note.rpartition("such as: ")[2])
+    assert note == f"hint: {name} is in cuda_runtime.h, which nvcc includes by itself; include it"
+    assert compiled(f"#include <cuda_runtime.h>\n{source}")
+
+
+def test_the_drivers_functions_are_no_device_code(tmp_path: Path) -> None:
+    """As in CUDA's own cuda.h, where somebody puts it first."""
+    (tmp_path / "cuda.h").write_text("#include <stdlib.h>\nint cuInit(unsigned flags);\n")
+    with pytest.raises(CompileError) as caught:
+        compiled("#include <cuda.h>", options={"include_path": str(tmp_path)})
+    (note,) = caught.value.__notes__
+    assert note.startswith("hint: this cuda.h declares the driver's functions")
+    assert compiled("#include <cuda.h>\n__device__ CUtensorMap map;")

@@ -11,11 +11,12 @@ from trunnion.errors import CompileError, ProgramError, shorten
 from trunnion_nvrtc.compiler.headers import (
     ReachableHeaders,
     find_header,
+    host_headers,
     needs_toolkit,
     reachable_headers,
     toolkit_directories,
 )
-from trunnion_nvrtc.compiler.missing_header import missing_header_hint
+from trunnion_nvrtc.compiler.missing_header import cuda_hints, missing_header_hint
 from trunnion_nvrtc.compiler.missing_kernel import MissingKernelError, kernel_names, missing_kernels
 from trunnion_nvrtc.compiler.nvrtc import title
 from trunnion_nvrtc.compiler.options import render_options
@@ -89,7 +90,7 @@ def compile_part(part: Part, job: Job) -> CompiledPart:
 def part_headers(part: Part) -> tuple[tuple[str, ...], ReachableHeaders]:
     """Return where a part's headers are looked for, and every header that it could include.
 
-    CUDA's own directories come last, and only if a header is not in memory.
+    Ours and CUDA's own directories come last, and only if a header is not in memory.
 
     Raises
     ------
@@ -98,7 +99,7 @@ def part_headers(part: Part) -> tuple[tuple[str, ...], ReachableHeaders]:
     """
     first = part.options.get("pre-include", ())
     given = part.options.get("include-path", ())
-    toolkit = toolkit_directories() if needs_toolkit(part.code, first) else ()
+    toolkit = (host_headers(), *toolkit_directories()) if needs_toolkit(part.code, first) else ()
     _first_headers(part, (*given, *toolkit))
     return (*given, *toolkit), reachable_headers(part.code, given, first, toolkit)
 
@@ -122,6 +123,12 @@ def _first_headers(part: Part, directories: tuple[str, ...]) -> tuple[str, ...]:
 def _without_folder(log: str) -> str:
     """Return a log without the folder that the program's own texts have for NVRTC, where a path begins with it."""
     return re.sub(rf"(?<![^\s\"'(<]){re.escape(_FOLDER)}", "", log)
+
+
+def _missing_header(log: str) -> str:
+    """Return the header that a log says cannot be opened; empty if it says nothing of that."""
+    found = re.search(r'(?:could not|cannot) open source file "([^"\n]+)"', log)
+    return found[1] if found else ""
 
 
 class _Compilation:
@@ -214,12 +221,28 @@ class _Compilation:
                 f"hint: the program launches {names}; lines of __nv_name_map look these names up in the source, "
                 "and there one is missing, ambiguous or no kernel"
             )
-        missing = re.search(
-            r'^(?:(.+)\(\d+\): .*)?(?:could not|cannot) open source file "([^"\n]+)"', log, re.MULTILINE
-        )
-        if missing:
-            error.add_note(missing_header_hint(missing[2], toolkit_directories(), missing[1] or ""))
+        for name in self._missing_headers(log, options):
+            error.add_note(missing_header_hint(name, toolkit_directories()))
+        for note in cuda_hints(log):
+            error.add_note(note)
         return error
+
+    def _missing_headers(self, log: str, options: tuple[str, ...]) -> list[str]:
+        """Return each header that cannot be opened.
+
+        NVRTC stops at the first, so it is asked again, with empty texts for those that are known to be missing.
+        """
+        found: list[str] = []
+        missing = _missing_header(log)
+        source, includes = self._texts()
+        # What is precompiled with empty texts must not be taken for the headers.
+        asked = [option for option in options if not option.startswith("--pch")]
+        while missing and missing not in found:
+            found.append(missing)
+            held = [*includes, *((name, "") for name in found)]
+            with Program(source, _FOLDER + self.part.file_name, held) as program:
+                missing = _missing_header(program.run(asked).log)
+        return found
 
     def _line(self, log: str) -> int:
         """Return the line that the first error names; 0 if that is in another file."""

@@ -23,6 +23,7 @@ __all__ = [
     "ReachableHeaders",
     "file_digest",
     "find_header",
+    "host_headers",
     "needs_toolkit",
     "reachable_headers",
     "toolkit_directories",
@@ -69,6 +70,15 @@ def toolkit_directories() -> tuple[str, ...]:
     # Last, because beside a toolkit's library lie all of its headers, and a wheel's may be those of NVRTC's version.
     above = [str(Path(directory).parent) for directory in found if Path(directory).name == _LIBRARY_FOLDER]
     return tuple(dict.fromkeys((*map(str, found), *above)))
+
+
+def host_headers() -> str:
+    """Return the directory of this distribution's own headers: a few of the host's that NVRTC lacks.
+
+    It comes before the toolkit's directories and after an author's own. Each of its headers hands on to libcu++ or to
+    the toolkit's header where there is one; ``cuda.h`` alone does not: NVRTC refuses the functions of the toolkit's.
+    """
+    return str(Path(__file__).parents[1] / "host_headers")
 
 
 def find_header(name: str, directories: Iterable[str]) -> str | None:

@@ -1,8 +1,8 @@
-"""What to write instead of a header that NVRTC cannot open, or where to put it."""
+"""What to write instead of a header that NVRTC cannot open, or where to put it; and what of CUDA's is elsewhere."""
 
 from __future__ import annotations
 
-from pathlib import PurePath
+import re
 from typing import TYPE_CHECKING
 
 from trunnion_nvrtc.compiler.headers import find_header
@@ -10,7 +10,7 @@ from trunnion_nvrtc.compiler.headers import find_header
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["missing_header_hint"]
+__all__ = ["cuda_hints", "missing_header_hint"]
 
 # ISO C++23, [headers], [support.c.headers]; of POSIX those that sources for a host compiler bring along.
 _C = frozenset((
@@ -36,11 +36,14 @@ _POSIX = frozenset((
 
 _BUILT_IN = "printf, assert, memcpy and the functions of math.h need no header"
 _INSTALL = "pip install nvidia-cuda-cccl"
-_DRIVER_API = "cuda.h"
-_TENSOR_MAP = "struct alignas(64) CUtensorMap { unsigned long long opaque[16]; };"
+
+_GRID_DEPENDENCY = re.compile(
+    'identifier "(cudaGridDependencySynchronize|cudaTriggerProgrammaticLaunchCompletion)" is undefined'
+)
+_DRIVER_API = re.compile(r"\bcuda\.h\(\d+\): error: A function without execution space annotations")
 
 
-def missing_header_hint(name: str, directories: Sequence[str], within: str = "") -> str:
+def missing_header_hint(name: str, directories: Sequence[str]) -> str:
     """Return the hint for a source that includes what cannot be opened.
 
     Parameters
@@ -49,14 +52,7 @@ def missing_header_hint(name: str, directories: Sequence[str], within: str = "")
         The header, as ``#include`` names it.
     directories
         Where headers were looked for: CUDA's C++ library too, if it is here.
-    within
-        The file that includes it.
     """
-    if PurePath(within).name == _DRIVER_API:
-        return (
-            f"hint: {_DRIVER_API} declares the driver's functions, which host code calls; leave it out, and declare "
-            f"what device code needs of it, such as: {_TENSOR_MAP}"
-        )
     ours = _in_cpp(name)
     if ours is None:
         return (
@@ -73,6 +69,20 @@ def missing_header_hint(name: str, directories: Sequence[str], within: str = "")
             f"{include}; {_INSTALL}"
         )
     return f"hint: NVRTC has no host headers, and libcu++ has nothing in place of {name}: leave it out; {_BUILT_IN}"
+
+
+def cuda_hints(log: str) -> list[str]:
+    """Return the hints for a log that misses what nvcc has of CUDA's headers, or takes what is the host's."""
+    hints = []
+    called = _GRID_DEPENDENCY.search(log)
+    if called:
+        hints.append(f"hint: {called[1]} is in cuda_runtime.h, which nvcc includes by itself; include it")
+    if _DRIVER_API.search(log):
+        hints.append(
+            "hint: this cuda.h declares the driver's functions, which are the host's; leave out the include path that "
+            "it is in: the one that is found without it declares types alone"
+        )
+    return hints
 
 
 def _in_cpp(name: str) -> str | None:

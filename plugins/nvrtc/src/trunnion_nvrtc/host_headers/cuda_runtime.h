@@ -1,0 +1,24 @@
+// CUDA's own header where there is one, and what it lacks for NVRTC, which brings vector types, dim3 and cudaStream_t.
+#pragma once
+
+#if __has_include_next(<cuda_runtime.h>)
+#include_next <cuda_runtime.h>
+#endif
+
+#ifndef TRUNNION_GRID_DEPENDENCY
+#define TRUNNION_GRID_DEPENDENCY
+// As templates they give way to NVRTC's own, which it brings for relocatable code alone.
+template <class... Nothing>
+static __device__ __forceinline__ void cudaTriggerProgrammaticLaunchCompletion(Nothing...) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" :::);
+#endif
+}
+
+template <class... Nothing>
+static __device__ __forceinline__ void cudaGridDependencySynchronize(Nothing...) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+#endif

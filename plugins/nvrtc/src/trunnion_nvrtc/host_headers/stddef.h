@@ -1,0 +1,17 @@
+// NVRTC brings size_t, ptrdiff_t, NULL and offsetof.
+#pragma once
+
+#if __has_include(<cuda/std/cstddef>)
+#include <cuda/std/cstddef>
+#else
+namespace std {
+using nullptr_t = decltype(nullptr);
+using ::ptrdiff_t;
+using ::size_t;
+}  // namespace std
+using std::nullptr_t;
+#endif
+
+#ifndef offsetof
+#define offsetof(type, member) __INTADDR__(&(((type*)0)->member))
+#endif

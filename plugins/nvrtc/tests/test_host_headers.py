@@ -1,0 +1,143 @@
+"""A few of the host's headers that NVRTC lacks: sources for nvcc that include them compile as they are."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trunnion.contract.compiler import CompileRequest
+from trunnion.contract.spec import Target
+from trunnion.model.code import DeviceCode
+from trunnion.model.plan import KernelSignature
+from trunnion_nvrtc.compiler import cuda_part
+from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
+from trunnion_nvrtc.compiler.headers import host_headers, toolkit_directories
+
+NAMES = sorted(path.name for path in Path(host_headers()).iterdir())
+KERNEL = '\nextern "C" __global__ void k(float* x) { x[0] = 1; }'
+
+SOURCE = (Path(__file__).parent / "every_host_header.cu").read_text("utf-8")
+
+
+def request(
+    source: str, *, target: str = "sm_90a", includes: tuple[tuple[str, str], ...] = (), **options: Any
+) -> CompileRequest:
+    return CompileRequest(
+        code=(DeviceCode("cuda", source, includes=includes),),
+        kernels=(KernelSignature("k", ()),),
+        target=Target.parse(target),
+        options=options,
+        accepts=("cubin",),
+    )
+
+
+def compiled(source: str, **said: Any) -> bytes:
+    return NvrtcCompiler().compile(request(source, **said)).data
+
+
+@pytest.fixture(params=["with a toolkit", "without"])
+def toolkit(request, monkeypatch):
+    """CUDA's own headers, which these tests have, or none: libcu++'s texts and our own mean the same."""
+    if request.param == "without":
+        monkeypatch.setattr(cuda_part, "toolkit_directories", lambda: ())
+    return request.param
+
+
+def test_there_are_a_few() -> None:
+    assert NAMES == [
+        "assert.h", "cassert", "cstddef", "cstdint", "cstdlib", "cuda.h", "cuda_runtime.h", "cuda_runtime_api.h",
+        "stddef.h", "stdint.h", "stdlib.h", "type_traits", "utility",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_compiles_by_itself_and_again(toolkit: str, name: str) -> None:
+    assert compiled(f"#include <{name}>\n#include <{name}>{KERNEL}")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"std": "c++20"},
+        {"relocatable_device_code": True},
+        {"builtin_move_forward": False},
+        {"default_device": True},
+        {"target": "sm_80"},
+    ],
+    ids=str,
+)
+def test_all_of_them_mean_what_the_host_s_mean(toolkit: str, options: Any) -> None:
+    if options == {"builtin_move_forward": False} and toolkit == "with a toolkit":
+        options = {}  # CUDA's own cuda_fp16.h, which libcu++ includes, cannot be compiled so
+    assert compiled("".join(f"#include <{name}>\n" for name in NAMES) + SOURCE, **options)
+
+
+def test_an_assertion_is_none_where_the_source_says_so(toolkit: str) -> None:
+    source = '#define NDEBUG\n#include <cassert>\nextern "C" __global__ void k(int* x) { assert(no_such); }'
+    assert compiled(source)
+
+
+def test_the_author_s_own_header_comes_first(tmp_path: Path) -> None:
+    (tmp_path / "utility").write_text("#define WHOSE 1\n")
+
+    def asked(whose: int) -> str:
+        return f"#include <utility>\n#if WHOSE != {whose}\n#error another header\n#endif{KERNEL}"
+
+    assert compiled(asked(1), include_path=str(tmp_path))
+    assert compiled(asked(2), includes=(("utility", "#define WHOSE 2\n"),))
+    assert compiled(asked(0))
+
+
+def test_cuda_s_own_runtime_header_is_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cuda_runtime.h").write_text("#define WHOSE 1\n")
+    monkeypatch.setattr(cuda_part, "toolkit_directories", lambda: (str(tmp_path),))
+    source = "#include <cuda_runtime.h>\n#if WHOSE != 1\n#error ours alone\n#endif\n"
+    assert compiled(f"{source}__device__ void f() {{ cudaGridDependencySynchronize(); }}{KERNEL}")
+
+
+def test_a_grid_dependency_is_waited_for() -> None:
+    source = '#include <cuda_runtime.h>\nextern "C" __global__ void k() { cudaGridDependencySynchronize(); }'
+    image = NvrtcCompiler().compile(
+        CompileRequest(
+            code=(DeviceCode("cuda", source),),
+            kernels=(KernelSignature("k", ()),),
+            target=Target.parse("compute_90"),
+            options={},
+            accepts=("ptx",),
+        )
+    )
+    assert b"griddepcontrol.wait" in image.data
+
+
+def test_a_source_that_includes_nothing_reaches_none_of_them() -> None:
+    assert NvrtcCompiler().environment(request(KERNEL)) == {}
+
+
+def test_their_content_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the cache's key, and for what is precompiled."""
+    folder = tmp_path / "ours"
+    shutil.copytree(host_headers(), folder)
+    monkeypatch.setattr(cuda_part, "host_headers", lambda: str(folder))
+    asked = request(
+        "#include <cassert>\n#ifndef VALUE\n#define VALUE 0\n#endif\n"
+        'extern "C" __global__ void k(int* x) { x[0] = VALUE; }',
+        pch=True,
+    )
+    compiler = NvrtcCompiler()
+    before, image = compiler.environment(asked), compiler.compile(asked)
+    assert {str(folder / name) for name in ("cassert", "assert.h")} <= set(before)
+    assert str(folder / "assert.h") in image.headers_read
+    (folder / "assert.h").write_text("#define VALUE 41\n")
+    assert compiler.environment(asked) != before
+    assert compiler.compile(asked).data != image.data
+
+
+def test_libcudacxx_s_is_taken_where_it_is_found() -> None:
+    (library,) = {folder for folder in toolkit_directories() if (Path(folder) / "cuda/std/cstdint").is_file()}
+    for name in ("cstddef", "cstdint", "type_traits", "utility"):
+        found = NvrtcCompiler().environment(request(f"#include <{name}>{KERNEL}"))
+        assert {str(Path(library) / "cuda/std" / name), str(Path(host_headers()) / name)} <= set(found)
