@@ -19,11 +19,12 @@ from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Binary, Cast, Const, Op, Select, Slot, Symbol
-from trunnion.model.fields import flag, integer, members, text
+from trunnion.model.fields import flag, instance, integer, members, text
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Check, ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.tensormap import TiledTensorMap
+from trunnion.model.window import AccessPolicyWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -374,3 +375,11 @@ def test_a_type_of_one_s_own_making_is_refused() -> None:
     with pytest.raises(ProgramError, match="no row of the table"):
         dtype(forged)
     assert dtype(copy.deepcopy(dtype("float32"))) is not None
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"), [(AccessPolicyWindow, "an AccessPolicyWindow"), (TensorParam, "a TensorParam")]
+)
+def test_a_class_is_named_with_its_article(kind: type, named: str) -> None:
+    with pytest.raises(ProgramError, match=f"expected {named}$"):
+        instance(1, kind, "field")

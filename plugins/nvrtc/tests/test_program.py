@@ -286,6 +286,8 @@ def test_what_the_source_or_an_option_is_to_blame_for() -> None:
         with pytest.raises(CompileError, match="oops") as refused:
             program.compile([REAL])
         assert refused.value.options == (REAL,)
+        assert refused.value.arch == REAL.partition("=")[2]
+        assert f"refused the source for {refused.value.arch}\n" in str(refused.value)
         assert not program.run([REAL]).succeeded
         with pytest.raises(ProgramError, match="--bogus"):
             program.compile(["--bogus"])

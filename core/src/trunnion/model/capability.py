@@ -10,9 +10,9 @@ __all__ = ["BACKEND_CAPABILITIES", "Capability"]
 class Capability(enum.StrEnum):
     """A feature that a plugin declares, or does not.
 
-    The world is closed: what a plugin declares, the conformance suite checks; what it does not declare, it refuses
-    with `UnsupportedFeatureError`. Launching contiguous tensors of static shape with scalars, on a given stream, with
-    every argument checked, is not a capability: no backend may leave it out.
+    The world is closed: what a plugin declares, the conformance suite checks (all but `AOT`); what it does not declare,
+    it refuses with `UnsupportedFeatureError`. Launching contiguous tensors of static shape with scalars, on a given
+    stream, with every argument checked, is not a capability: no backend may leave it out.
 
     `LaunchPlan.requires` holds the members that a program needs; it is computed where the plan is made
     (`trunnion.model.plan.planning`), by the rule that stands beside each member here.

@@ -89,7 +89,8 @@ def instance(value: object, kind: type[_T] | tuple[type[_T], ...], field: str) -
     if not is_a(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         names = " or ".join(each.__name__ for each in kinds)
-        raise ProgramError(f"got {describe(value)}, expected a {names}", field=field)
+        article = "an" if names[0] in "AEIO" else "a"
+        raise ProgramError(f"got {describe(value)}, expected {article} {names}", field=field)
     return value
 
 

@@ -34,6 +34,7 @@ _TOOLS = re.compile(r"release [0-9.]+, V(?P<version>[0-9.]+)")
 _BUILD = re.compile(r"Compiler Build ID: (?P<build>\S+)")
 _LIBRARY = re.compile(r"(?m)^\S+ \S+ \S+ \S+ (\d+) +(/.*/libnvrtc\.so[.0-9]*)$")
 """A line of ``/proc/self/maps``: the file's inode, and its path."""
+_ARCHITECTURE = re.compile("--?(?:gpu-architecture|arch)=(.+)")
 _VIRTUAL = re.compile(r"^-{1,2}(?:arch|gpu-architecture)=(compute_\w+)$")
 _SOURCE_FAULTS = frozenset({5, 6, 10})
 """Statuses of ``nvrtcCompileProgram`` that the source, an option or a name is to blame for."""
@@ -175,7 +176,7 @@ class Program:
         if result.code == _INVALID_OPTION:
             raise ProgramError(f"{compiler} refuses an option: {result.log.strip()}", field="options")
         text = self._source if isinstance(self._source, str) else ""
-        raise CompileError(compiler, result.log, text, self._options)
+        raise CompileError(compiler, result.log, text, self._options, _architecture(self._options))
 
     def get_log(self) -> str:
         """Return what the last compilation printed (``nvrtcGetProgramLog``); empty before the first."""
@@ -353,6 +354,12 @@ def _loaded_build() -> str:
     return _remembered(
         f"the build of NVRTC in {library}", lambda: Answer({"build": _asked_build()}, frozenset({library}))
     )
+
+
+def _architecture(options: Iterable[str]) -> str:
+    """Return the architecture that options name; the last one counts, and without one it is NVRTC's own choice."""
+    named = [found[1] for found in map(_ARCHITECTURE.fullmatch, options) if found]
+    return named[-1] if named else ""
 
 
 def _remembered(question: str, ask: Callable[[], Answer]) -> str:
