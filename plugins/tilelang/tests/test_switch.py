@@ -182,6 +182,16 @@ def test_what_stood_in_a_name_before_stands_there_again(monkeypatch):
     assert tilelang.jit is mine
 
 
+def test_nothing_else_can_be_put_in_its_place_while_it_is_on():
+    """It would be lost without a word: what is put there is not what is found there."""
+    with (
+        install(),
+        pytest.raises(AttributeError, match=r"assign it before install\(\), or after uninstall\(\)"),
+    ):
+        tilelang.jit = make
+    tilelang.jit = tilelang.jit  # afterwards it can
+
+
 def test_every_thread_is_switched_and_many_may_switch():
     with install(), ThreadPoolExecutor(1) as pool:
         assert ours(pool.submit(lambda: tilelang.jit(make)).result())

@@ -8,12 +8,12 @@ it means the public function. So what was decorated before stays TileLang's, and
 from __future__ import annotations
 
 import sys
-import threading
 from functools import wraps
 from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
+from trunnion.turns import Turns
 from trunnion_tilelang import drop_in
 from trunnion_tilelang.drop_in import Settings, refuse_launchers
 from trunnion_tilelang.lowering import require_tilelang
@@ -54,6 +54,8 @@ def install(
 
     Raises
     ------
+    LifecycleError
+        If a signal's handler or a finalizer asks for it in the middle of another switch of this thread.
     BackendUnavailableError
         If TileLang is not installed.
     """
@@ -138,13 +140,13 @@ class _Switch:
     """Which installations are on, and TileLang's modules, which say so."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._turns = Turns("TileLang is being switched")
         self._on: tuple[Installation, ...] = ()
         self._kinds: dict[str, type[ModuleType]] = {}
 
     def turn_on(self, made: Installation) -> None:
         """Let an installation be the one that counts."""
-        with self._lock:
+        with self._turns.turn():
             self._on = (*self._on, made)
             if not self._kinds:
                 self._kinds = {name: type(sys.modules[name]) for name in _MODULES}
@@ -153,7 +155,7 @@ class _Switch:
 
     def turn_off(self, made: Installation) -> None:
         """Let the one before it count; after the last, TileLang's modules are what they were."""
-        with self._lock:
+        with self._turns.turn():
             self._on = tuple(one for one in self._on if one is not made)
             if not self._on:
                 for name, kind in self._kinds.items():
@@ -162,7 +164,9 @@ class _Switch:
 
     def _switched(self, kind: type[ModuleType], names: tuple[str, ...]) -> type[ModuleType]:
         """Return a module's class with these names, which come before what the module holds."""
-        return type(kind.__name__, (kind,), {name: property(self._finder(name)) for name in names})
+        return type(
+            kind.__name__, (kind,), {name: property(self._finder(name), _refuse(name)) for name in names}
+        )
 
     def _finder(self, name: str) -> Callable[[ModuleType], Any]:
         def found(module: ModuleType) -> Any:
@@ -170,6 +174,15 @@ class _Switch:
             return on[-1].functions[name] if on else vars(module)[name]
 
         return found
+
+
+def _refuse(name: str) -> Callable[[ModuleType, Any], None]:
+    def assigned(_module: ModuleType, _value: Any) -> None:
+        raise AttributeError(
+            f"tilelang's {name} is trunnion's while a switch is on; assign it before install(), or after uninstall()"
+        )
+
+    return assigned
 
 
 _SWITCH = _Switch()
