@@ -15,8 +15,25 @@ from trunnion.testing.strategies import expressions
 from trunnion.testing.strategies.expressions import INTEGERS
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-EDGES = (0, 1, -1, 2, -3, 7, 2**31 - 1, -(2**31), 2**32, 2**62, INT64_MAX, INT64_MIN + 1, INT64_MIN)
-CONSTANTS = (-3, -1, 7, 2**31, INT64_MIN)
+EDGES = (
+    0,
+    1,
+    -1,
+    2,
+    -3,
+    7,
+    63,
+    64,
+    2**31 - 1,
+    -(2**31),
+    2**32,
+    2**53,
+    2**62,
+    INT64_MAX,
+    INT64_MIN + 1,
+    INT64_MIN,
+)
+CONSTANTS = (-3, -1, 7, 63, 2**31, INT64_MIN)
 SHEETS, EXPRESSIONS, ROWS = 10, 32, 8
 
 

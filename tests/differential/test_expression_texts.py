@@ -7,7 +7,7 @@ import pytest
 from trunnion.errors import ExprError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
-from trunnion.model.expr import Symbol, ceildiv, maximum, select
+from trunnion.model.expr import Symbol, ceildiv, gcd, maximum, select
 from trunnion.testing.strategies import CallSpec
 
 LEAST = -(2**63)
@@ -65,6 +65,10 @@ def grid_of(expr):
         (ceildiv(N, M), (5, 0), "division by zero in ceildiv(n, m)"),
         (N // M, (LEAST, -1), "the value 9223372036854775808 of n // m does not fit 64 signed bits"),
         (N * M, (2**62, 2), "the value 9223372036854775808 of n * m does not fit 64 signed bits"),
+        (N << M, (1, 63), "the value 9223372036854775808 of n << m does not fit 64 signed bits"),
+        (N << M, (0, 64), "a shift by 64 in n << m, expected 0 to 63"),
+        (N >> M - 1, (LEAST, 0), "a shift by -1 in n >> (m - 1), expected 0 to 63"),
+        (gcd(N, M), (LEAST, 0), "the value 9223372036854775808 of gcd(n, m) does not fit 64 signed bits"),
         ((N + 1).cast("uint8"), (299, 0), "the value 300 of n + 1 does not fit uint8 (0 to 255)"),
         (N.cast("int8"), (128, 0), "the value 128 of n does not fit int8 (-128 to 127)"),
         (1 + maximum(N, 7 % (M - 3)), (2, 3), "division by zero in 7 % (m - 3)"),

@@ -83,7 +83,7 @@ class TensorMapError(ProgramError):
 
 
 class ExprError(ProgramError):
-    """An expression is malformed, or its value cannot be computed (overflow, division by zero, a cast out of range)."""
+    """An expression is malformed, or has no value: overflow, division by zero, a shift too far, a cast out of range."""
 
 
 class UnboundSymbolError(ProgramError):

@@ -19,6 +19,7 @@ from trunnion.model.expr import (
     Symbol,
     binary,
     ceildiv,
+    gcd,
     lt,
     select,
 )
@@ -50,7 +51,7 @@ def exact(expr: Expr, values: tuple[int, ...]) -> int:
             return value
         case Binary(op, left, right):
             a, b = exact(left, values), exact(right, values)
-            if op.divides and b == 0:
+            if not op.admits(b):
                 raise NoValueError
             result = op.compute(a, b)
             if result not in INT64:
@@ -100,6 +101,9 @@ def run(expr: Expr, values: tuple[int, ...]) -> int:
 @settings(max_examples=600)
 @given(cases())
 @example((Slot(0, INT64_MIN, 0) // Slot(1, -1, 1), (INT64_MIN, -1)))
+@example((Slot(0, INT64_MIN, 0) << Slot(1, -1, 64), (-1, 63)))
+@example((Slot(0, INT64_MIN, 0) >> Slot(1, 0, 64), (INT64_MIN, 64)))
+@example((gcd(Slot(0, INT64_MIN, 0), Slot(1, 0, 0)), (INT64_MIN, 0)))
 @example((Slot(0, 0, INT64_MAX) * Slot(1, 0, INT64_MAX), (2**32, 2**31)))
 @example((ceildiv(Slot(0, INT64_MIN, 0), Slot(1, -1, -1)), (INT64_MIN, -1)))
 def test_printed_text_is_exact_arithmetic(case: tuple[Expr, tuple[int, ...]]) -> None:
@@ -128,6 +132,10 @@ def test_nothing_is_checked_that_is_proven() -> None:
     [
         (Slot(0, 0, INT64_MAX) + 1, "fits(v + 1, 'x + 1')"),
         (1 // Slot(0, 0, 5), "quotient(1, v, '1 // x')"),
+        (Slot(0, 0, 300) << Slot(0, 0, 64), "shifted_left(v, v, 'x << x')"),
+        (Slot(0, 0, 300) >> Slot(0, -1, 6), "shifted_right(v, v, 'x >> x')"),
+        (Slot(0, 0, INT64_MAX) << 3, "shifted_left(v, 3, 'x << 3')"),
+        ((Slot(0, 0, 300) << 3) ^ gcd(Slot(0, 0, 9), 6), "((v << 3) ^ gcd(v, 6))"),
         (Slot(0, 0, 300).cast("uint8"), "in_range(v, 0, 255, \"uint8\", 'x')"),
     ],
 )

@@ -22,6 +22,7 @@ from trunnion.model.expr import (
     binary,
     ceildiv,
     eq,
+    gcd,
     ge,
     gt,
     le,
@@ -54,6 +55,17 @@ SMALL = Symbol("small", min=-4, max=4)
         (3 // N, Op.FLOORDIV, Const(3), N),
         (N % 3, Op.MOD, N, Const(3)),
         (3 % N, Op.MOD, Const(3), N),
+        (N << 3, Op.SHL, N, Const(3)),
+        (3 << N, Op.SHL, Const(3), N),
+        (N >> 3, Op.SHR, N, Const(3)),
+        (3 >> N, Op.SHR, Const(3), N),
+        (N & 3, Op.AND, N, Const(3)),
+        (3 & N, Op.AND, Const(3), N),
+        (N | 3, Op.OR, N, Const(3)),
+        (3 | N, Op.OR, Const(3), N),
+        (N ^ 3, Op.XOR, N, Const(3)),
+        (3 ^ N, Op.XOR, Const(3), N),
+        (gcd(N, 3), Op.GCD, N, Const(3)),
         (-N, Op.SUB, Const(0), N),
         (ceildiv(N, 3), Op.CEILDIV, N, Const(3)),
         (minimum(N, 3), Op.MIN, N, Const(3)),
@@ -72,8 +84,13 @@ def test_what_operators_build(built: Binary, op: Op, left: object, right: object
 
 @given(st.sampled_from(Op), st.integers(-50, 50), st.integers(-50, 50))
 def test_constants_are_folded(op: Op, a: int, b: int) -> None:
-    if op.divides and b == 0:
-        with pytest.raises(ExprError, match="division by zero"):
+    if not op.admits(b):
+        with pytest.raises(
+            ExprError, match="division by zero" if op.divides else f"a shift by {b}, whatever"
+        ):
+            binary(op, a, b)
+    elif op.compute(a, b) not in INT64:  # a shift of a small number
+        with pytest.raises(ExprError, match="64 signed bits"):
             binary(op, a, b)
     else:
         assert binary(op, a, b) == Const(op.compute(a, b))
@@ -123,6 +140,15 @@ def test_constants_beyond_64_bits_are_refused(value: int) -> None:
         lambda: N % 0,
         lambda: ceildiv(N, 0),
         lambda: N // Symbol("z", max=0),
+        lambda: N << 64,
+        lambda: N << -1,
+        lambda: N >> 64,
+        lambda: 1 >> N - INT64_MAX - 1,
+        lambda: Const(1) << 63,
+        lambda: Symbol("n", min=1) << 63,
+        lambda: gcd(INT64_MIN, 0),
+        lambda: N & True,
+        lambda: N | 1.5,
         lambda: Symbol("n", min=128).cast("int8"),
         lambda: Symbol("n", min=-9, max=-1).cast("uint64"),
         lambda: N.cast("float32"),
@@ -153,12 +179,28 @@ def test_what_fails_in_every_call_fails_at_once(build: object) -> None:
         (Symbol("a", min=INT64_MIN) % Symbol("b", min=1), False, False),
         (ceildiv(N, Symbol("b", min=1)), False, False),
         (lt(N, M), False, False),
+        (N << 1, True, False),
+        (SMALL << 61, True, False),
+        (SMALL << 60, False, False),
+        (N >> M, False, False),
+        (N & M, False, False),
+        (N ^ SMALL, False, False),
+        (gcd(N, M), False, False),
+        (gcd(Symbol("a", min=INT64_MIN), M), True, False),
     ],
 )
 def test_only_real_risks_are_flagged(expr: Binary, overflow: bool, zero: bool) -> None:
     assert expr.may_overflow is overflow
     assert expr.may_divide_by_zero is zero
     assert expr.bounds.within(INT64)
+
+
+def test_only_shifts_that_may_go_too_far_are_flagged() -> None:
+    narrow = Symbol("bits", max=63)
+    for expr in (N >> SMALL, 1 << Symbol("bits", max=64), N >> M):
+        assert expr.may_shift_too_far
+    for expr in (N >> narrow, 1 << narrow, N // SMALL, N & M):
+        assert not expr.may_shift_too_far
 
 
 @pytest.mark.parametrize("name", [row.name for row in DTYPES.values() if row.is_integer])
@@ -254,6 +296,7 @@ def test_a_symbol_that_no_call_could_give_a_value_is_refused(low: int, high: int
         (lambda: N > 3, "gt(a, b)"),
         (lambda: N >= 3, "ge(a, b)"),
         (lambda: N / 3, "ceildiv(a, b)"),
+        (lambda: ~N, "-1 - a"),
     ],
 )
 def test_what_an_expression_cannot_do_says_what_can(compare: Callable[[], object], instead: str) -> None:

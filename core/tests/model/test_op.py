@@ -21,11 +21,14 @@ def interval_and_member(draw: st.DrawFn) -> tuple[Interval, int]:
 
 @given(st.sampled_from(Op), interval_and_member(), interval_and_member())
 @example(Op.FLOORDIV, (Interval(INT64_MIN, INT64_MIN), INT64_MIN), (Interval(-1, -1), -1))
+@example(Op.GCD, (Interval(INT64_MIN, INT64_MIN), INT64_MIN), (Interval(-1, 0), 0))
+@example(Op.SHL, (Interval(INT64_MIN, 0), INT64_MIN), (Interval(-1, 64), 63))
+@example(Op.XOR, (Interval(-1, 0), -1), (Interval(INT64_MIN, INT64_MAX), INT64_MAX))
 @example(Op.CEILDIV, (Interval(INT64_MIN, 0), INT64_MIN), (Interval(-1, 1), -1))
 def test_bounds_hold_every_value(op: Op, left: tuple[Interval, int], right: tuple[Interval, int]) -> None:
     (a, x), (b, y) = left, right
-    if op.divides and y == 0:
-        with pytest.raises(ZeroDivisionError):
+    if not op.admits(y):
+        with pytest.raises(ZeroDivisionError if op.divides else ValueError):
             op.compute(x, y)
     else:
         assert op.compute(x, y) in op.bounds(a, b)
@@ -33,8 +36,10 @@ def test_bounds_hold_every_value(op: Op, left: tuple[Interval, int], right: tupl
 
 @pytest.mark.parametrize("op", Op)
 def test_bounds_are_tight_on_small_intervals(op: Op) -> None:
-    """But for the remainder and comparisons, whose rules are coarse, a bound is a value that is reached."""
-    if op is Op.MOD or op.bounds(Interval(0, 0), Interval(9, 9)) == Interval(0, 1):
+    """But for those whose rules are coarse, and comparisons, a bound is a value that is reached."""
+    if op in (Op.MOD, Op.GCD, Op.AND, Op.OR, Op.XOR) or op.bounds(Interval(0, 0), Interval(9, 9)) == Interval(
+        0, 1
+    ):
         return
     spans = [Interval(a, b) for a, b in product(range(-3, 4), repeat=2) if a <= b]
     for a, b in product(spans, spans):
@@ -42,7 +47,7 @@ def test_bounds_are_tight_on_small_intervals(op: Op) -> None:
             op.compute(x, y)
             for x in range(a.low, a.high + 1)
             for y in range(b.low, b.high + 1)
-            if y or not op.divides
+            if op.admits(y)
         }
         if values:
             assert op.bounds(a, b) == Interval(min(values), max(values)), (op, a, b)
@@ -63,6 +68,50 @@ def test_comparisons_give_one_or_zero(op: Op) -> None:
         assert [op.compute(a, 2) for a in (1, 2, 3)] == [int(python(a, 2)) for a in (1, 2, 3)]
 
 
+@pytest.mark.parametrize(
+    ("op", "left", "right", "bounds"),
+    [
+        (Op.AND, (INT64_MIN, INT64_MAX), (7, 7), (0, 7)),
+        (Op.AND, (0, 5), (-9, -2), (0, 5)),
+        (Op.AND, (-5, 3), (-4, 9), (-16, 9)),
+        (Op.AND, (-5, -3), (-4, -2), (-8, -3)),
+        (Op.OR, (0, 5), (2, 3), (2, 7)),
+        (Op.OR, (-9, -5), (0, 7), (-9, -1)),
+        (Op.OR, (-9, 5), (0, 8), (-9, 15)),
+        (Op.XOR, (0, 5), (8, 9), (0, 15)),
+        (Op.XOR, (-8, -1), (-1, -1), (0, 7)),
+        (Op.XOR, (-8, -1), (0, 7), (-8, -1)),
+        (Op.XOR, (-8, 0), (0, 7), (-8, 7)),
+        (Op.GCD, (0, 9), (-4, 4), (0, 9)),
+        (Op.GCD, (0, 9), (-4, -1), (1, 4)),
+        (Op.GCD, (1, 3), (-4, 4), (1, 3)),
+        (Op.GCD, (1, 9), (2, 4), (1, 4)),
+    ],
+)
+def test_coarse_bounds(
+    op: Op, left: tuple[int, int], right: tuple[int, int], bounds: tuple[int, int]
+) -> None:
+    assert op.bounds(Interval(*left), Interval(*right)) == Interval(*bounds)
+
+
+@pytest.mark.parametrize("op", [Op.AND, Op.OR, Op.XOR, Op.GCD])
+def test_coarse_bounds_hold_on_small_intervals(op: Op) -> None:
+    spans = [Interval(a, b) for a, b in product(range(-5, 6), repeat=2) if a <= b]
+    for a, b in product(spans, spans):
+        bounds = op.bounds(a, b)
+        ends = product(range(a.low, a.high + 1), range(b.low, b.high + 1))
+        assert all(op.compute(x, y) in bounds for x, y in ends), (op, a, b)
+
+
+def test_shifts_take_no_more_than_a_value_has_bits() -> None:
+    for op in (Op.SHL, Op.SHR):
+        assert [op.admits(count) for count in (-1, 0, 63, 64)] == [False, True, True, False]
+        for count in (-1, 64, 2**62):
+            with pytest.raises(ValueError, match="expected 0 to 63"):
+                op.compute(1, count)
+
+
 def test_which_are_infix_and_which_divide() -> None:
-    assert {op.value for op in Op if op.is_infix} == {"+", "-", "*", "//", "%"}
+    assert {op.value for op in Op if op.is_infix} == {"+", "-", "*", "//", "%", "<<", ">>", "&", "|", "^"}
+    assert {op.value for op in Op if op.shifts} == {"<<", ">>"}
     assert {op.value for op in Op if op.divides} == {"//", "%", "ceildiv"}

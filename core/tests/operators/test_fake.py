@@ -9,7 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from trunnion.errors import ArgumentError, TrunnionError
-from trunnion.model.expr import ceildiv, lt, maximum, minimum, select, symbols
+from trunnion.model.expr import ceildiv, gcd, lt, maximum, minimum, select, symbols
 from trunnion.operators.fake import FakeCall
 from trunnion.testing.strategies import BytesSpec, TensorSpec, scenarios
 
@@ -82,6 +82,10 @@ def _symbolic(mode, shape):
         (lambda m, n: ceildiv(m, 4) * (n // 2) - n % 3, 0),
         (lambda m, n: minimum(m, n) + maximum(m, 2), 0),
         (lambda m, n: (m + n).cast("int32"), 0),
+        (lambda m, n: (m & 3) + (n | 8) + (m ^ n), 0),
+        (lambda m, n: (m << 2) + (n >> 1), 0),
+        (lambda m, n: n << m, 1),
+        (lambda m, n: gcd(m, 10) + n, 1),
         (lambda m, n: select(lt(m, n), m, n * 2), 1),
     ],
 )

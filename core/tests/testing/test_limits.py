@@ -6,6 +6,8 @@ from collections import Counter
 
 import pytest
 
+from trunnion.model.expr import Binary, Op
+from trunnion.model.expr_tree import walk
 from trunnion.testing.draws import for_examples
 from trunnion.testing.expected import Refused
 from trunnion.testing.reference import expect
@@ -44,6 +46,34 @@ def test_calls_on_both_sides_are_drawn(name):
     good = verdicts.pop("good", 0)
     assert good > 10
     assert verdicts.total() > 10
+
+
+def test_every_operation_is_drawn_with_and_without_a_value():
+    verdicts = {}
+    narrow = set()
+
+    def judge(series):
+        launch = series.program.launches[0]
+        for call in series.calls:
+            good = not isinstance(expect(series.program, call.imagined()), Refused)
+            for argument in launch.args:
+                verdicts.setdefault(argument.operand.op, Counter())[good] += 1
+
+    for_examples(limits.operations(), 60, judge)
+    assert set(verdicts) == set(Op)
+    assert min(counts[good] for counts in verdicts.values() for good in (True, False)) > 10
+    for_examples(
+        limits.narrow_operations(),
+        15,
+        lambda series: narrow.update(
+            node.op for argument in series.program.launches[0].args for node in binaries(argument)
+        ),
+    )
+    assert narrow >= {op for op in Op if op.value not in ("eq", "ne", "lt", "le", "gt", "ge")}
+
+
+def binaries(expr):
+    return [node for node in walk(expr) if isinstance(node, Binary)]
 
 
 def test_numbers_of_every_type_are_good_at_their_edges():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from trunnion.codegen.literals import python_string
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Slot
 from trunnion.model.expr_text import brief_expr
+from trunnion.model.interval import SHIFTS
 from trunnion.model.op import Op
 
 if TYPE_CHECKING:
@@ -39,12 +40,13 @@ class ExprLanguage:
     """A format of ``{a}``, ``{b}``, ``{text}`` and ``{fallback}`` for each operation: the value if it fits 64 signed
     bits, else an error; the left operand is computed first."""
 
-    divisor: str
-    """A format of ``{a}``, ``{text}`` (of the division) and ``{fallback}``: the value if it is not 0, else an error."""
+    right: Mapping[Op, str]
+    """A format of ``{a}``, ``{text}`` (of the operation) and ``{fallback}`` for operations that do not take every right
+    operand: that operand if it is no divisor of 0, and no shift by less than 0 or more than 63; else an error."""
 
-    dividing: Mapping[Op, str]
-    """A format of ``{a}``, ``{b}`` and ``{text}`` for operations whose divisor may be 0 and whose value may be too
-    large: either is an error. The others' divisor is wrapped by `divisor`."""
+    whole: Mapping[Op, str]
+    """A format of ``{a}``, ``{b}`` and ``{text}`` for operations that check the right operand themselves, and the
+    value if it may be too large. The others' right operand is wrapped by `right`."""
 
     select: str
     """A format of ``{c}``, ``{a}`` and ``{b}``; the one not chosen is not computed."""
@@ -73,6 +75,11 @@ _INFIX: Mapping[Op, str] = MappingProxyType(
         Op.MUL: "{a} * {b}",
         Op.FLOORDIV: "{a} // {b}",
         Op.MOD: "{a} % {b}",
+        Op.SHL: "{a} << {b}",
+        Op.SHR: "{a} >> {b}",
+        Op.AND: "{a} & {b}",
+        Op.OR: "{a} | {b}",
+        Op.XOR: "{a} ^ {b}",
     }
 )
 _PYTHON_OPERATIONS: Mapping[Op, str] = MappingProxyType(
@@ -81,6 +88,7 @@ _PYTHON_OPERATIONS: Mapping[Op, str] = MappingProxyType(
         Op.CEILDIV: "-(-{a} // {b})",
         Op.MIN: "min({a}, {b})",
         Op.MAX: "max({a}, {b})",
+        Op.GCD: "gcd({a}, {b})",
         Op.EQ: "+({a} == {b})",
         Op.NE: "+({a} != {b})",
         Op.LT: "+({a} < {b})",
@@ -89,11 +97,13 @@ _PYTHON_OPERATIONS: Mapping[Op, str] = MappingProxyType(
         Op.GE: "+({a} >= {b})",
     }
 )
-_PYTHON_DIVIDING: Mapping[Op, str] = MappingProxyType(
+_PYTHON_WHOLE: Mapping[Op, str] = MappingProxyType(
     {
         Op.FLOORDIV: "quotient({a}, {b}, {text})",
         Op.MOD: "remainder({a}, {b}, {text})",
         Op.CEILDIV: "ceiling({a}, {b}, {text})",
+        Op.SHL: "shifted_left({a}, {b}, {text})",
+        Op.SHR: "shifted_right({a}, {b}, {text})",
     }
 )
 
@@ -103,10 +113,10 @@ PYTHON = ExprLanguage(
     checked={
         **{op: f"fits({form}, {{text}})" for op, form in _PYTHON_OPERATIONS.items()},
         **{op: f"fits({form}, {{text}})" for op, form in _INFIX.items()},
-        **_PYTHON_DIVIDING,
+        **_PYTHON_WHOLE,
     },
-    divisor="divisor({a}, {text})",
-    dividing=_PYTHON_DIVIDING,
+    right={},
+    whole=_PYTHON_WHOLE,
     select="({a} if {c} else {b})",
     cast='in_range({a}, {low}, {high}, "{name}", {text})',
     literal=_python_literal,
@@ -171,11 +181,12 @@ class ExprPrinter:
 
     def _binary(self, expr: Binary) -> _Operand:
         left, right = self._print(expr.left), self._print(expr.right)
-        if expr.may_divide_by_zero and expr.op in self._language.dividing:
-            form = self._language.dividing[expr.op]
+        refusable = expr.may_divide_by_zero or expr.may_shift_too_far
+        if refusable and expr.op in self._language.whole:
+            form = self._language.whole[expr.op]
             return _Operand(form.format(a=left.text, b=right.text, text=self._told(expr)), fails=True)
-        if expr.may_divide_by_zero:
-            right = self._divisor(right, expr)
+        if refusable:
+            right = self._right(right, expr)
         if expr.may_overflow:
             form = self._language.checked[expr.op]
         elif left.fails and right.fails:
@@ -186,9 +197,12 @@ class ExprPrinter:
         text = form.format(a=left.text, b=right.text, text=told, fallback=self._fallback(expr))
         return _Operand(text, fails=expr.may_overflow or left.fails or right.fails)
 
-    def _divisor(self, operand: _Operand, division: Binary) -> _Operand:
-        fallback = self._language.literal(1 if 1 in division.right.bounds else -1)
-        text = self._language.divisor.format(a=operand.text, text=self._told(division), fallback=fallback)
+    def _right(self, operand: _Operand, operation: Binary) -> _Operand:
+        bounds = operation.right.bounds
+        allowed = bounds.clipped(SHIFTS).low if operation.op.shifts else 1 if 1 in bounds else -1
+        text = self._language.right[operation.op].format(
+            a=operand.text, text=self._told(operation), fallback=self._language.literal(allowed)
+        )
         return _Operand(text, fails=True)
 
     def _select(self, expr: Select) -> _Operand:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ExprError
 from trunnion.model.expr import Binary, Cast, Const, Select, Slot
 from trunnion.model.expr_text import brief_expr
-from trunnion.model.interval import INT64_MAX, INT64_MIN
+from trunnion.model.interval import INT64_MAX, INT64_MIN, SHIFTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trunnion.model.expr import Expr
 
-__all__ = ["ceiling", "divisor", "evaluate", "fits", "in_range", "quotient", "remainder"]
+__all__ = [
+    "ceiling", "divisor", "evaluate", "fits", "gcd", "in_range", "quotient", "remainder", "shift_count", "shifted_left",
+    "shifted_right",
+]  # fmt: skip
 
 
 def fits(value: int, text: str) -> int:
@@ -43,6 +47,19 @@ def divisor(value: int, text: str) -> int:
     raise ExprError(f"division by zero in {text}")
 
 
+def shift_count(value: int, text: str) -> int:
+    """Return ``value``, by how many bits the expression ``text`` shifts, if it is 0 to 63.
+
+    Raises
+    ------
+    ExprError
+        If it is less or more.
+    """
+    if value in SHIFTS:
+        return value
+    raise ExprError(f"a shift by {value} in {text}, expected {SHIFTS}")
+
+
 def quotient(left: int, right: int, text: str) -> int:
     """Return the floor of a quotient; errors are those of `divisor` and `fits`."""
     return fits(left // divisor(right, text), text)
@@ -56,6 +73,16 @@ def remainder(left: int, right: int, text: str) -> int:
 def ceiling(left: int, right: int, text: str) -> int:
     """Return the ceiling of a quotient; errors are those of `divisor` and `fits`."""
     return fits(-(-left // divisor(right, text)), text)
+
+
+def shifted_left(left: int, right: int, text: str) -> int:
+    """Return a value times a power of two; errors are those of `shift_count` and `fits`."""
+    return fits(left << shift_count(right, text), text)
+
+
+def shifted_right(left: int, right: int, text: str) -> int:
+    """Return the floor of a value divided by a power of two; errors are those of `shift_count`."""
+    return left >> shift_count(right, text)
 
 
 def in_range(value: int, low: int, high: int, name: str, text: str) -> int:
@@ -86,7 +113,7 @@ def evaluate(expr: Expr, values: Sequence[int], names: Sequence[str]) -> int:
     Raises
     ------
     ExprError
-        If it divides by zero, or a value does not fit.
+        If it divides by zero, shifts by less than 0 or more than 63 bits, or a value does not fit.
     """
     match expr:
         case Const(value):
@@ -101,5 +128,7 @@ def evaluate(expr: Expr, values: Sequence[int], names: Sequence[str]) -> int:
         case Binary(op, left, right):
             a, b = evaluate(left, values, names), evaluate(right, values, names)
             text = brief_expr(expr, names)
-            return fits(op.compute(a, divisor(b, text) if op.divides else b), text)
+            if not op.admits(b):
+                b = (shift_count if op.shifts else divisor)(b, text)
+            return fits(op.compute(a, b), text)
     raise TypeError(f"a plan's expression holds a {type(expr).__name__}")

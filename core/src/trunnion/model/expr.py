@@ -1,8 +1,9 @@
 """Integer expressions over symbols: extents, strides, grids, conditions and integer kernel arguments.
 
 Floor semantics everywhere, as in Python. Every intermediate value is a signed 64-bit integer: where interval analysis
-over the symbols' bounds cannot prove that a value fits, it is checked at each call. ``==`` compares structure, and an
-expression has no truth value; use `eq`, `lt`, … to compare values.
+over the symbols' bounds cannot prove that a value fits, it is checked at each call. The bits of a value are those of
+two's complement; a shift moves them by 0 to 63, and by any other number is an error as a division by zero is. ``==``
+compares structure, and an expression has no truth value; use `eq`, `lt`, … to compare values.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from trunnion.errors import ExprError, shorten
 from trunnion.messages import describe, spelled
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.fields import instance, integer, place, text
-from trunnion.model.interval import INT64, INT64_MAX, Interval
+from trunnion.model.interval import INT64, INT64_MAX, SHIFTS, Interval
 from trunnion.model.op import Op
 from trunnion.plain import is_a
 
 __all__ = [
     "Binary", "Cast", "Const", "Expr", "ExprLike", "Op", "Select", "Slot", "Symbol", "as_expr", "binary", "ceildiv",
-    "eq", "ge", "gt", "le", "lt", "maximum", "minimum", "ne", "select", "symbols",
+    "eq", "gcd", "ge", "gt", "le", "lt", "maximum", "minimum", "ne", "select", "symbols",
 ]  # fmt: skip
 
 _MAX_DEPTH = 100
@@ -72,8 +73,43 @@ class Expr:
     def __rmod__(self, other: ExprLike) -> Expr:
         return binary(Op.MOD, other, self)
 
+    def __and__(self, other: ExprLike) -> Expr:
+        return binary(Op.AND, self, other)
+
+    def __rand__(self, other: ExprLike) -> Expr:
+        return binary(Op.AND, other, self)
+
+    def __or__(self, other: ExprLike) -> Expr:
+        return binary(Op.OR, self, other)
+
+    def __ror__(self, other: ExprLike) -> Expr:
+        return binary(Op.OR, other, self)
+
+    def __xor__(self, other: ExprLike) -> Expr:
+        return binary(Op.XOR, self, other)
+
+    def __rxor__(self, other: ExprLike) -> Expr:
+        return binary(Op.XOR, other, self)
+
+    def __lshift__(self, other: ExprLike) -> Expr:
+        return binary(Op.SHL, self, other)
+
+    def __rlshift__(self, other: ExprLike) -> Expr:
+        return binary(Op.SHL, other, self)
+
+    def __rshift__(self, other: ExprLike) -> Expr:
+        return binary(Op.SHR, self, other)
+
+    def __rrshift__(self, other: ExprLike) -> Expr:
+        return binary(Op.SHR, other, self)
+
     def __neg__(self) -> Expr:
         return binary(Op.SUB, 0, self)
+
+    def __invert__(self) -> NoReturn:
+        raise ExprError(
+            "every bit is turned by -1 - a, and a condition by 1 - c, not by ~", field="expression"
+        )
 
     def __lt__(self, other: object) -> NoReturn:
         raise ExprError("values are compared by lt(a, b), not by a < b", field="expression")
@@ -204,6 +240,8 @@ class Binary(Expr):
         object.__setattr__(self, "exact", exact)
         if self.op.divides and self.right.bounds == Interval(0, 0):
             raise ExprError("division by zero, whatever the call")
+        if self.op.shifts and self.right.bounds.clipped(SHIFTS).low not in self.right.bounds:
+            raise ExprError(f"a shift by {self.right.bounds}, whatever the call, expected {SHIFTS}")
         if exact.low > INT64.high or exact.high < INT64.low:
             raise ExprError("the value fits 64 signed bits in no call")
         _seal(self, exact.clipped(INT64), self.left, self.right)
@@ -217,6 +255,11 @@ class Binary(Expr):
     def may_divide_by_zero(self) -> bool:
         """Whether some call within the symbols' bounds could divide by zero."""
         return self.op.divides and 0 in self.right.bounds
+
+    @property
+    def may_shift_too_far(self) -> bool:
+        """Whether some call within the symbols' bounds could shift by less than 0 or more than 63 bits."""
+        return self.op.shifts and not self.right.bounds.within(SHIFTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +354,7 @@ _NEUTRAL = {Op.ADD: Const(0), Op.SUB: Const(0), Op.MUL: Const(1), Op.FLOORDIV: C
 def binary(op: Op, left: ExprLike, right: ExprLike) -> Expr:
     """Return an operation on two values; constants are folded, and neutral elements dropped, at once."""
     a, b = as_expr(left), as_expr(right)
-    if isinstance(a, Const) and isinstance(b, Const) and not (op.divides and b.value == 0):
+    if isinstance(a, Const) and isinstance(b, Const) and op.admits(b.value):
         return Const(op.compute(a.value, b.value))
     if b == _NEUTRAL.get(op):
         return a
@@ -323,6 +366,11 @@ def binary(op: Op, left: ExprLike, right: ExprLike) -> Expr:
 def ceildiv(numerator: ExprLike, denominator: ExprLike) -> Expr:
     """Return the quotient rounded up, as a grid needs it."""
     return binary(Op.CEILDIV, numerator, denominator)
+
+
+def gcd(left: ExprLike, right: ExprLike) -> Expr:
+    """Return the greatest common divisor, never negative; that of 0 and a number is the number's magnitude."""
+    return binary(Op.GCD, left, right)
 
 
 def minimum(left: ExprLike, right: ExprLike) -> Expr:

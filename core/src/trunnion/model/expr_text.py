@@ -1,8 +1,9 @@
 """Expressions as text, for JSON and for people: a printer and its exact inverse.
 
-The grammar is Python's arithmetic, cut down: integers, symbols, ``+ - * // %``, parentheses and the functions of
-`trunnion.model.expr` by name. A symbol whose name is not a plain word is written as a JSON string. The parser is a
-small precedence climber (Pratt, *Top down operator precedence*, 1973); nothing is ever evaluated as Python.
+The grammar is Python's arithmetic, cut down: integers, symbols, ``+ - * // % << >> & ^ |`` with its precedence,
+parentheses and the functions of `trunnion.model.expr` by name. A symbol whose name is not a plain word is written as a
+JSON string. The parser goes by the operators' precedence (Floyd, *Syntactic analysis and operator precedence*, 1963);
+nothing is ever evaluated as Python.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ __all__ = ["brief_expr", "format_expr", "parse_expr"]
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOKEN = re.compile(
-    r'\s*(?:([0-9]{1,20})|([A-Za-z_][A-Za-z0-9_]*)|("(?:[^"\\]|\\.)*")|(//|[-+*%(),]))', re.DOTALL
+    r'\s*(?:([0-9]{1,20})|([A-Za-z_][A-Za-z0-9_]*)|("(?:[^"\\]|\\.)*")|(//|<<|>>|[-+*%&^|(),]))', re.DOTALL
 )
 _CALLS = {op.value: op for op in Op if not op.is_infix}
 _RESERVED = frozenset({*_CALLS, "select", "cast"})
-_BINDING = {"+": 1, "-": 1, "*": 2, "//": 2, "%": 2}
+_BINDING = {"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4, "+": 5, "-": 5, "*": 6, "//": 6, "%": 6}
 _MAX_TEXT = 1 << 20
 _MAX_SHOWN = 120  # characters of an expression in a message that names it
-_MAX_NESTING = 100  # as deep as an expression can be; a level takes at most seven Python frames
+_MAX_NESTING = 100  # as deep as an expression can be; a level takes at most five Python frames
 
 
 def format_expr(expr: Expr, names: Sequence[str] | None = None) -> str:
@@ -168,17 +169,24 @@ class _Parser:
             raise ExprError(f"got {_shown(got)}, expected {shorten(token)} in {shorten(self.text)}")
 
     def whole(self) -> Expr:
-        expr = self._sum(0)
+        expr = self._expression()
         if self._peek():
             raise ExprError(f"unexpected {_shown(self._peek())} in {shorten(self.text)}")
         return expr
 
-    def _sum(self, least: int) -> Expr:
-        left = self._operand()
-        while (binding := _BINDING.get(self._peek(), 0)) > least:
-            op = Op(self._next())
-            left = binary(op, left, self._sum(binding))
-        return left
+    def _expression(self) -> Expr:
+        """Read operands and what stands between them; what binds less waits for what binds more."""
+        operands = [self._operand()]
+        waiting: list[str] = []
+        while True:
+            binding = _BINDING.get(self._peek(), 0)
+            while waiting and _BINDING[waiting[-1]] >= binding:
+                right, left = operands.pop(), operands.pop()
+                operands.append(binary(Op(waiting.pop()), left, right))
+            if not binding:
+                return operands.pop()
+            waiting.append(self._next())
+            operands.append(self._operand())
 
     def _operand(self) -> Expr:
         self.nesting += 1
@@ -193,9 +201,9 @@ class _Parser:
             return Const(int(token))
         if token == "-":
             # The sign belongs to the number: 2**63 alone would not fit.
-            return Const(-int(self._next())) if self._peek().isdecimal() else -self._sum(2)
+            return Const(-int(self._next())) if self._peek().isdecimal() else -self._operand()
         if token == "(":
-            inner = self._sum(0)
+            inner = self._expression()
             self._expect(")")
             return inner
         if token.startswith('"'):
@@ -209,7 +217,7 @@ class _Parser:
         if name == "cast":
             to = dtype(self._next())
             self._expect(",")
-            result = self._sum(0).cast(to)
+            result = self._expression().cast(to)
         elif name == "select":
             result = select(*self._arguments(3))
         else:
@@ -219,10 +227,10 @@ class _Parser:
         return result
 
     def _arguments(self, count: int) -> list[Expr]:
-        arguments = [self._sum(0)]
+        arguments = [self._expression()]
         for _ in range(count - 1):
             self._expect(",")
-            arguments.append(self._sum(0))
+            arguments.append(self._expression())
         return arguments
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
+import math
 from typing import TYPE_CHECKING
 
-from trunnion.model.interval import Interval
+from trunnion.model.interval import SHIFTS, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,9 +22,15 @@ class Op(enum.StrEnum):
     MUL = "*"
     FLOORDIV = "//"
     MOD = "%"
+    SHL = "<<"
+    SHR = ">>"
+    AND = "&"
+    OR = "|"
+    XOR = "^"
     CEILDIV = "ceildiv"
     MIN = "minimum"
     MAX = "maximum"
+    GCD = "gcd"
     EQ = "eq"
     NE = "ne"
     LT = "lt"
@@ -41,6 +48,15 @@ class Op(enum.StrEnum):
         """Whether the right operand must not be zero."""
         return self in _DIVIDES
 
+    @property
+    def shifts(self) -> bool:
+        """Whether the right operand is a number of bits, 0 to 63."""
+        return self in _SHIFTS
+
+    def admits(self, right: int) -> bool:
+        """Whether the right operand may have this value."""
+        return right != 0 if self.divides else not self.shifts or right in SHIFTS
+
     def compute(self, left: int, right: int) -> int:
         """Return the exact value, of any size.
 
@@ -48,6 +64,8 @@ class Op(enum.StrEnum):
         ------
         ZeroDivisionError
             If the operation divides and ``right`` is 0.
+        ValueError
+            If the operation shifts and ``right`` is not 0 to 63.
         """
         return _COMPUTE[self](left, right)
 
@@ -57,7 +75,14 @@ class Op(enum.StrEnum):
         return rule(left, right) if rule else Interval(0, 1)
 
 
-_INFIX = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.MOD})
+def _bits(count: int) -> int:
+    if count in SHIFTS:
+        return count
+    raise ValueError(f"got a shift by {count}, expected {SHIFTS}")
+
+
+_SHIFTS = frozenset({Op.SHL, Op.SHR})
+_INFIX = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.MOD, Op.AND, Op.OR, Op.XOR, *_SHIFTS})
 _DIVIDES = frozenset({Op.FLOORDIV, Op.MOD, Op.CEILDIV})
 
 _BOUNDS: Mapping[Op, Callable[[Interval, Interval], Interval]] = {
@@ -66,7 +91,13 @@ _BOUNDS: Mapping[Op, Callable[[Interval, Interval], Interval]] = {
     Op.MUL: lambda a, b: a * b,
     Op.FLOORDIV: lambda a, b: a // b,
     Op.MOD: lambda a, b: a % b,
+    Op.SHL: lambda a, b: a << b,
+    Op.SHR: lambda a, b: a >> b,
+    Op.AND: lambda a, b: a & b,
+    Op.OR: lambda a, b: a | b,
+    Op.XOR: lambda a, b: a ^ b,
     Op.CEILDIV: lambda a, b: a.ceildiv(b),
+    Op.GCD: lambda a, b: a.gcd(b),
     Op.MIN: lambda a, b: Interval(min(a.low, b.low), min(a.high, b.high)),
     Op.MAX: lambda a, b: Interval(max(a.low, b.low), max(a.high, b.high)),
 }
@@ -77,7 +108,13 @@ _COMPUTE: Mapping[Op, Callable[[int, int], int]] = {
     Op.MUL: lambda a, b: a * b,
     Op.FLOORDIV: lambda a, b: a // b,
     Op.MOD: lambda a, b: a % b,
+    Op.SHL: lambda a, b: a << _bits(b),
+    Op.SHR: lambda a, b: a >> _bits(b),
+    Op.AND: lambda a, b: a & b,
+    Op.OR: lambda a, b: a | b,
+    Op.XOR: lambda a, b: a ^ b,
     Op.CEILDIV: lambda a, b: -(-a // b),
+    Op.GCD: math.gcd,
     Op.MIN: min,
     Op.MAX: max,
     Op.EQ: lambda a, b: int(a == b),

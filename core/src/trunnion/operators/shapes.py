@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trunnion.launcher.arithmetic import evaluate
+from trunnion.launcher.arithmetic import evaluate, shift_count
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Slot
+from trunnion.model.expr_text import brief_expr
 from trunnion.model.op import Op
 
 if TYPE_CHECKING:
@@ -17,8 +18,9 @@ __all__ = ["symbolic_value"]
 def symbolic_value(expr: Expr, values: Sequence[Any], names: Sequence[str]) -> Any:
     """Return the value of a plan's expression, an int where all values are, else maybe a ``torch.SymInt``.
 
-    Only what depends on a comparison asks a symbol for its value, as ``if`` does: torch then compiles once for each
-    answer. Whether a symbolic value fits 64 bits the call itself checks.
+    Only what depends on a comparison asks a symbol for its value, as ``if`` does, and so does a common divisor, which
+    torch's symbols lack: torch then compiles once for each answer. Whether a symbolic value fits 64 bits the call
+    itself checks.
 
     Parameters
     ----------
@@ -32,7 +34,7 @@ def symbolic_value(expr: Expr, values: Sequence[Any], names: Sequence[str]) -> A
     Raises
     ------
     ExprError
-        If all is known, and the expression divides by zero, or a value does not fit.
+        If all is known, and the expression divides by zero, or a value does not fit; if it shifts too far.
     """
     if all(type(value) is int for value in values):
         return evaluate(expr, values, names)
@@ -47,7 +49,8 @@ def symbolic_value(expr: Expr, values: Sequence[Any], names: Sequence[str]) -> A
         case Cast(operand):
             return symbolic_value(operand, values, names)
         case Binary(op, left, right):
-            return _computed(op, symbolic_value(left, values, names), symbolic_value(right, values, names))
+            a, b = symbolic_value(left, values, names), symbolic_value(right, values, names)
+            return _computed(op, a, shift_count(b, brief_expr(expr, names)) if op.shifts else b)
     raise TypeError(f"a plan's expression holds a {type(expr).__name__}")
 
 

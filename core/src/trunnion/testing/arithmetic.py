@@ -20,7 +20,7 @@ _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
 class UncomputableError(ArithmeticError):
-    """An expression has no value in this call: an overflow, a division by zero, or a cast out of range."""
+    """An expression has no value in this call: an overflow, division by zero, a shift too far, a cast out of range."""
 
 
 def integer_range(name: str) -> tuple[int, int]:
@@ -44,6 +44,28 @@ def _floor_divide(left: int, right: int) -> int:
     return -quotient - (1 if abs(left) % abs(right) else 0)
 
 
+def _power(count: int) -> int:
+    if not 0 <= count < 64:  # noqa: PLR2004 - the width of a value
+        raise UncomputableError(f"a shift by {count}")
+    return int(2**count)
+
+
+def _euclid(left: int, right: int) -> int:
+    while right:
+        left, right = right, left - right * _floor_divide(left, right)
+    return abs(left)
+
+
+def _bitwise(rule: Callable[[int, int], int]) -> Callable[[int, int], int]:
+    """Return an operation on the 64 bits of two's complement, one by one; the last one counts negative."""
+
+    def combined(left: int, right: int) -> int:
+        bits = [rule(left // 2**place % 2, right // 2**place % 2) for place in range(64)]
+        return sum(bit << place for place, bit in enumerate(bits)) - (bits[-1] << 64)
+
+    return combined
+
+
 _RULES: Mapping[str, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -51,6 +73,12 @@ _RULES: Mapping[str, Callable[[int, int], int]] = {
     "//": _floor_divide,
     "%": lambda a, b: a - b * _floor_divide(a, b),
     "ceildiv": lambda a, b: -_floor_divide(-a, b),
+    "<<": lambda a, b: a * _power(b),
+    ">>": lambda a, b: _floor_divide(a, _power(b)),
+    "&": _bitwise(min),
+    "|": _bitwise(max),
+    "^": _bitwise(lambda a, b: (a + b) % 2),
+    "gcd": _euclid,
     "minimum": min,
     "maximum": max,
     "eq": lambda a, b: 1 if a == b else 0,
@@ -75,8 +103,8 @@ def evaluate(expr: Expr, values: Mapping[str, int]) -> int:
     Raises
     ------
     UncomputableError
-        If some node that is computed has no 64-bit value, divides by zero, or casts out of range. The branch of a
-        selection that is not chosen is not computed.
+        If some node that is computed has no 64-bit value, divides by zero, shifts by no number of 0 to 63, or casts out
+        of range. The branch of a selection that is not chosen is not computed.
     KeyError
         If a symbol has no value.
     """

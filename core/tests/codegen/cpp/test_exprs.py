@@ -33,10 +33,14 @@ EDGES = (
     1,
     2,
     3,
+    62,
+    63,
+    64,
     127,
     128,
     2**31,
     2**32,
+    2**53,
     INT64_MAX - 1,
     INT64_MAX,
 )
@@ -89,8 +93,9 @@ def deep(depth: int, wrap: Callable[[Expr, int], Expr]) -> Expr:
 def hand_made() -> Iterator[Expr]:
     small = Slot(0, -100, 100)
     for op, (left, right) in itertools.product(Op, ((A, B), (small, Slot(1, 1, 7)), (A, Const(-1)))):
-        yield Binary(op, left, right)
-        yield Binary(op, Binary(Op.ADD, left, A), Binary(Op.MUL, right, B))  # both may be an error
+        other = Const(63) if op.shifts and right == Const(-1) else right
+        yield Binary(op, left, other)
+        yield Binary(op, Binary(Op.ADD, left, A), Binary(Op.MUL, other, B))  # both may be an error
     for name in INTEGERS:
         yield Cast(A, dtype(name))
     yield Binary(Op.ADD, Const(2**31 - 1), Const(1))
@@ -100,6 +105,10 @@ def hand_made() -> Iterator[Expr]:
     yield Binary(Op.FLOORDIV, B, Binary(Op.ADD, Slot(0, 5, INT64_MAX), Const(1)))
     yield Binary(Op.MOD, B, Cast(Slot(0, 1, 1000), dtype("uint8")))
     yield Binary(Op.ADD, Const(INT64_MAX), Binary(Op.FLOORDIV, Const(5), Slot(1, -4, 0)))
+    yield Binary(Op.SHL, Slot(0, -1, 1), Binary(Op.SHR, B, Slot(1, 0, 1)))
+    yield Binary(Op.SHL, Const(-1), Slot(1, 62, INT64_MAX))
+    yield Binary(Op.FLOORDIV, C, Binary(Op.SHL, Const(1), Slot(1, INT64_MIN, 3)))
+    yield Binary(Op.SHR, Const(INT64_MIN), Binary(Op.AND, B, Const(63)))
     yield Select(A, Binary(Op.FLOORDIV, B, A), Binary(Op.SUB, Const(0), B))
     yield deep(99, lambda expr, level: Binary(Op.FLOORDIV, B, expr))
     yield deep(99, lambda expr, level: Binary(Op.CEILDIV, expr, B if level % 2 else Const(-1)))
@@ -139,7 +148,9 @@ def computed(expr: Expr, values: tuple[int, ...]) -> int:
             return arithmetic.in_range(computed(operand, values), *to.integer_range, to.name, text)
         case Binary(op, left, right):
             a, b, text = computed(left, values), computed(right, values), brief_expr(expr, NAMES)
-            return arithmetic.fits(op.compute(a, arithmetic.divisor(b, text) if op.divides else b), text)
+            if not op.admits(b):
+                b = (arithmetic.divisor if op.divides else arithmetic.shift_count)(b, text)
+            return arithmetic.fits(op.compute(a, b), text)
     raise AssertionError
 
 
@@ -152,7 +163,7 @@ def expected(expr: Expr, values: tuple[int, ...]) -> str:
 
 def test_cpp_gives_what_the_python_launcher_gives(native: Any) -> None:
     cases = [*drawn(150), *((expr, WIDE) for expr in hand_made())]
-    assert len(cases) == 253
+    assert len(cases) == 293
     printer = ExprPrinter(CPP, "v{}".format, NAMES)
     table = [
         f"static int64_t e{number}([[maybe_unused]] bool& failed, const int64_t* v) {{\n"
@@ -176,7 +187,7 @@ def test_cpp_gives_what_the_python_launcher_gives(native: Any) -> None:
         if a != b
     ]
     assert not wrong, wrong[:3]
-    assert {line.split(" ")[1] for line in wanted if ":" in line} == {"division", "the"}
+    assert {line.split(" ")[1] for line in wanted if ":" in line} == {"division", "the", "a"}
     assert {"bits", "18446744073709551615)", "127)"} <= {line.split(" ")[-1] for line in wanted}
 
 
@@ -218,6 +229,12 @@ def test_every_operation_is_spelled() -> None:
         (
             Binary(Op.MOD, A, Slot(2, -4, 0)),
             'floor_mod(v0, divisor(failed, v2, "x % \\042slot 2\\042", (-1LL)))',
+        ),
+        (Binary(Op.SHL, Slot(0, -9, 9), Slot(1, 0, 40)), "shift_left(v0, v1)"),
+        (Binary(Op.GCD, Slot(0, -9, 9), Slot(2, 0, 40)), "static_cast<int64_t>(common_divisor(v0, v2))"),
+        (
+            Binary(Op.SHR, A, Slot(2, 60, 70)),
+            '(v0 >> shift_count(failed, v2, "x >> \\042slot 2\\042", 60LL))',
         ),
         (Cast(A, dtype("uint64")), 'in_range(failed, v0, 0, 18446744073709551615u, "uint64", "x", 0LL)'),
         (Binary(Op.SUB, Slot(0, -9, 0), Const(INT64_MIN + 1)), "(v0 - (-9223372036854775807LL))"),

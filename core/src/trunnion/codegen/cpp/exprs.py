@@ -22,6 +22,12 @@ _CLASSES = {
     Op.CEILDIV: "CeilDiv",
     Op.MIN: "Min",
     Op.MAX: "Max",
+    Op.SHL: "Shl",
+    Op.SHR: "Shr",
+    Op.AND: "And",
+    Op.OR: "Or",
+    Op.XOR: "Xor",
+    Op.GCD: "Gcd",
     Op.EQ: "Eq",
     Op.NE: "Ne",
     Op.LT: "Lt",
@@ -47,6 +53,12 @@ CPP = ExprLanguage(
         Op.CEILDIV: "ceil_div({a}, {b})",
         Op.MIN: "minimum({a}, {b})",
         Op.MAX: "maximum({a}, {b})",
+        Op.SHL: "shift_left({a}, {b})",
+        Op.SHR: "({a} >> {b})",
+        Op.AND: "({a} & {b})",
+        Op.OR: "({a} | {b})",
+        Op.XOR: "({a} ^ {b})",
+        Op.GCD: "static_cast<int64_t>(common_divisor({a}, {b}))",
         Op.EQ: "int64_t({a} == {b})",
         Op.NE: "int64_t({a} != {b})",
         Op.LT: "int64_t({a} < {b})",
@@ -59,8 +71,12 @@ CPP = ExprLanguage(
         op: f"Checked<{name}>{{{{failed, {{a}}, {{b}}, {{text}}, {{fallback}}}}}}.value"
         for op, name in _CLASSES.items()
     },
-    divisor="divisor(failed, {a}, {text}, {fallback})",
-    dividing={},
+    right={
+        op: f"{'shift_count' if op.shifts else 'divisor'}(failed, {{a}}, {{text}}, {{fallback}})"
+        for op in Op
+        if op.divides or op.shifts
+    },
+    whole={},
     select="({c} != 0 ? {a} : {b})",
     cast='in_range(failed, {a}, {low}, {high}u, "{name}", {text}, {fallback})',
     literal=_literal,

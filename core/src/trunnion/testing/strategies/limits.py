@@ -474,22 +474,29 @@ def view_layouts(draw: st.DrawFn) -> Series:
 # Arithmetic ---------------------------------------------------------------------------------------------------------
 
 _OPERANDS: Final = (0, 1, -1, 2, -3, 3, 7, -7, 2**31, -(2**31), 2**53 + 1, 2**63 - 1, -(2**63))
+_SIGNS: Final = tuple((x, y) for x in (7, -7, 6, -6, 0) for y in (3, -3, 2, -2))
+_FITTING_SHIFTS: Final = tuple((x, y) for x in (7, -7, 6, -6, 0) for y in (0, 1, 3, 31, 32, 60))
+_COUNTS: Final = (0, 1, 32, 62, 63, 64, 65, -1, -62, 2**32, -(2**63))
+_PLAIN: Final = tuple(op for op in Op if not op.shifts)
+_SHIFTING: Final = tuple(op for op in Op if op.shifts)
 
 
 @st.composite
 def operations(draw: st.DrawFn) -> Series:
     """Draw calls of a program whose kernel takes what each operation makes of two numbers; one may be constant.
 
-    Of the calls half have numbers of which each operation has a value, of every pair of signs.
+    Of the calls half have numbers of which each operation has a value, of every pair of signs. Shifts stand alone: they
+    take no negative right operand. To the right they stand alone once more, for values that no shift to the left takes.
     """
     a, b = (Symbol(name, min=-_INT64) for name in "ab")
-    constant = choose(draw, (2, 3, -3, 7, -7))
+    ops = choose(draw, (_PLAIN, _PLAIN, _SHIFTING, (Op.SHR,)))
+    signs, rights = (_FITTING_SHIFTS, _COUNTS) if Op.SHR in ops else (_SIGNS, _OPERANDS)
+    constant = choose(draw, (2, 3, 7) if Op.SHR in ops else (2, 3, -3, 7, -7))
     pairs: tuple[tuple[Expr, Expr], ...] = ((a, b), (a, Const(constant)), (Const(constant), b))
     left, right = choose(draw, (*pairs[:1], *pairs))
-    made = tuple(binary(op, left, right).cast("int64") for op in Op)
+    made = tuple(binary(op, left, right).cast("int64") for op in ops)
     params = tuple(ScalarParam(f"s{symbol.name}", dtype("int64"), symbol) for symbol in (a, b))
-    signs = [(x, y) for x in (7, -7, 6, -6, 0) for y in (3, -3, 2, -2)]
-    edges = [(x, y) for x in _OPERANDS for y in _OPERANDS]
+    edges = [(x, y) for x in _OPERANDS for y in rights]
     rows = [row for table in (signs, edges) for row in _several(draw, table, 8)]
     calls = tuple(CallSpec(args=row, device=0) for row in rows)
     return Series(_program(params, KernelLaunch("k", made, _ONES, _ONES)), calls)
@@ -497,7 +504,8 @@ def operations(draw: st.DrawFn) -> Series:
 
 _ROWS: Final = 12
 _DIVIDING: Final = (Op.FLOORDIV, Op.MOD, Op.CEILDIV)
-_NARROWED: Final = (Op.ADD, Op.SUB, Op.MUL, Op.MIN, Op.MAX, *_DIVIDING, *_DIVIDING)
+_BITS: Final = (Op.AND, Op.OR, Op.XOR, Op.GCD, *_SHIFTING)
+_NARROWED: Final = (Op.ADD, Op.SUB, Op.MUL, Op.MIN, Op.MAX, *_BITS, *_DIVIDING, *_DIVIDING)
 
 
 @st.composite
@@ -509,8 +517,9 @@ def narrow_operations(draw: st.DrawFn) -> Series:
     """
     made, params, edges, inner = [], [], [], []
     for index in range(_ROWS):
-        a, b = (_narrow(draw, f"{name}{index}") for name in "ab")
-        shifted, edge, other = _at_the_end(draw, binary(choose(draw, _NARROWED), a, b), (a, b))
+        op = choose(draw, _NARROWED)
+        a, b = _narrow(draw, f"a{index}"), _narrow(draw, f"b{index}", -1 if op.shifts else -3)
+        shifted, edge, other = _at_the_end(draw, binary(op, a, b), (a, b))
         made.append(shifted.cast("int8"))
         params += [ScalarParam(f"s{symbol.name}", dtype("int64"), symbol) for symbol in (a, b)]
         edges.append(edge)
@@ -520,9 +529,10 @@ def narrow_operations(draw: st.DrawFn) -> Series:
     return Series(_program(params, KernelLaunch("k", tuple(made), _ONES, _ONES)), calls)
 
 
-def _narrow(draw: st.DrawFn, name: str) -> Symbol:
-    low = choose(draw, (-3, -2, -1, 0, 1, 2))
-    return Symbol(name, min=low, max=low + choose(draw, (1, 2, 5)))  # no divisor is 0 in every call
+def _narrow(draw: st.DrawFn, name: str, least: int = -3) -> Symbol:
+    low = choose(draw, range(least, 3))
+    # No divisor is 0 in every call, and no shift goes by less than 0 in every call.
+    return Symbol(name, min=low, max=low + choose(draw, (1, 2, 5)))
 
 
 def _at_the_end(

@@ -22,6 +22,13 @@ void refuse_zero(bool& failed, const char* text) {
   failed = true;
 }
 
+void refuse_shift(bool& failed, int64_t count, const char* text) {
+  Text message;
+  message << "a shift by " << count << " in " << text << ", expected 0 to 63";
+  if (!failed) raise_expr(message);
+  failed = true;
+}
+
 void refuse_range(bool& failed, int64_t value, int64_t low, uint64_t high, const char* type,
                   const char* text) {
   Text message;

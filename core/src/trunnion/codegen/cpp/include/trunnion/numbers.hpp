@@ -20,6 +20,8 @@ void refuse_unfit(bool& failed, Wide value, const char* text);
 
 void refuse_zero(bool& failed, const char* text);
 
+void refuse_shift(bool& failed, int64_t count, const char* text);
+
 void refuse_range(bool& failed, int64_t value, int64_t low, uint64_t high, const char* type,
                   const char* text);
 
@@ -42,6 +44,15 @@ inline int64_t divisor(bool& failed, int64_t value, const char* text, int64_t fa
     return fallback;
   }
   return value;
+}
+
+// By how many bits a shift moves, if it is 0 to 63; the text is that of the shift.
+inline int64_t shift_count(bool& failed, int64_t count, const char* text, int64_t fallback) {
+  if (TRUNNION_UNLIKELY(count < 0 || count > 63)) {
+    refuse_shift(failed, count, text);
+    return fallback;
+  }
+  return count;
 }
 
 // The value, if an integer type can hold it; `high` is unsigned because that of uint64 is beyond every int64_t.
@@ -76,6 +87,23 @@ constexpr int64_t floor_mod(int64_t a, int64_t b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
+// By 0 to 63 bits, where no bit is lost; the language gives a negative value's shift to the left no meaning.
+constexpr int64_t shift_left(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) << b);
+}
+
+// The greatest common divisor by Euclid's way; of INT64_MIN and 0 it is 2**63.
+constexpr uint64_t common_divisor(int64_t a, int64_t b) {
+  uint64_t greater = a < 0 ? 0 - static_cast<uint64_t>(a) : static_cast<uint64_t>(a);
+  uint64_t rest = b < 0 ? 0 - static_cast<uint64_t>(b) : static_cast<uint64_t>(b);
+  while (rest != 0) {
+    const uint64_t next = greater % rest;
+    greater = rest;
+    rest = next;
+  }
+  return greater;
+}
+
 // One operation each, exactly.
 struct Add {
   static constexpr Wide of(int64_t a, int64_t b) { return static_cast<Wide>(a) + b; }
@@ -100,6 +128,24 @@ struct Min {
 };
 struct Max {
   static constexpr Wide of(int64_t a, int64_t b) { return maximum(a, b); }
+};
+struct Shl {
+  static constexpr Wide of(int64_t a, int64_t b) { return static_cast<Wide>(a) * (Wide{1} << b); }
+};
+struct Shr {
+  static constexpr Wide of(int64_t a, int64_t b) { return a >> b; }
+};
+struct And {
+  static constexpr Wide of(int64_t a, int64_t b) { return a & b; }
+};
+struct Or {
+  static constexpr Wide of(int64_t a, int64_t b) { return a | b; }
+};
+struct Xor {
+  static constexpr Wide of(int64_t a, int64_t b) { return a ^ b; }
+};
+struct Gcd {
+  static constexpr Wide of(int64_t a, int64_t b) { return static_cast<Wide>(common_divisor(a, b)); }
 };
 struct Eq {
   static constexpr Wide of(int64_t a, int64_t b) { return a == b; }
