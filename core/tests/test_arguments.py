@@ -31,9 +31,11 @@ def test_an_integer_that_no_ordinal_could_be(device):
         device_ordinal(device)
 
 
-@pytest.mark.parametrize("device", [True, 1.0, "cuda", "cuda:", "cpu:0", "cuda:-1", b"cuda:0"])
+@pytest.mark.parametrize("device", [True, 1.0, "cuda:", "cpu", "cpu:0", "cuda:-1", b"cuda:0", b"cuda"])
 def test_anything_else(device):
-    with pytest.raises(ArgumentTypeError, match="expected None, an ordinal, or a device such as 'cuda:0'"):
+    with pytest.raises(
+        ArgumentTypeError, match="expected None, an ordinal, or a device such as 'cuda' or 'cuda:0'"
+    ):
         device_ordinal(device)
 
 
@@ -62,13 +64,29 @@ def test_every_way_in_tells_such_an_integer_as_it_was_given(program, device):
 
 
 @pytest.mark.usefixtures("simulator")
+@pytest.mark.parametrize("kind", ["cuda", torch.device("cuda")])
+def test_a_kind_alone_is_its_current_device(program, kind):
+    for way in (program, program.entry):
+        way(1, device=kind)
+    assert program.bind(1, device=kind).device == device_ordinal(kind) == 0
+
+
+def test_the_current_device_is_the_one_that_torch_tells(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
+    assert device_ordinal("cuda") == 3
+    assert device_ordinal(torch.device("cuda")) == 3
+
+
+@pytest.mark.usefixtures("simulator")
 def test_preload_takes_what_a_call_takes(program):
     program.preload("cuda:0")
+    program.preload("cuda")
     with pytest.raises(ArgumentValueError, match="got 99, expected an integer, 0 to "):
         program.preload("cuda:99")
-    for wrong in (None, True, "cuda", 1.5):
+    for wrong in (None, True, "cpu", 1.5):
         with pytest.raises(
             ArgumentError,
-            match=r"argument 'device': got (NoneType|bool 'True'|'cuda'|float '1.5'), expected an ordinal",
+            match=r"argument 'device': got (NoneType|bool 'True'|'cpu'|float '1.5'), expected an ordinal",
         ):
             program.preload(wrong)

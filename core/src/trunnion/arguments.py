@@ -7,6 +7,7 @@ from os import PathLike, fsencode
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from trunnion.current_device import current_device
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, ArtifactError, shorten
 from trunnion.messages import describe, spelled, type_name
 from trunnion.plain import ForeignError, asked, is_a, is_exactly, path_text, sequence, text
@@ -173,7 +174,8 @@ def expect_ordinal(device: Any, kind: str = "cuda", words: str = "an ordinal") -
     Parameters
     ----------
     device
-        An ordinal, or an object or text that names a device: ``"cuda:1"``; ``"cpu"``, of which there is one.
+        An ordinal, or an object or text that names a device: ``"cuda:1"``; ``"cuda"``, the thread's current one, as
+        torch understands it; ``"cpu"``, of which there is one.
     kind
         The kind of device that it must be.
     words
@@ -192,11 +194,10 @@ def expect_ordinal(device: Any, kind: str = "cuda", words: str = "an ordinal") -
         raise ArgumentValueError("device", describe(device), f"an integer, 0 to {_MOST_ORDINAL}")
     text = spelled(device, "torch.device")
     named, _, index = (text or "").partition(":")
-    if text == kind == "cpu":
-        return 0
+    if text == kind:
+        return 0 if kind == "cpu" else current_device()
     if text is None or named != kind or not re.fullmatch("[0-9]{1,9}", index):
-        # Not "cuda" alone: for torch that is the current device, which differs by thread.
-        example = "cpu" if kind == "cpu" else f"{kind}:0"
+        example = "'cpu'" if kind == "cpu" else f"'{kind}' or '{kind}:0'"
         got = describe(device) if text is None else shorten(text)
-        raise ArgumentTypeError("device", got, f"{words}, or a device such as {shorten(example)}")
+        raise ArgumentTypeError("device", got, f"{words}, or a device such as {example}")
     return int(index)

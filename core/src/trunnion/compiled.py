@@ -62,8 +62,8 @@ stream
     None: the current stream of the tensors' device; an int: a driver handle, taken as it is (0, 1 and 2 are
     the driver's own); or an object with ``__cuda_stream__`` or ``cuda_stream``.
 device
-    The device's ordinal, or an object or text that names a device of the target's kind, such as ``"cuda:1"``;
-    needed if no argument is a tensor, unless the program runs on the CPU.
+    The device's ordinal, or an object or text that names a device of the target's kind, such as ``"cuda:1"``, or
+    ``"cuda"`` for the thread's current one; needed if no argument is a tensor, unless the program runs on the CPU.
 
 Returns
 -------
@@ -402,7 +402,7 @@ class CompiledProgram:
         Parameters
         ----------
         device
-            An ordinal, or a device such as ``"cuda:1"``.
+            An ordinal, or a device such as ``"cuda:1"``, or ``"cuda"`` for the thread's current one.
 
         Raises
         ------

@@ -214,7 +214,6 @@ def streams() -> list[Any]:
 def devices() -> list[Any]:
     """Return what names no device, or one that is not there."""
     names = (
-        "cuda",
         "cuda:",
         "cuda:-1",
         "cuda:99",
@@ -229,7 +228,7 @@ def devices() -> list[Any]:
     )
     return [
         *names,
-        *map(torch.device, ("cpu", "cuda", "cuda:1", "meta")),
+        *map(torch.device, ("cpu", "cuda:1", "meta")),
         -1,
         2,
         99,
