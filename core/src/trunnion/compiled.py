@@ -334,7 +334,11 @@ class CompiledProgram:
 
     @property
     def entry(self) -> Callable[..., Any]:
-        """The launcher itself, which a call is too once the program is loaded. Loads the program."""
+        """The launcher itself: takes, checks, returns and raises what a call does. Taking it loads the program.
+
+        Once loaded, a call is this function, reached through the program; who launches often may keep it in a variable.
+        It keeps the program's code loaded; after `close` it raises `LifecycleError`.
+        """
         return self._load().entry
 
     def as_torch_op(self, name: str, **said: Any) -> Any:
