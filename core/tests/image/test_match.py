@@ -7,12 +7,12 @@ import pytest
 
 from trunnion.contract.compiler import DeviceImage, ImageKernel
 from trunnion.contract.spec import Target
-from trunnion.errors import ParameterMismatchError, ProgramError
+from trunnion.errors import DeviceRequirementError, ParameterMismatchError, ProgramError
 from trunnion.image.layout import pack_parameters_for
 from trunnion.image.match import match_launches, match_parameters
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
-from trunnion.model.expr import Symbol
+from trunnion.model.expr import Symbol, eq, minimum
 from trunnion.model.plan import KernelParameter, KernelSignature
 
 if TYPE_CHECKING:
@@ -126,16 +126,18 @@ def test_a_kernel_that_the_image_lacks_is_named() -> None:
 # How kernels are launched --------------------------------------------------------------------------------------------
 
 
-def launched(smem: ExprLike, block: tuple[ExprLike, ...]) -> LaunchPlan:
+def launched(smem: ExprLike, block: tuple[ExprLike, ...], when: ExprLike | None = None) -> LaunchPlan:
     p = ProgramBuilder("p", DeviceCode("cuda", ""))
     p.input("x", "int8", (N,))
-    p.launch("k", (), 1, block, dynamic_smem_bytes=smem)
+    p.launch("k", (), 1, block, dynamic_smem_bytes=smem, when=when)
     return p.build().plan()
 
 
-def compiled(smem: int, block: tuple[int, int, int] | None) -> DeviceImage:
+def compiled(
+    smem: int, block: tuple[int, int, int] | None, arch: str = "sm_90a", kind: str = "cuda"
+) -> DeviceImage:
     kernel = ImageKernel("k", "k_0", (), block=block, dynamic_smem_bytes=smem)
-    return DeviceImage(kind="cubin", data=b"", target=Target("cuda", "sm_90a"), kernels=(kernel,))
+    return DeviceImage(kind="cubin", data=b"", target=Target(kind, arch), kernels=(kernel,))
 
 
 def test_launches_that_give_what_a_kernel_needs_pass() -> None:
@@ -165,3 +167,27 @@ def test_launches_that_do_not_are_refused_by_their_place(
     with pytest.raises(ProgramError, match=re.escape(said)) as caught:
         match_launches(launched(smem, block), compiled(4096, (32, 1, 1)))
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("arch", "most"), [("sm_75", 64), ("sm_80", 163), ("sm_89", 99), ("sm_90a", 227), ("sm_120", 99)]
+)
+def test_more_shared_memory_than_the_target_gives_a_block_is_refused(arch: str, most: int) -> None:
+    most <<= 10
+    for smem in (most, N * 4, minimum(N, most + 1)):
+        match_launches(launched(smem, (32,)), compiled(0, None, arch))
+    for smem in (most + 1, N + most + 1):
+        with pytest.raises(DeviceRequirementError) as caught:
+            match_launches(launched(smem, (32,)), compiled(0, None, arch))
+        assert str(caught.value) == (
+            f"needs {most + 1} bytes of dynamic shared memory for kernel 'k', got {arch}, which allows a block {most} "
+            "bytes, static ones included; give the launch less dynamic_smem_bytes, or compile for another architecture"
+        )
+
+
+def test_what_may_run_where_there_is_more_or_never_is_not_refused() -> None:
+    for image in (compiled(0, None, "compute_80"), compiled(0, None, "sm_999"), compiled(0, None, "", "cpu")):
+        match_launches(launched(1 << 20, (32,)), image)
+    for skipped in (eq(N, 1), 0):
+        plan = launched(1 << 20, (32,), skipped)
+        match_launches(plan, compiled(0, None))

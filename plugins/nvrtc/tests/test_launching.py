@@ -260,12 +260,22 @@ def test_a_bound_launch(simulator, build):
 
 def test_more_shared_memory_than_the_device_has_is_a_device_requirement(simulator, build):
     def write(p):
-        p.launch("one", (p.input("x", "float32", (5,)),), 1, 32, dynamic_smem_bytes=232_449)
+        n = trunnion.Symbol("n")  # a launch that may be skipped is no mistake of the build's
+        x = p.input("x", "float32", (n,))
+        p.launch("one", (x,), 1, 32, dynamic_smem_bytes=232_449, when=trunnion.gt(n, 0))
 
     program = build(write)
     for call in (lambda: program.preload(0), lambda: program(on(0, 5))):
         with pytest.raises(errors.DeviceRequirementError, match=r"232449 bytes .* device 0, .* 232448 bytes"):
             call()
+
+
+def test_more_shared_memory_than_the_target_has_is_refused_when_it_is_built(build):
+    def write(p):
+        p.launch("one", (p.input("x", "float32", (5,)),), 1, 32, dynamic_smem_bytes=232_449)
+
+    with pytest.raises(errors.DeviceRequirementError, match=r"232449 bytes .* sm_90a, .* 232448 bytes"):
+        build(write)
 
 
 # One device ---------------------------------------------------------------------------------------------------------

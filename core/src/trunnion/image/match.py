@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from trunnion.errors import ParameterMismatchError, ProgramError, shorten
+from trunnion.errors import DeviceRequirementError, ParameterMismatchError, ProgramError, shorten
 from trunnion.image.layout import pack_parameters_for
+from trunnion.image.shared_memory import most_block_smem
 from trunnion.model.expr import Const
 
 if TYPE_CHECKING:
@@ -55,11 +56,15 @@ def match_launches(plan: LaunchPlan, image: DeviceImage) -> None:
     ProgramError
         If a block has other threads than the kernel was compiled for, or a launch gives it less dynamic shared memory
         than it uses; or if the image lacks a kernel.
+    DeviceRequirementError
+        If a launch asks in every call for more dynamic shared memory than the target's devices allow a block.
     """
     for launch in plan.launches:
         kernel = _kernel(image, launch.kernel, plan.kernels[launch.kernel].name)
         _match_block(launch, kernel)
         least = max(launch.dynamic_smem_bytes.bounds.low, 0)  # a call with fewer than 0 bytes is refused
+        if not (launch.never or launch.conditional):
+            _match_room(least, kernel.name, image.target)
         if least < kernel.dynamic_smem_bytes:
             given = f"{least}" if isinstance(launch.dynamic_smem_bytes, Const) else f"{least} in some calls"
             raise ProgramError(
@@ -67,6 +72,16 @@ def match_launches(plan: LaunchPlan, image: DeviceImage) -> None:
                 f"dynamic_smem_bytes={kernel.dynamic_smem_bytes}",
                 field=f"launches[{launch.index}].dynamic_smem_bytes",
             )
+
+
+def _match_room(nbytes: int, kernel: str, target: Target) -> None:
+    most = most_block_smem(target.arch) if target.kind == "cuda" else None
+    if most is not None and nbytes > most:
+        raise DeviceRequirementError(
+            f"{nbytes} bytes of dynamic shared memory for kernel {shorten(kernel)}",
+            f"{target.arch}, which allows a block {most} bytes, static ones included",
+            "give the launch less dynamic_smem_bytes, or compile for another architecture",
+        )
 
 
 def _match_block(launch: PlannedLaunch, kernel: ImageKernel) -> None:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError, shorten
+from trunnion.image.shared_memory import BLOCK_SMEM
 from trunnion.messages import describe
 from trunnion.sim.abi import DeviceAttribute
 from trunnion.sim.status import Refusal, Status
@@ -51,15 +52,15 @@ _H200: Final = {
 }  # fmt: skip
 
 
-# Compute capability: threads and blocks of a multiprocessor, its shared memory and that of a block, in KiB.
+# Compute capability: threads and blocks of a multiprocessor, and its shared memory in KiB.
 _SPECIFICATIONS: Final = {
-    (8, 0): (2048, 32, 164, 163),
-    (8, 6): (1536, 16, 100, 99),
-    (8, 7): (1536, 16, 164, 163),
-    (8, 9): (1536, 24, 100, 99),
-    (10, 0): (2048, 32, 228, 227),
-    (10, 3): (2048, 32, 228, 227),
-    (12, 0): (1536, 24, 100, 99),
+    (8, 0): (2048, 32, 164),
+    (8, 6): (1536, 16, 100),
+    (8, 7): (1536, 16, 164),
+    (8, 9): (1536, 24, 100),
+    (10, 0): (2048, 32, 228),
+    (10, 3): (2048, 32, 228),
+    (12, 0): (1536, 24, 100),
 }
 _HOPPER: Final = (9, 0)
 _INT32_MAX: Final = 2**31 - 1
@@ -84,7 +85,7 @@ class Architecture:
 
 
 def _derived(capability: tuple[int, int]) -> Architecture:
-    threads, blocks, shared, block_shared = _SPECIFICATIONS[capability]
+    threads, blocks, shared = _SPECIFICATIONS[capability]
     major, minor = capability
     hopper = capability >= _HOPPER
     changes: dict[int, int] = {
@@ -93,7 +94,7 @@ def _derived(capability: tuple[int, int]) -> Architecture:
         DeviceAttribute.MAX_THREADS_PER_MULTIPROCESSOR: threads,
         DeviceAttribute.MAX_BLOCKS_PER_MULTIPROCESSOR: blocks,
         DeviceAttribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: shared << 10,
-        DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: block_shared << 10,
+        DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: BLOCK_SMEM[10 * major + minor],
         DeviceAttribute.CLUSTER_LAUNCH: int(hopper),
         DeviceAttribute.TENSOR_MAP_ACCESS_SUPPORTED: int(hopper),
     }
