@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -168,6 +169,9 @@ def test_newer_ptx_and_what_comes_after_it() -> None:
     )
     newer, undefined, whole, printing = done.stdout.splitlines()
     assert "Unsupported .version 99.0" in newer
+    assert re.search(
+        r"the PTX is of version 99\.0, this nvJitLink reads up to [0-9.]+: install one that", newer
+    )
     assert "_Z1fv" in undefined
     assert whole == "linked True"
     # Nobody can tell any more whether the driver has a function: better refused than broken at its first call.

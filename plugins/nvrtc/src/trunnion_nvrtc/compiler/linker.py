@@ -46,6 +46,7 @@ _EXTERN = re.compile(
     rb"^[ \t]*\.extern\s+\.(?:func|global|const)\b(?:[^;{(]*?\([^)]*\)\s*|[^;{(]*?)([\w$]+)\s*[;(\[{]",
     re.MULTILINE,
 )
+_NEWER_PTX = re.compile(r"Unsupported \.version ([0-9.]+); current version is '([0-9.]+)'")
 _DRIVERS_OWN = frozenset({b"vprintf", b"malloc", b"free", b"__assertfail"})
 _FIELD_OF = {1: "code.options", 11: "code.options", 16: "target", 17: "target"}
 """Which field is at fault, by the status of ``nvJitLinkCreate``."""
@@ -278,6 +279,12 @@ class _Link:
         row = result_code(NVJITLINK_RESULTS, int(error.status))
         log = self._log("error").strip()
         text = f"{log}\n{call}: {row.meaning} ({row.name})".lstrip()
+        newer = _NEWER_PTX.search(log)
+        if newer:
+            text += (
+                f"\nthe PTX is of version {newer[1]}, this nvJitLink reads up to {newer[2]}: install one that is as "
+                "new as what wrote the PTX, have the PTX written in an older version, or give a cubin"
+            )
         return CompileError(_title(), text, "", self._words, self._arch)
 
     def _log(self, which: str) -> str:
