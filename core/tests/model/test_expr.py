@@ -34,12 +34,19 @@ from trunnion.model.expr import (
     symbols,
 )
 from trunnion.model.interval import INT64, INT64_MAX, INT64_MIN, Interval
+from trunnion.model.params import PointerParam, ScalarParam, TensorParam
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 N, M = symbols("n m")
 SMALL = Symbol("small", min=-4, max=4)
+FACTOR, COUNT, NAMED = (
+    ScalarParam("f", "float32"),
+    ScalarParam("count", "int32"),
+    ScalarParam("i", "int64", N),
+)
+VECTOR, ADDRESS = TensorParam("x", "float32", (N,)), PointerParam("p")
 
 
 @pytest.mark.parametrize(
@@ -297,6 +304,23 @@ def test_a_symbol_that_no_call_could_give_a_value_is_refused(low: int, high: int
         (lambda: N >= 3, "ge(a, b)"),
         (lambda: N / 3, "ceildiv(a, b)"),
         (lambda: ~N, "-1 - a"),
+        (lambda: N**2, "a * a"),
+        (lambda: 2**N, "1 << a"),
+        (lambda: N + 128.0, "; write 128"),
+        (lambda: N * 1.5, "n * 3 // 2"),
+        (lambda: N * float("inf"), "n * 3 // 2"),
+        (lambda: FACTOR * 0.5, "expressions are of integers: compute with it in the kernel"),
+        (lambda: 1 - FACTOR, "expressions are of integers: compute with it in the kernel"),
+        (lambda: COUNT + 1, "give it a symbol: scalar('count', 'int32', symbol=n), and write n"),
+        (lambda: N * COUNT, "give it a symbol: scalar('count', 'int32', symbol=n), and write n"),
+        (lambda: COUNT < 3, "give it a symbol: scalar('count', 'int32', symbol=n), and write n"),
+        (lambda: -NAMED, "write its symbol, n"),
+        (lambda: NAMED << 2, "write its symbol, n"),
+        (lambda: VECTOR + N, "its address is moved in the kernel: pass the number too"),
+        (lambda: N + VECTOR, "its address is moved in the kernel: pass the number too"),
+        (lambda: VECTOR // 2, "its extents are the symbols of its shape"),
+        (lambda: ADDRESS + 8, "compute with it in the kernel"),
+        (lambda: ceildiv(VECTOR, 2), "its extents are the symbols of its shape"),
     ],
 )
 def test_what_an_expression_cannot_do_says_what_can(compare: Callable[[], object], instead: str) -> None:

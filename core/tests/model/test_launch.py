@@ -16,7 +16,7 @@ from trunnion.model.launch_attributes import (
     ClusterSchedulingPolicy,
     MemSyncDomain,
 )
-from trunnion.model.params import TensorParam
+from trunnion.model.params import ScalarParam, TensorParam
 
 N = Symbol("n")
 
@@ -160,3 +160,13 @@ def test_a_part_must_be_the_program_s() -> None:
     with pytest.raises(ProgramError) as caught:
         p.build()
     assert caught.value.field == "launches[0].code"
+
+
+def test_a_number_for_a_parameter_says_what_to_write() -> None:
+    with pytest.raises(
+        ProgramError, match=r"args\[1\]: got float '0.5', .* is a parameter, scalar\('x', 'float32'\)"
+    ):
+        KernelLaunch("k", (1, 0.5), 1, 1)
+    for grid in (ScalarParam("n", "int32"), (ScalarParam("n", "int32"), 1)):
+        with pytest.raises(ProgramError, match=r"grid\[0\]: got ScalarParam, .* symbol=n\), and write n"):
+            KernelLaunch("k", (), grid, 1)

@@ -21,8 +21,8 @@ from trunnion.model.op import Op
 from trunnion.plain import is_a
 
 __all__ = [
-    "Binary", "Cast", "Const", "Expr", "ExprLike", "Op", "Select", "Slot", "Symbol", "as_expr", "binary", "ceildiv",
-    "eq", "gcd", "ge", "gt", "le", "lt", "maximum", "minimum", "ne", "select", "symbols",
+    "Binary", "Cast", "Const", "Expr", "ExprLike", "Op", "OutsideExpr", "Select", "Slot", "Symbol", "as_expr", "binary",
+    "ceildiv", "eq", "gcd", "ge", "gt", "le", "lt", "maximum", "minimum", "ne", "select", "symbols",
 ]  # fmt: skip
 
 _MAX_DEPTH = 100
@@ -126,6 +126,12 @@ class Expr:
     def __truediv__(self, other: object) -> NoReturn:
         raise ExprError("integers are divided by a // b or ceildiv(a, b), not by a / b", field="expression")
 
+    def __pow__(self, other: object) -> NoReturn:
+        raise ExprError("a power is written a * a, and one of two 1 << a, not a ** b", field="expression")
+
+    def __rpow__(self, other: object) -> NoReturn:
+        self.__pow__(other)
+
     def __bool__(self) -> NoReturn:
         raise ExprError(
             "an expression has no truth value before a call; use eq(), lt(), select() to build one"
@@ -151,6 +157,25 @@ class Expr:
             If ``to`` is not an integer type, or the value is constant and out of range.
         """
         return Cast(self, dtype(to))
+
+
+class OutsideExpr:
+    """What kernels take and expressions do not: arithmetic with it says what to write instead."""
+
+    __slots__ = ()
+
+    def _instead(self) -> str:
+        """Return what to write instead."""
+        return "compute with it in the kernel"
+
+    def _refuse(self, other: object = None) -> NoReturn:  # noqa: ARG002 - the other operand is not at fault
+        as_expr(self)  # type: ignore[arg-type]  # which refuses it
+        raise NotImplementedError
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __invert__ = _refuse
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refuse
 
 
 ExprLike = Expr | int
@@ -313,10 +338,21 @@ class Cast(Expr):
 
 def _check_int64(value: object, field: str, expected: str = "an integer") -> None:
     if type(value) is not int:
-        advice = "; to compare values use eq(a, b), not ==" if type(value) is bool else ""
-        raise ExprError(f"got {describe(value)}, expected {expected}{advice}", field=field)
+        raise ExprError(f"got {describe(value)}, expected {expected}{_advice(value)}", field=field)
     if value not in INT64:
         raise ExprError(f"got {describe(value)}, which does not fit 64 signed bits", field=field)
+
+
+def _advice(value: object) -> str:
+    """Return what to write instead of what is no integer."""
+    if type(value) is bool:
+        return "; to compare values use eq(a, b), not =="
+    if type(value) is float:
+        whole = value.is_integer() and abs(value) <= INT64_MAX
+        return (
+            f"; write {int(value)}" if whole else "; write a fraction as a product and a quotient: n * 3 // 2"
+        )
+    return f"; {value._instead()}" if is_a(value, OutsideExpr) else ""  # noqa: SLF001 - a class of this module's
 
 
 def _check_operands(**operands: object) -> None:

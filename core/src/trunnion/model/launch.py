@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ProgramError
 from trunnion.messages import describe
 from trunnion.model.code import DeviceCode, device_code
-from trunnion.model.expr import Const, Expr, ExprLike, as_expr
+from trunnion.model.expr import Const, Expr, ExprLike, OutsideExpr, as_expr
 from trunnion.model.fields import instance, members, place, text
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
@@ -55,7 +55,7 @@ _MAX_ARGUMENTS = 4096
 
 def _dims(value: ExprLike | Sequence[ExprLike], field: str) -> Dims:
     allowed = "an integer, an expression, or a sequence of up to 3 of them"
-    given = (value,) if is_a(value, (Expr, int)) else members(value, field, allowed)
+    given = (value,) if is_a(value, (Expr, int, OutsideExpr)) else members(value, field, allowed)
     if not 1 <= len(given) <= 3:  # noqa: PLR2004 - x, y and z
         raise ProgramError(f"got {len(given)} extents, expected 1 to 3", field=field)
     extents: list[Expr] = []
@@ -173,8 +173,14 @@ class KernelLaunch:
         if type(value) is int:
             with place(f"args[{index}]"):
                 return as_expr(value)
+        advice = ""
+        if type(value) is float:
+            advice = (
+                "; a number of each call is a parameter, scalar('x', 'float32'); a fixed one is the source's"
+            )
         raise ProgramError(
-            f"got {describe(value)}, expected a parameter, a workspace, a view, a tensor map or an integer expression",
+            f"got {describe(value)}, expected a parameter, a workspace, a view, a tensor map or an integer expression"
+            f"{advice}",
             field=f"args[{index}]",
         )
 

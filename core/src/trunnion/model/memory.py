@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
-from trunnion.model.expr import Expr, as_expr
+from trunnion.model.expr import Expr, OutsideExpr, as_expr
 from trunnion.model.expr_tree import symbols_of
 from trunnion.model.fields import integer, members, place, refuse_unknown
 
@@ -55,7 +55,7 @@ def power_of_two(value: object, field: str, greatest: int) -> int:
     return number
 
 
-class Memory:
+class Memory(OutsideExpr):
     """Device memory of a call: a tensor of the signature, or a workspace.
 
     As a kernel's argument it is the pointer to its first element.
@@ -70,6 +70,9 @@ class Memory:
 
         @property
         def alignment(self) -> int | None: ...  # noqa: D102 - each subclass says what its own is
+
+    def _instead(self) -> str:
+        return "its extents are the symbols of its shape; its address is moved in the kernel: pass the number too"
 
     def steps(self) -> tuple[Expr, ...]:
         """Return elements between neighbours along each dimension, outermost first."""

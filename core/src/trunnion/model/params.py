@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ProgramError, UnboundSymbolError, shorten
 from trunnion.messages import one_of
 from trunnion.model.dtypes import DType, Kind, dtype
-from trunnion.model.expr import Expr, Symbol, as_expr
+from trunnion.model.expr import Expr, OutsideExpr, Symbol, as_expr
 from trunnion.model.expr_text import format_expr
 from trunnion.model.expr_tree import symbols_of
 from trunnion.model.fields import flag, instance, instances, integer, place, text
@@ -102,7 +102,7 @@ class TensorParam(Memory):
 
 
 @dataclass(frozen=True, slots=True)
-class ScalarParam:
+class ScalarParam(OutsideExpr):
     """A number of a signature. As a kernel's argument it travels by value, in its own type."""
 
     name: str
@@ -131,9 +131,16 @@ class ScalarParam:
                     f"got dtype {self.dtype}, expected an integer type or bool under a symbol", field="symbol"
                 )
 
+    def _instead(self) -> str:
+        if self.symbol is not None:
+            return f"write its symbol, {self.symbol}"
+        if self.dtype.is_integer or self.dtype.kind is Kind.BOOL:
+            return f"give it a symbol: scalar({shorten(self.name)}, '{self.dtype}', symbol=n), and write n"
+        return "expressions are of integers: compute with it in the kernel"
+
 
 @dataclass(frozen=True, slots=True)
-class PointerParam:
+class PointerParam(OutsideExpr):
     """An address of a signature, which the caller passes as a number. As a kernel's argument it is that pointer.
 
     Nothing is known of the memory behind it, so nothing of it is checked: pass tensors where there are tensors.
@@ -156,7 +163,7 @@ class PointerParam:
 
 
 @dataclass(frozen=True, slots=True)
-class StructParam:
+class StructParam(OutsideExpr):
     """A struct of a signature: bytes that reach the kernel by value.
 
     The caller passes an object with the buffer protocol: ``bytes``, a ``ctypes.Structure``, a NumPy record.
