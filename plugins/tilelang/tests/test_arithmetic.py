@@ -68,6 +68,11 @@ def op(name, left, right, dtype="int32"):
         (Call("shift_left", (S, Int(3))), -56),
         (Call("bitwise_and", (S, Int(15))), 9),
         (Call("bitwise_and", (Int(7), N)), 2),
+        (Call("bitwise_and", (N, Int(6))), 2),
+        (Call("bitwise_or", (N, Int(6))), 14),
+        (Call("bitwise_xor", (S, N)), -13),
+        (Call("shift_left", (S, N)), -7168),
+        (Call("shift_right", (S, N)), -1),
         (Call("likely", (N,)), 10),
     ],
 )
@@ -114,10 +119,9 @@ def test_a_choice_that_is_known_leaves_the_other_side_alone():
 @pytest.mark.parametrize(
     ("node", "named"),
     [
-        (Call("shift_left", (N, N)), "shift"),
-        (Call("shift_right", (N, Int(-1))), "shift"),
-        (Call("bitwise_and", (N, Int(6))), "bitwise and"),
-        (Call("bitwise_or", (N, Int(6))), "bitwise_or"),
+        (Call("shift_right", (N, Int(-1))), "shift by -1"),
+        (Call("shift_left", (N, Int(64))), "shift by 64"),
+        (Call("bitwise_not", (N,)), "bitwise_not"),  # of an unsigned number it is another one
         (Call("log2", (N,)), "log2"),
         (Float(0.5, "float32"), "0.5"),
         (Str("x"), "x"),

@@ -67,7 +67,31 @@ _OPERATIONS: Mapping[str, Callable[[Expr, Expr], Expr]] = {
     "min": minimum,
     "max": maximum,
 }
-_WIDEST_SHIFT = 62
+
+
+def _shifted(value: Expr, count: Expr, scaled: Callable[[Expr, int], Expr], otherwise: Op) -> Expr:
+    """Return a shift; by a constant it is a factor, of which `trunnion_tilelang.polynomial` knows more."""
+    if isinstance(count, Const) and 0 <= count.value <= _WIDEST_FACTOR:
+        return scaled(value, 1 << count.value)
+    return binary(otherwise, value, count)
+
+
+def _masked(left: Expr, right: Expr) -> Expr:
+    """Return the common bits; those below a power of two are a remainder, of which the same holds."""
+    for value, mask in ((left, right), (right, left)):
+        if isinstance(mask, Const) and 0 <= mask.value < INT64.high and not (mask.value + 1) & mask.value:
+            return value % (mask.value + 1)
+    return left & right
+
+
+_WIDEST_FACTOR = 62
+_BITS: Mapping[str, Callable[[Expr, Expr], Expr]] = {
+    "shift_left": lambda a, b: _shifted(a, b, lambda value, factor: value * factor, Op.SHL),
+    "shift_right": lambda a, b: _shifted(a, b, lambda value, factor: value // factor, Op.SHR),
+    "bitwise_and": _masked,
+    "bitwise_or": lambda a, b: a | b,
+    "bitwise_xor": lambda a, b: a ^ b,
+}
 
 
 def integer_range(dtype: str) -> Interval:
@@ -167,29 +191,16 @@ class Arithmetic:
     def call(self, node: Call) -> Expr:
         """Return what an intrinsic computes."""
         match node.op, node.args:
-            case "shift_left", (value, count):
-                return self._expr(value) * (1 << self._constant(count, "a shift's count", _WIDEST_SHIFT))
-            case "shift_right", (value, count):
-                return self._expr(value) // (1 << self._constant(count, "a shift's count", _WIDEST_SHIFT))
-            case "bitwise_and", (left, right):
-                return self._masked(left, right)
+            case (
+                ("shift_left" | "shift_right" | "bitwise_and" | "bitwise_or" | "bitwise_xor"),
+                (left, right),
+            ):
+                return _BITS[node.op](self._expr(left), self._expr(right))
             case "isnullptr", (pointer,):
                 return self._is_null(pointer)
             case "likely", (value,):
                 return self._expr(value)
         raise Refusal(f"the intrinsic {node.op} has no meaning in a program's expressions")
-
-    def _constant(self, node: Node, what: str, most: int) -> int:
-        value = self._expr(node)
-        if not isinstance(value, Const) or not 0 <= value.value <= most:
-            raise Refusal(f"{what} is no constant from 0 to {most}")
-        return value.value
-
-    def _masked(self, left: Node, right: Node) -> Expr:
-        for value, mask in ((left, right), (right, left)):
-            if isinstance(mask, Int) and mask.value >= 0 and not (mask.value + 1) & mask.value:
-                return self._expr(value) % (mask.value + 1)
-        raise Refusal("a bitwise and has no mask of the form 2**n - 1")
 
 
 _TRANSLATORS: Mapping[type[Node], Callable[[Arithmetic, Any], Expr]] = {
