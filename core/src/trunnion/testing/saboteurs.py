@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trunnion.model.dtypes import dtype
-from trunnion.model.expr import Binary, Cast, Op, binary, select
+from trunnion.model.expr import Binary, Cast, Expr, Op, binary, select
+from trunnion.model.interval import SHIFTS
 from trunnion.model.plan import (
     Encode,
     ExprArgument,
@@ -29,7 +30,7 @@ from trunnion.testing.limit_saboteurs import LIMIT_SABOTEURS
 from trunnion.testing.saboteur import Changed, Saboteur, each_encode, each_launch, in_trace, saboteur
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from trunnion.contract.runtime import Runtime
     from trunnion.testing.machine import Told
@@ -120,20 +121,38 @@ def _narrow_pack(launch: PlannedLaunch) -> PlannedLaunch:
     return replace(launch, args=tuple(packed(argument) for argument in launch.args))
 
 
+def _with_operations(launch: PlannedLaunch, change: Callable[[Binary], Expr]) -> PlannedLaunch:
+    """Replace the operation that each integer argument is, cast or not."""
+
+    def changed(value: Expr) -> Expr:
+        if isinstance(value, Cast):
+            return replace(value, operand=changed(value.operand))
+        return change(value) if isinstance(value, Binary) else value
+
+    args = (replace(x, value=changed(x.value)) if isinstance(x, ExprArgument) else x for x in launch.args)
+    return replace(launch, args=tuple(args))
+
+
 def _truncating(launch: PlannedLaunch) -> PlannedLaunch:
     """Take the remainder of a division that rounds towards zero, as C's ``%`` does."""
 
-    def changed(value: Any) -> Any:
-        if isinstance(value, Cast):
-            return replace(value, operand=changed(value.operand))
-        if not isinstance(value, Binary) or value.op is not Op.MOD:
+    def changed(value: Binary) -> Expr:
+        if value.op is not Op.MOD:
             return value
         signs = (binary(Op.LT, one, 0) for one in (value.left, value.right))
         other = select(binary(Op.EQ, value, 0), 0, value - value.right)
         return select(binary(Op.NE, *signs), other, value)
 
-    args = (replace(x, value=changed(x.value)) if isinstance(x, ExprArgument) else x for x in launch.args)
-    return replace(launch, args=tuple(args))
+    return _with_operations(launch, changed)
+
+
+def _turning(launch: PlannedLaunch) -> PlannedLaunch:
+    """Shift by the lowest six bits of each count."""
+
+    def changed(value: Binary) -> Expr:
+        return binary(value.op, value.left, value.right & SHIFTS.high) if value.op.shifts else value
+
+    return _with_operations(launch, changed)
 
 
 def _swap_box(encode: Encode) -> Encode:
@@ -275,6 +294,13 @@ _ALL = (
         emitted=each_launch(_narrow_pack),
     ),
     saboteur("truncating", "Divides as C does.", "A5", stage="emitter", emitted=each_launch(_truncating)),
+    saboteur(
+        "turning-shift",
+        "Shifts by the lowest six bits of a count, as processors do.",
+        "A5",
+        stage="emitter",
+        emitted=each_launch(_turning),
+    ),
     saboteur(
         "swap-dims",
         "Reverses the outer dimensions of tensor maps.",
