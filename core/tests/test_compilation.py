@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import inspect
 from collections import OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,16 +16,28 @@ from trunnion.artifacts.location import VARIABLE
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.contract.compiler import DeviceCompiler
 from trunnion.contract.spec import CompilerSpec, Target
-from trunnion.errors import ArgumentTypeError, ArgumentValueError, BackendUnavailableError, ProgramError
+from trunnion.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    BackendUnavailableError,
+    ProgramError,
+    UnsupportedFeatureError,
+)
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
+from trunnion.model.plan import launch_plan
 from trunnion.registry import Registry, default_registry
+from trunnion.selection import load_part
 from trunnion.storage.stamps import witness
 from trunnion.testing.machine import synthetic_image
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from trunnion.contract.source import GeneratedSource
+    from trunnion.model.plan import LaunchPlan
+    from trunnion.model.program import KernelProgram
 
 
 class Surrounded(DeviceCompiler):
@@ -54,14 +67,29 @@ class Surrounded(DeviceCompiler):
         return Target("cuda", "sm_90a")
 
 
-def one_kernel():
+def one_kernel(**said: Any) -> KernelProgram:
     p = ProgramBuilder("p", DeviceCode("acme", "text"))
     x = p.input("x", "float32", (8,), access="read_write")
-    p.launch("k", (x,), 1, 32)
+    p.launch("k", (x,), 1, 32, **said)
     return p.build()
 
 
 PROGRAM = one_kernel()
+BACKEND = default_registry().backend("nvrtc")
+WRAPPER = load_part(BACKEND, BACKEND.load_wrapper)
+
+
+class Counting(WRAPPER):
+    """Writes what its class does, and more, and counts."""
+
+    version = "acme 1"
+    added = ""
+    written = 0
+
+    def emit(self, plan: LaunchPlan) -> GeneratedSource:
+        type(self).written += 1
+        made = super().emit(plan)
+        return replace(made, text=made.text + self.added, emitter=self.version)
 
 
 @pytest.fixture
@@ -75,9 +103,13 @@ def store(tmp_path: Path) -> ArtifactStore:
 
 
 @pytest.fixture
-def compile_in(compiler: type[Surrounded], store: ArtifactStore) -> Callable[[], Any]:
+def wrapper() -> type[Counting]:
+    return type("Wrapper", (Counting,), {})
+
+
+def plugins_of(compiler: type[Surrounded], wrapper: type[Counting], **said: Any) -> Registry:
     plugins = Registry(())
-    plugins.register(default_registry().backend("nvrtc"))
+    plugins.register(replace(BACKEND, load_wrapper=lambda: wrapper, **said))
     plugins.register(
         CompilerSpec(
             name="acme",
@@ -88,9 +120,17 @@ def compile_in(compiler: type[Surrounded], store: ArtifactStore) -> Callable[[],
             load_compiler=lambda: compiler,
         )
     )
+    return plugins
 
-    def compiled(**said: Any) -> Any:
-        return trunnion.compile(PROGRAM, "nvrtc", registry=plugins, **{"cache": store, **said}).artifact
+
+@pytest.fixture
+def compile_in(
+    compiler: type[Surrounded], wrapper: type[Counting], store: ArtifactStore
+) -> Callable[..., Any]:
+    plugins = plugins_of(compiler, wrapper)
+
+    def compiled(program: KernelProgram = PROGRAM, **said: Any) -> Any:
+        return trunnion.compile(program, "nvrtc", **{"cache": store, "registry": plugins, **said}).artifact
 
     return compiled
 
@@ -102,6 +142,45 @@ def kept(store: ArtifactStore) -> int:
 def test_what_stays_as_it_is_is_compiled_once(compile_in, compiler, store) -> None:
     assert compile_in().digest == compile_in().digest
     assert (compiler.compiled, kept(store)) == (1, 1)
+
+
+@pytest.mark.parametrize("version", ["", "acme 1"])
+def test_what_has_a_version_is_found_without_writing_it(
+    compile_in, compiler, wrapper, store, version
+) -> None:
+    wrapper.version = version
+    compile_in()
+    written = wrapper.written
+    compile_in()
+    assert (compiler.compiled, kept(store)) == (1, 1)
+    assert (wrapper.written - written, written) == (0 if version else 1, 1)
+
+
+def test_what_another_emitter_wrote_is_not_found(compile_in, compiler, wrapper, store, monkeypatch) -> None:
+    wrapper.version = "acme 1"
+    compile_in()
+    wrapper.version = "acme 2"
+    compile_in()
+    monkeypatch.setattr(launch_plan, "PLAN_VERSION", 0)
+    compile_in()
+    assert (compiler.compiled, kept(store)) == (3, 3)
+
+
+def test_a_text_that_has_no_version_is_in_the_key(compile_in, compiler, wrapper) -> None:
+    wrapper.version = ""
+    first = compile_in()
+    wrapper.added = "# two\n"
+    second = compile_in()
+    texts = [made.manifest.key_inputs["launcher"] for made in (first, second)]
+    assert texts[1] == texts[0] + "# two\n"
+    assert compiler.compiled == 2
+
+
+def test_what_is_not_declared_any_more_is_refused_though_it_was_kept(compile_in, compiler, wrapper) -> None:
+    program = one_kernel(cooperative=True)
+    compile_in(program)
+    with pytest.raises(UnsupportedFeatureError):
+        compile_in(program, registry=plugins_of(compiler, wrapper, targets={"cuda": frozenset()}))
 
 
 @pytest.mark.parametrize(

@@ -20,24 +20,59 @@ from trunnion import CompiledProgram
 from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import FileRecord
 from trunnion.artifacts.program_file import PROGRAM_FILE
+from trunnion.artifacts.store import CorruptArtifactWarning
 from trunnion.errors import CaptureError, CorruptArtifactError, DriverError, LifecycleError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
+from trunnion.selection import load_part
 from trunnion.sim.trace import Launched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
+
+    from trunnion.model.program import KernelProgram
 
 pytestmark = pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi", "cutedsl"])
 KERNEL = 'extern "C" __global__ void k(float* x) { x[threadIdx.x] = 1; }'
 
 
-@pytest.fixture
-def program(backend: str) -> Any:
+def ones() -> KernelProgram:
     builder = ProgramBuilder("ones", DeviceCode("cuda", KERNEL))
     x = builder.input("x", "float32", (8,), access="write")
     builder.launch("k", (x,), 1, 8)
-    return trunnion.compile(builder.build(), backend, compiler="nvrtc", target="sm_90")
+    return builder.build()
+
+
+@pytest.fixture
+def program(backend: str) -> Any:
+    return trunnion.compile(ones(), backend, compiler="nvrtc", target="sm_90")
+
+
+def test_what_an_emitter_of_the_same_version_wrote_otherwise_is_built_again_before_it_runs(
+    backend: str, simulator: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = trunnion.default_registry().backend(backend)
+    wrapper = load_part(spec, spec.load_wrapper)
+    emit = wrapper.emit
+
+    def otherwise(self: Any, plan: Any) -> Any:
+        made = emit(self, plan)
+        return replace(made, text=made.text + ("// other\n" if made.language == "c++" else "# other\n"))
+
+    def compiled() -> Any:
+        return trunnion.compile(ones(), backend, compiler="nvrtc", target="sm_90", cache=tmp_path / "store")
+
+    kept = compiled().artifact
+    monkeypatch.setattr(wrapper, "emit", otherwise)
+    program = compiled()
+    assert program.artifact == kept
+    with simulator.torch_mode(), pytest.warns(CorruptArtifactWarning, match="built again"):
+        program(torch.zeros(8, device="cuda"))
+    assert program.artifact.digest != kept.digest
+    assert program.artifact == compiled().artifact
+    assert program.host_source.endswith(" other\n")
+    program.close()
 
 
 def refuse(program: Any, x: torch.Tensor) -> None:

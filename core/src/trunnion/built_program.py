@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from trunnion.artifacts.manifest import Manifest
     from trunnion.contract.source import GeneratedSource
     from trunnion.contract.spec import BackendSpec
+    from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
 
 __all__ = [
@@ -48,8 +49,11 @@ class KnownProgram:
     text: str
     """The program as JSON: if the artifact's file says something else, the file counts."""
 
-    source: GeneratedSource
-    """The launcher, with its plan."""
+    plan: LaunchPlan
+    """The program's plan."""
+
+    write: Callable[[], GeneratedSource]
+    """Returns the launcher, each time the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +108,9 @@ class BuiltProgram:
         else:
             self.kind = target_of(artifact).kind
             known = known if known and artifact.files.get(PROGRAM_FILE) == known.text.encode() else None
+        self._known = known
         self._program = None if known is None else known.program
-        self._source = None if known is None else known.source
+        self._source: GeneratedSource | None = None
         if not isinstance(artifact, PendingArtifact):
             self._check(artifact)
 
@@ -157,10 +162,25 @@ class BuiltProgram:
 
     @property
     def source(self) -> GeneratedSource:
-        """The launcher's text, with its plan: what this version writes for the program."""
+        """The launcher's text, with its plan: what this version writes; if something was built, it was of this."""
         if self._source is None:
-            self._source = self._written(self.artifact)
+            held = self._held
+            self._source = self._written(None if isinstance(held, PendingArtifact) else held)
         return self._source
+
+    def confirm(self) -> None:
+        """Refuse a launcher that this version would write otherwise, before it runs.
+
+        What was found by its program's plan and its emitter's version was not written anew for that. What was compiled
+        from a text and came without its program is known by its bytes alone.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If the artifact was built from another text.
+        """
+        if self._known is not None:
+            _ = self.source
 
     def _check(self, artifact: Artifact) -> None:
         """Refuse an artifact that another version built, or whose parts do not belong together.
@@ -172,16 +192,20 @@ class BuiltProgram:
         _check_version(artifact.manifest, wrapper(self.spec).version)
         if self._source is not None:
             _check_source(artifact, self._source)
+        elif self._known is not None:
+            _check_plan(artifact, self._known.plan)
         elif wrapper.text_runs:
             self._source = self._written(artifact)
 
-    def _written(self, artifact: Artifact) -> GeneratedSource:
-        """Return what this version writes for an artifact's program: what the artifact holds."""
-        if self._program is None:
-            self._program = program_of(artifact)
-        wrapper = load_part(self.spec, self.spec.load_wrapper)(self.spec)
-        source = wrapper.wrap(self._program.plan(), self.kind)
-        _check_source(artifact, source)
+    def _written(self, artifact: Artifact | None) -> GeneratedSource:
+        """Return what this version writes for the program; it is what the artifact holds, if there is one."""
+        if self._known is None:
+            wrapper = load_part(self.spec, self.spec.load_wrapper)(self.spec)
+            source = wrapper.wrap(self.program.plan(), self.kind)
+        else:
+            source = self._known.write()
+        if artifact is not None:
+            _check_source(artifact, source)
         return source
 
 
@@ -193,13 +217,18 @@ def _check_version(manifest: Manifest, emitter: str) -> None:
         raise ArtifactError(f"it was built by {built}; this is {here}: build it again from the program")
 
 
-def _check_source(artifact: Artifact, source: GeneratedSource) -> None:
-    """Refuse an artifact that was not built from this text."""
-    manifest, plan = artifact.manifest, source.plan
+def _check_plan(artifact: Artifact, plan: LaunchPlan) -> None:
+    """Refuse an artifact that was not built from this plan."""
+    manifest = artifact.manifest
     if plan.hash != manifest.plan_hash:
         raise CorruptArtifactError(PROGRAM_FILE, "is not the program that the launcher was built from")
     if [kernel.name for kernel in manifest.kernels] != [kernel.name for kernel in plan.kernels]:
         raise CorruptArtifactError("manifest.json", "its kernels are not those of the program")
+
+
+def _check_source(artifact: Artifact, source: GeneratedSource) -> None:
+    """Refuse an artifact that was not built from this text."""
+    _check_plan(artifact, source.plan)
     if artifact.files.get(source.filename) != source.text.encode():
         raise CorruptArtifactError(source.filename, "is not what this version writes for the program")
 

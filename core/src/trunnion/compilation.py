@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from trunnion.bundles.bundle import Bundle
     from trunnion.contract.adapter import KernelAdapter
     from trunnion.contract.compiler import DeviceCompiler
-    from trunnion.contract.source import GeneratedSource
+    from trunnion.contract.source import SourceWrapper
     from trunnion.contract.spec import BackendSpec, CompilerSpec
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
@@ -144,7 +145,9 @@ def compile(  # noqa: A001, PLR0913 - the verb of the field; one call with every
         if named is None and not lazy:
             named = _default_target(job.device_compiler)
         kind = launch_kind(program, job.backend, named, lambda: (job.compiler,))
-        known = KnownProgram(program, program.to_json(), job.wrap(kind))
+        known = job.known(kind)
+        if lazy:
+            known.write()
 
     def artifact() -> Artifact:
         with _machine():
@@ -178,8 +181,7 @@ def key_inputs(
         given = _options(options, job.compiler.name)
         named = _default_target(job.device_compiler) if named is None else named
         kind = launch_kind(program, job.backend, named, lambda: (job.compiler,))
-        build = _Build(job, job.request(named, kind, given), job.wrap(kind), program.to_json())
-        return build.key_inputs()
+        return _Build(job, job.request(named, kind, given), job.known(kind)).key_inputs()
 
 
 @overload
@@ -283,8 +285,21 @@ class _Job:
     def adapter(self) -> KernelAdapter:
         return load_part(self.backend, self.backend.load_adapter)(self.backend)
 
-    def wrap(self, kind: str) -> GeneratedSource:
-        return load_part(self.backend, self.backend.load_wrapper)(self.backend).wrap(self.plan, kind)
+    def wrapper(self) -> SourceWrapper:
+        return load_part(self.backend, self.backend.load_wrapper)(self.backend)
+
+    def known(self, kind: str) -> KnownProgram:
+        """Return what is known before anything is built. The launcher is written when somebody needs it, once.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            If the backend does not declare what the program needs: not even what was built before is taken then.
+        """
+        wrapper = self.wrapper()
+        wrapper.admit(self.plan, kind)
+        write = functools.cache(lambda: wrapper.wrap(self.plan, kind))
+        return KnownProgram(self.program, self.program.to_json(), self.plan, write)
 
     def request(self, named: Target | None, kind: str, options: Mapping[str, Any]) -> CompileRequest:
         """Return what the device compiler is asked for.
@@ -310,7 +325,7 @@ class _Job:
         self, request: CompileRequest, known: KnownProgram, store: ArtifactStore | None, *, anew: bool
     ) -> Artifact:
         """Return what is built, or was built before and is in the store, unless it is to be built anew."""
-        build = _Build(self, request, known.source, known.text)
+        build = _Build(self, request, known)
         if store is not None:
             return build.from_store(store, anew=anew)
         with scratch_folder() as staging:
@@ -331,15 +346,14 @@ class _Build:
 
     job: _Job
     request: CompileRequest
-    source: GeneratedSource
-    text: str
-    """The program as JSON."""
+    known: KnownProgram
 
     def run(self, staging: Path) -> Artifact:
+        source = self.known.write()
         image = self.job.device_compiler.compile(self.request)
         match_launches(self.job.plan, image)
-        built = self.job.adapter().build(self.source, image, staging)
-        built = built.including(PROGRAM_FILE, self.text.encode())
+        built = self.job.adapter().build(source, image, staging)
+        built = built.including(PROGRAM_FILE, self.known.text.encode())
         return built.including(LOG_FILE, image.log.encode()) if image.log else built
 
     def from_store(self, store: ArtifactStore, *, anew: bool) -> Artifact:
@@ -385,14 +399,23 @@ class _Build:
         environment = job.device_compiler.environment(request)
         return {
             **{f"environment {name}": value for name, value in environment.items()},
-            PROGRAM_INPUT: self.text,
-            "launcher": self.source.text,
+            PROGRAM_INPUT: self.known.text,
+            **self._launcher_inputs(),
             "target": str(request.target),
             "contract": str(job.backend.contract_version),
             "options": json.dumps(dict(request.options), sort_keys=True, default=str),
             "backend": f"{job.backend.name} {job.adapter().fingerprint_for(request.target.kind)}",
             "compiler": f"{job.compiler.name} {job.device_compiler.fingerprint()}",
         }
+
+    def _launcher_inputs(self) -> dict[str, str]:
+        """Return what the launcher's text depends on: to write it takes as long as most of the rest. Else the text."""
+        version = self.job.wrapper().version
+        return (
+            {"emitter": version, "plan": self.job.plan.hash}
+            if version
+            else {"launcher": self.known.write().text}
+        )
 
 
 def _job(

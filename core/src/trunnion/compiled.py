@@ -382,6 +382,7 @@ class CompiledProgram:
         runtime = self._runtime or default_runtime(self._built.kind)
         adapter = load_part(self._spec, self._spec.load_adapter)(self._spec)
         try:
+            self._built.confirm()
             program = adapter.load(artifact, runtime)
         except CorruptArtifactError as error:
             rebuilt = self._built.rebuilt(artifact)

@@ -11,6 +11,7 @@ import torch
 
 import trunnion
 from trunnion import DeviceCode, ProgramBuilder, errors, examples
+from trunnion.model.plan import launch_plan
 from trunnion.sim.trace import AttributeSet
 from trunnion_nvrtc.backend.adapter import NvrtcAdapter
 from trunnion_nvrtc.backend.wrapper import NvrtcWrapper
@@ -52,11 +53,20 @@ def test_the_key_holds_all_that_changes_the_bytes(tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, value)
             keys.add(key(tmp_path))
+    for owner, name, value in (
+        (NvrtcWrapper, "version", "another emitter"),
+        (launch_plan, "PLAN_VERSION", 0),
+        (NvrtcWrapper, "version", ""),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, value)
+            keys.add(key(tmp_path))
     with monkeypatch.context() as patch:
         emit = NvrtcWrapper.emit
+        patch.setattr(NvrtcWrapper, "version", "")
         patch.setattr(NvrtcWrapper, "emit", lambda self, plan: replace(emit(self, plan), text="# other\n"))
         keys.add(key(tmp_path))
-    assert len(keys) == 8
+    assert len(keys) == 11
 
 
 def test_a_header_that_changes_is_another_key(tmp_path):

@@ -63,7 +63,9 @@ class SourceWrapper(ABC):
     def version(self) -> str:
         """The version of the text: it changes whenever the text for some plan does.
 
-        Who writes a text of its own names `trunnion.model.plan.PLAN_VERSION` in it, as core's emitters do in theirs.
+        It stands for the text in an artifact's key: what is kept is found without writing it. Whoever names none, an
+        empty one, has each text in the key. Who writes a text of its own names `trunnion.model.plan.PLAN_VERSION` in
+        it, as core's emitters do in theirs.
         """
 
     def wrap(self, plan: LaunchPlan, target_kind: str = "cuda") -> GeneratedSource:
@@ -82,6 +84,11 @@ class SourceWrapper(ABC):
             If the plan needs a capability that the backend does not declare for this kind of target. The check stands
             here, in core, so that a plugin older than a capability refuses it instead of dropping it.
         """
+        self.admit(plan, target_kind)
+        return self.emit_for(plan, target_kind)
+
+    def admit(self, plan: LaunchPlan, target_kind: str) -> None:
+        """Refuse a plan as `wrap` does, before anything is written; parameters and errors are those of `wrap`."""
         declared = self.spec.targets.get(target_kind)
         if declared is None:
             known = ", ".join(sorted(self.spec.targets))
@@ -94,7 +101,6 @@ class SourceWrapper(ABC):
             raise UnsupportedFeatureError(
                 self.spec.name, missing, hint, self._reasons(plan, missing, target_kind)
             )
-        return self.emit_for(plan, target_kind)
 
     def emit_for(self, plan: LaunchPlan, target_kind: str) -> GeneratedSource:
         """Return the source for one kind of device, of a plan that needs only what the backend declares for it.

@@ -112,7 +112,8 @@ def _compiled(
     harness: Harness, artifact: Artifact, program: KernelProgram, *, lazy: bool = False
 ) -> LoadedProgram:
     """Return what `trunnion.compile` returns, as a loaded program."""
-    known = KnownProgram(program, program.to_json(), harness.source(program))
+    source = harness.source(program)
+    known = KnownProgram(program, program.to_json(), source.plan, lambda: source)
     pending = PendingArtifact(harness.machine.kind, lambda: artifact, known) if lazy else artifact
     return _ordinary(harness, _AsBuilt(pending, _loading_as(harness), known))
 
@@ -131,6 +132,9 @@ class _AsBuilt(BuiltProgram):
 
     def _check(self, artifact: Artifact) -> None:
         """Take every artifact."""
+
+    def confirm(self) -> None:
+        """Take every launcher."""
 
 
 def _adapter_of(harness: Harness) -> type[KernelAdapter]:
