@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import trunnion
+from trunnion import compilation
 from trunnion.artifacts.location import VARIABLE
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.contract.compiler import DeviceCompiler
@@ -25,7 +26,6 @@ from trunnion.errors import (
 )
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
-from trunnion.model.plan import launch_plan
 from trunnion.registry import Registry, default_registry
 from trunnion.selection import load_part
 from trunnion.storage.stamps import witness
@@ -161,7 +161,7 @@ def test_what_another_emitter_wrote_is_not_found(compile_in, compiler, wrapper, 
     compile_in()
     wrapper.version = "acme 2"
     compile_in()
-    monkeypatch.setattr(launch_plan, "PLAN_VERSION", 0)
+    monkeypatch.setattr(compilation, "PLAN_VERSION", 0)
     compile_in()
     assert (compiler.compiled, kept(store)) == (3, 3)
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from trunnion.artifacts.manifest import Manifest
     from trunnion.contract.source import GeneratedSource
     from trunnion.contract.spec import BackendSpec
-    from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
 
 __all__ = [
@@ -48,9 +47,6 @@ class KnownProgram:
 
     text: str
     """The program as JSON: if the artifact's file says something else, the file counts."""
-
-    plan: LaunchPlan
-    """The program's plan."""
 
     write: Callable[[], GeneratedSource]
     """Returns the launcher, each time the same."""
@@ -171,8 +167,8 @@ class BuiltProgram:
     def confirm(self) -> None:
         """Refuse a launcher that this version would write otherwise, before it runs.
 
-        What was found by its program's plan and its emitter's version was not written anew for that. What was compiled
-        from a text and came without its program is known by its bytes alone.
+        What was found by its program and its emitter's version was not written anew for that. What was compiled from a
+        text and came without its program is known by its bytes alone.
 
         Raises
         ------
@@ -192,9 +188,7 @@ class BuiltProgram:
         _check_version(artifact.manifest, wrapper(self.spec).version)
         if self._source is not None:
             _check_source(artifact, self._source)
-        elif self._known is not None:
-            _check_plan(artifact, self._known.plan)
-        elif wrapper.text_runs:
+        elif self._known is None and wrapper.text_runs:
             self._source = self._written(artifact)
 
     def _written(self, artifact: Artifact | None) -> GeneratedSource:
@@ -217,18 +211,13 @@ def _check_version(manifest: Manifest, emitter: str) -> None:
         raise ArtifactError(f"it was built by {built}; this is {here}: build it again from the program")
 
 
-def _check_plan(artifact: Artifact, plan: LaunchPlan) -> None:
-    """Refuse an artifact that was not built from this plan."""
-    manifest = artifact.manifest
+def _check_source(artifact: Artifact, source: GeneratedSource) -> None:
+    """Refuse an artifact that was not built from this text."""
+    manifest, plan = artifact.manifest, source.plan
     if plan.hash != manifest.plan_hash:
         raise CorruptArtifactError(PROGRAM_FILE, "is not the program that the launcher was built from")
     if [kernel.name for kernel in manifest.kernels] != [kernel.name for kernel in plan.kernels]:
         raise CorruptArtifactError("manifest.json", "its kernels are not those of the program")
-
-
-def _check_source(artifact: Artifact, source: GeneratedSource) -> None:
-    """Refuse an artifact that was not built from this text."""
-    _check_plan(artifact, source.plan)
     if artifact.files.get(source.filename) != source.text.encode():
         raise CorruptArtifactError(source.filename, "is not what this version writes for the program")
 

@@ -36,6 +36,7 @@ from trunnion.errors import (
 )
 from trunnion.image.match import match_launches
 from trunnion.messages import describe, listed, suggestion
+from trunnion.model.plan import PLAN_VERSION
 from trunnion.plain import ForeignError, is_a, pairs, path_text, sequence, text
 from trunnion.registry import Registry, default_registry
 from trunnion.selection import (
@@ -299,7 +300,7 @@ class _Job:
         wrapper = self.wrapper()
         wrapper.admit(self.plan, kind)
         write = functools.cache(lambda: wrapper.wrap(self.plan, kind))
-        return KnownProgram(self.program, self.program.to_json(), self.plan, write)
+        return KnownProgram(self.program, self.program.to_json(), write)
 
     def request(self, named: Target | None, kind: str, options: Mapping[str, Any]) -> CompileRequest:
         """Return what the device compiler is asked for.
@@ -409,13 +410,11 @@ class _Build:
         }
 
     def _launcher_inputs(self) -> dict[str, str]:
-        """Return what the launcher's text depends on: to write it takes as long as most of the rest. Else the text."""
+        """Return what tells how the launcher is made of the program: to write it takes as long as most of the rest."""
         version = self.job.wrapper().version
-        return (
-            {"emitter": version, "plan": self.job.plan.hash}
-            if version
-            else {"launcher": self.known.write().text}
-        )
+        if not version:  # only its text tells
+            return {"launcher": self.known.write().text}
+        return {"emitter": version, "plan": str(PLAN_VERSION)}
 
 
 def _job(

@@ -381,14 +381,18 @@ class CompiledProgram:
         artifact = self.artifact
         runtime = self._runtime or default_runtime(self._built.kind)
         adapter = load_part(self._spec, self._spec.load_adapter)(self._spec)
-        try:
+
+        def load(artifact: Artifact) -> LoadedProgram:
             self._built.confirm()
-            program = adapter.load(artifact, runtime)
+            return adapter.load(artifact, runtime)
+
+        try:
+            program = load(artifact)
         except CorruptArtifactError as error:
             rebuilt = self._built.rebuilt(artifact)
             if rebuilt is None:
                 raise
-            program = adapter.load(rebuilt, runtime)
+            program = load(rebuilt)
             text = f"artifact {artifact.manifest.key[:12]} was kept and cannot be loaded; it was built again: {error}"
             warnings.warn(text, CorruptArtifactWarning, stacklevel=2)
         return _Loaded(

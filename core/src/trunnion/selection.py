@@ -386,6 +386,8 @@ def choose_compiler(
         hint = "; ".join([loads, *_way_out(program, backend, registry, kind)])
         features = [f"{language}{wanted}" for language in languages]
         raise UnsupportedFeatureError("no installed device compiler", features, hint)
+    if len(fitting) == 1:  # whatever it says of itself
+        return fitting[0]
     usable = [spec for spec in fitting if not probe(spec).problem(kinds)]
     return min(usable or fitting, key=lambda spec: (-spec.auto_rank, spec.name))
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 import sys
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import platformdirs
 import pytest
 
 from trunnion.errors import BackendUnavailableError
-from trunnion.toolchain import host_headers, search
+from trunnion.toolchain import host_headers, remembered, search
 from trunnion.toolchain.host_headers import cuda_headers, cuda_places, ffi_files, find_ffi
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture
@@ -149,6 +155,60 @@ def test_a_part_that_is_missing_is_named(tmp_path, monkeypatch, missing, problem
     (tmp_path / missing).unlink()
     with pytest.raises(BackendUnavailableError, match=problem):
         ffi_files("acme")
+
+
+@pytest.fixture
+def another_process(tmp_path, monkeypatch) -> Callable[[], None]:
+    """Forget what this process knows; what it keeps for others is this test's own, and every file is an old one."""
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / "cache" / name)
+    monkeypatch.setattr(remembered, "_SETTLED", -(10**18))
+
+    def forget() -> None:
+        remembered._memory.cache_clear()
+        host_headers._read_ffi.cache_clear()
+
+    forget()
+    return forget
+
+
+def test_another_process_reads_no_list_of_files(tmp_path, monkeypatch, another_process) -> None:
+    install(tmp_path / "site", layout())
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site")])
+    found = ffi_files("acme")
+    another_process()
+    monkeypatch.setattr(host_headers, "distribution_of", lambda name: pytest.fail("it is read again"))
+    assert ffi_files("acme") == found
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ("pack/api/tvm/ffi/c_api.h", header((0, 2, 0))),
+        ("apache_tvm_ffi-9.8.7.dist-info/METADATA", "Name: apache-tvm-ffi\nVersion: 9.8.8\n"),
+        ("apache_tvm_ffi-9.8.7.dist-info/RECORD", "pack/api/tvm/ffi/c_api.h,,\n"),
+        ("pack/lib/libtvm_ffi.so", None),
+        ("nearer/include/dlpack/dlpack.h", ""),
+    ],
+)
+def test_another_process_finds_what_has_changed(
+    tmp_path, monkeypatch, another_process, changed, text
+) -> None:
+    site = tmp_path / "site"
+    install(site, {**layout(), "nearer/include/dlpack/dlpack.h": ""})
+    if not text:
+        (site / "nearer/include/dlpack/dlpack.h").unlink()
+    monkeypatch.setattr(sys, "path", [str(site)])
+    found = find_ffi()
+    another_process()
+    if text is None:
+        (site / changed).unlink()
+    else:
+        (site / changed).write_text(text)
+    now = find_ffi()
+    assert now != found
+    another_process()
+    shutil.rmtree(tmp_path / "cache")
+    assert now == find_ffi()
 
 
 @pytest.mark.parametrize("version", [(0, 1, 10), (0, 0, 99)])

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 import trunnion
-from trunnion import DeviceCode, ProgramBuilder, errors, examples
-from trunnion.model.plan import launch_plan
+from trunnion import DeviceCode, ProgramBuilder, compilation, errors, examples
 from trunnion.sim.trace import AttributeSet
 from trunnion_nvrtc.backend.adapter import NvrtcAdapter
 from trunnion_nvrtc.backend.wrapper import NvrtcWrapper
@@ -55,7 +54,7 @@ def test_the_key_holds_all_that_changes_the_bytes(tmp_path, monkeypatch):
             keys.add(key(tmp_path))
     for owner, name, value in (
         (NvrtcWrapper, "version", "another emitter"),
-        (launch_plan, "PLAN_VERSION", 0),
+        (compilation, "PLAN_VERSION", 0),
         (NvrtcWrapper, "version", ""),
     ):
         with monkeypatch.context() as patch:

@@ -113,7 +113,7 @@ def _compiled(
 ) -> LoadedProgram:
     """Return what `trunnion.compile` returns, as a loaded program."""
     source = harness.source(program)
-    known = KnownProgram(program, program.to_json(), source.plan, lambda: source)
+    known = KnownProgram(program, program.to_json(), lambda: source)
     pending = PendingArtifact(harness.machine.kind, lambda: artifact, known) if lazy else artifact
     return _ordinary(harness, _AsBuilt(pending, _loading_as(harness), known))
 

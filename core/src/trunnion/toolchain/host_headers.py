@@ -5,7 +5,9 @@ Nothing is imported or loaded: versions are read from the text of the headers.
 
 from __future__ import annotations
 
+import contextvars
 import functools
+import json
 import os
 import platform
 import re
@@ -15,8 +17,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trunnion.distributions import distribution_of, version_of
+from trunnion.distributions import distribution_of, metadata_folder, version_of
 from trunnion.errors import BackendUnavailableError
+from trunnion.toolchain.remembered import Answer, remembered
 from trunnion.toolchain.search import Place, installed_stamps, root_places, wheel_places
 
 if TYPE_CHECKING:
@@ -169,7 +172,17 @@ def find_ffi() -> FfiFiles | str:
 
 @functools.lru_cache(4)
 def _read_ffi(_installed: object) -> FfiFiles:
-    """Read the distribution's list of files. Failures are not remembered."""
+    """Return the files, after reading the distribution's list if that is not known. Failures are not remembered."""
+    place = metadata_folder(FFI_DISTRIBUTION)
+    question = repr(("the files of TVM-FFI", LEAST_FFI, place))
+    # In a context of its own: what a program is compiled from is no file that this was read from.
+    said = contextvars.Context().run(remembered, question, lambda: _ask_ffi(place))
+    folders, library, version, distribution = json.loads(said["files"])
+    return FfiFiles(tuple(folders), library, tuple(version), distribution)
+
+
+def _ask_ffi(place: str | None) -> Answer:
+    """Return the files that the distribution lists, and all that this depends on."""
     found = distribution_of(FFI_DISTRIBUTION)
     names = (_FFI_HEADER[-1], _DLPACK_HEADER[-1], _FFI_LIBRARY)
     listed = [line.partition(",")[0] for line in (found.read_text("RECORD") or "").splitlines()]
@@ -185,7 +198,15 @@ def _read_ffi(_installed: object) -> FfiFiles:
         said = "of no known version" if major < 0 else f"of version {major}.{minor}.{patch}"
         raise ValueError(f"{header} is {said}; {_text(LEAST_FFI)} or newer is needed")
     folders = dict.fromkeys((str(header.parents[2]), str(dlpack.parents[1])))
-    return FfiFiles(tuple(folders), str(library), (major, minor, patch), version_of(FFI_DISTRIBUTION) or "")
+    said = [*folders], str(library), (major, minor, patch), version_of(FFI_DISTRIBUTION) or ""
+    read = () if place is None else (f"{place}/{name}" for name in ("RECORD", "METADATA"))
+    # One that is listed and not there may come first once it is.
+    return Answer(
+        {"files": json.dumps(said)},
+        frozenset((*read, *map(str, (header, dlpack, library)))),
+        frozenset(map(str, files)),
+        lasting=place is not None,
+    )
 
 
 def _ending(files: list[Path], *parts: str) -> Path:
