@@ -38,7 +38,8 @@ _VERSION = re.compile(r"\A(?:[!-~]+:.*\n(?:[ \t].*\n)*)*?Version: *(\S+)")
 
 def canonical(name: str) -> str:
     """Return a distribution's name in the one form in which names are compared (PEP 503)."""
-    return _SEPARATORS.sub("-", name).lower()
+    plain = name.isidentifier() and "__" not in name  # as most are: no pattern has to be tried
+    return name.replace("_", "-").lower() if plain else _SEPARATORS.sub("-", name).lower()
 
 
 def announced(group: str) -> tuple[EntryPoint, ...]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import functools
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from inspect import isroutine
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trunnion.arguments import expect, expect_text
@@ -219,8 +221,9 @@ def _check_contract(version: int) -> None:
         )
 
 
-def _announced(entry_point: EntryPoint) -> tuple[BackendSpec | None, CompilerSpec | None]:
-    """Import one plugin and call its hooks. Raises whatever the plugin raises."""
+@functools.cache
+def _manager_class() -> Any:
+    """Return the class of what finds a plugin's hooks, and calls them: for each plugin one of its own."""
     import pluggy  # noqa: PLC0415 - listing the plugins must not pay for it
 
     from trunnion import hookspecs  # noqa: PLC0415 - as above
@@ -228,15 +231,27 @@ def _announced(entry_point: EntryPoint) -> tuple[BackendSpec | None, CompilerSpe
     class Manager(pluggy.PluginManager):
         """Looks at no name that can be no hook: to look at one takes pluggy longer than all else."""
 
+        def __init__(self) -> None:
+            super().__init__(hookspecs.PROJECT)
+            self.add_hookspecs(hookspecs)
+
         def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
-            return None if name.startswith("__") else super().parse_hookimpl_opts(plugin, name)
+            if name.startswith("__") or (
+                isinstance(plugin, ModuleType) and not isroutine(vars(plugin).get(name))
+            ):
+                return None
+            return super().parse_hookimpl_opts(plugin, name)
 
         def parse_hookspec_opts(self, module_or_class: Any, name: str) -> Any:
             known = name.startswith(f"{hookspecs.PROJECT}_")
             return super().parse_hookspec_opts(module_or_class, name) if known else None
 
-    manager = Manager(hookspecs.PROJECT)
-    manager.add_hookspecs(hookspecs)
+    return Manager
+
+
+def _announced(entry_point: EntryPoint) -> tuple[BackendSpec | None, CompilerSpec | None]:
+    """Import one plugin and call its hooks. Raises whatever the plugin raises."""
+    manager = _manager_class()()
     manager.register(entry_point.load(), name=entry_point.name)
     manager.check_pending()
     backend = _collect(entry_point.name, manager.hook.trunnion_register_backends(), BackendSpec)

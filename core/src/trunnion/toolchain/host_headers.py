@@ -198,11 +198,11 @@ def _ask_ffi(place: str | None) -> Answer:
         said = "of no known version" if major < 0 else f"of version {major}.{minor}.{patch}"
         raise ValueError(f"{header} is {said}; {_text(LEAST_FFI)} or newer is needed")
     folders = dict.fromkeys((str(header.parents[2]), str(dlpack.parents[1])))
-    said = [*folders], str(library), (major, minor, patch), version_of(FFI_DISTRIBUTION) or ""
+    files_said = [*folders], str(library), (major, minor, patch), version_of(FFI_DISTRIBUTION) or ""
     read = () if place is None else (f"{place}/{name}" for name in ("RECORD", "METADATA"))
     # One that is listed and not there may come first once it is.
     return Answer(
-        {"files": json.dumps(said)},
+        {"files": json.dumps(files_said)},
         frozenset((*read, *map(str, (header, dlpack, library)))),
         frozenset(map(str, files)),
         lasting=place is not None,

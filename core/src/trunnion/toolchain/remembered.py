@@ -122,11 +122,11 @@ def _load(key: str) -> _Record | None:
     """Return what another process kept; None if there is nothing, or others could have written it."""
     try:
         folder = _folder()
-        with (folder / f"{key}.json").open(encoding="utf-8") as file:
+        with open(folder / f"{key}.json", "rb", buffering=0) as file:  # noqa: PTH123 - each hit of a cache waits for it
             details = (os.fstat(file.fileno()), folder.stat())
             if any(one.st_uid != os.geteuid() or one.st_mode & _OTHERS_WRITE for one in details):
                 return None
-            return _read(json.load(file))
+            return _read(json.loads(file.read()))
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
 
