@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+import platformdirs
 import pytest
 
 from trunnion import distributions
@@ -18,6 +20,7 @@ from trunnion.distributions import (
     requirements,
     version_of,
 )
+from trunnion.storage import remembered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -175,3 +178,86 @@ def test_a_version_is_read_from_the_head_alone(install: Install) -> None:
     assert version_of("acme-nobody") is None
     with pytest.raises(metadata.PackageNotFoundError):
         distribution_of("acme-nobody")
+
+
+@pytest.fixture
+def another_process(
+    install: Install,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[], None]:
+    """Forget what this process knows. What is installed is Python's own, and old; what is kept is this test's."""
+    plugin = install("acme")
+    (plugin / "entry_points.txt").write_text("[acme]\none = acme:one\n")
+    install("bare")
+    cache = tmp_path_factory.mktemp("cache")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.setattr(sys, "prefix", str(tmp_path.parent))
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: cache / name)
+    monkeypatch.setattr(remembered, "_SETTLED", -(10**18))
+
+    def forget() -> None:
+        remembered._memory.cache_clear()
+        distributions._first_of_each_name.cache_clear()
+
+    forget()
+    return forget
+
+
+def test_another_process_lists_and_reads_nothing(
+    another_process: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = announced("acme")
+    assert [point.value for point in found] == ["acme:one"]
+    another_process()
+    for name in ("_named_in", "_read"):
+        monkeypatch.setattr(distributions, name, lambda *_: pytest.fail("it is looked at again"))
+    assert announced("acme") == found
+    assert version_of("bare") == "1.0"
+
+
+def _edit(site: Path, install: Install) -> None:
+    (site / "acme-1.0.dist-info" / "entry_points.txt").write_text("[acme]\ntwo = acme:two\n")
+
+
+def _leave(site: Path, install: Install) -> None:
+    (site / "acme-1.0.dist-info" / "entry_points.txt").write_text("[other]\ntwo = acme:two\n")
+
+
+def _appear(site: Path, install: Install) -> None:
+    (site / "bare-1.0.dist-info" / "entry_points.txt").write_text("[acme]\nthree = bare:three\n")
+
+
+def _come(site: Path, install: Install) -> None:
+    (install("new") / "entry_points.txt").write_text("[acme]\nfour = new:four\n")
+
+
+def _go(site: Path, install: Install) -> None:
+    shutil.rmtree(site / "acme-1.0.dist-info")
+
+
+@pytest.mark.parametrize(
+    ("change", "values"),
+    [
+        (_edit, {"acme:two"}),
+        (_leave, set()),
+        (_appear, {"acme:one", "bare:three"}),
+        (_come, {"acme:one", "new:four"}),
+        (_go, set()),
+    ],
+)
+@pytest.mark.parametrize("same", [True, False], ids=["this process", "another"])
+def test_what_changes_is_seen(
+    another_process: Callable[[], None],
+    install: Install,
+    tmp_path: Path,
+    change: Callable[[Path, Install], None],
+    values: set[str],
+    same: bool,
+) -> None:
+    announced("acme")
+    change(tmp_path, install)
+    if not same:
+        another_process()
+    assert {point.value for point in announced("acme")} == values

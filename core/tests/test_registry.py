@@ -13,10 +13,10 @@ import threading
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
+import platformdirs
 import pytest
 import torch
 
-from trunnion import distributions
 from trunnion.contract.spec import Availability, BackendSpec, Capability, CompilerSpec
 from trunnion.errors import (
     ArgumentTypeError,
@@ -27,6 +27,7 @@ from trunnion.errors import (
     UnknownBackendError,
 )
 from trunnion.registry import Registry, default_registry
+from trunnion.storage import remembered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -447,9 +448,11 @@ def refuse(*_: object, **__: object) -> Any:
 
 @pytest.mark.parametrize("method", ASKED)
 def test_what_the_system_refuses_while_plugins_are_listed_is_typed(
-    method: str, monkeypatch: pytest.MonkeyPatch
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(distributions, "open", refuse, raising=False)
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)  # where nobody knows
+    remembered._memory.cache_clear()
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(DeviceRequirementError, match=r"Too many open files.*ulimit -n"):
         ASKED[method](Registry())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import re
 import sys
@@ -10,6 +11,7 @@ from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING
 
 from trunnion.messages import nearest
+from trunnion.storage.remembered import Answer, remembered
 from trunnion.storage.stamps import stamp
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
 _SEPARATORS = re.compile(r"[-_.]+")
 _MOST_AT_ONCE = 1 << 20
+_POINTS = "entry_points.txt"
 _METADATA = (".dist-info", ".egg-info")
 _VERSION = re.compile(r"\A(?:[!-~]+:.*\n(?:[ \t].*\n)*)*?Version: *(\S+)")
 """The version in the head of a distribution's metadata."""
@@ -58,11 +61,9 @@ def announced(group: str) -> tuple[EntryPoint, ...]:
     places = _metadata_folders()
     if places is None:
         return tuple(metadata.entry_points(group=group))
-    mentioned = f"[{group}]".encode()
     return tuple(
         point
-        for place in places.values()
-        if mentioned in _read(place, "entry_points.txt")
+        for place in _mentioning(group, places.values())
         for point in metadata.Distribution.at(place).entry_points.select(group=group)
     )
 
@@ -119,19 +120,46 @@ def _metadata_folders() -> dict[str, str] | None:
     )
 
 
+def _mentioning(group: str, places: Iterable[str]) -> list[str]:
+    """Return those folders of metadata whose entry points may be of a group."""
+    wanted, own = f"[{group}]".encode(), _own(places)
+
+    def ask() -> Answer:
+        found = [place for place in own if wanted in _read(place, _POINTS)]
+        return Answer({"places": json.dumps(found)}, folders=frozenset(f"{place}/{_POINTS}" for place in own))
+
+    known = json.loads(remembered(json.dumps([_POINTS, group, own]), ask, noted=False)["places"])
+    live = {*places}.difference(own)
+    return [
+        place for place in places if place in known or (place in live and wanted in _read(place, _POINTS))
+    ]
+
+
 @functools.lru_cache(4)
 def _first_of_each_name(folders: tuple[tuple[str, Stamp | None], ...]) -> dict[str, str] | None:
+    own = _own(folder for folder, _ in folders)
+
+    def ask() -> Answer:
+        return Answer({folder: json.dumps(_named_in(folder)) for folder in own}, folders=frozenset(own))
+
+    said = remembered(json.dumps(["metadata", own]), ask, noted=False)
     found: dict[str, str] = {}
     for folder, status in folders:
         if folder.endswith(".egg") or (status is not None and status.regular):
             return None
-        found = _named_in(folder, status) | found
+        named = json.loads(said[folder]) if folder in said else _named_in(folder)
+        found = named | found
     return found
 
 
-@functools.lru_cache(64)
-def _named_in(folder: str, _stamp: Stamp | None) -> dict[str, str]:
-    """Return where the metadata of each distribution in a folder lie, by canonical name; it is listed if it changes."""
+def _own(paths: Iterable[str]) -> list[str]:
+    """Return those paths that are below this Python's own folders, where little changes; others may hold anything."""
+    roots = tuple(f"{root.rstrip('/')}/" for root in (sys.prefix, sys.base_prefix))
+    return [path for path in paths if path.startswith(roots)]
+
+
+def _named_in(folder: str) -> dict[str, str]:
+    """Return where the metadata of each distribution in a folder lie, by canonical name."""
     try:
         names = [one for one in os.listdir(folder) if one.endswith(_METADATA)]  # noqa: PTH208 - hundreds of paths take too long
     except (

@@ -13,9 +13,9 @@ import platformdirs
 import pytest
 
 from trunnion.errors import BackendUnavailableError
+from trunnion.storage import remembered
 from trunnion.storage.stamps import witnessed
 from trunnion.toolchain import host_compiler as subject
-from trunnion.toolchain import remembered
 from trunnion.toolchain.host_compiler import compiler_environment, host_compiler, try_compilers
 
 TARGET = f"{platform.machine()}-linux-gnu"

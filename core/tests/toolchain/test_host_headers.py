@@ -13,7 +13,8 @@ import platformdirs
 import pytest
 
 from trunnion.errors import BackendUnavailableError
-from trunnion.toolchain import host_headers, remembered, search
+from trunnion.storage import remembered
+from trunnion.toolchain import host_headers, search
 from trunnion.toolchain.host_headers import cuda_headers, cuda_places, ffi_files, find_ffi
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import platformdirs
 import pytest
 
 from trunnion.errors import CompileError
+from trunnion.storage import remembered
 from trunnion.storage.stamps import witnessed
 from trunnion.toolchain import host_reading as subject
-from trunnion.toolchain import remembered
 from trunnion.toolchain.host_compilation import HostCompilation
 from trunnion.toolchain.host_compiler import host_compiler
 from trunnion.toolchain.host_reading import HostReading, read_host

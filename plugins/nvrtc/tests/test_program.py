@@ -9,8 +9,8 @@ import platformdirs
 import pytest
 
 from trunnion.errors import CompileError, DriverError, LifecycleError, ProgramError
+from trunnion.storage import remembered
 from trunnion.storage.stamps import witnessed
-from trunnion.toolchain import remembered
 from trunnion_nvrtc.compiler import nvrtc
 from trunnion_nvrtc.compiler import program as subject
 from trunnion_nvrtc.compiler.outputs import OUTPUTS, CompiledOutput

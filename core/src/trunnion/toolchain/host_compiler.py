@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import hashlib
 import os
@@ -17,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import BackendUnavailableError
 from trunnion.messages import shorten
+from trunnion.storage.remembered import Answer, remembered
 from trunnion.storage.stamps import stamp
-from trunnion.toolchain.remembered import Answer, remembered
 from trunnion.toolchain.search import path_text
 
 if TYPE_CHECKING:
@@ -335,8 +334,7 @@ def _said_of_itself(
         )
 
     question = repr(("who is it", command, search_path, environment))
-    # In a context of its own: it is asked once in a process, and what a program is compiled from is seen twice.
-    return contextvars.Context().run(remembered, question, ask)["said"]
+    return remembered(question, ask, noted=False)["said"]
 
 
 def is_script(path: str) -> bool:

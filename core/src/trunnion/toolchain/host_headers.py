@@ -5,7 +5,6 @@ Nothing is imported or loaded: versions are read from the text of the headers.
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import json
 import os
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.distributions import distribution_of, metadata_folder, version_of
 from trunnion.errors import BackendUnavailableError
-from trunnion.toolchain.remembered import Answer, remembered
+from trunnion.storage.remembered import Answer, remembered
 from trunnion.toolchain.search import Place, installed_stamps, root_places, wheel_places
 
 if TYPE_CHECKING:
@@ -174,9 +173,8 @@ def find_ffi() -> FfiFiles | str:
 def _read_ffi(_installed: object) -> FfiFiles:
     """Return the files, after reading the distribution's list if that is not known. Failures are not remembered."""
     place = metadata_folder(FFI_DISTRIBUTION)
-    question = repr(("the files of TVM-FFI", LEAST_FFI, place))
-    # In a context of its own: what a program is compiled from is no file that this was read from.
-    said = contextvars.Context().run(remembered, question, lambda: _ask_ffi(place))
+    question = json.dumps(["the files of TVM-FFI", LEAST_FFI, place])
+    said = remembered(question, lambda: _ask_ffi(place), noted=False)
     folders, library, version, distribution = json.loads(said["files"])
     return FfiFiles(tuple(folders), library, tuple(version), distribution)
 

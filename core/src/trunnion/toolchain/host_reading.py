@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import BackendUnavailableError, CompileError
 from trunnion.storage.refusals import refusals
+from trunnion.storage.remembered import Answer, remembered
 from trunnion.storage.scratch import scratch_folder
 from trunnion.storage.stamps import Stamp, stamp, witness
 from trunnion.toolchain.assembly import may_read_files
 from trunnion.toolchain.directives import may_paste, mentions
 from trunnion.toolchain.host_compilation import run_host
 from trunnion.toolchain.host_compiler import compiler_environment, is_script
-from trunnion.toolchain.remembered import Answer, remembered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -22,7 +22,8 @@ from trunnion.errors import (
     UnsupportedFeatureError,
 )
 from trunnion.examples import load
-from trunnion.toolchain import host_reading, remembered
+from trunnion.storage import remembered
+from trunnion.toolchain import host_reading
 from trunnion_tvm_ffi.compiler import host_compiler
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import os
 import re
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import CompileError, DriverError, LifecycleError, ProgramError, shorten
 from trunnion.model.fields import members
-from trunnion.toolchain.remembered import Answer, remembered
+from trunnion.storage.remembered import Answer, remembered
 from trunnion.turns import Turns
 from trunnion_nvrtc.availability import is_loaded
 from trunnion_nvrtc.compiler.nvrtc import bindings, check, failure, supported_archs, title, version
@@ -363,8 +362,7 @@ def _architecture(options: Iterable[str]) -> str:
 
 
 def _remembered(question: str, ask: Callable[[], Answer]) -> str:
-    # In a context of its own: what a program is compiled from is no file that this was read from.
-    return contextvars.Context().run(remembered, question, ask)["build"]
+    return remembered(question, ask, noted=False)["build"]
 
 
 def _asked_build() -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import platformdirs
 import pytest
 
-from trunnion.toolchain import remembered as subject
-from trunnion.toolchain.remembered import Answer, remembered
+from trunnion.storage import remembered as subject
+from trunnion.storage.remembered import Answer, remembered
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,11 +6,11 @@ cannot be seen so is asked for again.
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import hashlib
 import json
 import os
-import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class _Record:
         yield from ((path, one) for path, one in self.stamps.items() if one is not None)
 
 
-def remembered(question: str, ask: Callable[[], Answer]) -> Mapping[str, str]:
+def remembered(question: str, ask: Callable[[], Answer], *, noted: bool = True) -> Mapping[str, str]:
     """Return the answer to a question, asking only if none is known that holds.
 
     Parameters
@@ -73,7 +73,12 @@ def remembered(question: str, ask: Callable[[], Answer]) -> Mapping[str, str]:
         Everything that the answer depends on, but for files.
     ask
         Asks the tool. What it raises is passed on.
+    noted
+        Whether the files count as read where somebody collects that (`trunnion.storage.stamps.witnessed`). Else it is
+        an answer of which a process asks once what it uses often: two collections would differ by it.
     """
+    if not noted:
+        return contextvars.Context().run(remembered, question, ask)
     key = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()
     known = _memory().get(key) or _load(key)
     if known is not None and known.holds():
@@ -142,6 +147,8 @@ def _read(found: Any) -> _Record:
 
 def _save(key: str, record: _Record) -> None:
     """Keep a record where that can be; only time is lost where it cannot."""
+    import tempfile  # noqa: PLC0415 - whoever finds an answer pays nothing for it
+
     with suppress(OSError):
         folder = _folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
