@@ -16,7 +16,7 @@ from trunnion.model.program import DeviceCode
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trunnion.model.plan.lowering import Step
+    from trunnion.model.plan.steps import Step
 
 
 def plain(**fields: Any) -> Any:

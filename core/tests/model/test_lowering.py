@@ -12,21 +12,29 @@ from trunnion import examples
 from trunnion.model.expr import Expr, Slot
 from trunnion.model.expr_tree import walk
 from trunnion.model.plan import ConditionCheck, ExprArgument, ViewArgument
-from trunnion.model.plan.lowering import (
+from trunnion.model.plan.steps import (
     Bind,
     CheckDestinations,
     ComputeArguments,
     ComputeWindow,
+    EncodeMap,
+    Launch,
     LayOutMap,
+    LimitWindow,
     Phase,
+    PrepareDevice,
     ReadNumber,
+    ReadStream,
     ReadTensors,
     Require,
     RequireLayouts,
+    Return,
     ShapeLaunch,
     ShapeOutput,
     SizeWorkspace,
     TakeAddresses,
+    TakeOutputs,
+    TakeWorkspace,
 )
 from trunnion.testing.strategies import programs
 
@@ -34,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trunnion.model.plan import LaunchPlan
-    from trunnion.model.plan.lowering import Action
+    from trunnion.model.plan.steps import Action
 
 
 def exprs(action: Action) -> Iterator[Expr]:
@@ -73,7 +81,7 @@ def exprs_of_argument(argument: object) -> tuple[Expr, ...]:
 
 def check(plan: LaunchPlan) -> None:
     steps = plan.steps
-    phases = [step.phase for step in steps]
+    phases = [[*Phase].index(step.phase) for step in steps]
     assert phases == sorted(phases), "what the tensors decide comes first"
     bound: set[int] = set()
     for step in steps:
@@ -89,12 +97,19 @@ def check(plan: LaunchPlan) -> None:
     assert kinds[Bind] == len(plan.bindings)
     assert kinds[Require] == len(plan.checks)
     assert kinds[ReadNumber] == len(plan.scalars) + len(plan.pointers) + len(plan.structs)
-    assert kinds[ShapeOutput] == len(plan.allocations)
+    assert kinds[ShapeOutput] == len(plan.outputs)
     shaped = [one.launch.index for one in done if isinstance(one, ShapeLaunch)]
     assert sorted(shaped) == [*range(len(plan.launches))]
-    assert kinds[SizeWorkspace] == len(plan.workspaces)
-    assert kinds[LayOutMap] == len(plan.encodes)
-    assert kinds[ComputeWindow] == sum(launch.window is not None for launch in plan.launches)
+    launches = [launch for launch in plan.launches if not launch.never]
+    happen = {launch.index for launch in launches}
+    read = [one.workspace.index for one in done if isinstance(one, SizeWorkspace)]
+    assert sorted(read) == [one.index for one in plan.workspaces if happen.intersection(one.readers)]
+    assert [one.workspace.index for one in done if isinstance(one, TakeWorkspace)] == sorted(read)
+    laid_out = [one.encode.index for one in done if isinstance(one, LayOutMap)]
+    assert sorted(laid_out) == [one.index for one in plan.encodes if happen.intersection(one.readers)]
+    assert [one.encode.index for one in done if isinstance(one, EncodeMap)] == sorted(laid_out)
+    assert kinds[ComputeWindow] == kinds[LimitWindow] == sum(one.window is not None for one in launches)
+    assert [one.launch for one in done if isinstance(one, Launch)] == launches
     computed = Counter(
         (one.launch.index, ordinal)
         for one in done
@@ -103,13 +118,24 @@ def check(plan: LaunchPlan) -> None:
     )
     assert computed == Counter(
         (launch.index, ordinal)
-        for launch in plan.launches
+        for launch in launches
         for ordinal, argument in enumerate(launch.args)
         if isinstance(argument, (ExprArgument, ViewArgument))
     )
-    assert all(kinds[one] == 1 for one in (ReadTensors, RequireLayouts, TakeAddresses, CheckDestinations))
+    once = (
+        ReadTensors,
+        RequireLayouts,
+        TakeAddresses,
+        CheckDestinations,
+        ReadStream,
+        PrepareDevice,
+        TakeOutputs,
+    )
+    assert all(kinds[one] == 1 for one in once)
     assert isinstance(done[0], ReadTensors)
-    assert isinstance(done[-1], CheckDestinations)
+    assert done[-1] == Return(plan.results)
+    admitted = next(index for index, one in enumerate(done) if isinstance(one, PrepareDevice))
+    assert [type(one) for one in done[admitted - 2 : admitted]] == [CheckDestinations, ReadStream]
 
 
 @settings(max_examples=60)

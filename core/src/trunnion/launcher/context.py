@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from trunnion.launcher.frames import Frame, LaunchFrame
     from trunnion.launcher.maps import MapSpec
     from trunnion.model.plan import LaunchPlan
-    from trunnion.model.plan.lowering import Step
+    from trunnion.model.plan.steps import Step
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

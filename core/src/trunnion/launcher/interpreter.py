@@ -8,7 +8,7 @@ same in less time, and asks a walk what is wrong with a call that it refuses.
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from trunnion.contract.convention import WORDS, Convention
 from trunnion.launcher.facade import FIRST_STREAM
@@ -24,8 +24,24 @@ from trunnion.model.plan import (
     TensorSlot,
     ViewArgument,
 )
+from trunnion.model.plan.steps import (
+    AllowSmem,
+    EncodeMap,
+    Fill,
+    Launch,
+    LimitWindow,
+    Phase,
+    PrepareDevice,
+    RefuseCapture,
+    Return,
+    SetAside,
+    TakeOutputs,
+    TakeWorkspace,
+    steps_of,
+    unknown_step,
+)
 from trunnion.model.scalars import scalar_bytes
-from trunnion.model.window import AccessProperty, WindowPolicy
+from trunnion.model.window import WindowPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +52,7 @@ if TYPE_CHECKING:
     from trunnion.launcher.facade import EncodedMap
     from trunnion.launcher.frames import Frame, LaunchFrame
     from trunnion.model.plan import LaunchPlan, MemoryRef, PlannedArgument, PlannedLaunch
+    from trunnion.model.plan.steps import Action
 
 __all__ = ["Interpreter"]
 
@@ -140,55 +157,49 @@ class _Call:
         self._held: dict[int, Any] = {}  # the workspaces' memory, and where it begins
         self._workspaces: dict[int, int] = {}
         self._maps: dict[int, EncodedMap] = {}
-        self._launches = [one for one in self._plan.launches if one.index in walk.launches]
+        self._state: Any = None  # what was done for the device
 
     def prepare(self) -> None:
         """Do all but fill and launch."""
-        state = self._state()
-        self._admit(state.longest_window)
-        self._allocate()
-        self._encode()
-        for launch in self._launches:
-            self._allow_smem(launch, state)
-        for launch in self._launches:
-            self._set_aside(launch, state)
-            self._pack(launch)
+        for phase in (Phase.ADMIT, Phase.MEMORY, Phase.PREPARE):
+            self._do(phase)
 
     def fire(self) -> Any:
         """Fill and launch; return what the call gives back."""
         context = self._context
-        self._state()
+        self._prepare_device()
         # A launch alone needs a context only under the driver's own streams: any other stream knows its device.
-        needs = self._plan.fills or self._walk.windows or self._stream < FIRST_STREAM
+        needs = steps_of(self._plan, Fill) or self._walk.windows or self._stream < FIRST_STREAM
         entered = bool(needs) and context.enter(self._device)
         try:
-            self._fill()
-            for launch in self._launches:
-                with self._window_on_stream(launch):
-                    self._launch(launch)
+            self._do(Phase.LAUNCH)
         finally:
             if entered:
                 context.leave()
-        found = tuple(self._tensors[slot] for slot in self._plan.results)
-        return found if len(found) > 1 else found[0] if found else None
+        return self._do(Phase.RETURN)
 
-    def _state(self) -> Any:
-        """Return what was done for the device, once it is."""
-        return self._context.states[self._device] or self._context.preload(self._device, self._stream)
+    def _do(self, phase: Phase) -> Any:
+        """Do the steps of a phase to which the call comes, and return what the last one gives back."""
+        given = None
+        for action in self._plan.actions(phase):
+            if self._walk.happens(action):
+                given = self._STEPS.get(type(action), _unknown)(self, action)
+        return given
 
-    def _admit(self, longest_window: int) -> None:
-        context, plan = self._context, self._plan
-        windows = [(launch, launch.window) for launch in plan.launches if launch.window is not None]
-        if any(window.policy == WindowPolicy.STREAM for _, window in windows):
-            context.refuse_capture(self._stream, self._device)
-        for launch, window in windows:
-            _, nbytes = self._walk.windows.get(launch.index, (0, 0))
-            if window.nbytes is not None and nbytes > longest_window:
-                context.refuse_window(self._device, plan.memory(window.memory).name, nbytes)
+    def _prepare_device(self, _: PrepareDevice | None = None) -> None:
+        self._state = self._context.states[self._device] or self._context.preload(self._device, self._stream)
+
+    def _refuse_capture(self, _: RefuseCapture) -> None:
+        self._context.refuse_capture(self._stream, self._device)
+
+    def _limit_window(self, step: LimitWindow) -> None:
+        _, nbytes = self._walk.windows[step.launch.index]
+        if step.window.nbytes is not None and nbytes > self._state.longest_window:
+            self._context.refuse_window(self._device, self._plan.memory(step.window.memory).name, nbytes)
 
     # Memory ----------------------------------------------------------------------------------------------------
 
-    def _allocate(self) -> None:
+    def _take_outputs(self, _: TakeOutputs) -> None:
         walk, context, where = self._walk, self._context, (self._device, self._stream)
         for index, slot in enumerate(self._plan.outputs):
             tensor = (
@@ -196,36 +207,33 @@ class _Call:
             )
             self._tensors[slot.index] = tensor
             self._addresses[slot.index] = tensor.data_ptr()
-        for index, nbytes in walk.sizes.items():
-            workspace = self._plan.workspaces[index]
-            held = context.workspace(workspace.name, nbytes, workspace.alignment, where)
-            self._held[index], self._workspaces[index] = held
+
+    def _take_workspace(self, step: TakeWorkspace) -> None:
+        one, where = step.workspace, (self._device, self._stream)
+        held = self._context.workspace(one.name, self._walk.sizes[one.index], one.alignment, where)
+        self._held[one.index], self._workspaces[one.index] = held
 
     def _address(self, memory: MemoryRef) -> int:
         tensor = memory.kind is MemoryKind.TENSOR
         return (self._addresses if tensor else self._workspaces)[memory.slot]
 
-    def _fill(self) -> None:
-        for memory, pattern in self._plan.fills:
-            slot = self._plan.memory(memory)
-            if isinstance(slot, TensorSlot):
-                count = self._tensors[slot.index].numel()
-            else:
-                count = self._walk.sizes.get(slot.index, 0)
-            steps, repeat = fill_steps(pattern)
-            if count:
-                for step in steps:
-                    self._context.fill(step, self._address(memory), count * repeat, self._stream)
+    def _fill(self, step: Fill) -> None:
+        slot = step.slot
+        shaped = isinstance(slot, TensorSlot)
+        count = self._tensors[slot.index].numel() if shaped else self._walk.sizes[slot.index]
+        writes, repeat = fill_steps(step.pattern)
+        if count:
+            for write in writes:
+                self._context.fill(write, self._address(step.memory), count * repeat, self._stream)
 
     # Launches --------------------------------------------------------------------------------------------------
 
-    def _encode(self) -> None:
-        for encode in self._plan.encodes:
-            if encode.index in self._walk.layouts:
-                layout, offset = self._walk.layouts[encode.index]
-                address = self._address(encode.memory) + offset
-                encoder = self._context.encoders[encode.index]
-                self._maps[encode.index] = layout.kept.get(address) or encoder(layout, address)
+    def _encode(self, step: EncodeMap) -> None:
+        encode = step.encode
+        layout, offset = self._walk.layouts[encode.index]
+        address = self._address(encode.memory) + offset
+        encoder = self._context.encoders[encode.index]
+        self._maps[encode.index] = layout.kept.get(address) or encoder(layout, address)
 
     def _pack(self, launch: PlannedLaunch) -> None:
         frame = self._frame_of(launch)
@@ -254,18 +262,16 @@ class _Call:
                 return walk.structs[struct]
         return walk.computed[launch.index, ordinal]
 
-    def _allow_smem(self, launch: PlannedLaunch, state: Any) -> None:
-        smem = self._walk.launches[launch.index][-1]
-        if smem > state.smem[launch.kernel]:
+    def _allow_smem(self, step: AllowSmem) -> None:
+        launch, smem = step.launch, self._walk.launches[step.launch.index][-1]
+        if smem > self._state.smem[launch.kernel]:
             self._context.raise_dynamic_smem(self._device, launch.kernel, smem)
 
-    def _set_aside(self, launch: PlannedLaunch, state: Any) -> None:
-        window = launch.window
-        if window is None or window.policy != WindowPolicy.LAUNCH:
-            return
-        _, nbytes = self._walk.windows[launch.index]
-        if window.hit_property == AccessProperty.PERSISTING.code and nbytes > state.set_aside:
-            self._context.set_aside(launch.index, self._device, self._stream, nbytes)
+    def _set_aside(self, step: SetAside) -> None:
+        index = step.launch.index
+        _, nbytes = self._walk.windows[index]
+        if nbytes > self._state.set_aside:
+            self._context.set_aside(index, self._device, self._stream, nbytes)
 
     def _range(self, launch: PlannedLaunch) -> tuple[int, int] | None:
         """Return the address and the length of a launch's window."""
@@ -280,10 +286,36 @@ class _Call:
             return nullcontext()
         return self._context.stream_window(launch.index, self._device, self._stream, held)
 
-    def _launch(self, launch: PlannedLaunch) -> None:
+    def _launch(self, step: Launch) -> None:
+        launch = step.launch
+        self._pack(launch)
         frame = self._frame_of(launch)
         window = self._range(launch) if frame.spec.window is not None else None
-        self._context.launch(frame, self._walk.launches[launch.index], self._stream, window)
+        with self._window_on_stream(launch):
+            self._context.launch(frame, self._walk.launches[launch.index], self._stream, window)
+
+    def _return(self, step: Return) -> Any:
+        found = tuple(self._tensors[slot] for slot in step.tensors)
+        return found if len(found) > 1 else found[0] if found else None
 
     def _frame_of(self, launch: PlannedLaunch) -> LaunchFrame:
         return self._frame.launches[launch.index]
+
+    _STEPS: ClassVar[dict[type, Callable[..., Any]]] = {
+        PrepareDevice: _prepare_device,
+        RefuseCapture: _refuse_capture,
+        LimitWindow: _limit_window,
+        TakeOutputs: _take_outputs,
+        TakeWorkspace: _take_workspace,
+        EncodeMap: _encode,
+        AllowSmem: _allow_smem,
+        SetAside: _set_aside,
+        Fill: _fill,
+        Launch: _launch,
+        Return: _return,
+    }
+    """What does a step of each kind."""
+
+
+def _unknown(_: _Call, action: Action) -> None:
+    raise unknown_step(action)

@@ -1,4 +1,4 @@
-"""`Walk`: one call on its way through the steps of its plan, one by one, in their order.
+"""`Walk`: one call on its way through the steps of its plan that its arguments decide, one by one, in their order.
 
 Nothing is allocated or launched: that is an `Interpreter`'s. A generated launcher tests in the order that costs the
 least, so of a call that it refuses the walk tells what comes first.
@@ -17,22 +17,6 @@ from trunnion.model.expr import Const
 from trunnion.model.interval import INT64_MAX
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.plan import ExprArgument, ViewArgument
-from trunnion.model.plan.lowering import (
-    Bind,
-    CheckDestinations,
-    ComputeArguments,
-    ComputeWindow,
-    LayOutMap,
-    ReadNumber,
-    ReadTensors,
-    Require,
-    RequireLayouts,
-    RequirePresence,
-    ShapeLaunch,
-    ShapeOutput,
-    SizeWorkspace,
-    TakeAddresses,
-)
 from trunnion.model.plan.places import (
     allowed_values,
     argument_name,
@@ -43,7 +27,26 @@ from trunnion.model.plan.places import (
     source_range,
 )
 from trunnion.model.plan.slots import PointerSlot, ScalarSlot, TensorSlot
-from trunnion.model.plan.steps import ConditionCheck
+from trunnion.model.plan.steps import (
+    Bind,
+    CheckDestinations,
+    ComputeArguments,
+    ComputeWindow,
+    ConditionCheck,
+    LayOutMap,
+    Phase,
+    ReadNumber,
+    ReadStream,
+    ReadTensors,
+    Require,
+    RequireLayouts,
+    RequirePresence,
+    ShapeLaunch,
+    ShapeOutput,
+    SizeWorkspace,
+    TakeAddresses,
+    unknown_step,
+)
 from trunnion.model.scalars import scalar_bytes
 
 if TYPE_CHECKING:
@@ -53,11 +56,13 @@ if TYPE_CHECKING:
     from trunnion.launcher.maps import MapLayout
     from trunnion.model.expr import Expr
     from trunnion.model.plan import LaunchPlan, PlannedLaunch, PlannedWindow
-    from trunnion.model.plan.lowering import Action, Step
     from trunnion.model.plan.slots import Binding, Source, StructSlot, WorkspaceSlot
-    from trunnion.model.plan.steps import Encode, ValueCheck
+    from trunnion.model.plan.steps import Action, Encode, Step, ValueCheck
 
 __all__ = ["Walk"]
+
+_PHASES = (Phase.TENSORS, Phase.VALUES)
+"""What the arguments decide."""
 
 _INT32 = range(-(1 << 31), 1 << 31)
 
@@ -124,7 +129,7 @@ class Walk:
         """The layout of each tensor map, and its offset in bytes; of those that nobody reads there is none."""
 
     def run(self) -> Iterator[Step]:
-        """Do the steps, and yield each once it is done; at the end the call's device and stream are known.
+        """Do what the arguments decide, and yield each step once it is done; then device and stream are known.
 
         Raises
         ------
@@ -135,17 +140,19 @@ class Walk:
         if len(self._args) != len(wanted):
             raise refusals.count_error(tuple(self._args), wanted)
         for step in self._context.steps(self.plan):
-            if not self._read(step.action) and not self._derive(step.action):
-                raise TypeError(f"a plan has a step {type(step.action).__name__}")
+            if step.phase not in _PHASES:
+                return
+            self.do(step.action)
             yield step
-        if self.stream is None:
-            self.stream = self._context.current_stream(self.device)
-        else:
-            self._context.check_stream(self.stream, self.device)
 
-    def happens(self, readers: Sequence[int]) -> bool:
-        """Whether one of some launches happens."""
-        return any(reader in self.launches for reader in readers)
+    def happens(self, action: Action) -> bool:
+        """Whether a call comes to a step: whether one of the launches that it is done for happens."""
+        return action.readers is None or any(reader in self.launches for reader in action.readers)
+
+    def do(self, action: Action) -> None:
+        """Do a step, if the call comes to it."""
+        if self.happens(action) and not self._read(action) and not self._derive(action):
+            raise unknown_step(action)
 
     def _read(self, action: Action) -> bool:
         """Do a step that reads or judges what the call was given."""
@@ -162,8 +169,8 @@ class Walk:
                 self._read_number(slot)
             case TakeAddresses():
                 self._take_addresses()
-            case RequirePresence(memory, readers, what):
-                if self.tensors[memory.slot] is None and self.happens(readers):
+            case RequirePresence(memory, _, what):
+                if self.tensors[memory.slot] is None:
                     raise refusals.absent_error(self.plan.memory(memory).name, what)
             case CheckDestinations():
                 self._check_destinations()
@@ -186,6 +193,8 @@ class Walk:
                 self._window(launch, window)
             case LayOutMap(encode):
                 self._lay_out(encode)
+            case ReadStream():
+                self._read_stream()
             case _:
                 return False
         return True
@@ -260,6 +269,12 @@ class Walk:
                 for slot in plan.outputs
             )
             context.check_outputs(self.out, wanted, self.device)
+
+    def _read_stream(self) -> None:
+        if self.stream is None:
+            self.stream = self._context.current_stream(self.device)
+        else:
+            self._context.check_stream(self.stream, self.device)
 
     # Symbols ---------------------------------------------------------------------------------------------------
 
@@ -354,15 +369,12 @@ class Walk:
         return (*block, smem)
 
     def _size(self, workspace: WorkspaceSlot) -> None:
-        if self.happens(workspace.readers):
-            nbytes = math.prod(self._extents(workspace, workspace.extents)) * workspace.itemsize
-            if nbytes > INT64_MAX - max(workspace.alignment, ALLOCATOR_ALIGNMENT):
-                raise refusals.size_error(workspace.name)
-            self.sizes[workspace.index] = nbytes
+        nbytes = math.prod(self._extents(workspace, workspace.extents)) * workspace.itemsize
+        if nbytes > INT64_MAX - max(workspace.alignment, ALLOCATOR_ALIGNMENT):
+            raise refusals.size_error(workspace.name)
+        self.sizes[workspace.index] = nbytes
 
     def _compute(self, launch: PlannedLaunch, ordinals: tuple[int, ...]) -> None:
-        if launch.index not in self.launches:
-            return
         for ordinal in ordinals:
             argument = launch.args[ordinal]
             if isinstance(argument, ExprArgument):
@@ -383,8 +395,6 @@ class Walk:
         return numbers + struct.pack(f"<{len(strides)}q", *map(self._value, strides))
 
     def _window(self, launch: PlannedLaunch, window: PlannedWindow) -> None:
-        if launch.index not in self.launches:
-            return
         memory, offset, nbytes = window.memory, self._value(window.offset_bytes), 0
         # Over nothing there is no window to judge: that it is absent is told where all checks before held.
         if not self.plan.may_be_absent(memory) or self.tensors[memory.slot] is not None:
@@ -394,8 +404,6 @@ class Walk:
         self.windows[launch.index] = offset, nbytes
 
     def _lay_out(self, encode: Encode) -> None:
-        if not self.happens(encode.readers):
-            return
         offset = self._value(encode.offset_bytes)
         dims, strides = tuple(map(self._value, encode.dims)), tuple(map(self._value, encode.strides))
         encoder = self._context.encoders[encode.index]

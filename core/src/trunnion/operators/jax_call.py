@@ -25,7 +25,7 @@ from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT
 from trunnion.messages import describe, listed
 from trunnion.model.dtypes import Kind
 from trunnion.model.params import ScalarParam, TensorParam
-from trunnion.model.plan.lowering import ShapeLaunch, SizeWorkspace
+from trunnion.model.plan.steps import ShapeLaunch, SizeWorkspace
 from trunnion.operators.structure import StructureWalk
 
 if TYPE_CHECKING:

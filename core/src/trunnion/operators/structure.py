@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from trunnion.errors import ArgumentValueError, shorten
 from trunnion.launcher import refusals
 from trunnion.launcher.walk import Walk
-from trunnion.model.plan.lowering import Bind, ReadNumber, ReadTensors, Require, RequireLayouts, ShapeOutput
 from trunnion.model.plan.slots import ScalarSlot
+from trunnion.model.plan.steps import Bind, ReadNumber, ReadTensors, Require, RequireLayouts, ShapeOutput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,8 +54,8 @@ class StructureWalk(Walk):
             If the structure of the arguments is enough for the call to be refused.
         """
         for step in self.plan.steps:
-            if isinstance(step.action, self.seen) and not self._read(step.action):
-                self._derive(step.action)
+            if isinstance(step.action, self.seen):
+                self.do(step.action)
 
     def element_type(self, name: str) -> Any:
         """Return the tensor library's object for an element type."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
     from trunnion.codegen.writer import SourceWriter
     from trunnion.model.plan import Encode, LaunchPlan
-    from trunnion.model.plan.lowering import RequirePresence
+    from trunnion.model.plan.steps import RequirePresence
 
 __all__ = ["emit_encodes", "emit_map_rules", "emit_map_values", "emit_presence"]
 

@@ -8,6 +8,7 @@ from trunnion.codegen.cpp.conditions import readers_condition
 from trunnion.codegen.cpp.places import output_rule
 from trunnion.launcher.fills import fill_steps
 from trunnion.model.plan import MemoryKind, TensorSlot
+from trunnion.model.plan.steps import TakeWorkspace, steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,8 +98,8 @@ def emit_allocations(text: CallText, plan: LaunchPlan) -> None:
                 text.member("Memory", f"h{index}")
                 values = f"{output_rule(index)}, request({place}), y{index}, h{index}, p[{index}]"
                 text.require(f"allocate_output({values})")
-    for space in plan.workspaces:
-        index = space.index
+    for step in steps_of(plan, TakeWorkspace):
+        index = step.workspace.index
         text.member("Memory", f"hw{index}")
         text.member("uint64_t", f"w{index}")
         values = f"kWorkspace{index}, request(kBytes), z{index}_bytes, hw{index}, w{index}"

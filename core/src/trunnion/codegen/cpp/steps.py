@@ -11,7 +11,7 @@ from trunnion.codegen.cpp.launches import emit_arguments, emit_geometry
 from trunnion.codegen.cpp.maps import emit_map_values, emit_presence
 from trunnion.codegen.cpp.memory import emit_given_outputs, emit_shape, emit_size
 from trunnion.codegen.cpp.windows import emit_window_values
-from trunnion.model.plan.lowering import (
+from trunnion.model.plan.steps import (
     Bind,
     CheckDestinations,
     ComputeArguments,
@@ -31,7 +31,7 @@ from trunnion.model.plan.lowering import (
 if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
     from trunnion.model.plan import LaunchPlan
-    from trunnion.model.plan.lowering import Action
+    from trunnion.model.plan.steps import Action
 
 __all__ = ["emit_steps"]
 

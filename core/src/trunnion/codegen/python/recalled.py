@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.model.dtypes import Kind
-from trunnion.model.plan.lowering import Phase, ShapeOutput
+from trunnion.model.plan.steps import Phase, ShapeOutput
 
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan, ScalarSlot

@@ -17,7 +17,7 @@ from trunnion.codegen.python.values import (
 )
 from trunnion.codegen.python.variables import kept, set_by
 from trunnion.codegen.writer import SourceWriter
-from trunnion.model.plan.lowering import (
+from trunnion.model.plan.steps import (
     Bind,
     CheckDestinations,
     ComputeArguments,
@@ -38,7 +38,7 @@ from trunnion.model.plan.lowering import (
 if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter
     from trunnion.model.plan import LaunchPlan
-    from trunnion.model.plan.lowering import Action
+    from trunnion.model.plan.steps import Action
 
 __all__ = ["StepPrinter"]
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter
     from trunnion.codegen.writer import SourceWriter
     from trunnion.model.plan import Encode, LaunchPlan, PlannedLaunch
-    from trunnion.model.plan.lowering import ComputeArguments, RequirePresence
+    from trunnion.model.plan.steps import ComputeArguments, RequirePresence
 
 __all__ = [
     "emit_arguments",

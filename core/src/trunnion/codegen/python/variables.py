@@ -13,7 +13,7 @@ from trunnion.codegen.python.bindings import live_variables, place_variable, slo
 from trunnion.codegen.python.launches import computed, readers_condition, shape_variables
 from trunnion.model.expr import Const
 from trunnion.model.plan import ValueCheck
-from trunnion.model.plan.lowering import (
+from trunnion.model.plan.steps import (
     Bind,
     ComputeArguments,
     ComputeWindow,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from trunnion.model.plan import LaunchPlan, PlannedLaunch
-    from trunnion.model.plan.lowering import Action
+    from trunnion.model.plan.steps import Action
 
 __all__ = ["Variable", "kept", "set_by"]
 

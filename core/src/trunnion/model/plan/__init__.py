@@ -30,12 +30,11 @@ from trunnion.model.plan.slots import (
     TensorSlot,
     WorkspaceSlot,
 )
-from trunnion.model.plan.steps import Allocation, ConditionCheck, Encode, ValueCheck
+from trunnion.model.plan.steps import ConditionCheck, Encode, ValueCheck
 
 __all__ = [
     "PLAN_VERSION",
     "AddressArgument",
-    "Allocation",
     "Binding",
     "ConditionCheck",
     "Encode",

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from trunnion.model.interval import Interval
     from trunnion.model.launch import Dims
     from trunnion.model.params import Signature
-    from trunnion.model.plan.lowering import Step
-    from trunnion.model.plan.steps import Allocation, ConditionCheck, Encode, ValueCheck
+    from trunnion.model.plan.steps import Action, ConditionCheck, Encode, Phase, Step, ValueCheck
 
 __all__ = [
     "PLAN_VERSION",
@@ -64,11 +63,11 @@ TENSOR_MAP_ALIGNMENT = 64
 _SOURCE_KINDS = ("shape", "stride", "scalar")
 
 
-PLAN_VERSION: Final = 2
+PLAN_VERSION: Final = 3
 """Changes whenever the plan of some program does, or what its steps are.
 
 Plans' hashes are made with it, and the versions of core's emitters: an artifact of another one is refused by that name.
-2: a plan says every step of a call.
+3: a plan says every step of a call, to its result.
 """
 
 
@@ -330,7 +329,7 @@ def _chosen_bounds(expr: Expr) -> Interval:
 
 @dataclass(frozen=True, kw_only=True)  # with no slots: what is asked of it again and again is kept
 class LaunchPlan:
-    """Everything that a call does: first `steps`, then allocations, encodings, fills and launches, each in order.
+    """Everything that a call does: `steps`, in order, over slots and tables.
 
     A call that is refused has launched nothing.
     """
@@ -362,9 +361,6 @@ class LaunchPlan:
     checks: tuple[ValueCheck | ConditionCheck, ...]
     """In order; an author's own come last."""
 
-    allocations: tuple[Allocation, ...]
-    """One for each output, in order."""
-
     encodes: tuple[Encode, ...]
     """Distinct maps, in the order of their first use."""
 
@@ -382,10 +378,14 @@ class LaunchPlan:
 
     @kept_property
     def steps(self) -> tuple[Step, ...]:
-        """What a call reads, requires and computes, in order, up to where it looks at its stream and its device."""
+        """What a call does, in order."""
         from trunnion.model.plan.lowering import lower  # noqa: PLC0415 - the steps of a plan are written over plans
 
         return lower(self)
+
+    def actions(self, phase: Phase) -> tuple[Action, ...]:
+        """Return what the steps of one phase do."""
+        return tuple(step.action for step in self.steps if step.phase is phase)
 
     @property
     def inputs(self) -> tuple[TensorSlot, ...]:
@@ -399,10 +399,12 @@ class LaunchPlan:
 
     @property
     def fills(self) -> tuple[tuple[MemoryRef, bytes], ...]:
-        """What is filled before the first launch, and the bytes of one element: outputs, then workspaces."""
-        outputs = [(_tensor(one.index), one.fill) for one in self.outputs if one.fill is not None]
-        zeroed = [(_workspace(one.index), bytes(1)) for one in self.workspaces if one.zeroed]
-        return (*outputs, *zeroed)
+        """What is filled before the first launch, and the bytes of one element."""
+        from trunnion.model.plan.steps import Fill  # noqa: PLC0415 - the steps of a plan are written over plans
+
+        return tuple(
+            (step.action.memory, step.action.pattern) for step in self.steps if isinstance(step.action, Fill)
+        )
 
     def memory(self, ref: MemoryRef) -> TensorSlot | WorkspaceSlot:
         """Return the tensor or the workspace that is meant."""
@@ -435,14 +437,6 @@ class LaunchPlan:
         """SHA-256 over everything that the plan says, as 64 hexadecimal digits; equal plans have equal hashes."""
         text = json.dumps([PLAN_VERSION, _plain(self)], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _tensor(slot: int) -> MemoryRef:
-    return MemoryRef(MemoryKind.TENSOR, slot)
-
-
-def _workspace(slot: int) -> MemoryRef:
-    return MemoryRef(MemoryKind.WORKSPACE, slot)
 
 
 def _plain(value: Any) -> Any:  # noqa: PLR0911 - one line for each kind of value

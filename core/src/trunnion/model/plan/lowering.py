@@ -1,4 +1,4 @@
-"""The steps of a call in their order: what it reads, requires and computes before anything is touched.
+"""The order of a call's steps, from its arguments to its result.
 
 Of a call in which several rules are broken, the refusal that comes first here is the one that its caller is told,
 whoever launches. A launcher may test in any order while all holds.
@@ -6,281 +6,92 @@ whoever launches. A launcher may test in any order while all holds.
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass
 from itertools import filterfalse
 from typing import TYPE_CHECKING
 
-from trunnion.model.expr import Slot
-from trunnion.model.expr_tree import walk
-from trunnion.model.plan import ExprArgument, ViewArgument
-from trunnion.model.plan.steps import ConditionCheck, ValueCheck
+from trunnion.model.expr import Const
+from trunnion.model.plan.launch_plan import ExprArgument, ViewArgument
+from trunnion.model.plan.steps import (
+    AllowSmem,
+    Bind,
+    CheckDestinations,
+    ComputeArguments,
+    ComputeWindow,
+    EncodeMap,
+    Fill,
+    Launch,
+    LayOutMap,
+    LimitWindow,
+    Phase,
+    PrepareDevice,
+    ReadNumber,
+    ReadStream,
+    ReadTensors,
+    RefuseCapture,
+    Require,
+    RequireLayouts,
+    RequirePresence,
+    Return,
+    SetAside,
+    ShapeLaunch,
+    ShapeOutput,
+    SizeWorkspace,
+    Step,
+    TakeAddresses,
+    TakeOutputs,
+    TakeWorkspace,
+    ValueCheck,
+    slots_of,
+)
+from trunnion.model.window import AccessProperty, WindowPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from trunnion.model.expr import Expr
-    from trunnion.model.plan import LaunchPlan, PlannedArgument, PlannedLaunch, PlannedWindow
-    from trunnion.model.plan.slots import (
-        Binding,
-        MemoryRef,
-        PointerSlot,
-        ScalarSlot,
-        StructSlot,
-        TensorSlot,
-        WorkspaceSlot,
-    )
-    from trunnion.model.plan.steps import Encode
+    from trunnion.model.plan.launch_plan import LaunchPlan, PlannedLaunch
+    from trunnion.model.plan.steps import Action
 
-__all__ = [
-    "Action",
-    "Bind",
-    "CheckDestinations",
-    "ComputeArguments",
-    "ComputeWindow",
-    "LayOutMap",
-    "Phase",
-    "ReadNumber",
-    "ReadTensors",
-    "Require",
-    "RequireLayouts",
-    "RequirePresence",
-    "ShapeLaunch",
-    "ShapeOutput",
-    "SizeWorkspace",
-    "Step",
-    "TakeAddresses",
-    "lower",
-    "slots_of",
-]
-
-
-class Phase(enum.StrEnum):
-    """What decides a step, and with it how long its outcome may be kept."""
-
-    TENSORS = "tensors"
-    """The structure of the inputs alone: types, extents, strides, device. Equal ones, equal outcome."""
-
-    VALUES = "values"
-    """The numbers of the call and the addresses of its memory, too."""
-
-
-class _Action:
-    """What a step does."""
-
-    __slots__ = ()
-
-    @property
-    def exprs(self) -> tuple[Expr, ...]:
-        """The expressions that it computes."""
-        return ()
-
-
-@dataclass(frozen=True, slots=True)
-class ReadTensors(_Action):
-    """Each input in order is a tensor of its element type and rank; then all of them lie on one device."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bind(_Action):
-    """A symbol gets its value, which is within its bounds."""
-
-    binding: Binding
-    """Which, and from where."""
-
-
-@dataclass(frozen=True, slots=True)
-class Require(_Action):
-    """A number is what it must be, or an author's own condition holds."""
-
-    check: ValueCheck | ConditionCheck
-    """What must hold."""
-
-    @property
-    def exprs(self) -> tuple[Expr, ...]:
-        """What a number is compared with, or the condition."""
-        check = self.check
-        return (check.condition if isinstance(check, ConditionCheck) else check.expected,)
-
-
-@dataclass(frozen=True, slots=True)
-class RequireLayouts(_Action):
-    """Each input that names no strides is contiguous; then each lies in its storage."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadNumber(_Action):
-    """A scalar, an address or a struct is of its type and in its range."""
-
-    slot: ScalarSlot | PointerSlot | StructSlot
-    """Which."""
-
-
-@dataclass(frozen=True, slots=True)
-class TakeAddresses(_Action):
-    """Each input in order has elements at an address of its alignment."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeOutput(_Action):
-    """An output has its extents, none of them negative."""
-
-    tensor: TensorSlot
-    """Which."""
-
-    @property
-    def exprs(self) -> tuple[Expr, ...]:
-        """The extents."""
-        return self.tensor.shape
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeLaunch(_Action):
-    """A launch has its condition, then its grid, block and dynamic shared memory, each within the driver's limits."""
-
-    launch: PlannedLaunch
-    """Which."""
-
-    @property
-    def exprs(self) -> tuple[Expr, ...]:
-        """Condition, grid, block and dynamic shared memory."""
-        launch = self.launch
-        when = () if launch.when is None else (launch.when,)
-        return (*when, *launch.grid, *launch.block, launch.dynamic_smem_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class SizeWorkspace(_Action):
-    """A workspace that some launch reads has its extents, and its bytes."""
-
-    workspace: WorkspaceSlot
-    """Which."""
-
-    @property
-    def exprs(self) -> tuple[Expr, ...]:
-        """The extents."""
-        return self.workspace.extents
-
-
-@dataclass(frozen=True, slots=True)
-class ComputeArguments(_Action):
-    """A launch that happens has the numbers of some arguments, which are expressions and views."""
-
-    launch: PlannedLaunch
-    """Which."""
-
-    ordinals: tuple[int, ...]
-    """Which arguments of it."""
-
-    @property
-    def exprs(self) -> tuple[Expr, ...]:
-        """The numbers."""
-        return tuple(expr for ordinal in self.ordinals for expr in _numbers(self.launch.args[ordinal]))
-
-
-@dataclass(frozen=True, slots=True)
-class ComputeWindow(_Action):
-    """A launch that happens has a window that lies within its memory."""
-
-    launch: PlannedLaunch
-    """Which."""
-
-    window: PlannedWindow
-    """Its window."""
-
-    @property
-    def exprs(self) -> tuple[Expr, ...]:
-        """Offset, limit and length."""
-        window = self.window
-        return (window.offset_bytes, window.limit_bytes, *([] if window.nbytes is None else [window.nbytes]))
-
-
-@dataclass(frozen=True, slots=True)
-class LayOutMap(_Action):
-    """A tensor map that some launch reads has its extents and strides, and lies within its memory."""
-
-    encode: Encode
-    """Which."""
-
-    @property
-    def exprs(self) -> tuple[Expr, ...]:
-        """Extents, strides, offset and limit."""
-        encode = self.encode
-        limit = () if encode.limit_bytes is None else (encode.limit_bytes,)
-        return (*encode.dims, *encode.strides, encode.innermost_stride, encode.offset_bytes, *limit)
-
-
-@dataclass(frozen=True, slots=True)
-class RequirePresence(_Action):
-    """Memory that a map or a window lies over is there, where some launch reads that."""
-
-    memory: MemoryRef
-    """A tensor that the call may leave out."""
-
-    readers: tuple[int, ...]
-    """The launches."""
-
-    what: str
-    """``"a tensor map"`` or ``"a window"``."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckDestinations(_Action):
-    """The tensors given under ``out=`` are what the outputs are; if there are any."""
-
-
-Action = (
-    ReadTensors
-    | Bind
-    | Require
-    | RequireLayouts
-    | ReadNumber
-    | TakeAddresses
-    | ShapeOutput
-    | ShapeLaunch
-    | SizeWorkspace
-    | ComputeArguments
-    | ComputeWindow
-    | LayOutMap
-    | RequirePresence
-    | CheckDestinations
-)
-"""What a step does."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step."""
-
-    phase: Phase
-    """What decides it."""
-
-    action: Action
-    """What it does."""
+__all__ = ["lower"]
 
 
 def lower(plan: LaunchPlan) -> tuple[Step, ...]:
-    """Return the steps of a call of ``plan`` up to where its life, its stream and its device are looked at.
+    """Return the steps of a call of ``plan``, without those that no call comes to.
 
     First all that the tensors decide, then the rest: a launcher that sees tensors like those of the call before has
     nothing to do again of the former.
     """
     lowering = _Lowering(plan)
-    tensors = tuple(Step(Phase.TENSORS, action) for action in lowering.of_tensors())
-    return tensors + tuple(Step(Phase.VALUES, action) for action in lowering.of_values())
+    phases: dict[Phase, Iterable[Action]] = {
+        Phase.TENSORS: lowering.of_tensors(),
+        Phase.VALUES: lowering.of_values(),
+        Phase.ADMIT: lowering.of_admission(),
+        Phase.MEMORY: (TakeOutputs(), *map(TakeWorkspace, plan.workspaces)),
+        Phase.PREPARE: lowering.of_preparation(),
+        Phase.LAUNCH: lowering.of_launches(),
+        Phase.RETURN: (Return(plan.results),),
+    }
+    steps = (Step(phase, action) for phase, actions in phases.items() for action in actions)
+    return tuple(step for step in steps if lowering.comes(step.action))
 
 
 class _Lowering:
-    """What of one plan the tensors alone decide."""
+    """What of one plan is done in which phase."""
 
     def __init__(self, plan: LaunchPlan) -> None:
         self.plan = plan
+        self.windows = [(launch, launch.window) for launch in plan.launches if launch.window is not None]
+        held = any(window.policy == WindowPolicy.STREAM for _, window in self.windows)
+        self.captures = [RefuseCapture()] if held else []
         self.slots = frozenset(
             binding.slot
             for binding in plan.bindings
             if all(source.kind != "scalar" for source in (binding.source, *binding.candidates))
         )
         self.shaped = {launch.index for launch in plan.launches if self._decided(ShapeLaunch(launch))}
+
+    def comes(self, action: Action) -> bool:
+        """Whether any call comes to a step."""
+        return action.readers is None or not all(self.plan.launches[one].never for one in action.readers)
 
     def of_tensors(self) -> Iterator[Action]:
         """Yield what the tensors decide."""
@@ -292,7 +103,7 @@ class _Lowering:
         yield from self._derived(by_tensors=True)
 
     def of_values(self) -> Iterator[Action]:
-        """Yield what is left."""
+        """Yield what else the arguments decide."""
         plan = self.plan
         for numbers in (plan.scalars, plan.pointers, plan.structs):
             yield from map(ReadNumber, numbers)
@@ -302,74 +113,77 @@ class _Lowering:
         yield from self._derived(by_tensors=False)
         yield from self._presences()
         yield CheckDestinations()
+        yield ReadStream()
+
+    def of_admission(self) -> Iterator[Action]:
+        """Yield what a device and a stream may refuse."""
+        yield PrepareDevice()
+        yield from self.captures
+        yield from (LimitWindow(launch, window) for launch, window in self.windows)
+
+    def of_preparation(self) -> Iterator[Action]:
+        """Yield what is done before anything is written: a map that breaks a rule leaves memory as it was."""
+        yield from map(EncodeMap, self.plan.encodes)
+        for launch in self.plan.launches:
+            if not isinstance(launch.dynamic_smem_bytes, Const):
+                yield AllowSmem(launch)
+        for launch, window in self.windows:
+            if window.policy == WindowPolicy.LAUNCH and window.hit_property == AccessProperty.PERSISTING.code:
+                yield SetAside(launch, window)
+
+    def of_launches(self) -> Iterator[Action]:
+        """Yield what is written and launched; a stream may be captured since the call was bound."""
+        plan = self.plan
+        yield from self.captures
+        for output in plan.outputs:
+            if output.fill is not None:
+                yield Fill(output, output.fill)
+        for workspace in plan.workspaces:
+            if workspace.zeroed:
+                yield Fill(workspace, bytes(1))
+        yield from map(Launch, plan.launches)
 
     def _derived(self, *, by_tensors: bool) -> Iterator[Action]:
         """Yield what follows from symbols: shapes of outputs and launches, sizes, arguments, windows, maps."""
         plan = self.plan
-        for output in map(ShapeOutput, plan.outputs):
-            if self._decided(output) is by_tensors:
-                yield output
-        for launch in map(ShapeLaunch, plan.launches):
-            if self._decided(launch) is by_tensors:
-                yield launch
-        for workspace in plan.workspaces:
-            size = SizeWorkspace(workspace)
-            if self._follows(workspace.readers, size) is by_tensors:
-                yield size
-        for one in plan.launches:
-            yield from self._of_launch(one, by_tensors=by_tensors)
-        for encode in plan.encodes:
-            layout = LayOutMap(encode)
-            if self._follows(encode.readers, layout) is by_tensors:
-                yield layout
+        candidates: list[Action] = [
+            *map(ShapeOutput, plan.outputs),
+            *map(ShapeLaunch, plan.launches),
+            *map(SizeWorkspace, plan.workspaces),
+        ]
+        for launch in plan.launches:
+            ordinals = self._ordinals(launch, by_tensors=by_tensors)
+            candidates += [ComputeArguments(launch, ordinals)] if ordinals else []
+            candidates += [] if launch.window is None else [ComputeWindow(launch, launch.window)]
+        candidates += map(LayOutMap, plan.encodes)
+        yield from (action for action in candidates if self._follows(action) is by_tensors)
 
-    def _of_launch(self, launch: PlannedLaunch, *, by_tensors: bool) -> Iterator[Action]:
-        readers = (launch.index,)
-        ordinals = tuple(
+    def _ordinals(self, launch: PlannedLaunch, *, by_tensors: bool) -> tuple[int, ...]:
+        """Return the computed arguments of a launch which the tensors decide, or the others."""
+        return tuple(
             ordinal
             for ordinal, argument in enumerate(launch.args)
             if isinstance(argument, (ExprArgument, ViewArgument))
-            and self._follows(readers, ComputeArguments(launch, (ordinal,))) is by_tensors
+            and self._follows(ComputeArguments(launch, (ordinal,))) is by_tensors
         )
-        if ordinals:
-            yield ComputeArguments(launch, ordinals)
-        if launch.window is not None:
-            window = ComputeWindow(launch, launch.window)
-            if self._follows(readers, window) is by_tensors:
-                yield window
 
     def _presences(self) -> Iterator[Action]:
         plan = self.plan
         for encode in plan.encodes:
             if plan.may_be_absent(encode.memory):
                 yield RequirePresence(encode.memory, encode.readers, "a tensor map")
-        for launch in plan.launches:
-            if launch.window is not None and plan.may_be_absent(launch.window.memory):
-                yield RequirePresence(launch.window.memory, (launch.index,), "a window")
+        for launch, window in self.windows:
+            if plan.may_be_absent(window.memory):
+                yield RequirePresence(window.memory, (launch.index,), "a window")
 
     def _judges(self, require: Require) -> bool:
         check = require.check
         given = isinstance(check, ValueCheck) and check.source.kind == "scalar"
         return not given and self._decided(require)
 
-    def _follows(self, readers: Iterable[int], action: Action) -> bool:
+    def _follows(self, action: Action) -> bool:
         """Whether the tensors decide what an action computes, and whether the launches that read it happen."""
-        return self.shaped.issuperset(readers) and self._decided(action)
+        return self.shaped.issuperset(action.readers or ()) and self._decided(action)
 
     def _decided(self, action: Action) -> bool:
         return self.slots.issuperset(slots_of(action))
-
-
-def slots_of(action: Action) -> set[int]:
-    """Return the value slots that the expressions of an action are over."""
-    return {node.index for expr in action.exprs for node in walk(expr) if isinstance(node, Slot)}
-
-
-def _numbers(argument: PlannedArgument) -> tuple[Expr, ...]:
-    match argument:
-        case ExprArgument(value):
-            return (value,)
-        case ViewArgument():
-            extents, strides = argument.numbers
-            return extents + strides
-    return ()

@@ -15,7 +15,6 @@ from trunnion.model.memory import Memory
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
 from trunnion.model.plan import (
     AddressArgument,
-    Allocation,
     Binding,
     ConditionCheck,
     ExprArgument,
@@ -131,7 +130,6 @@ class _Planner:
             workspaces=workspaces,
             bindings=tuple(self.bindings),
             checks=(*self._value_checks(), *self._condition_checks()),
-            allocations=tuple(Allocation(slot) for slot in outputs),
             encodes=encodes,
             launches=launches,
             results=outputs,

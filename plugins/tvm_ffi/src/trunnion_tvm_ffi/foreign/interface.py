@@ -29,7 +29,7 @@ from trunnion.codegen.python.variables import kept
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.dtypes import Kind
 from trunnion.model.params import PointerParam, ScalarParam, TensorParam
-from trunnion.model.plan.lowering import (
+from trunnion.model.plan.steps import (
     Bind,
     Phase,
     ReadNumber,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from trunnion.model.dtypes import DType
     from trunnion.model.plan import LaunchPlan, TensorSlot
-    from trunnion.model.plan.lowering import Action
+    from trunnion.model.plan.steps import Action
 
 __all__ = ["emit_preparation"]
 
