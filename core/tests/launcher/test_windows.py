@@ -249,6 +249,18 @@ def test_a_streams_window_cannot_be_captured(any_rig: Any, tensor: Any) -> None:
     assert seen(r, *STEPS) == []
 
 
+def test_a_bound_launch_that_cannot_be_captured_fills_nothing(any_rig: Any, tensor: Any) -> None:
+    p = ProgramBuilder("p", CODE)
+    x, y = p.input("x", "float32", (8,)), p.output("y", "float32", (8,), fill=0)
+    p.launch("k", (x, y), 1, 32, window=x.window(hit_ratio=0.5, policy="stream"))
+    r = any_rig(p.build())
+    bound = r.program.bind((tensor("float32", 8),), stream=9)
+    r.facade.captured.add(9)
+    with pytest.raises(CaptureError, match="policy 'launch'"):
+        bound()
+    assert seen(r, "fill", *STEPS) == []
+
+
 REFUSED = DriverError("cuCtxSetLimit", 2, "CUDA_ERROR_OUT_OF_MEMORY")
 
 

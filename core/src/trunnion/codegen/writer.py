@@ -59,6 +59,11 @@ class SourceWriter:
         if closer:
             self.line(closer)
 
+    @property
+    def written(self) -> bool:
+        """Whether anything was written."""
+        return bool(self._lines)
+
     def text(self) -> str:
         """Return everything that was written, ending in a line break."""
         return "\n".join(self._lines) + "\n"

@@ -502,14 +502,7 @@ class Context(LauncherMemory):
     def stream_window(
         self, launch: int, device: int, stream: int, memory: tuple[int, int]
     ) -> AbstractContextManager[None]:
-        """Return the context manager that holds a stream's window around a launch.
-
-        Raises
-        ------
-        CaptureError
-            If the stream is being captured.
-        """
-        self.refuse_capture(stream, device)
+        """Return the context manager that holds a stream's window around a launch."""
         return self.windows.on_stream(launch, device, stream, memory)
 
     # Life ------------------------------------------------------------------------------------------------------

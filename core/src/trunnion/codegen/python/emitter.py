@@ -31,7 +31,7 @@ from trunnion.codegen.python.arguments import (
 from trunnion.codegen.python.bindings import slot_name
 from trunnion.codegen.python.dialect import Dialect, FacadeDialect
 from trunnion.codegen.python.launch_body import LaunchBody, recovering
-from trunnion.codegen.python.memory import emit_allocations, emit_given_outputs
+from trunnion.codegen.python.memory import emit_given_outputs
 from trunnion.codegen.python.recalled import recalls, recalls_destinations
 from trunnion.codegen.python.steps import StepPrinter
 from trunnion.codegen.python.tables import emit_tables
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = f"24+plan{PLAN_VERSION}"
+VERSION = f"25+plan{PLAN_VERSION}"
 """Changes whenever the text for some plan does, or the plan."""
 
 _KINDS = ("entry", "bind")
@@ -107,7 +107,6 @@ class _Emitter:
         self.dialect = dialect
         self.out = SourceWriter()
         self.printer = ExprPrinter(PYTHON, lambda index: slot_name(plan, index), plan.symbols)
-        self.firing = LaunchBody(plan, dialect)
         self.recalls = recalls(plan)
         self.destined = recalls_destinations(plan)
         self.fixed = {kind: self._steps(kind).tensors() for kind in _KINDS}
@@ -225,13 +224,8 @@ class _Emitter:
 
     def _free_part(self, kind: str) -> SourceWriter:
         """Return what the tensors alone do not decide."""
-        free, plan = self._steps(kind).values(), self.plan
-        with free.block("if stream is None:"):
-            free.line("stream = current_stream(device)")
-        with free.block("elif several:"):
-            free.line("check_stream(stream, device)")
-        known = self.destined and kind != "bind"
-        self.firing.emit(free, lambda inner: emit_allocations(inner, plan, known=known), bound=kind == "bind")
+        free, bound = self._steps(kind).values(), kind == "bind"
+        LaunchBody(self.plan, self.dialect, known=self.destined and not bound, bound=bound).emit(free)
         return free
 
     def _diagnosis(self) -> str:

@@ -3,85 +3,86 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.dialect import Dialect, LaunchText
 from trunnion.codegen.python.launches import (
+    emit_phase,
     follows_from_passed,
-    launch_condition,
     packed_values,
     packs_integers,
-    readers_condition,
-    when,
+    step_condition,
 )
-from trunnion.codegen.python.memory import emit_fills, memory_address
+from trunnion.codegen.python.memory import emit_fill, emit_outputs, emit_workspace, memory_address
+from trunnion.codegen.writer import SourceWriter
 from trunnion.model.expr import Const
 from trunnion.model.plan import MapArgument
-from trunnion.model.window import AccessProperty, WindowPolicy
+from trunnion.model.plan.steps import (
+    AllowSmem,
+    EncodeMap,
+    Fill,
+    Launch,
+    LimitWindow,
+    Phase,
+    PrepareDevice,
+    RefuseCapture,
+    Return,
+    SetAside,
+    TakeOutputs,
+    TakeWorkspace,
+    steps_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from trunnion.codegen.writer import SourceWriter
     from trunnion.model.expr import Expr
     from trunnion.model.plan import Encode, LaunchPlan, PlannedLaunch
+    from trunnion.model.plan.steps import Action
 
     Emit = Callable[[SourceWriter], None]
 
 __all__ = ["LaunchBody", "recovering"]
 
 _AXES = "xyz"
-_PERSISTING = AccessProperty.PERSISTING.code
 
 
+@dataclass(frozen=True, slots=True)
 class LaunchBody:
-    """Writes the last part of ``launch`` and of ``bind``.
+    """Writes the last part of ``entry`` or of ``bind``: everything behind the checks of the arguments."""
 
-    Parameters
-    ----------
-    plan
-        The plan.
-    dialect
-        How the driver is called.
-    """
+    plan: LaunchPlan
+    """The plan."""
 
-    def __init__(self, plan: LaunchPlan, dialect: Dialect) -> None:
-        self.plan = plan
-        self.dialect = dialect
-        fills = bool(plan.fills)
-        windows = any(launch.window is not None for launch in plan.launches)
-        self.needs_context = fills or windows
-        self.happens = fills or not all(launch.never for launch in plan.launches)
+    dialect: Dialect
+    """How the driver is called."""
 
-    def emit(self, out: SourceWriter, allocate: Emit, *, bound: bool) -> None:
-        """Write everything behind the checks.
+    known: bool
+    """Whether destinations, and their addresses, were taken before where the caller gives them."""
 
-        Parameters
-        ----------
-        out
-            Takes the lines.
-        allocate
-            Writes the allocations: they come behind the device's state, because a program that has ended allocates
-            nothing.
-        bound
-            Whether to write ``bind``: what is prepared is kept, and what launches is a function that is returned.
-        """
-        if bound:
-            out.line("frame = context.private_frame()")
-            self._frames(out, "frame")
-            self._state(out)
-            self._admit(out)
-            allocate(out)
-            self._prepare(out)
-            held = [f"t{tensor.index}" for tensor in self.plan.tensors]
-            held += [f"h{workspace.index}" for workspace in self.plan.workspaces]
-            # A default value keeps the memory alive whose addresses were packed.
-            with out.block(f"def again(held={python_tuple(held)}, /):"), recovering(out):
-                self._guarded(out, self._fire)
-            out.line("return again, device, stream")
-        else:
-            self._guarded(out, lambda inner: self._prepare_and_fire(inner, allocate))
+    bound: bool
+    """Whether to write ``bind``: what is prepared is kept, and what launches is a function that is returned."""
+
+    def emit(self, out: SourceWriter) -> None:
+        """Write it."""
+        if not self.bound:
+            self._guarded(out, self._all)
+            return
+        spaces = [(step, f"h{step.workspace.index}") for step in steps_of(self.plan, TakeWorkspace)]
+        unset = [name for step, name in spaces if step_condition(self.plan, step) != "True"]
+        out.lines("frame = context.private_frame()", *(f"{name} = None" for name in unset))
+        self._frames(out, "frame")
+        self._phases(out, Phase.ADMIT, Phase.MEMORY, Phase.PREPARE)
+        emit_phase(out, self.plan, Phase.LAUNCH, self._packed)
+        held = python_tuple(
+            [*(f"t{tensor.index}" for tensor in self.plan.tensors), *(name for _, name in spaces)]
+        )
+        # A default value keeps the memory alive whose addresses were packed.
+        with out.block(f"def again(held={held}, /):"), recovering(out):
+            self._guarded(out, self._again)
+        out.line("return again, device, stream")
 
     def _guarded(self, out: SourceWriter, body: Emit) -> None:
         """Write a body that holds a frame: a program that is closed waits until all of them are back."""
@@ -96,103 +97,108 @@ class LaunchBody:
             out.line("forsake(token)")
             out.line("raise")
         out.line("push(token)")
-        results = [f"t{slot}" for slot in self.plan.results]
-        out.line(f"return {results[0] if len(results) == 1 else python_tuple(results) if results else None}")
+        self._phases(out, Phase.RETURN)
 
-    def _prepare_and_fire(self, out: SourceWriter, allocate: Emit) -> None:
+    def _all(self, out: SourceWriter) -> None:
         self._frames(out, "token")
-        self._state(out)
-        self._admit(out)
-        allocate(out)
-        self._entered(out, lambda inner: self._body(inner, prepare=True))
+        self._phases(out, Phase.ADMIT, Phase.MEMORY)
+        self._entered(out, Phase.PREPARE, Phase.LAUNCH)
 
-    def _fire(self, out: SourceWriter) -> None:
+    def _again(self, out: SourceWriter) -> None:
         self._state(out)
-        self._entered(out, lambda inner: self._body(inner, prepare=False))
+        self._entered(out, Phase.LAUNCH)
 
     def _frames(self, out: SourceWriter, holder: str) -> None:
         out.line(f"{', '.join(f'l{launch.index}' for launch in self.plan.launches)}, = {holder}.launches")
+
+    def _entered(self, out: SourceWriter, *phases: Phase) -> None:
+        windows = any(launch.window is not None for launch in self.plan.launches)
+        self.dialect.emit_enter(out, always=windows or bool(steps_of(self.plan, Fill)))
+        body = SourceWriter()
+        self._phases(body, *phases)
+        with out.block("try:"):
+            out.include(body)
+            if not body.written:
+                out.line("pass")
+        with out.block("finally:"), out.block("if entered:"):
+            out.line("leave()")
+
+    # Steps -----------------------------------------------------------------------------------------------------
+
+    def _phases(self, out: SourceWriter, *phases: Phase) -> None:
+        for phase in phases:
+            emit_phase(out, self.plan, phase, self._before, self._launched)
+
+    def _before(self, out: SourceWriter, action: Action) -> bool:
+        """Write a step that comes before anything is written."""
+        match action:
+            case PrepareDevice():
+                self._state(out)
+            case RefuseCapture():
+                out.line("context.refuse_capture(stream, device)")
+            case LimitWindow(launch, window):
+                if window.nbytes is not None:
+                    with out.block(f"if n{launch.index} > state.longest_window:"):
+                        name = python_string(self.plan.memory(window.memory).name)
+                        out.line(f"context.refuse_window(device, {name}, n{launch.index})")
+            case TakeOutputs():
+                emit_outputs(out, self.plan, known=self.known)
+            case TakeWorkspace(workspace):
+                emit_workspace(out, workspace)
+            case EncodeMap(encode):
+                self._encode(out, encode)
+            case _:
+                return False
+        return True
+
+    def _launched(self, out: SourceWriter, action: Action) -> bool:
+        """Write a step of limits, fills and launches, and what the caller gets."""
+        match action:
+            case AllowSmem(launch):
+                with out.block(f"if b{launch.index}_smem > state.smem[{launch.kernel}]:"):
+                    out.line(f"context.raise_dynamic_smem(device, {launch.kernel}, b{launch.index}_smem)")
+            case SetAside(launch):
+                with out.block(f"if n{launch.index} > state.set_aside:"):
+                    out.line(f"context.set_aside({launch.index}, device, stream, n{launch.index})")
+            case Fill():
+                emit_fill(out, action)
+            case Launch(launch):
+                if not self.bound:
+                    self._pack_all(out, launch)
+                self._around(out, launch, _launch_text(launch))
+            case Return(tensors):
+                results = [f"t{slot}" for slot in tensors]
+                out.line(
+                    f"return {results[0] if len(results) == 1 else python_tuple(results) if results else None}"
+                )
+            case _:
+                return False
+        return True
+
+    def _packed(self, out: SourceWriter, action: Action) -> bool:
+        """Write what of a launch that is bound is done but once."""
+        if isinstance(action, Launch):
+            self._pack_all(out, action.launch)
+        return True
 
     def _state(self, out: SourceWriter) -> None:
         out.line("state = states[device]")
         with out.block("if state is None:"):
             out.line("state = preload(device, stream)")
 
-    def _admit(self, out: SourceWriter) -> None:
-        """Write what is asked of windows once the device is known: no capture of a stream's, none that is too long."""
-        windows = [(launch, launch.window) for launch in self.plan.launches if launch.window is not None]
-        if any(window.policy == WindowPolicy.STREAM for _, window in windows):
-            out.line("context.refuse_capture(stream, device)")
-        for launch, window in windows:
-            condition, index = launch_condition(launch), launch.index
-            if window.nbytes is not None and not launch.never:
-                with when(out, condition), out.block(f"if n{index} > state.longest_window:"):
-                    name = python_string(self.plan.memory(window.memory).name)
-                    out.line(f"context.refuse_window(device, {name}, n{index})")
-
-    def _entered(self, out: SourceWriter, body: Emit) -> None:
-        self.dialect.emit_enter(out, always=self.needs_context)
-        with out.block("try:"):
-            body(out)
-        with out.block("finally:"), out.block("if entered:"):
-            out.line("leave()")
-
-    def _body(self, out: SourceWriter, *, prepare: bool) -> None:
-        if not self.happens:
-            out.line("pass")
-        if prepare:  # before the fills: a map that breaks a rule, or a limit, leaves memory as it was
-            self._encode_and_allow(out)
-        emit_fills(out, self.plan)
-        for launch in self.plan.launches:
-            self._launch(out, launch, prepare=prepare, fire=True)
-
-    def _prepare(self, out: SourceWriter) -> None:
-        self._encode_and_allow(out)
-        for launch in self.plan.launches:
-            self._launch(out, launch, prepare=True, fire=False)
-
-    def _encode_and_allow(self, out: SourceWriter) -> None:
-        """Write the maps, then what the launches need more of than any before: nothing is written or launched yet."""
-        for encode in self.plan.encodes:
-            self._encode(out, encode)
-        for launch in self.plan.launches:
-            if not launch.never and not isinstance(launch.dynamic_smem_bytes, Const):
-                with when(out, launch_condition(launch)):
-                    smem = f"b{launch.index}_smem"
-                    with out.block(f"if {smem} > state.smem[{launch.kernel}]:"):
-                        out.line(f"context.raise_dynamic_smem(device, {launch.kernel}, {smem})")
-        for launch in self.plan.launches:
-            window = launch.window
-            persists = window is not None and window.hit_property == _PERSISTING
-            if not launch.never and window is not None and window.policy == "launch" and persists:
-                with when(out, launch_condition(launch)), out.block(f"if n{launch.index} > state.set_aside:"):
-                    out.line(f"context.set_aside({launch.index}, device, stream, n{launch.index})")
-
-    def _launch(self, out: SourceWriter, launch: PlannedLaunch, *, prepare: bool, fire: bool) -> None:
-        if launch.never:
-            return
-        text = _launch_text(launch)
-        with when(out, launch_condition(launch)):
-            if prepare:
-                self._parameters(out, launch, text)
-                self.dialect.emit_prepare(out, text)
-            if fire:
-                self._around(out, launch, text)
-            elif not launch.args:
-                out.line("pass")
-
     def _encode(self, out: SourceWriter, encode: Encode) -> None:
-        index, condition = encode.index, readers_condition(self.plan, encode.readers)
-        if condition == "False":
-            return
-        with when(out, condition):
-            address = memory_address(encode.memory)
-            if encode.offset_bytes != Const(0):
-                out.line(f"at = {address} + k{index}_offset")
-                address = "at"
-            out.line(f"m{index} = k{index}.kept.get({address})")
-            with out.block(f"if m{index} is None:"):
-                out.line(f"m{index} = encode{index}(k{index}, {address})")
+        index, address = encode.index, memory_address(encode.memory)
+        if encode.offset_bytes != Const(0):
+            out.line(f"at = {address} + k{index}_offset")
+            address = "at"
+        out.line(f"m{index} = k{index}.kept.get({address})")
+        with out.block(f"if m{index} is None:"):
+            out.line(f"m{index} = encode{index}(k{index}, {address})")
+
+    def _pack_all(self, out: SourceWriter, launch: PlannedLaunch) -> None:
+        text = _launch_text(launch)
+        self._parameters(out, launch, text)
+        self.dialect.emit_prepare(out, text)
 
     def _parameters(self, out: SourceWriter, launch: PlannedLaunch, text: LaunchText) -> None:
         index = launch.index

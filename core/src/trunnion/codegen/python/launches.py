@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.recalled import recalls
+from trunnion.codegen.writer import SourceWriter
 from trunnion.model.dtypes import Kind
 from trunnion.model.expr import Const
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
@@ -20,24 +21,26 @@ from trunnion.model.plan import (
     StructArgument,
     ViewArgument,
 )
+from trunnion.model.plan.steps import unknown_step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from trunnion.codegen.exprs import ExprPrinter
-    from trunnion.codegen.writer import SourceWriter
     from trunnion.model.expr import Expr
     from trunnion.model.plan import LaunchPlan, PlannedLaunch
+    from trunnion.model.plan.steps import Action, Phase
 
 __all__ = [
     "computed",
     "emit_geometry",
+    "emit_phase",
     "follows_from_passed",
     "launch_condition",
     "packed_values",
     "packs_integers",
-    "readers_condition",
     "shape_variables",
+    "step_condition",
     "when",
 ]
 
@@ -113,10 +116,37 @@ def launch_condition(launch: PlannedLaunch) -> str:
     return f"({' and '.join(names)})" if names else "True"
 
 
-def readers_condition(plan: LaunchPlan, readers: tuple[int, ...]) -> str:
-    """Return the condition under which one of some launches happens."""
-    conditions = dict.fromkeys(launch_condition(plan.launches[reader]) for reader in readers)
-    return "True" if "True" in conditions else " or ".join(conditions) or "False"
+def step_condition(plan: LaunchPlan, action: Action) -> str:
+    """Return the condition under which a call comes to a step: one of the launches that it is done for happens."""
+    if action.readers is None:
+        return "True"
+    conditions = dict.fromkeys(launch_condition(plan.launches[reader]) for reader in action.readers)
+    return "True" if "True" in conditions else " or ".join(conditions)
+
+
+def emit_phase(
+    out: SourceWriter, plan: LaunchPlan, phase: Phase, *printers: Callable[[SourceWriter, Action], bool]
+) -> None:
+    """Write the steps of a phase, each under its condition.
+
+    Parameters
+    ----------
+    out
+        Takes the lines.
+    plan
+        The plan.
+    phase
+        Which steps.
+    printers
+        Each writes a step, and returns whether it knows one of that kind.
+    """
+    for action in plan.actions(phase):
+        body = SourceWriter()
+        if not any(printer(body, action) for printer in printers):
+            raise unknown_step(action)
+        if body.written:
+            with when(out, step_condition(plan, action)):
+                out.include(body)
 
 
 @contextmanager

@@ -6,12 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
-from trunnion.codegen.python.launches import readers_condition, when
 from trunnion.launcher.fills import fill_steps
 from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT
 from trunnion.model.interval import INT64_MAX
 from trunnion.model.plan import MemoryKind, TensorSlot
 from trunnion.model.plan.places import author_extents
+from trunnion.model.plan.steps import Fill, steps_of
 
 if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan, MemoryRef, WorkspaceSlot
 
 __all__ = [
-    "emit_allocations",
     "emit_extents",
-    "emit_fills",
+    "emit_fill",
     "emit_given_outputs",
+    "emit_outputs",
     "emit_size",
+    "emit_workspace",
     "fill_table",
     "memory_address",
 ]
@@ -76,8 +77,8 @@ def _texts(plan: LaunchPlan, output: TensorSlot) -> str:
     return python_tuple([python_string(text) for text in author_extents(plan, output)])
 
 
-def emit_allocations(out: SourceWriter, plan: LaunchPlan, *, known: bool) -> None:
-    """Write the lines that allocate under the launch's stream.
+def emit_outputs(out: SourceWriter, plan: LaunchPlan, *, known: bool) -> None:
+    """Write the lines that take the destinations, or allocate under the launch's stream.
 
     Parameters
     ----------
@@ -89,11 +90,13 @@ def emit_allocations(out: SourceWriter, plan: LaunchPlan, *, known: bool) -> Non
         Whether destinations, and their addresses, were taken before where the caller gives them.
     """
     outputs = plan.outputs
-    if outputs and not known:
+    if not outputs:
+        return
+    if not known:
         with out.block("if out is not None:"):
             out.line(f"{', '.join(f't{tensor.index}' for tensor in outputs)}, = out")
     addresses = [f"p{tensor.index} = data_ptr(t{tensor.index})" for tensor in outputs]
-    with when(out, "out is None" if outputs else "True"):
+    with out.block("if out is None:"):
         for tensor in outputs:
             wanted = f"y{tensor.index}, dtype_{tensor.dtype.name}"
             made = f"allocate({wanted}, device, stream)"
@@ -105,15 +108,9 @@ def emit_allocations(out: SourceWriter, plan: LaunchPlan, *, known: bool) -> Non
             out.lines(*addresses)
     if not known:
         out.lines(*addresses)
-    for workspace in plan.workspaces:
-        condition = readers_condition(plan, workspace.readers)
-        if condition != "True":
-            out.line(f"h{workspace.index} = None")
-        with when(out, condition):
-            _emit_workspace(out, workspace)
 
 
-def _emit_workspace(out: SourceWriter, workspace: WorkspaceSlot) -> None:
+def emit_workspace(out: SourceWriter, workspace: WorkspaceSlot) -> None:
     """Allocate bytes, and more of them where the allocator aligns less than is asked for."""
     index, name = workspace.index, python_string(workspace.name)
     out.line(
@@ -121,35 +118,25 @@ def _emit_workspace(out: SourceWriter, workspace: WorkspaceSlot) -> None:
     )
 
 
-def emit_fills(out: SourceWriter, plan: LaunchPlan) -> None:
-    """Write the lines that fill outputs and zeroed workspaces, on the launch's stream."""
-    for memory, pattern in plan.fills:
-        slot, index = plan.memory(memory), memory.slot
-        if isinstance(slot, TensorSlot):
-            count, condition = (
-                " * ".join(f"y{index}_{axis}" for axis in range(len(slot.shape))) or "1",
-                "True",
-            )
-        else:
-            count, condition = f"z{index}_bytes", readers_condition(plan, slot.readers)
-        with when(out, condition):
-            _emit_fill(out, memory, pattern, count)
-
-
-def _emit_fill(out: SourceWriter, memory: MemoryRef, pattern: bytes, count: str) -> None:
-    steps, repeat = fill_steps(pattern)
+def emit_fill(out: SourceWriter, fill: Fill) -> None:
+    """Write the lines that fill an output or a workspace, on the launch's stream."""
+    slot, index = fill.slot, fill.slot.index
+    count = f"z{index}_bytes"
+    if isinstance(slot, TensorSlot):
+        count = " * ".join(f"y{index}_{axis}" for axis in range(len(slot.shape))) or "1"
+    steps, repeat = fill_steps(fill.pattern)
     out.line(f"count = {count}{f' * {repeat}' if repeat > 1 else ''}")
     with out.block("if count:"):
-        for index in range(len(steps)):
-            out.line(f"fill({_step(memory, index)}, {memory_address(memory)}, count, stream)")
+        for place in range(len(steps)):
+            out.line(f"fill({_step(fill.memory, place)}, {memory_address(fill.memory)}, count, stream)")
 
 
 def fill_table(plan: LaunchPlan) -> list[str]:
     """Return the lines of the module's head that hold the fills' constants."""
     return [
-        f"{_step(memory, index)} = {step!r}"
-        for memory, pattern in plan.fills
-        for index, step in enumerate(fill_steps(pattern)[0])
+        f"{_step(fill.memory, index)} = {step!r}"
+        for fill in steps_of(plan, Fill)
+        for index, step in enumerate(fill_steps(fill.pattern)[0])
     ]
 
 

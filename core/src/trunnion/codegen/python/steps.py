@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.python.arguments import emit_layouts, emit_number, emit_pointers, emit_structure
 from trunnion.codegen.python.bindings import emit_binding, emit_check
-from trunnion.codegen.python.launches import emit_geometry, readers_condition, when
+from trunnion.codegen.python.launches import emit_geometry, emit_phase
 from trunnion.codegen.python.memory import emit_extents, emit_given_outputs, emit_size
 from trunnion.codegen.python.values import (
     emit_arguments,
@@ -25,6 +25,7 @@ from trunnion.model.plan.steps import (
     LayOutMap,
     Phase,
     ReadNumber,
+    ReadStream,
     ReadTensors,
     Require,
     RequireLayouts,
@@ -64,7 +65,7 @@ class StepPrinter:
         out, names = SourceWriter(), self.kept()
         sometimes = {
             variable.name
-            for action in self._actions(Phase.TENSORS)
+            for action in self.plan.actions(Phase.TENSORS)
             for variable in set_by(self.plan, action)
             if not variable.always
         }
@@ -76,7 +77,7 @@ class StepPrinter:
 
     def kept(self) -> list[str]:
         """Return the variables that the tensors alone decide, and that are read later."""
-        return kept(self.plan, self._actions(Phase.TENSORS), self._actions(Phase.VALUES))
+        return kept(self.plan, self.plan.actions(Phase.TENSORS), self.plan.actions(Phase.VALUES))
 
     def values(self) -> SourceWriter:
         """Return the rest, up to the last check of a call's arguments."""
@@ -84,15 +85,10 @@ class StepPrinter:
 
     def _phase(self, phase: Phase) -> SourceWriter:
         out = SourceWriter()
-        for action in self._actions(phase):
-            self._arguments(out, action)
-            self._derived(out, action)
+        emit_phase(out, self.plan, phase, self._arguments, self._derived)
         return out
 
-    def _actions(self, phase: Phase) -> list[Action]:
-        return [step.action for step in self.plan.steps if step.phase is phase]
-
-    def _arguments(self, out: SourceWriter, action: Action) -> None:
+    def _arguments(self, out: SourceWriter, action: Action) -> bool:
         """Write a step that reads or judges what the call was given."""
         plan = self.plan
         match action:
@@ -108,10 +104,14 @@ class StepPrinter:
                 emit_number(out, plan, slot, remembers=self.remembers)
             case TakeAddresses():
                 emit_pointers(out, plan, remembers=self.remembers, destined=self.destined)
-            case CheckDestinations() if not self.destined:
-                emit_given_outputs(out, plan)
+            case CheckDestinations():
+                if not self.destined:  # else it is done where they are looked at
+                    emit_given_outputs(out, plan)
+            case _:
+                return False
+        return True
 
-    def _derived(self, out: SourceWriter, action: Action) -> None:
+    def _derived(self, out: SourceWriter, action: Action) -> bool:
         """Write a step that computes what follows from that."""
         plan, exprs = self.plan, self.exprs
         match action:
@@ -120,13 +120,24 @@ class StepPrinter:
             case ShapeLaunch(launch):
                 emit_geometry(out, plan, launch, exprs)
             case SizeWorkspace(workspace):
-                with when(out, readers_condition(plan, workspace.readers)):
-                    emit_size(out, workspace, exprs)
+                emit_size(out, workspace, exprs)
             case ComputeArguments():
                 emit_arguments(out, plan, action, exprs)
-            case ComputeWindow(launch):
-                emit_window_values(out, plan, launch, exprs)
+            case ComputeWindow():
+                emit_window_values(out, plan, action, exprs)
             case LayOutMap(encode):
-                emit_map_values(out, plan, encode, exprs)
+                emit_map_values(out, encode, exprs)
             case RequirePresence():
                 emit_presence(out, plan, action)
+            case ReadStream():
+                _emit_stream(out)
+            case _:
+                return False
+        return True
+
+
+def _emit_stream(out: SourceWriter) -> None:
+    with out.block("if stream is None:"):
+        out.line("stream = current_stream(device)")
+    with out.block("elif several:"):
+        out.line("check_stream(stream, device)")

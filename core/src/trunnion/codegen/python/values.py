@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
-from trunnion.codegen.python.launches import computed, launch_condition, readers_condition, when
+from trunnion.codegen.python.launches import computed
 from trunnion.model.expr import Const
 from trunnion.model.plan import ViewArgument
 
 if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter
     from trunnion.codegen.writer import SourceWriter
-    from trunnion.model.plan import Encode, LaunchPlan, PlannedLaunch
-    from trunnion.model.plan.steps import ComputeArguments, RequirePresence
+    from trunnion.model.plan import Encode, LaunchPlan
+    from trunnion.model.plan.steps import ComputeArguments, ComputeWindow, RequirePresence
 
 __all__ = [
     "emit_arguments",
@@ -24,59 +24,51 @@ __all__ = [
 
 
 def emit_arguments(out: SourceWriter, plan: LaunchPlan, step: ComputeArguments, printer: ExprPrinter) -> None:
-    """Write the lines that compute the numbers of a launch's arguments, if it happens."""
+    """Write the lines that compute the numbers of a launch's arguments."""
     launch = step.launch
-    if not any(computed(launch, ordinal) for ordinal in step.ordinals):
-        return
-    with when(out, launch_condition(launch)):
-        for ordinal in step.ordinals:
-            argument = launch.args[ordinal]
-            unproven = argument.unproven if isinstance(argument, ViewArgument) else {}
-            for place, (name, value) in enumerate(computed(launch, ordinal)):
-                axis, extent = unproven.get(place, (0, value))
-                out.line(f"{name} = {printer.text(extent)}")
-                if place in unproven and isinstance(argument, ViewArgument):
-                    said = python_string(plan.memory(argument.memory).name)
-                    with out.block(f"if not -2147483648 <= {name} <= 2147483647:"):
-                        out.line(f"raise view_error({said}, {axis}, {name})")
+    for ordinal in step.ordinals:
+        argument = launch.args[ordinal]
+        unproven = argument.unproven if isinstance(argument, ViewArgument) else {}
+        for place, (name, value) in enumerate(computed(launch, ordinal)):
+            axis, extent = unproven.get(place, (0, value))
+            out.line(f"{name} = {printer.text(extent)}")
+            if place in unproven and isinstance(argument, ViewArgument):
+                said = python_string(plan.memory(argument.memory).name)
+                with out.block(f"if not -2147483648 <= {name} <= 2147483647:"):
+                    out.line(f"raise view_error({said}, {axis}, {name})")
 
 
-def emit_map_values(out: SourceWriter, plan: LaunchPlan, encode: Encode, printer: ExprPrinter) -> None:
-    """Write the lines that compute a map's layout ``k<i>``, if some launch reads it, and that it fits its memory."""
+def emit_map_values(out: SourceWriter, encode: Encode, printer: ExprPrinter) -> None:
+    """Write the lines that compute a map's layout ``k<i>``, and that it fits its memory."""
     index = encode.index
-    with when(out, readers_condition(plan, encode.readers)):
-        if encode.offset_bytes != Const(0):
-            out.line(f"k{index}_offset = {printer.text(encode.offset_bytes)}")
-        dims = python_tuple([printer.text(extent) for extent in encode.dims])
-        strides = python_tuple([printer.text(stride) for stride in encode.strides])
-        inner = printer.text(encode.innermost_stride)
-        out.line(f"k{index} = encode{index}.layout(device, {dims}, {strides}, {inner})")
-        if encode.limit_bytes is not None:
-            offset = "0" if encode.offset_bytes == Const(0) else f"k{index}_offset"
-            out.line(f"encode{index}.within(k{index}, {offset}, {printer.text(encode.limit_bytes)})")
+    if encode.offset_bytes != Const(0):
+        out.line(f"k{index}_offset = {printer.text(encode.offset_bytes)}")
+    dims = python_tuple([printer.text(extent) for extent in encode.dims])
+    strides = python_tuple([printer.text(stride) for stride in encode.strides])
+    inner = printer.text(encode.innermost_stride)
+    out.line(f"k{index} = encode{index}.layout(device, {dims}, {strides}, {inner})")
+    if encode.limit_bytes is not None:
+        offset = "0" if encode.offset_bytes == Const(0) else f"k{index}_offset"
+        out.line(f"encode{index}.within(k{index}, {offset}, {printer.text(encode.limit_bytes)})")
 
 
 def emit_window_values(
-    out: SourceWriter, plan: LaunchPlan, launch: PlannedLaunch, printer: ExprPrinter
+    out: SourceWriter, plan: LaunchPlan, step: ComputeWindow, printer: ExprPrinter
 ) -> None:
-    """Write the lines that compute a window's offset ``o<i>`` and length ``n<i>``, if its launch happens."""
-    window, index = launch.window, launch.index
-    if window is None:
-        return
-    with when(out, launch_condition(launch)):
-        out.line(f"o{index} = {printer.text(window.offset_bytes)}")
-        nbytes = "None" if window.nbytes is None else printer.text(window.nbytes)
-        limit = printer.text(window.limit_bytes)
-        name = python_string(plan.memory(window.memory).name)
-        # Over nothing there is no window to judge: that it is absent is told where all checks that come before held.
-        there = f" if t{window.memory.slot} is not None else 0" if plan.may_be_absent(window.memory) else ""
-        out.line(f"n{index} = window_bytes(device, {name}, (o{index}, {nbytes}, {limit})){there}")
+    """Write the lines that compute a window's offset ``o<i>`` and length ``n<i>``."""
+    window, index = step.window, step.launch.index
+    out.line(f"o{index} = {printer.text(window.offset_bytes)}")
+    nbytes = "None" if window.nbytes is None else printer.text(window.nbytes)
+    limit = printer.text(window.limit_bytes)
+    name = python_string(plan.memory(window.memory).name)
+    # Over nothing there is no window to judge: that it is absent is told where all checks that come before held.
+    there = f" if t{window.memory.slot} is not None else 0" if plan.may_be_absent(window.memory) else ""
+    out.line(f"n{index} = window_bytes(device, {name}, (o{index}, {nbytes}, {limit})){there}")
 
 
 def emit_presence(out: SourceWriter, plan: LaunchPlan, required: RequirePresence) -> None:
     """Write the check that no map and no window that is read lies over a tensor that the call leaves out."""
-    condition, slot = readers_condition(plan, required.readers), required.memory.slot
-    needed = "" if condition == "True" else f" and ({condition})"
-    with out.block(f"if t{slot} is None{needed}:"):
+    slot = required.memory.slot
+    with out.block(f"if t{slot} is None:"):
         name = python_string(plan.tensors[slot].name)
         out.line(f"raise absent_error({name}, {python_string(required.what)})")

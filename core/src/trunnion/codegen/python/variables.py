@@ -10,7 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.python.bindings import live_variables, place_variable, slot_name
-from trunnion.codegen.python.launches import computed, readers_condition, shape_variables
+from trunnion.codegen.python.launches import computed, shape_variables, step_condition
 from trunnion.model.expr import Const
 from trunnion.model.plan import ValueCheck
 from trunnion.model.plan.steps import (
@@ -82,25 +82,22 @@ def _of_shape(launch: PlannedLaunch) -> Iterator[Variable]:
 
 
 def _of_values(plan: LaunchPlan, action: Action) -> Iterator[Variable]:
+    for name in _values(action):
+        yield Variable(name, step_condition(plan, action) == "True")
+
+
+def _values(action: Action) -> Iterator[str]:
     match action:
         case SizeWorkspace(workspace):
-            yield Variable(f"z{workspace.index}_bytes", readers_condition(plan, workspace.readers) == "True")
-        case ComputeArguments(launch, ordinals) if not launch.never:
-            always = _happens(launch)
-            for ordinal in ordinals:
-                yield from (Variable(name, always) for name, _ in computed(launch, ordinal))
-        case ComputeWindow(launch) if not launch.never:
-            yield Variable(f"o{launch.index}", _happens(launch))
-            yield Variable(f"n{launch.index}", _happens(launch))
+            yield f"z{workspace.index}_bytes"
+        case ComputeArguments(launch, ordinals):
+            yield from (name for ordinal in ordinals for name, _ in computed(launch, ordinal))
+        case ComputeWindow(launch):
+            yield from (f"o{launch.index}", f"n{launch.index}")
         case LayOutMap(encode):
-            always = readers_condition(plan, encode.readers) == "True"
             if encode.offset_bytes != Const(0):
-                yield Variable(f"k{encode.index}_offset", always)
-            yield Variable(f"k{encode.index}", always)
-
-
-def _happens(launch: PlannedLaunch) -> bool:
-    return not launch.conditional and not launch.open_axes
+                yield f"k{encode.index}_offset"
+            yield f"k{encode.index}"
 
 
 def kept(plan: LaunchPlan, first: Iterable[Action], rest: Iterable[Action]) -> list[str]:

@@ -23,7 +23,7 @@ from trunnion.codegen.python.arguments import (
     tensor_tuple,
 )
 from trunnion.codegen.python.bindings import emit_binding, emit_check, slot_name
-from trunnion.codegen.python.launches import when
+from trunnion.codegen.python.launches import emit_phase, when
 from trunnion.codegen.python.memory import emit_extents
 from trunnion.codegen.python.variables import kept
 from trunnion.codegen.writer import SourceWriter
@@ -31,12 +31,15 @@ from trunnion.model.dtypes import Kind
 from trunnion.model.params import PointerParam, ScalarParam, TensorParam
 from trunnion.model.plan.steps import (
     Bind,
+    CheckDestinations,
     Phase,
     ReadNumber,
+    ReadStream,
     ReadTensors,
     Require,
     RequireLayouts,
     ShapeOutput,
+    TakeAddresses,
 )
 
 if TYPE_CHECKING:
@@ -105,7 +108,10 @@ class _Emitter:
     def _recall(self, out: SourceWriter, fixed: SourceWriter) -> None:
         """Write the fixed part, skipped where the tensors are like those of an earlier call."""
         tensors = ", ".join(f"t{tensor.index}" for tensor in self.inputs)
-        names = ["device", *kept(self.plan, self._actions(Phase.TENSORS), self._actions(Phase.VALUES))]
+        names = [
+            "device",
+            *kept(self.plan, self.plan.actions(Phase.TENSORS), self.plan.actions(Phase.VALUES)),
+        ]
         with out.block("if recalled is not None:"):
             with out.block("try:"):
                 # A guard ends the process where it is asked about a nested tensor.
@@ -149,26 +155,30 @@ class _Emitter:
                 out.line(f"{', '.join(f'r{tensor.index}_{axis}' for axis in axes)}, = {t}.stride()")
 
     def _steps(self, phase: Phase) -> SourceWriter:
-        """Return a phase of the plan's steps; addresses, storages and destinations are the context's to judge."""
-        out, plan = SourceWriter(), self.plan
-        for action in self._actions(phase):
-            match action:
-                case ReadTensors():
-                    self._read(out)
-                case Bind(binding):
-                    emit_binding(out, plan, binding)
-                case Require(check):
-                    emit_check(out, plan, check, self.printer)
-                case RequireLayouts():
-                    self._settle(out)
-                case ReadNumber(slot):
-                    emit_number(out, plan, slot)
-                case ShapeOutput(tensor):
-                    emit_extents(out, tensor, tensor.shape, self.printer)
+        """Return a phase of the plan's steps."""
+        out = SourceWriter()
+        emit_phase(out, self.plan, phase, self._step)
         return out
 
-    def _actions(self, phase: Phase) -> list[Action]:
-        return [step.action for step in self.plan.steps if step.phase is phase]
+    def _step(self, out: SourceWriter, action: Action) -> bool:
+        """Write a step, and return whether a function of somebody else's has it: it launches by itself."""
+        plan = self.plan
+        match action:
+            case ReadTensors():
+                self._read(out)
+            case Bind(binding):
+                emit_binding(out, plan, binding)
+            case Require(check):
+                emit_check(out, plan, check, self.printer)
+            case RequireLayouts():
+                self._settle(out)
+            case ReadNumber(slot):
+                emit_number(out, plan, slot)
+            case ShapeOutput(tensor):
+                emit_extents(out, tensor, tensor.shape, self.printer)
+            case _:  # addresses, destinations and streams are the context's to judge
+                return isinstance(action, (TakeAddresses, CheckDestinations, ReadStream))
+        return True
 
     def _read(self, out: SourceWriter) -> None:
         for tensor in self.inputs:
