@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan, PlannedLaunch
+    from trunnion.model.plan.steps import Action
 
-__all__ = ["both", "launch_condition", "readers_condition"]
+__all__ = ["both", "launch_condition", "step_condition"]
 
 _AXES = "xyz"
 
@@ -26,10 +27,10 @@ def launch_condition(launch: PlannedLaunch) -> str:
     return " && ".join(names) if names else "true"
 
 
-def readers_condition(plan: LaunchPlan, readers: tuple[int, ...]) -> str:
-    """Return the condition under which one of some launches happens."""
-    conditions = dict.fromkeys(launch_condition(plan.launches[reader]) for reader in readers)
-    if "true" in conditions:
+def step_condition(plan: LaunchPlan, action: Action) -> str:
+    """Return the condition under which a call comes to a step: one of the launches that it is done for happens."""
+    readers = (plan.launches[reader] for reader in action.readers or ())
+    conditions = dict.fromkeys(launch_condition(launch) for launch in readers if not launch.never)
+    if "true" in conditions or not conditions:
         return "true"
-    alternatives = [f"({condition})" for condition in conditions if condition != "false"]
-    return " || ".join(alternatives) or "false"
+    return " || ".join(conditions if len(conditions) == 1 else (f"({condition})" for condition in conditions))

@@ -13,45 +13,66 @@ symbol that may be read in several places, ``y2`` the shape of an output, ``z0``
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.attributes import emit_attributes
-from trunnion.codegen.cpp.conditions import launch_condition
+from trunnion.codegen.cpp.bindings import emit_checks
+from trunnion.codegen.cpp.conditions import launch_condition, step_condition
 from trunnion.codegen.cpp.direct import argument_kinds
 from trunnion.codegen.cpp.exprs import CPP
 from trunnion.codegen.cpp.formats import emit_formats
 from trunnion.codegen.cpp.launches import emit_views, extents, parameters
-from trunnion.codegen.cpp.maps import emit_encodes, emit_map_rules
-from trunnion.codegen.cpp.memory import emit_allocations, emit_fill_table, emit_fills
+from trunnion.codegen.cpp.maps import emit_encode, emit_map_rules
+from trunnion.codegen.cpp.memory import emit_fill, emit_fill_table, emit_outputs, emit_size, emit_workspace
 from trunnion.codegen.cpp.places import slot_name
-from trunnion.codegen.cpp.steps import emit_steps
+from trunnion.codegen.cpp.steps import emit_derived, emit_given
 from trunnion.codegen.cpp.tables import emit_names, emit_program_rule, emit_tensor_rules
 from trunnion.codegen.cpp.text import CallText
-from trunnion.codegen.cpp.windows import (
-    emit_capture_check,
-    emit_launch_within,
-    emit_set_aside,
-    emit_window_limits,
-    emit_window_rules,
-    has_windows,
-)
+from trunnion.codegen.cpp.windows import SITE, emit_launch_within, emit_window_rules, has_windows
 from trunnion.codegen.exprs import ExprPrinter
 from trunnion.codegen.literals import cpp_name, cpp_string
 from trunnion.codegen.writer import SourceWriter
 from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT
 from trunnion.model.expr import Const
 from trunnion.model.plan import PLAN_VERSION
+from trunnion.model.plan.steps import (
+    AllowSmem,
+    EncodeMap,
+    Fill,
+    Launch,
+    LimitWindow,
+    Phase,
+    RefuseCapture,
+    Require,
+    Return,
+    SetAside,
+    SizeWorkspace,
+    TakeOutputs,
+    TakeWorkspace,
+    steps_of,
+    unknown_step,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trunnion.model.plan import LaunchPlan, PlannedLaunch
+    from trunnion.model.plan.steps import Action
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = f"18+plan{PLAN_VERSION}"
+VERSION = f"19+plan{PLAN_VERSION}"
 """Changes whenever the text for some plan does, or the plan."""
+
+_FUNCTIONS = {
+    "check(const Arguments& given, bool outputs_given)": (Phase.TENSORS, Phase.VALUES),
+    "allocate(bool outputs_given)": (Phase.ADMIT, Phase.MEMORY),
+    "encode()": (Phase.PREPARE,),
+    "fire()": (Phase.LAUNCH,),
+}
+"""The functions of a call that may fail, and the steps that each of them does."""
 
 _EXPORTED = "__tvm_ffi_"
 """What TVM-FFI puts before a function's name."""
@@ -130,8 +151,8 @@ class LauncherEmitter:
         """Whether launches need something current that a stream does not bring."""
         raise NotImplementedError
 
-    def emit_encode(self, text: CallText) -> None:
-        """Write what a device needs before the launches."""
+    def emit_device_step(self, text: CallText, action: Action) -> bool:
+        """Write a step that asks for something of a device, and return whether it has such a one."""
         raise NotImplementedError
 
     def fill(self, step: str, address: str) -> str:
@@ -211,9 +232,7 @@ class LauncherEmitter:
         """Declare the structure: its members are known once its functions are written."""
         with out.block("struct Call : CallBase {", "};"):
             out.line(f"explicit Call(Program& whose) : CallBase(whose, Place{{{self.place}}}) {{}}")
-            out.line("bool check(const Arguments& given, bool outputs_given);")
-            out.line("bool allocate(bool outputs_given);")
-            out.lines("bool encode();", "bool fire();", "void outputs(TVMFFIAny* views);")
+            out.lines(*(f"bool {signature};" for signature in _FUNCTIONS), "void outputs(TVMFFIAny* views);")
             for name, kind in self.members.items():
                 out.line(f"{kind} {name};")
 
@@ -230,31 +249,62 @@ class LauncherEmitter:
     def _functions(self) -> list[tuple[str, CallText]]:
         printer = ExprPrinter(CPP, lambda index: slot_name(self.plan, index), self.plan.symbols)
         text = CallText(printer, self.members)
-        bodies = [text.function() for _ in range(4)]
-        self._check(bodies[0])
-        bodies[1].line("(void)outputs_given;")
-        emit_window_limits(bodies[1], self.plan)
-        emit_allocations(bodies[1], self.plan)
-        self.emit_encode(bodies[2])
-        self._fire(bodies[3])
-        signatures = ["check(const Arguments& given, bool outputs_given)", "allocate(bool outputs_given)"]
-        return list(zip([*signatures, "encode()", "fire()"], bodies, strict=True))
+        bodies = []
+        for phases in _FUNCTIONS.values():
+            body = text.function()
+            if Phase.VALUES in phases:
+                body.out.line("[[maybe_unused]] bool failed = false;")
+            if Phase.LAUNCH not in phases and Phase.PREPARE not in phases:
+                body.out.line("(void)outputs_given;")
+            self._phases(body, phases)
+            bodies.append(body)
+        return list(zip(_FUNCTIONS, bodies, strict=True))
 
-    def _check(self, text: CallText) -> None:
-        text.out.line("[[maybe_unused]] bool failed = false;")
-        text.out.line("(void)outputs_given;")
-        emit_steps(text, self.plan, self.inputs)
+    def _phases(self, text: CallText, phases: tuple[Phase, ...]) -> None:
+        """Write the steps of some phases; of checks, and of launches, neighbours together."""
+        actions = (action for phase in phases for action in self.plan.actions(phase))
+        for kind, run in groupby(actions, type):
+            if kind is Require:
+                emit_checks(text, self.plan, [one.check for one in run if isinstance(one, Require)])
+            elif kind is Launch:
+                self._launches(text, [one.launch for one in run if isinstance(one, Launch)])
+            else:
+                for action in run:
+                    self._step(text, action)
 
-    def _fire(self, text: CallText) -> None:
-        emit_capture_check(text, self.plan)
-        emit_fills(text, self.plan, self.fill)
-        fired = [launch for launch in self.plan.launches if launch_condition(launch) != "false"]
-        given = [", ".join(parameters(self.plan, launch)) or "nullptr" for launch in fired]
+    def _step(self, text: CallText, action: Action) -> None:
+        plan = self.plan
+        if emit_given(text, plan, action, self.inputs) or self._memory(text, action):
+            return
+        body = text.function()
+        if not emit_derived(body, plan, action) and not self.emit_device_step(body, action):
+            raise unknown_step(action)
+        if body.out.written:
+            with text.when(step_condition(plan, action)):
+                text.out.include(body.out)
+
+    def _memory(self, text: CallText, action: Action) -> bool:
+        """Write a step of memory, and return whether it is one; a workspace that nobody reads has no bytes."""
+        match action:
+            case SizeWorkspace():
+                emit_size(text, self.plan, action)
+            case TakeOutputs():
+                emit_outputs(text, self.plan)
+            case TakeWorkspace(workspace):
+                emit_workspace(text, workspace.index)
+            case Fill():
+                emit_fill(text, action, self.fill)
+            case _:
+                return False
+        return True
+
+    def _launches(self, text: CallText, launches: list[PlannedLaunch]) -> None:
+        given = [", ".join(parameters(self.plan, launch)) or "nullptr" for launch in launches]
         # An array of many launches is written once: each entry costs a compiler as much as a check.
         often = [values for values, count in Counter(given).items() if count > 1]
         for index, values in enumerate(often):
             text.line(f"void* shared{index}[] = {{{values}}};")
-        for launch, values in zip(fired, given, strict=True):
+        for launch, values in zip(launches, given, strict=True):
             with text.out.block(f"if ({launch_condition(launch)}) {{", "}"):
                 emit_views(text, launch)
                 if values in often:
@@ -266,8 +316,10 @@ class LauncherEmitter:
     def _outputs(self, out: SourceWriter) -> None:
         out.line()
         with out.block("void Call::outputs([[maybe_unused]] TVMFFIAny* views) {", "}"):
-            for place, tensor in enumerate(self.plan.outputs):
-                out.line(f"views[{place}] = h{tensor.index}.view();")
+            for action in self.plan.actions(Phase.RETURN):
+                if not isinstance(action, Return):
+                    raise unknown_step(action)
+                out.lines(*(f"views[{place}] = h{slot}.view();" for place, slot in enumerate(action.tensors)))
 
 
 def _signature(name: str) -> str:
@@ -303,17 +355,26 @@ class CudaEmitter(LauncherEmitter):
     def needs_context(self) -> bool:
         """Whether the driver's fills, maps and windows ask for a context, whatever the stream."""
         plan = self.plan
-        return bool(plan.fills or plan.encodes) or any(launch.window is not None for launch in plan.launches)
+        windows = any(launch.window is not None for launch in plan.launches)
+        return windows or bool(plan.encodes or steps_of(plan, Fill))
 
-    def emit_encode(self, text: CallText) -> None:
-        """Write the tensor maps, the limits of kernels, and the cache that is set aside."""
-        emit_encodes(text, self.plan)
-        for launch in self.plan.launches:
-            if not isinstance(launch.dynamic_smem_bytes, Const) and launch_condition(launch) != "false":
-                with text.when(launch_condition(launch)):
-                    values = f"*state, place.device, {launch.kernel}, {_smem(launch)}"
-                    text.require(f"program.allow_smem({values})")
-        emit_set_aside(text, self.plan)
+    def emit_device_step(self, text: CallText, action: Action) -> bool:
+        """Write a step of windows, of the kernels' limits, or of tensor maps."""
+        match action:
+            case RefuseCapture():
+                text.require(f"refuse_capture({SITE})")
+            case LimitWindow(launch):
+                index = launch.index
+                text.require(f"fit_window(kWindow{index}, *state, place.device, n{index})")
+            case EncodeMap(encode):
+                emit_encode(text, encode)
+            case AllowSmem(launch):
+                text.require(f"program.allow_smem(*state, place.device, {launch.kernel}, {_smem(launch)})")
+            case SetAside(launch):
+                text.require(f"trunnion::set_aside({SITE}, {launch.kernel}, n{launch.index})")
+            case _:
+                return False
+        return True
 
     def fill(self, step: str, address: str) -> str:
         """Return a write on the launch's stream."""

@@ -14,11 +14,13 @@ from trunnion.codegen.cpp.formats import emit_formats
 from trunnion.codegen.cpp.launches import extents
 from trunnion.codegen.cpp.memory import emit_fill_table
 from trunnion.codegen.cpp.tables import emit_names, emit_tensor_rules
+from trunnion.model.plan.steps import AllowSmem
 
 if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
     from trunnion.codegen.writer import SourceWriter
     from trunnion.model.plan import LaunchPlan, PlannedLaunch
+    from trunnion.model.plan.steps import Action
 
 __all__ = ["emit_host_launcher", "host_kernel_symbol"]
 
@@ -66,8 +68,10 @@ class _HostEmitter(LauncherEmitter):
         """Whether anything has to be current: on the CPU nothing has."""
         return False
 
-    def emit_encode(self, text: CallText) -> None:
-        """Write nothing."""
+    def emit_device_step(self, text: CallText, action: Action) -> bool:
+        """Write nothing: memory that threads share has no limit but what a launch may ask for at all."""
+        del text
+        return isinstance(action, AllowSmem)
 
     def fill(self, step: str, address: str) -> str:
         """Return a write."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
     from trunnion.model.expr import Expr
     from trunnion.model.plan import LaunchPlan, MemoryRef, PlannedArgument, PlannedLaunch
+    from trunnion.model.plan.steps import ComputeArguments
 
 __all__ = ["emit_arguments", "emit_geometry", "emit_views", "extents", "memory_address", "parameters"]
 
@@ -94,19 +95,15 @@ def _emit_limits(text: CallText, expr: Expr, name: str, limits: tuple[int, int],
         text.refuse(f"{name} < {low} || {name} > {high}", f"{raised}, {name}, {high})")
 
 
-def emit_arguments(
-    text: CallText, plan: LaunchPlan, launch: PlannedLaunch, ordinals: tuple[int, ...]
-) -> None:
-    """Write the lines that compute some of a launch's integer arguments, if it happens."""
-    if launch_condition(launch) == "false":
-        return
-    with text.when(launch_condition(launch)):
-        for ordinal in ordinals:
-            match launch.args[ordinal]:
-                case ExprArgument() as argument:
-                    text.store(argument.dtype.cpp, f"e{launch.index}_{ordinal}", argument.value)
-                case ViewArgument() as view:
-                    _emit_view(text, plan, view, f"e{launch.index}_{ordinal}")
+def emit_arguments(text: CallText, plan: LaunchPlan, step: ComputeArguments) -> None:
+    """Write the lines that compute some of a launch's integer arguments."""
+    launch = step.launch
+    for ordinal in step.ordinals:
+        match launch.args[ordinal]:
+            case ExprArgument() as argument:
+                text.store(argument.dtype.cpp, f"e{launch.index}_{ordinal}", argument.value)
+            case ViewArgument() as view:
+                _emit_view(text, plan, view, f"e{launch.index}_{ordinal}")
 
 
 def _emit_view(text: CallText, plan: LaunchPlan, view: ViewArgument, name: str) -> None:

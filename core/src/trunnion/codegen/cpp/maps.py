@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.codegen.cpp.conditions import readers_condition
 from trunnion.codegen.cpp.launches import memory_address
 from trunnion.codegen.cpp.places import tensor_rule
 from trunnion.codegen.literals import cpp_name
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from trunnion.model.plan import Encode, LaunchPlan
     from trunnion.model.plan.steps import RequirePresence
 
-__all__ = ["emit_encodes", "emit_map_rules", "emit_map_values", "emit_presence"]
+__all__ = ["emit_encode", "emit_map_rules", "emit_map_values", "emit_presence"]
 
 _ARCHITECTURES = ((8, 0), (9, 0), (10, 0))
 """One device of each kind that a map's constant fields may be refused on: before Hopper, Hopper, since Blackwell."""
@@ -62,40 +61,33 @@ def _numbers(values: tuple[int, ...]) -> str:
     return f"{{{', '.join(map(str, values))}}}"
 
 
-def emit_map_values(text: CallText, plan: LaunchPlan, encode: Encode) -> None:
-    """Write the lines that compute a map's layout ``k<i>``, if some launch reads it, and that it fits its memory."""
+def emit_map_values(text: CallText, encode: Encode) -> None:
+    """Write the lines that compute a map's layout ``k<i>``, and that it fits its memory."""
     name = text.member("MapLayout", f"k{encode.index}")
-    with text.when(readers_condition(plan, encode.readers)):
-        if encode.offset_bytes != Const(0):
-            text.store("int64_t", f"k{encode.index}_offset", encode.offset_bytes)
-        for axis, extent in enumerate(encode.dims):
-            text.line(f"{name}.dims[{axis}] = {text.expr(extent)};")
-        for axis, stride in enumerate(encode.strides):
-            text.line(f"{name}.strides[{axis}] = {text.expr(stride)};")
-        text.line(f"{name}.innermost_stride = {text.expr(encode.innermost_stride)};")
-        if encode.limit_bytes is not None:
-            with text.out.block("{", "}"):
-                text.line(f"const int64_t limit = {text.expr(encode.limit_bytes)};")
-                offset = "0" if encode.offset_bytes == Const(0) else f"{name}_offset"
-                text.require(f"check_within(kMap{encode.index}, {name}, {offset}, limit)")
+    if encode.offset_bytes != Const(0):
+        text.store("int64_t", f"k{encode.index}_offset", encode.offset_bytes)
+    for axis, extent in enumerate(encode.dims):
+        text.line(f"{name}.dims[{axis}] = {text.expr(extent)};")
+    for axis, stride in enumerate(encode.strides):
+        text.line(f"{name}.strides[{axis}] = {text.expr(stride)};")
+    text.line(f"{name}.innermost_stride = {text.expr(encode.innermost_stride)};")
+    if encode.limit_bytes is not None:
+        with text.out.block("{", "}"):
+            text.line(f"const int64_t limit = {text.expr(encode.limit_bytes)};")
+            offset = "0" if encode.offset_bytes == Const(0) else f"{name}_offset"
+            text.require(f"check_within(kMap{encode.index}, {name}, {offset}, limit)")
 
 
-def emit_presence(text: CallText, plan: LaunchPlan, required: RequirePresence) -> None:
+def emit_presence(text: CallText, required: RequirePresence) -> None:
     """Write the check that no map and no window that is read lies over a tensor that the call leaves out."""
     slot = required.memory.slot
-    with text.when(readers_condition(plan, required.readers)):
-        raised = f'raise_absent({tensor_rule(slot)}.name, "{required.what}")'
-        text.refuse(f"t[{slot}] == nullptr", raised)
+    text.refuse(f"t[{slot}] == nullptr", f'raise_absent({tensor_rule(slot)}.name, "{required.what}")')
 
 
-def emit_encodes(text: CallText, plan: LaunchPlan) -> None:
-    """Write the lines that encode each map ``m<i>`` that some launch reads."""
-    for encode in plan.encodes:
-        index, condition = encode.index, readers_condition(plan, encode.readers)
-        if condition == "false":
-            continue
-        text.member("CUtensorMap", f"m{index}")
-        offset = "" if encode.offset_bytes == Const(0) else f" + static_cast<uint64_t>(k{index}_offset)"
-        with text.when(condition):
-            values = f"kMap{index}, k{index}, *state, {memory_address(encode.memory)}{offset}, m{index}"
-            text.require(f"trunnion::encode(program.driver(), {values})")
+def emit_encode(text: CallText, encode: Encode) -> None:
+    """Write the lines that encode a map ``m<i>``."""
+    index = encode.index
+    text.member("CUtensorMap", f"m{index}")
+    offset = "" if encode.offset_bytes == Const(0) else f" + static_cast<uint64_t>(k{index}_offset)"
+    values = f"kMap{index}, k{index}, *state, {memory_address(encode.memory)}{offset}, m{index}"
+    text.require(f"trunnion::encode(program.driver(), {values})")

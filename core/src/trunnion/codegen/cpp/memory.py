@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.codegen.cpp.conditions import readers_condition
+from trunnion.codegen.cpp.conditions import step_condition
 from trunnion.codegen.cpp.places import output_rule
 from trunnion.launcher.fills import fill_steps
-from trunnion.model.plan import MemoryKind, TensorSlot
-from trunnion.model.plan.steps import TakeWorkspace, steps_of
+from trunnion.model.plan import TensorSlot
+from trunnion.model.plan.steps import Fill, steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,15 +16,17 @@ if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
     from trunnion.codegen.writer import SourceWriter
     from trunnion.model.expr import Expr
-    from trunnion.model.plan import LaunchPlan, MemoryRef, WorkspaceSlot
+    from trunnion.model.plan import LaunchPlan, WorkspaceSlot
+    from trunnion.model.plan.steps import SizeWorkspace
 
 __all__ = [
-    "emit_allocations",
+    "emit_fill",
     "emit_fill_table",
-    "emit_fills",
     "emit_given_outputs",
+    "emit_outputs",
     "emit_shape",
     "emit_size",
+    "emit_workspace",
 ]
 
 
@@ -46,10 +48,10 @@ def emit_shape(text: CallText, tensor: TensorSlot) -> None:
     _emit_extents(text, tensor, tensor.shape)
 
 
-def emit_size(text: CallText, plan: LaunchPlan, space: WorkspaceSlot) -> None:
-    """Write the bytes of a workspace, if some launch reads it."""
+def emit_size(text: CallText, plan: LaunchPlan, step: SizeWorkspace) -> None:
+    """Write the bytes of a workspace: 0 if no launch that happens reads it."""
+    space, condition = step.workspace, step_condition(plan, step)
     name = text.member("uint64_t", f"z{space.index}_bytes")
-    condition = readers_condition(plan, space.readers)
     if condition != "true":
         text.line(f"{name} = 0;")
     with text.when(condition):
@@ -80,30 +82,25 @@ def _span(tensor: TensorSlot) -> str:
     return f"{{p[{index}], {count}, &{output_rule(index)}.given.name}}"
 
 
-def emit_allocations(text: CallText, plan: LaunchPlan) -> None:
-    """Write the lines that allocate.
-
-    Parameters
-    ----------
-    text
-        The function that allocates.
-    plan
-        What is launched.
-    """
+def emit_outputs(text: CallText, plan: LaunchPlan) -> None:
+    """Write the lines that allocate the outputs, unless the caller gives them."""
     outputs = plan.outputs
-    if outputs:
-        with text.out.block("if (!outputs_given) {", "}"):
-            for place, tensor in enumerate(outputs):
-                index = tensor.index
-                text.member("Memory", f"h{index}")
-                values = f"{output_rule(index)}, request({place}), y{index}, h{index}, p[{index}]"
-                text.require(f"allocate_output({values})")
-    for step in steps_of(plan, TakeWorkspace):
-        index = step.workspace.index
-        text.member("Memory", f"hw{index}")
-        text.member("uint64_t", f"w{index}")
-        values = f"kWorkspace{index}, request(kBytes), z{index}_bytes, hw{index}, w{index}"
-        text.require(f"allocate_workspace({values})")
+    if not outputs:
+        return
+    with text.out.block("if (!outputs_given) {", "}"):
+        for place, tensor in enumerate(outputs):
+            index = tensor.index
+            text.member("Memory", f"h{index}")
+            values = f"{output_rule(index)}, request({place}), y{index}, h{index}, p[{index}]"
+            text.require(f"allocate_output({values})")
+
+
+def emit_workspace(text: CallText, index: int) -> None:
+    """Write the lines that allocate a workspace, if it has bytes."""
+    text.member("Memory", f"hw{index}")
+    text.member("uint64_t", f"w{index}")
+    values = f"kWorkspace{index}, request(kBytes), z{index}_bytes, hw{index}, w{index}"
+    text.require(f"allocate_workspace({values})")
 
 
 # Fills -------------------------------------------------------------------------------------------------------------
@@ -111,37 +108,35 @@ def emit_allocations(text: CallText, plan: LaunchPlan) -> None:
 
 def emit_fill_table(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write the fills' constants."""
-    for memory, pattern in plan.fills:
-        for index, step in enumerate(fill_steps(pattern)[0]):
+    for fill in steps_of(plan, Fill):
+        for index, step in enumerate(fill_steps(fill.pattern)[0]):
             values = f"{step.value}u, {step.width}, {step.offset}, {step.pitch}"
-            out.line(f"constexpr FillStep {_step(memory, index)}{{{values}}};")
+            out.line(f"constexpr FillStep {_write(fill, index)}{{{values}}};")
 
 
-def _step(memory: MemoryRef, index: int) -> str:
-    return f"kFill_{'t' if memory.kind is MemoryKind.TENSOR else 'z'}{memory.slot}_{index}"
+def _write(fill: Fill, index: int) -> str:
+    return f"kFill_{'t' if isinstance(fill.slot, TensorSlot) else 'z'}{fill.slot.index}_{index}"
 
 
-def emit_fills(text: CallText, plan: LaunchPlan, fill: Callable[[str, str], str]) -> None:
-    """Write the lines that fill outputs and zeroed workspaces.
+def emit_fill(text: CallText, fill: Fill, write: Callable[[str, str], str]) -> None:
+    """Write the lines that fill an output or a workspace, which has no bytes if nobody reads it.
 
     Parameters
     ----------
     text
         The function that fills.
-    plan
-        What is launched.
     fill
+        What is filled.
+    write
         Returns the statement of one write, for a step and an address; it may use ``count``, which is not 0.
     """
-    for memory, pattern in plan.fills:
-        slot, index = plan.memory(memory), memory.slot
-        if isinstance(slot, TensorSlot):
-            address, count = f"p[{index}]", f"element_count(y{index}, {len(slot.shape)})"
-        else:
-            address, count = f"w{index}", f"z{index}_bytes"
-        steps, repeat = fill_steps(pattern)
-        with text.out.block("{", "}"):
-            text.line(f"const uint64_t count = {count}{f' * {repeat}' if repeat > 1 else ''};")
-            with text.when("count != 0"):
-                for step in range(len(steps)):
-                    text.line(fill(_step(memory, step), address))
+    slot, index = fill.slot, fill.slot.index
+    address, count = f"w{index}", f"z{index}_bytes"
+    if isinstance(slot, TensorSlot):
+        address, count = f"p[{index}]", f"element_count(y{index}, {len(slot.shape)})"
+    steps, repeat = fill_steps(fill.pattern)
+    with text.out.block("{", "}"):
+        text.line(f"const uint64_t count = {count}{f' * {repeat}' if repeat > 1 else ''};")
+        with text.when("count != 0"):
+            for step in range(len(steps)):
+                text.line(write(_write(fill, step), address))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.arguments import emit_layouts, emit_number, emit_pointers, emit_structure
-from trunnion.codegen.cpp.bindings import emit_binding, emit_checks
+from trunnion.codegen.cpp.bindings import emit_binding
 from trunnion.codegen.cpp.launches import emit_arguments, emit_geometry
 from trunnion.codegen.cpp.maps import emit_map_values, emit_presence
-from trunnion.codegen.cpp.memory import emit_given_outputs, emit_shape, emit_size
+from trunnion.codegen.cpp.memory import emit_given_outputs, emit_shape
 from trunnion.codegen.cpp.windows import emit_window_values
 from trunnion.model.plan.steps import (
     Bind,
@@ -17,14 +16,14 @@ from trunnion.model.plan.steps import (
     ComputeArguments,
     ComputeWindow,
     LayOutMap,
+    PrepareDevice,
     ReadNumber,
+    ReadStream,
     ReadTensors,
-    Require,
     RequireLayouts,
     RequirePresence,
     ShapeLaunch,
     ShapeOutput,
-    SizeWorkspace,
     TakeAddresses,
 )
 
@@ -33,11 +32,11 @@ if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.plan.steps import Action
 
-__all__ = ["emit_steps"]
+__all__ = ["emit_derived", "emit_given"]
 
 
-def emit_steps(text: CallText, plan: LaunchPlan, inputs: int) -> None:
-    """Write all steps of a plan, in their order.
+def emit_given(text: CallText, plan: LaunchPlan, action: Action, inputs: int) -> bool:
+    """Write a step that every call comes to, and return whether it is one.
 
     Parameters
     ----------
@@ -45,20 +44,11 @@ def emit_steps(text: CallText, plan: LaunchPlan, inputs: int) -> None:
         The function that checks a call.
     plan
         The plan.
+    action
+        The step.
     inputs
         How many arguments a call has; destinations follow them.
     """
-    for kind, run in groupby((step.action for step in plan.steps), type):
-        if kind is Require:  # checks of neighbours are told together
-            emit_checks(text, plan, [one.check for one in run if isinstance(one, Require)])
-            continue
-        for action in run:
-            _emit_arguments(text, plan, action, inputs)
-            _emit_derived(text, plan, action)
-
-
-def _emit_arguments(text: CallText, plan: LaunchPlan, action: Action, inputs: int) -> None:
-    """Write a step that reads or judges what the call was given."""
     match action:
         case ReadTensors():
             emit_structure(text, plan)
@@ -70,24 +60,28 @@ def _emit_arguments(text: CallText, plan: LaunchPlan, action: Action, inputs: in
             emit_number(text, plan, slot)
         case TakeAddresses():
             emit_pointers(text, plan)
-        case CheckDestinations():
-            emit_given_outputs(text, plan, inputs)
-
-
-def _emit_derived(text: CallText, plan: LaunchPlan, action: Action) -> None:
-    """Write a step that computes what follows from that."""
-    match action:
         case ShapeOutput(tensor):
             emit_shape(text, tensor)
         case ShapeLaunch(launch):
             emit_geometry(text, launch)
-        case SizeWorkspace(workspace):
-            emit_size(text, plan, workspace)
-        case ComputeArguments(launch, ordinals):
-            emit_arguments(text, plan, launch, ordinals)
-        case ComputeWindow(launch):
-            emit_window_values(text, plan, launch)
+        case CheckDestinations():
+            emit_given_outputs(text, plan, inputs)
+        case _:  # stream and device the runtime finds, between the functions of a call
+            return isinstance(action, (ReadStream, PrepareDevice))
+    return True
+
+
+def emit_derived(text: CallText, plan: LaunchPlan, action: Action) -> bool:
+    """Write a step that computes something for launches that happen, and return whether it is one."""
+    match action:
+        case ComputeArguments():
+            emit_arguments(text, plan, action)
+        case ComputeWindow():
+            emit_window_values(text, plan, action)
         case LayOutMap(encode):
-            emit_map_values(text, plan, encode)
+            emit_map_values(text, encode)
         case RequirePresence():
-            emit_presence(text, plan, action)
+            emit_presence(text, action)
+        case _:
+            return False
+    return True

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.codegen.cpp.conditions import both, launch_condition
 from trunnion.codegen.cpp.launches import memory_address
 from trunnion.codegen.literals import cpp_name
-from trunnion.model.plan import MemoryKind
-from trunnion.model.window import AccessProperty, WindowPolicy
+from trunnion.model.plan.steps import LimitWindow, SetAside, steps_of
+from trunnion.model.window import WindowPolicy
 
 if TYPE_CHECKING:
     from trunnion.codegen.cpp.text import CallText
     from trunnion.codegen.writer import SourceWriter
     from trunnion.model.plan import LaunchPlan, PlannedLaunch, PlannedWindow
+    from trunnion.model.plan.steps import ComputeWindow
 
 __all__ = [
-    "emit_capture_check",
+    "SITE",
     "emit_launch_within",
-    "emit_set_aside",
-    "emit_window_limits",
     "emit_window_rules",
     "emit_window_values",
     "has_windows",
@@ -27,7 +25,8 @@ __all__ = [
     "window_range",
 ]
 
-_SITE = "Site{program, *state, place.device, stream}"
+SITE = "Site{program, *state, place.device, stream}"
+"""Where a window is asked for."""
 
 
 def has_windows(plan: LaunchPlan) -> bool:
@@ -35,21 +34,9 @@ def has_windows(plan: LaunchPlan) -> bool:
     return any(launch.window is not None for launch in plan.launches)
 
 
-def _windows(plan: LaunchPlan) -> list[tuple[PlannedLaunch, PlannedWindow]]:
-    """Return the launches that have a window and may happen."""
-    return [
-        (launch, launch.window) for launch in plan.launches if launch.window is not None and not launch.never
-    ]
-
-
 def persisting_bounds(plan: LaunchPlan) -> tuple[tuple[int, int], ...]:
     """Return the least and the greatest bytes of each window of a launch whose hits persist, before any call."""
-    return tuple(launch.window_bounds for launch, window in _windows(plan) if _persists(window))
-
-
-def _persists(window: PlannedWindow) -> bool:
-    """Return whether cache is set aside for as long as the program lives."""
-    return window.hit_property == AccessProperty.PERSISTING.code and window.policy == WindowPolicy.LAUNCH
+    return tuple(step.launch.window_bounds for step in steps_of(plan, SetAside))
 
 
 def _name(plan: LaunchPlan, window: PlannedWindow) -> str:
@@ -58,7 +45,8 @@ def _name(plan: LaunchPlan, window: PlannedWindow) -> str:
 
 def emit_window_rules(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write what is known of each window before any call."""
-    for launch, window in _windows(plan):
+    for step in steps_of(plan, LimitWindow):
+        launch, window = step.launch, step.window
         fields = [
             _name(plan, window),
             str(launch.kernel),
@@ -70,46 +58,18 @@ def emit_window_rules(out: SourceWriter, plan: LaunchPlan) -> None:
         out.line(f"constexpr WindowRule kWindow{launch.index}{{{', '.join(fields)}}};")
 
 
-def emit_window_values(text: CallText, plan: LaunchPlan, launch: PlannedLaunch) -> None:
-    """Write the lines that compute a window's offset ``o<i>`` and length ``n<i>``, if its launch happens."""
-    window, index, condition = launch.window, launch.index, launch_condition(launch)
-    if window is None or condition == "false":
-        return
-    length, memory = text.member("int64_t", f"n{index}"), window.memory
-    if memory.kind is MemoryKind.TENSOR and plan.tensors[memory.slot].nullable:
-        # Over nothing there is no window to judge: that it is absent is told where all checks that come before held.
-        condition = both(condition, f"t[{memory.slot}] != nullptr")
-    with text.when(condition):
+def emit_window_values(text: CallText, plan: LaunchPlan, step: ComputeWindow) -> None:
+    """Write the lines that compute a window's offset ``o<i>`` and length ``n<i>``."""
+    window, index, memory = step.window, step.launch.index, step.window.memory
+    length = text.member("int64_t", f"n{index}")
+    # Over nothing there is no window to judge: that it is absent is told where all checks that come before held.
+    with text.when(f"t[{memory.slot}] != nullptr" if plan.may_be_absent(memory) else "true"):
         offset = text.store("int64_t", f"o{index}", window.offset_bytes)
         with text.out.block("{", "}"):
             nbytes = "0" if window.nbytes is None else text.expr(window.nbytes)
             text.line(f"const int64_t nbytes = {nbytes};")
             text.line(f"const int64_t limit = {text.expr(window.limit_bytes)};")
             text.require(f"check_window(kWindow{index}, {offset}, nbytes, limit, {length})")
-
-
-def emit_capture_check(text: CallText, plan: LaunchPlan) -> None:
-    """Write the check that a stream is not captured which holds a window: the call waits for its kernel."""
-    if any(
-        launch.window is not None and launch.window.policy == WindowPolicy.STREAM for launch in plan.launches
-    ):
-        text.require(f"refuse_capture({_SITE})")
-
-
-def emit_window_limits(text: CallText, plan: LaunchPlan) -> None:
-    """Write what is checked once the device is known, before anything is allocated."""
-    emit_capture_check(text, plan)
-    for launch, _ in _windows(plan):
-        with text.when(launch_condition(launch)):
-            text.require(f"fit_window(kWindow{launch.index}, *state, place.device, n{launch.index})")
-
-
-def emit_set_aside(text: CallText, plan: LaunchPlan) -> None:
-    """Write the lines that have cache set aside for windows of launches whose hits persist."""
-    for launch, window in _windows(plan):
-        if _persists(window):
-            with text.when(launch_condition(launch)):
-                text.require(f"trunnion::set_aside({_SITE}, {launch.kernel}, n{launch.index})")
 
 
 def window_range(launch: PlannedLaunch, window: PlannedWindow) -> str:
@@ -134,6 +94,6 @@ def emit_launch_within(text: CallText, launch: PlannedLaunch, fired: str) -> Non
     if window is None or window.policy != WindowPolicy.STREAM:
         text.require(fired)
         return
-    text.line(f"StreamWindow window({_SITE}, kWindow{launch.index});")
+    text.line(f"StreamWindow window({SITE}, kWindow{launch.index});")
     text.line(f"const bool good = window.open({window_range(launch, window)}) && {fired};")
     text.require("window.close(good)")

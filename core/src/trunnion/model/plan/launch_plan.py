@@ -397,15 +397,6 @@ class LaunchPlan:
         """The tensors that the launcher allocates, or that the caller gives under ``out=``."""
         return tuple(tensor for tensor in self.tensors if tensor.output)
 
-    @property
-    def fills(self) -> tuple[tuple[MemoryRef, bytes], ...]:
-        """What is filled before the first launch, and the bytes of one element."""
-        from trunnion.model.plan.steps import Fill  # noqa: PLC0415 - the steps of a plan are written over plans
-
-        return tuple(
-            (step.action.memory, step.action.pattern) for step in self.steps if isinstance(step.action, Fill)
-        )
-
     def memory(self, ref: MemoryRef) -> TensorSlot | WorkspaceSlot:
         """Return the tensor or the workspace that is meant."""
         return (self.tensors if ref.kind is MemoryKind.TENSOR else self.workspaces)[ref.slot]
