@@ -289,6 +289,11 @@ def rig() -> Callable[[KernelProgram], Rig]:
     return build_rig
 
 
+@pytest.fixture
+def interpreted_rig() -> Callable[[KernelProgram], Rig]:
+    return functools.partial(build_rig, interprets=True)
+
+
 @pytest.fixture(params=["generated", "interpreted"])
 def any_rig(request: Any) -> Callable[[KernelProgram], Rig]:
     return functools.partial(build_rig, interprets=request.param == "interpreted")

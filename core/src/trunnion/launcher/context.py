@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from trunnion.launcher.frames import Frame, LaunchFrame
     from trunnion.launcher.maps import MapSpec
     from trunnion.model.plan import LaunchPlan
-    from trunnion.model.plan.steps import Step
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -123,7 +122,6 @@ class Context(LauncherMemory):
         self.enter, self.leave, self.fill = facade.enter, facade.leave, facade.fill
         self.specs = parts.launches
         self._plan = functools.cache(parts.plan)  # who makes it may read it from an artifact
-        self._lowered: tuple[LaunchPlan, tuple[Step, ...]] | None = None
         self.windows = ProgramWindows(parts.launches, facade)
         self.window_bytes = self.windows.length
         self.refuse_window = self.windows.refuse_length
@@ -468,13 +466,6 @@ class Context(LauncherMemory):
         # Nothing: an argument has answered otherwise since, as a tensor that another thread resizes, or the launcher is
         # wrong. What ended the call is told then. To go on would be to launch what one of two checks refused, on values
         # of which nobody knows whether they belong together.
-
-    def steps(self, plan: LaunchPlan) -> tuple[Step, ...]:
-        """Return the steps of the program's plan, which are found once: an interpreter asks in every call."""
-        known = self._lowered
-        if known is None or known[0] is not plan:
-            known = self._lowered = plan, plan.steps
-        return known[1]
 
     # Windows ---------------------------------------------------------------------------------------------------
 

@@ -139,7 +139,7 @@ class Walk:
         wanted = tuple(param.name for param in self.plan.signature.params)
         if len(self._args) != len(wanted):
             raise refusals.count_error(tuple(self._args), wanted)
-        for step in self._context.steps(self.plan):
+        for step in self.plan.steps:
             if step.phase not in _PHASES:
                 return
             self.do(step.action)
@@ -193,8 +193,10 @@ class Walk:
                 self._window(launch, window)
             case LayOutMap(encode):
                 self._lay_out(encode)
+            case ReadStream() if self.stream is None:
+                self.stream = self._context.current_stream(self.device)
             case ReadStream():
-                self._read_stream()
+                self._context.check_stream(self.stream, self.device)
             case _:
                 return False
         return True
@@ -269,12 +271,6 @@ class Walk:
                 for slot in plan.outputs
             )
             context.check_outputs(self.out, wanted, self.device)
-
-    def _read_stream(self) -> None:
-        if self.stream is None:
-            self.stream = self._context.current_stream(self.device)
-        else:
-            self._context.check_stream(self.stream, self.device)
 
     # Symbols ---------------------------------------------------------------------------------------------------
 

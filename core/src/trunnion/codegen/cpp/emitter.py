@@ -67,8 +67,8 @@ VERSION = f"19+plan{PLAN_VERSION}"
 """Changes whenever the text for some plan does, or the plan."""
 
 _FUNCTIONS = {
-    "check(const Arguments& given, bool outputs_given)": (Phase.TENSORS, Phase.VALUES),
-    "allocate(bool outputs_given)": (Phase.ADMIT, Phase.MEMORY),
+    "check(const Arguments& given, [[maybe_unused]] bool outputs_given)": (Phase.TENSORS, Phase.VALUES),
+    "allocate([[maybe_unused]] bool outputs_given)": (Phase.ADMIT, Phase.MEMORY),
     "encode()": (Phase.PREPARE,),
     "fire()": (Phase.LAUNCH,),
 }
@@ -254,8 +254,6 @@ class LauncherEmitter:
             body = text.function()
             if Phase.VALUES in phases:
                 body.out.line("[[maybe_unused]] bool failed = false;")
-            if Phase.LAUNCH not in phases and Phase.PREPARE not in phases:
-                body.out.line("(void)outputs_given;")
             self._phases(body, phases)
             bodies.append(body)
         return list(zip(_FUNCTIONS, bodies, strict=True))
@@ -355,8 +353,7 @@ class CudaEmitter(LauncherEmitter):
     def needs_context(self) -> bool:
         """Whether the driver's fills, maps and windows ask for a context, whatever the stream."""
         plan = self.plan
-        windows = any(launch.window is not None for launch in plan.launches)
-        return windows or bool(plan.encodes or steps_of(plan, Fill))
+        return has_windows(plan) or bool(plan.encodes or steps_of(plan, Fill))
 
     def emit_device_step(self, text: CallText, action: Action) -> bool:
         """Write a step of windows, of the kernels' limits, or of tensor maps."""

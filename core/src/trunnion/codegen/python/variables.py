@@ -65,7 +65,8 @@ def set_by(plan: LaunchPlan, action: Action) -> Iterator[Variable]:
         case ShapeLaunch(launch):
             yield from _of_shape(launch)
         case _:
-            yield from _of_values(plan, action)
+            always = step_condition(plan, action) == "True"
+            yield from (Variable(name, always) for name in _of_values(action))
 
 
 def _of_shape(launch: PlannedLaunch) -> Iterator[Variable]:
@@ -81,12 +82,7 @@ def _of_shape(launch: PlannedLaunch) -> Iterator[Variable]:
         yield Variable(f"j{launch.index}", always)
 
 
-def _of_values(plan: LaunchPlan, action: Action) -> Iterator[Variable]:
-    for name in _values(action):
-        yield Variable(name, step_condition(plan, action) == "True")
-
-
-def _values(action: Action) -> Iterator[str]:
+def _of_values(action: Action) -> Iterator[str]:
     match action:
         case SizeWorkspace(workspace):
             yield f"z{workspace.index}_bytes"
