@@ -15,7 +15,9 @@ from trunnion import errors
 from trunnion.model.capability import Capability
 from trunnion.model.expr import Const
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
+from trunnion.model.params import PointerParam, ScalarParam, Signature, StructParam, TensorParam
+from trunnion.model.plan.planning import plan_signature
+from trunnion.model.plan.steps import Phase, Return, Step
 from trunnion.testing.delivery import is_number
 from trunnion.testing.expected import Refused, TensorFacts
 from trunnion.testing.harness import Harness, facts_of
@@ -27,6 +29,7 @@ from trunnion.testing.strategies.calls import TensorSpec
 from trunnion.testing.strategies.programs import CODE
 from trunnion_tvm_ffi import from_module
 from trunnion_tvm_ffi.foreign.dlpack import read_capsule
+from trunnion_tvm_ffi.foreign.interface import emit_preparation
 
 pytestmark = pytest.mark.tvm_ffi_abi
 
@@ -121,6 +124,14 @@ def mistakes(program):
     return mistakes_of_each_kind(program).map(
         lambda drawn: [broken.call for broken in drawn if on_devices(broken.call)]
     )
+
+
+@pytest.mark.parametrize("phase", [Phase.TENSORS, Phase.VALUES])
+def test_no_step_is_passed_over(phase):
+    plan = plan_signature("f", Signature((TensorParam("x", "float32", (8,)),), ()))
+    plan.__dict__["steps"] = (*plan.steps, Step(phase, Return(())))
+    with pytest.raises(TypeError, match="a step Return"):
+        emit_preparation(plan, ())
 
 
 @examples(100)

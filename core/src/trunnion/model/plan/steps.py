@@ -9,6 +9,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from trunnion.messages import type_name
 from trunnion.model.expr import Slot
 from trunnion.model.expr_tree import walk
 from trunnion.model.plan.launch_plan import ExprArgument, ViewArgument
@@ -491,7 +492,7 @@ def steps_of(plan: LaunchPlan, kind: type[_Kind]) -> list[_Kind]:
 
 def unknown_step(action: Action) -> TypeError:
     """Return what a reader raises of a step that it does not know: none is passed over."""
-    return TypeError(f"a plan has a step {type(action).__name__}")
+    return TypeError(f"a plan has a step {type_name(action)}")
 
 
 def _numbers(argument: PlannedArgument) -> tuple[Expr, ...]:
