@@ -55,7 +55,6 @@ SPELLING_THEIR_OWN = {
     "core/src/trunnion/cli/run_result.py": "of our own errors",
     "core/src/trunnion/codegen/": "a plan's numbers, as literals of a launcher",
     "core/src/trunnion/launcher/arithmetic.py": "of our own classes",
-    "core/src/trunnion/launcher/walk.py": "of our own classes",
     "core/src/trunnion/operators/shapes.py": "of our own classes",
     "core/src/trunnion/model/launch_attributes.py": "of the driver's numbers",
     "core/src/trunnion/model/record.py": "of what a JSON reader made",
