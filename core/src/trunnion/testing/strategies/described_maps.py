@@ -97,9 +97,8 @@ def _corners() -> Iterator[DescribedMap]:
 
 def _cornered(rank: int, lower: int, upper: int, broken: str = "") -> DescribedMap:
     """Return a map with corners whose last offset is as told."""
-    inside = [max(-16, min(offset, 15)) for offset in (lower, upper)]
-    corners = [(*(first,) * (rank - 3), last) for first, last in zip(inside, (lower, upper), strict=True)]
-    return DescribedMap("im2col", (*(2,) * (rank - 1), 64), _im2col(*corners), broken)
+    first, second = ((*(max(-16, min(last, 15)),) * (rank - 3), last) for last in (lower, upper))
+    return DescribedMap("im2col", (*(2,) * (rank - 1), 64), _im2col(first, second), broken)
 
 
 def _columns() -> Iterator[DescribedMap]:

@@ -74,10 +74,10 @@ def mismatches(harness: Harness, example: tuple[Scenario, int, int]) -> None:
 def _check_block(harness: Harness, plan: LaunchPlan, image: DeviceImage, index: int) -> None:
     """Require that a kernel which was compiled for some block is launched with no other, and with that one."""
     launch = next(one for one in plan.launches if one.kernel == index)
-    x, y, z = (one.value if isinstance(one, Const) else None for one in launch.block)
+    x, y, z = (one.value if isinstance(one, Const) else 0 for one in launch.block)
     match_launches(plan, image)
-    for axis, block in enumerate(((1025, y or 1, z or 1), (x, 1025, z or 1), (x, y, 65))):
-        if None in block[:axis]:  # the earlier axis is refused first
+    for axis, block in enumerate(((1025, y, z), (x, 1025, z), (x, y, 65))):
+        if 0 in block[:axis]:  # which a call decides, and so is refused first
             return
         kernels = list(image.kernels)
         kernels[index] = replace(kernels[index], block=block)

@@ -179,9 +179,7 @@ def forked_children(harness: Harness, example: tuple[Scenario, bool]) -> None:
         check_call(harness, scenario, loaded, first=False)
 
 
-def _went_on(
-    harness: Harness, ways: Mapping[str, Callable[[], Any]], loaded: LoadedProgram
-) -> Iterator[str]:
+def _went_on(harness: Harness, ways: Mapping[str, Callable[[], Any]], loaded: LoadedProgram) -> Iterator[str]:
     """Yield which ways to call did not raise a LifecycleError, and what the driver was asked, by closing too."""
     yield from going_on(ways)
     loaded.close()
