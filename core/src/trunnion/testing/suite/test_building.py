@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from trunnion.artifacts.artifact import Artifact
 from trunnion.contract.compiler import DeviceImage, ImageKernel, ImageParameter
-from trunnion.errors import DriverError, ParameterMismatchError, ProgramError
+from trunnion.errors import ArtifactError, DriverError, ParameterMismatchError, ProgramError
 from trunnion.image import SyntheticKernel, synthetic_cubin
 from trunnion.image.match import match_launches
 from trunnion.model.expr import Const
@@ -20,6 +20,7 @@ from trunnion.testing.comparison import check_call
 from trunnion.testing.laws import ONE_WAY, law
 from trunnion.testing.machine import synthetic_image
 from trunnion.testing.strategies import Scenario, scenarios
+from trunnion.testing.ways import taken_up
 
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan
@@ -92,19 +93,30 @@ def _check_block(harness: Harness, plan: LaunchPlan, image: DeviceImage, index: 
 
 @law("B2", given=lambda harness: scenarios(harness.capabilities), ways=ONE_WAY)
 def artifacts_travel(harness: Harness, scenario: Scenario) -> None:
-    """An artifact that was saved and opened is equal, and launches the same; building twice gives equal artifacts."""
+    """An artifact that was saved and opened is equal, and launches the same; building twice gives equal artifacts.
+
+    One that another version built is an ArtifactError.
+    """
     artifact = harness.build(scenario.program)
     harness.require(harness.build(scenario.program).digest == artifact.digest, "two builds differ")
     with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
         place = Path(folder) / "artifact"
         artifact.save(place)
         opened = Artifact.open(place)
-    harness.require(opened == artifact and opened.digest == artifact.digest, "the opened artifact differs")
-    loaded = harness.load(opened)
+        loaded = taken_up(harness, place)
     try:
+        harness.require(
+            opened == artifact and opened.digest == artifact.digest, "the opened artifact differs"
+        )
         check_call(harness, scenario, loaded)
     finally:
         loaded.close()
+    other = replace(opened, manifest=replace(opened.manifest, emitter="another/0"))
+    try:
+        taken_up(harness, other)
+    except ArtifactError:
+        return
+    harness.violation("took up an artifact that another version built")
 
 
 @law("B3", given=lambda harness: scenarios(harness.capabilities), ways=ONE_WAY)
