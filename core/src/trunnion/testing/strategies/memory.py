@@ -11,7 +11,7 @@ from trunnion.model.expr import Const, Expr, Symbol, as_expr
 from trunnion.model.params import TensorParam
 from trunnion.model.window import AccessPolicyWindow
 from trunnion.model.workspace import Workspace
-from trunnion.testing.rounding import SIZES
+from trunnion.testing.rounding import FORMATS, SIZES
 from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.expressions import extents
 from trunnion.testing.strategies.maps import draw_mapped_memory
@@ -100,6 +100,8 @@ def _draw_strides(draft: Draft, shape: list[Expr]) -> tuple[Expr, ...]:
 
 def _fills(kind: str) -> st.SearchStrategy[Any]:
     """Return a strategy of numbers of a type, often one whose bytes are all the same."""
+    if kind in FORMATS and not FORMATS[kind].signed:  # which has no zero
+        return numbers(kind)
     return st.one_of(numbers(kind), st.just(False if kind == "bool" else 0))
 
 
