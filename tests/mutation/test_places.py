@@ -96,6 +96,23 @@ def test_what_the_rules_of_maps_yield_is_a_message():
     assert regions("yield f'{a + 1}'", path) == {("f'{a + 1}'", "message")}
 
 
+def test_what_no_backend_takes_part_in_is_left_out():
+    text = (
+        "def check_owner(a):\n    return a + 1\n\n\ndef open(a, *, trusted=False):\n    try:\n        b = a + 1\n"
+        "        if b > 1:\n            raise E(b)\n        return f(b, 1 if trusted else None)\n"
+        "    except F as e:\n        raise E from e\n"
+    )
+    found = {
+        (line, one.reason)
+        for one in left_out("core/src/trunnion/artifacts/artifact.py", text)
+        for line in range(one.start[0], one.end[0] + 1)
+    }
+    whole = {(line, "trust") for line in (1, 2)}
+    refusals = {(line, "document") for line in (8, 9, 11, 12)}
+    assert found == {*whole, (5, "trust"), (10, "trust"), *refusals}
+    assert regions(text) == set()
+
+
 def test_every_pattern_of_a_group_is_of_some_file():
     for group, patterns in GROUPS.items():
         for pattern in patterns:

@@ -83,8 +83,8 @@ class Turns:
             yield turn
             turn = turn.behind.get(_NEXT)
 
-    def admit(self, mine: Turn) -> bool:
-        """Wait until it is a turn's time; return whether it is the outermost of its thread.
+    def admit(self, mine: Turn) -> None:
+        """Wait until it is a turn's time; one within another of its thread, where turns nest, waits for nobody.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class Turns:
         while True:
             if before.is_here():
                 if self._nests:
-                    return False
+                    return
                 raise LifecycleError(
                     f"{self.what} further up in this thread, which a signal's handler, a finalizer or the code that "
                     "this runs has interrupted; do it before, by preload() say, or leave this call to later"
@@ -107,7 +107,7 @@ class Turns:
             after = before.behind.setdefault(_NEXT, mine)  # one step for all threads
             if after is mine:
                 self._last = mine
-                return True
+                return
             before = after
 
 
@@ -127,10 +127,10 @@ class Turn:
         self.behind: dict[str, Turn] = {}
         """Whoever comes next, once there is somebody."""
 
-    def __enter__(self) -> bool:
+    def __enter__(self) -> None:
         try:
             self._gate.acquire()
-            return self._turns.admit(self)
+            self._turns.admit(self)
         except BaseException:  # whatever it is, it goes on
             self._gate.release()
             raise

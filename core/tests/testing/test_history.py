@@ -18,6 +18,7 @@ from trunnion.testing.harness import Harness
 from trunnion.testing.history import Bench, History, Step
 from trunnion.testing.laws import catalogue
 from trunnion.testing.machine import SimulatedMachine
+from trunnion.testing.strategies.histories import TWIN
 from trunnion.testing.suite import test_histories
 
 LEAST = 3
@@ -30,11 +31,12 @@ def every_parameter():
     n, s = Symbol("n"), Symbol("s")
     x = builder.input("x", "float32", (n, 16), strides=(s, 1))
     y = builder.input("y", "float16", (n,), nullable=True)
+    twin = builder.input(TWIN, "float32", (n, 16), strides=(s, 1))
     numbers = [builder.scalar(name, kind) for name, kind in
                (("f", "float32"), ("i", "int32"), ("b", "bool"), ("z", "complex64"))]  # fmt: skip
     pointer, struct = builder.pointer("p", nullable=True), builder.struct("v", 24, alignment=8)
     out = builder.output("o", "float32", (n, 2))
-    builder.launch("k", (x, y, *numbers, pointer, struct, out), n, 32)
+    builder.launch("k", (x, y, twin, *numbers, pointer, struct, out), n, 32)
     return builder.build()
 
 

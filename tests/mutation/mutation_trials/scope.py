@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import TypeAlias
+    from typing import TypeAlias, TypeGuard
 
-    _Node: TypeAlias = ast.expr | ast.stmt | ast.keyword
+    _Node: TypeAlias = ast.expr | ast.stmt | ast.keyword | ast.excepthandler
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 """The repository."""
@@ -59,6 +59,10 @@ CHECKS_ONLY: Final = re.compile(r".*/(?:driver_)?layouts\.cc")
 CPU_ONLY: Final = re.compile(r".*/host_\w+\.(?:hpp|cc)")
 """Files of the C++ runtime that no launcher for CUDA devices has."""
 
+ASKED_BY_AUTHORS: Final = re.compile(r".*/image/lookup\.py")
+"""Files that are asked when a program is written: which kernel of an image made elsewhere is meant. No backend is there
+yet."""
+
 INTERPRETED: Final = "interpreted"
 """The backend that interprets plans, of `tests/differential/twins`: what it runs, a generated launcher asks only what
 is wrong with a call that it refuses."""
@@ -102,7 +106,7 @@ def mutated_files(language: str, root: Path = ROOT) -> Iterator[str]:
         for pattern in patterns
         for path in root.glob(pattern)
     }
-    rules = MESSAGES_ONLY, CHECKS_ONLY, CPU_ONLY
+    rules = MESSAGES_ONLY, CHECKS_ONLY, CPU_ONLY, ASKED_BY_AUTHORS
     yield from sorted(path for path in wanted if not any(rule.fullmatch(path) for rule in rules))
 
 
@@ -120,7 +124,8 @@ class Region:
     """Behind its last character."""
 
     reason: str
-    """Why: ``"message"``, ``"cache"``, ``"annotation"`` or ``"declaration"``."""
+    """Why: ``"message"``, ``"cache"``, ``"annotation"``, ``"declaration"``, ``"trust"``, ``"document"`` or
+    ``"simulated"``."""
 
     def __contains__(self, position: tuple[int, int]) -> bool:
         return self.start <= position < self.end
@@ -133,6 +138,14 @@ _YIELDS_MESSAGES = re.compile(r".*/tensormap/\w*rules?\.py")
 _MAKES_MESSAGES = re.compile(r"\w*(?:Error|Warning)|add_note|warn|shorten|describe")
 
 
+_TRUST = re.compile(
+    r".*/artifacts/artifact\.py#(?:check_owner|check_digest|trusted_owners)|.*/arguments\.py#(?:file_path|_encodable)"
+)
+_READING = re.compile(r".*/artifacts/(?:artifact|manifest)\.py#(?:open|from_json|read_\w+|_read_\w+)")
+_SIMULATED = re.compile(r".*/model/scalars\.py#(?:decode|scalar_value)")
+"""Functions, each behind the path of its file."""
+
+
 def left_out(path: str, text: str) -> tuple[Region, ...]:
     """Return the parts of a Python file of which no mutant is drawn.
 
@@ -141,7 +154,10 @@ def left_out(path: str, text: str) -> tuple[Region, ...]:
       tensor maps what is yielded; and how much of a value is shown.
     - ``cache``: a decorator that keeps results, and how many are kept.
     - ``annotation``: what is for type checkers alone.
-    - ``declaration``: ``@dataclass(…)``, ``__slots__``, and ``strict=`` of ``zip``.
+    - ``declaration``: ``@dataclass(…)``, ``@abstractmethod``, ``__slots__``, and ``strict=`` of ``zip``.
+    - ``trust``: where files may lie, and whose they must be.
+    - ``document``: what takes up a saved artifact, where it refuses what is none. What it does with a good one stays.
+    - ``simulated``: what only bodies read that stand for kernels on the simulated driver; laws read bytes.
 
     Parameters
     ----------
@@ -153,7 +169,8 @@ def left_out(path: str, text: str) -> tuple[Region, ...]:
     lines = text.splitlines()
     found = []
     yields = _YIELDS_MESSAGES.fullmatch(path) is not None
-    for node, reason in _regions(ast.parse(text), yields=yields):
+    tree = ast.parse(text)
+    for node, reason in (*_regions(tree, yields=yields), *_of_functions(path, tree)):
         column = _column(lines, node.lineno, node.col_offset)
         start = node.lineno, column - (lines[node.lineno - 1][column - 1 : column] == "@")
         last = node.end_lineno or node.lineno
@@ -181,6 +198,32 @@ def _regions(tree: ast.AST, *, yields: bool) -> Iterator[tuple[_Node, str]]:
         annotation = getattr(node, "returns", None) or getattr(node, "annotation", None)
         if isinstance(annotation, ast.expr):
             yield annotation, "annotation"
+
+
+def _of_functions(path: str, tree: ast.AST) -> Iterator[tuple[_Node, str]]:
+    """Yield what no backend takes part in: whole functions, and of those that read what they refuse."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        place = f"{path}#{node.name}"
+        if _TRUST.fullmatch(place) or _SIMULATED.fullmatch(place):
+            yield node, "trust" if _TRUST.fullmatch(place) else "simulated"
+        elif _READING.fullmatch(place):
+            yield from ((part, "document") for part in ast.walk(node) if _refuses(part))
+            yield from ((default, "trust") for default in node.args.kw_defaults if default is not None)
+            yield from (
+                (part, "trust")
+                for part in ast.walk(node)
+                if isinstance(part, ast.IfExp) and _last_name(part.test) == "trusted"
+            )
+
+
+def _refuses(node: ast.AST) -> TypeGuard[_Node]:
+    """Whether a statement only refuses: a condition or a handler that raises, a loop over a document's types."""
+    if isinstance(node, ast.For):
+        return all(isinstance(part, (ast.For, ast.Expr)) for part in node.body)
+    raises = isinstance(node, (ast.If, ast.ExceptHandler)) and isinstance(node.body[-1], ast.Raise)
+    return raises and not getattr(node, "orelse", None)
 
 
 def _texts(node: ast.AST) -> Iterator[tuple[_Node, str]]:
@@ -212,7 +255,7 @@ def _of_decorators(node: ast.FunctionDef | ast.ClassDef) -> Iterator[tuple[_Node
         name = _last_name(decorator.func if isinstance(decorator, ast.Call) else decorator)
         if name in _CACHES:
             yield decorator, "cache"
-        elif name == "dataclass":
+        elif name in {"dataclass", "abstractmethod"}:
             yield decorator, "declaration"
 
 

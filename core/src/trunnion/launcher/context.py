@@ -133,7 +133,8 @@ class Context(LauncherMemory):
         self.several = self.device_count > 1
         self.stream_type: Any = parts.runtime.stream_type
         self.sets_aside = any(spec.window is not None for spec in self.specs)
-        self._preparing = _preparing()
+        # A handler or a finalizer may launch the program while it is being prepared.
+        self._preparing = Turns("the program is being prepared for a device", nests=True)
         self.closed_because = ""
         self.symbols = tuple(symbols)
         self._image = image
@@ -517,13 +518,7 @@ class Context(LauncherMemory):
         gone: Any = GoneFacade(reason)
         self.facade = gone
         self.windows.facade = gone
-        self._preparing = _preparing()
         self.shut(reason)
-
-
-def _preparing() -> Turns:
-    # A handler or a finalizer may launch the program while it is being prepared.
-    return Turns("the program is being prepared for a device", nests=True)
 
 
 def _version(number: int) -> str:

@@ -273,26 +273,28 @@ class _Call:
         if nbytes > self._state.set_aside:
             self._context.set_aside(index, self._device, self._stream, nbytes)
 
-    def _range(self, launch: PlannedLaunch) -> tuple[int, int] | None:
-        """Return the address and the length of a launch's window."""
-        if launch.window is None:
+    def _range(self, launch: PlannedLaunch, policy: WindowPolicy) -> tuple[int, int] | None:
+        """Return the address and the length of a launch's window, if it has one of a policy."""
+        window = launch.window
+        if window is None or window.policy != policy:
             return None
         offset, nbytes = self._walk.windows[launch.index]
-        return self._address(launch.window.memory) + offset, nbytes
+        return self._address(window.memory) + offset, nbytes
 
     def _window_on_stream(self, launch: PlannedLaunch) -> AbstractContextManager[None]:
-        held = self._range(launch)
-        if launch.window is None or held is None or launch.window.policy != WindowPolicy.STREAM:
+        held = self._range(launch, WindowPolicy.STREAM)
+        if held is None:
             return nullcontext()
         return self._context.stream_window(launch.index, self._device, self._stream, held)
 
     def _launch(self, step: Launch) -> None:
         launch = step.launch
         self._pack(launch)
-        frame = self._frame_of(launch)
-        window = self._range(launch) if frame.spec.window is not None else None
+        window = self._range(launch, WindowPolicy.LAUNCH)
         with self._window_on_stream(launch):
-            self._context.launch(frame, self._walk.launches[launch.index], self._stream, window)
+            self._context.launch(
+                self._frame_of(launch), self._walk.launches[launch.index], self._stream, window
+            )
 
     def _return(self, step: Return) -> Any:
         found = tuple(self._tensors[slot] for slot in step.tensors)

@@ -123,7 +123,7 @@ class _Life:
     def __init__(self, context: Context, owns: Callable[[FrameType], bool]) -> None:
         self.context = context
         self._owns = owns
-        self._closing = _closing()
+        self._closing = Turns("the program is being closed")
         self._unloaded = False
         self._owed: list[int] = []
         self._waiting: list[int] = []
@@ -204,16 +204,10 @@ class _Life:
 
     def forget(self) -> None:
         """Give everything up in a forked child: a CUDA context does not survive a fork, not even to be unloaded."""
-        # The threads that were in the middle of this, or of a call, do not exist here.
-        self._closing = _closing()
         self._unloaded, self._owed, self._waiting = True, [], []
         self.context.forget(
             f"the process forked after the program was loaded, and CUDA does not survive a fork: {AFTER_FORK}"
         )
-
-
-def _closing() -> Turns:
-    return Turns("the program is being closed")
 
 
 class PythonProgram(LoadedProgram):

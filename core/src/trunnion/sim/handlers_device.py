@@ -26,8 +26,9 @@ _PER_THREAD_FLAG: Final = 2
 _FLAGS: Final = (0, 1, _PER_THREAD_FLAG)
 _INSTANTIATE_IS_WITH_FLAGS: Final = 12000
 _FOUND, _NOT_FOUND, _TOO_OLD = 0, 1, 2
-_NAMES: Final = {status: ctypes.create_string_buffer(status.symbol.encode()) for status in Status}
-_TEXTS: Final = {status: ctypes.create_string_buffer(status.description.encode()) for status in Status}
+_NAMED: Final[tuple[Status, ...]] = tuple(status for status in Status if status is not Status.UNNAMED)
+_NAMES: Final = {status: ctypes.create_string_buffer(status.symbol.encode()) for status in _NAMED}
+_TEXTS: Final = {status: ctypes.create_string_buffer(status.description.encode()) for status in _NAMED}
 
 
 def _init(call: Call, flags: int) -> None:
@@ -93,7 +94,7 @@ def _error_string(call: Call, code: int, result: int | None) -> None:
 def _error_text(
     _: Call, table: Mapping[Status, ctypes.Array[ctypes.c_char]], code: int, result: int | None
 ) -> None:
-    known = code in tuple(Status)
+    known = code in _NAMED
     put(ctypes.c_void_p, result, ctypes.addressof(table[Status(code)]) if known else None, "pStr")
     if not known:
         raise Refusal(Status.INVALID_VALUE, f"{code} is no CUresult")

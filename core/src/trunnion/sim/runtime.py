@@ -107,11 +107,16 @@ class SimRuntime(HelpedRuntime):
         return address
 
     def guard(self, tensors: tuple[Any, ...]) -> Callable[..., bool] | None:
-        """Return a function that compares every fact a launcher checks; see `Runtime.guard`."""
+        """Return a function that compares every fact a launcher checks; see `Runtime.guard`.
+
+        As torch's guard it knows no call that has one tensor twice.
+        """
         models = [_facts(tensor) for tensor in tensors]
 
         def same(*others: Any) -> bool:
-            return [_facts(other) for other in others] == models and all(map(self.has_storage, others))
+            distinct = len({id(other) for other in others}) == len(others)
+            alike = distinct and [_facts(other) for other in others] == models
+            return alike and all(map(self.has_storage, others))
 
         return same
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
 from trunnion.testing.rounding import COMPLEX, FORMATS
+from trunnion.testing.strategies.histories import TWIN
 from trunnion.testing.strategies.numbers import Indexable
 
 if TYPE_CHECKING:
@@ -227,6 +228,12 @@ def _in_place(*changes: Callable[[Bench, Any, int], None]) -> Callable[[Bench, A
     return apply
 
 
+def _same(bench: Bench, param: Any, form: int) -> None:
+    """Be the very tensor that another parameter is given."""
+    del form
+    bench.now.tensors[param.name] = bench.now.tensors["x"]
+
+
 def _freed(bench: Bench, param: Any, form: int) -> None:
     """Be another tensor that lies where the one before lay: of the same extents."""
     del form
@@ -362,6 +369,7 @@ _ALL: Final[Sequence[Change]] = (
     Change("spread", _spread, _is_tensor),
     Change("offset", _offset, _is_tensor),
     Change("memory", _memory, _is_tensor),
+    Change("one tensor twice", _same, lambda param: param.name == TWIN),
     Change("freed memory", _freed, _is_tensor),
     Change("layout in place", _in_place(_spread, _rank), _is_tensor),
     Change("memory in place", _in_place(_memory, _offset), _is_tensor),

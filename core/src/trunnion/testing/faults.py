@@ -29,6 +29,7 @@ CALL_STATUSES: Final[Mapping[Status, type[Exception]]] = {
     Status.INVALID_HANDLE: DriverError,
     Status.NOT_SUPPORTED: DriverError,
     Status.UNKNOWN: DriverError,
+    Status.UNNAMED: DriverError,
     Status.STREAM_CAPTURE_UNSUPPORTED: CaptureError,
     Status.INVALID_CLUSTER_SIZE: DeviceRequirementError,
 }

@@ -145,19 +145,15 @@ class SimulatedMachine:
 
     tier: Final = "sim"
     kind: Final = "cuda"
+    alike: tuple[int, ...] = ALIKE
 
     def __init__(self, simulator: Simulator) -> None:
         self.simulator = simulator
-        self.call = simulator.call
+        self.call: Callable[..., Any] = simulator.call
         self.clear_trace = simulator.clear_trace
         self.new_stream = simulator.new_stream
         self.stream = simulator.stream
         self.capture = simulator.capture
-
-    @property
-    def alike(self) -> tuple[int, ...]:
-        """See `Machine`."""
-        return ALIKE
 
     @property
     def runtime(self) -> Runtime:

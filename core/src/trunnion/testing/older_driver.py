@@ -19,11 +19,12 @@ from trunnion.model.params import Signature
 from trunnion.model.program import KernelProgram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from trunnion.testing.harness import Harness
+    from trunnion.testing.laws import Law
 
-__all__ = ["problems", "told_by_an_older_driver"]
+__all__ = ["broken_laws", "problems", "told_by_a_process", "told_by_an_older_driver"]
 
 _PATIENCE: Final = 300.0
 _EXAMPLES: Final = 2
@@ -52,10 +53,23 @@ def told_by_an_older_driver(backend: str, version: int) -> str:
     version
         The driver's CUDA version: 1000 x major + 10 x minor.
     """
+    return told_by_a_process(__name__, backend, str(version))
+
+
+def told_by_a_process(module: str, *words: str) -> str:
+    """Return what a module prints that is run in a process of its own, and how it ended if that was by an error.
+
+    Parameters
+    ----------
+    module
+        Its name.
+    *words
+        What it is given.
+    """
     # The child finds what this process finds; what lies in the working folder is not what is installed.
     found = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "trunnion.testing.older_driver", backend, str(version)],
+        [sys.executable, "-P", "-m", module, *words],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -74,16 +88,33 @@ def problems(harness: Harness) -> Iterator[str]:
     harness
         The backend.
     """
-    from trunnion.testing.laws import LawViolation, catalogue  # noqa: PLC0415 - needs hypothesis
+    from trunnion.testing.laws import catalogue  # noqa: PLC0415 - needs hypothesis
 
-    for law_id in _LAWS:
-        try:
-            catalogue()[law_id].check(harness.under(law_id), examples=_EXAMPLES, shrink=False)
-        except LawViolation as violation:
-            yield str(violation)
+    yield from broken_laws(harness, map(catalogue().laws.__getitem__, _LAWS))
     for row in LAUNCH_ATTRIBUTES:
         if row.capability in harness.capabilities:
             yield from _attribute(harness, row.field, row.cuda_version)
+
+
+def broken_laws(harness: Harness, laws: Iterable[Law], examples: int = _EXAMPLES) -> Iterator[str]:
+    """Yield how a backend breaks some laws, each checked on a few examples.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    laws
+        The laws.
+    examples
+        How many.
+    """
+    from trunnion.testing.laws import LawViolation  # noqa: PLC0415 - needs hypothesis
+
+    for law in laws:
+        try:
+            law.check(harness.under(law.id), examples=examples, shrink=False)
+        except LawViolation as violation:
+            yield str(violation)
 
 
 def _attribute(harness: Harness, field: str, since: int) -> Iterator[str]:

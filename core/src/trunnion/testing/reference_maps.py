@@ -87,10 +87,8 @@ def _broken_box(request: ExpectedMap, box: tuple[int, ...], itemsize: int) -> It
     if any(not 1 <= extent <= 256 for extent in box):  # noqa: PLR2004 - the documented box
         yield f"box {box}"
     yield from _broken_inner(request, box[0] * itemsize if box else 0)
-    steps = (1, *request.element_strides[1:])
-    loaded = (
-        math.prod(-(-extent // max(step, 1)) for extent, step in zip(box, steps, strict=False)) * itemsize
-    )
+    counts = zip(box, request.element_strides, strict=False)
+    loaded = math.prod(-(-extent // max(step, 1)) for extent, step in counts) * itemsize
     if loaded > _SHARED_MEMORY:
         yield f"a box of {loaded} bytes"
 

@@ -22,6 +22,7 @@ from trunnion.compiled import CompiledProgram
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.errors import CaptureError
 from trunnion.launcher.l2_persisting import SetAsideWarning
+from trunnion.registry import Registry
 from trunnion.sim.trace import Captured, Launched, MemorySet
 from trunnion.testing.observed import Observed, observe
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
 
-__all__ = ["CALLS", "LOADS", "NEEDS", "WAYS", "Arguments", "Way", "capture"]
+__all__ = ["CALLS", "LOADS", "NEEDS", "WAYS", "Arguments", "Way", "capture", "taken_up"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,6 +117,20 @@ def _compiled(
     known = KnownProgram(program, program.to_json(), lambda: source)
     pending = PendingArtifact(harness.machine.kind, lambda: artifact, known) if lazy else artifact
     return _ordinary(harness, _AsBuilt(pending, _loading_as(harness), known))
+
+
+def taken_up(harness: Harness, artifact: Artifact | Path) -> LoadedProgram:
+    """Return what `trunnion.load` makes of an artifact, or of the folder of one, as a loaded program.
+
+    Raises
+    ------
+    TrunnionError
+        If it is refused.
+    """
+    registry = Registry(())
+    registry.register(_loading_as(harness))
+    runtime = harness.sabotage.runtime(harness.machine.runtime)
+    return _Ordinary(CompiledProgram.from_artifact(artifact, registry=registry, runtime=runtime))
 
 
 def _loading_as(harness: Harness) -> BackendSpec:

@@ -53,29 +53,22 @@ class H200Answer(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Architectures:
-    """A range of compute capabilities."""
+    """Some compute capabilities."""
 
-    first: tuple[int, int] | None = None
-    """The least one; None: no bound."""
-
-    before: tuple[int, int] | None = None
-    """The least one past the range; None: no bound."""
+    majors: range | None = None
+    """Their major numbers; None: every one."""
 
     def __contains__(self, capability: object) -> bool:
-        """Whether a compute capability lies in the range; an unknown one (None) lies only in the full range."""
-        if not isinstance(capability, tuple):
-            return self == EVERYWHERE
-        return (self.first is None or capability >= self.first) and (
-            self.before is None or capability < self.before
-        )
+        """Whether a compute capability is one of them; an unknown one (None) is only of all."""
+        if self.majors is None:
+            return True
+        return isinstance(capability, tuple) and capability[0] in self.majors
 
     def __str__(self) -> str:
-        first, before = (
-            bound and ".".join(str(number) for number in bound) for bound in (self.first, self.before)
-        )
-        if first and before:
-            return f"{first} to below {before}"
-        return f"from {first}" if first else f"below {before}" if before else "all"
+        if self.majors is None:
+            return "all"
+        first, end = self.majors.start, self.majors.stop
+        return f"{first}.0 to below {end}.0" if first else f"below {end}.0"
 
 
 EVERYWHERE = Architectures()
@@ -115,7 +108,7 @@ def innermost_first(name: str, index: int) -> str:
     return f"{name}[{index}] (innermost first)"
 
 
-def outside(name: str, values: Sequence[int | None], low: int, high: int) -> Iterator[str]:
+def outside(name: str, values: Sequence[int], low: int, high: int) -> Iterator[str]:
     """Yield the values that lie outside a range.
 
     Parameters
@@ -123,12 +116,12 @@ def outside(name: str, values: Sequence[int | None], low: int, high: int) -> Ite
     name
         What an author calls them.
     values
-        The values, in the driver's order; None: not known.
+        The values, in the driver's order.
     low
         The least allowed.
     high
         The greatest allowed.
     """
     for index, value in enumerate(values):
-        if value is not None and not low <= value <= high:
+        if not low <= value <= high:
             yield f"{outermost_first(name, values, index)} is {value}"

@@ -28,10 +28,10 @@ __all__ = ["BOX_BYTES", "HOPPER", "LAYOUT_RULES", "MODE_RULES", "WIDE_PACKED", "
 BOX_BYTES = 233_472
 """The shared memory of one of a Hopper device's multiprocessors, in bytes (228 KiB)."""
 
-HOPPER = Architectures((9, 0), (10, 0))
+HOPPER = Architectures(range(9, 10))
 """Where the measured rules were measured: all devices of compute capability 9."""
 
-_BEFORE_BLACKWELL = Architectures(before=(10, 0))
+_BEFORE_BLACKWELL = Architectures(range(10))
 _MAX_EXTENT = 1 << 32
 _ADDRESS_END = 1 << 57
 _STRIDE_END = 1 << 40
@@ -159,7 +159,7 @@ LAYOUT_RULES: tuple[Rule[MapFields], ...] = (
     Rule(
         text="the device has compute capability 9.0 or more",
         violations=_no_tensor_maps,
-        architectures=Architectures(before=(9, 0)),
+        architectures=Architectures(range(9)),
         h200=H200Answer.UNSEEN,
     ),
     Rule(

@@ -63,10 +63,8 @@ def _rounded_down(f: TiledFields) -> int:
 
 
 def _rounded_up(f: TiledFields) -> int:
-    steps = _steps(f) or ()
-    if steps and not f.interleave:
-        steps = (1, *steps[1:])  # the hardware ignores the first
-    counts = (-(-extent // step) for extent, step in zip(f.box, steps, strict=False))
+    # Without interleave the hardware ignores the first step, which another rule has be 1.
+    counts = (-(-extent // step) for extent, step in zip(f.box, _steps(f) or (), strict=False))
     return math.prod(counts) * f.element_bits // 8
 
 

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from trunnion.model.launch import Argument
     from trunnion.model.memory import Memory
 
-__all__ = ["COLUMNS", "history_programs", "number_program", "plain_program"]
+__all__ = ["COLUMNS", "TWIN", "history_programs", "number_program", "plain_program"]
+
+TWIN: Final = "twin"
+"""The parameter that takes a tensor like that of ``x``."""
 
 COLUMNS: Final = 16
 """The elements of a row of the first tensor."""
@@ -145,6 +148,8 @@ def _params(draw: st.DrawFn, declared: frozenset[Capability], wanted: set[Capabi
     if draw(st.booleans()) or Capability.NULLABLE_TENSORS in wanted:
         nullable = Capability.NULLABLE_TENSORS in wanted
         params.append(TensorParam("y", dtype(choose(draw, _OF_TENSORS)), (n,), nullable=nullable))
+    else:
+        params.append(TensorParam(TWIN, dtype("float32"), (n, Const(COLUMNS)), strides=strides, alignment=16))
     if dynamic:
         params.append(ScalarParam("k", dtype("int32"), Symbol("k", max=256)))
     for name, kinds in (("f", _REALS), ("i", INTEGERS), ("b", ("bool",)), ("z", _OF_COMPLEX)):

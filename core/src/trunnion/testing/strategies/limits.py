@@ -366,6 +366,12 @@ _BOXES: Final = (
 )
 """Boxes around what a multiprocessor has room for."""
 
+_THINNED: Final = (
+    *(((57, 32), (1, 1)), ((228, 8), (1, 1)), ((256, 256), (8, 8))),
+    *(((83, 22), (1, 1)), ((256, 57), (1, 8))),
+)
+"""Such boxes if of each row every other element alone is loaded, which an interleave allows: 1824 rows are allowed."""
+
 
 @st.composite
 def map_layouts(draw: st.DrawFn, *, im2col: bool) -> Series:
@@ -388,12 +394,17 @@ def map_layouts(draw: st.DrawFn, *, im2col: bool) -> Series:
         "strides": (Const(0), step, inner),
         "element_offset": start,
     }
-    form = choose(draw, ("NONE", "NONE", "16B", "32B", "box", *(("pixels", "pixels") if im2col else ())))
+    form = choose(
+        draw, ("NONE", "NONE", "16B", "32B", "box", "thinned", *(("pixels", "pixels") if im2col else ()))
+    )
     if form == "NONE":
         tensor_map = tensor.tiled((1, 16), shape=(rows, columns), strides=(step, inner), element_offset=start)
     elif form == "box":
         (first, second), steps = choose(draw, _BOXES)
         tensor_map = tensor.tiled((first, second, 256), element_strides=(*steps, 1), **deep)
+    elif form == "thinned":
+        (first, second), steps = choose(draw, _THINNED)
+        tensor_map = tensor.tiled((first, second, 256), element_strides=(*steps, 2), interleave="16B", **deep)
     elif form == "pixels":
         tensor_map = tensor.im2col(
             pixel_box_lower_corner=(choose(draw, (-1, 0, 1)),),

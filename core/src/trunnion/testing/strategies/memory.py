@@ -11,7 +11,7 @@ from trunnion.model.expr import Const, Expr, Symbol, as_expr
 from trunnion.model.params import TensorParam
 from trunnion.model.window import AccessPolicyWindow
 from trunnion.model.workspace import Workspace
-from trunnion.testing.rounding import SIZES
+from trunnion.testing.rounding import FORMATS, SIZES
 from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.expressions import extents
 from trunnion.testing.strategies.maps import draw_mapped_memory
@@ -98,6 +98,13 @@ def _draw_strides(draft: Draft, shape: list[Expr]) -> tuple[Expr, ...]:
     return tuple(steps) if form == "reversed" else tuple(reversed(steps))
 
 
+def _fills(kind: str) -> st.SearchStrategy[Any]:
+    """Return a strategy of numbers of a type, often one whose bytes are all the same."""
+    if kind in FORMATS and not FORMATS[kind].signed:  # which has no zero
+        return numbers(kind)
+    return st.one_of(numbers(kind), st.just(False if kind == "bool" else 0))
+
+
 def draw_outputs(draft: Draft) -> None:
     """Draw the outputs.
 
@@ -112,7 +119,7 @@ def draw_outputs(draft: Draft) -> None:
         rank = draw(st.integers(0, 3))
         shape = [draw(extents(draft.extent_symbols)) for _ in range(rank)]
         kind = choose(draw, ELEMENT_TYPES)
-        fill = draw(numbers(kind)) if filled and (count == 0 or draw(st.booleans())) else None
+        fill = draw(_fills(kind)) if filled and (count == 0 or draw(st.booleans())) else None
         alignment = choose(draw, (None, None, None, 128, 512, 1 << 16))
         draft.outputs.append(
             TensorParam(draft.name(), kind, tuple(shape), access="write", fill=fill, alignment=alignment)  # type: ignore[arg-type]  # reads spellings

@@ -12,14 +12,18 @@ from hypothesis import strategies as st
 
 from trunnion.artifacts.artifact import Artifact
 from trunnion.contract.compiler import DeviceImage, ImageKernel, ImageParameter
-from trunnion.errors import DriverError, ParameterMismatchError
+from trunnion.errors import ArtifactError, DriverError, ParameterMismatchError, ProgramError
 from trunnion.image import SyntheticKernel, synthetic_cubin
+from trunnion.image.match import match_launches
+from trunnion.model.expr import Const
 from trunnion.testing.comparison import check_call
 from trunnion.testing.laws import ONE_WAY, law
 from trunnion.testing.machine import synthetic_image
 from trunnion.testing.strategies import Scenario, scenarios
+from trunnion.testing.ways import taken_up
 
 if TYPE_CHECKING:
+    from trunnion.model.plan import LaunchPlan
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -41,10 +45,14 @@ def _with_parameters(image: DeviceImage, index: int, parameters: tuple[ImagePara
     ways=ONE_WAY,
 )
 def mismatches(harness: Harness, example: tuple[Scenario, int, int]) -> None:
-    """A kernel that takes other parameters than the program passes is refused at the build, by kernel and ordinal."""
+    """A kernel that takes other parameters than the program passes is refused at the build, by kernel and ordinal.
+
+    One that was compiled for another block is refused by the launch and the axis.
+    """
     program = example[0].program
     image = synthetic_image(program)
     index = example[1] % len(image.kernels)
+    _check_block(harness, program.plan(), image, index)
     kernel = image.kernels[index]
     ordinal = (example[2] + 1) % (len(kernel.parameters) + 1) - 1
     if ordinal < 0:
@@ -64,21 +72,51 @@ def mismatches(harness: Harness, example: tuple[Scenario, int, int]) -> None:
     harness.violation(f"kernel {kernel.name!a} takes {changed}, and the build went through")
 
 
+def _check_block(harness: Harness, plan: LaunchPlan, image: DeviceImage, index: int) -> None:
+    """Require that a kernel which was compiled for some block is launched with no other, and with that one."""
+    launch = next(one for one in plan.launches if one.kernel == index)
+    x, y, z = (one.value if isinstance(one, Const) else 0 for one in launch.block)
+    match_launches(plan, image)
+    for axis, block in enumerate(((1025, y, z), (x, 1025, z), (x, y, 65))):
+        if 0 in block[:axis]:  # which a call decides, and so is refused first
+            return
+        kernels = list(image.kernels)
+        kernels[index] = replace(kernels[index], block=block)
+        try:
+            match_launches(plan, replace(image, kernels=tuple(kernels)))
+        except ProgramError as error:
+            place = f"launches[{launch.index}].block[{axis}]"
+            harness.require(error.field == place, f"named {error.field}, expected {place}")
+            continue
+        harness.violation(f"launch {launch.index} has another block than its kernel's {block}")
+
+
 @law("B2", given=lambda harness: scenarios(harness.capabilities), ways=ONE_WAY)
 def artifacts_travel(harness: Harness, scenario: Scenario) -> None:
-    """An artifact that was saved and opened is equal, and launches the same; building twice gives equal artifacts."""
+    """An artifact that was saved and opened is equal, and launches the same; building twice gives equal artifacts.
+
+    One that another version built is an ArtifactError.
+    """
     artifact = harness.build(scenario.program)
     harness.require(harness.build(scenario.program).digest == artifact.digest, "two builds differ")
     with tempfile.TemporaryDirectory(prefix="trunnion-suite-") as folder:
         place = Path(folder) / "artifact"
         artifact.save(place)
         opened = Artifact.open(place)
-    harness.require(opened == artifact and opened.digest == artifact.digest, "the opened artifact differs")
-    loaded = harness.load(opened)
+        loaded = taken_up(harness, place)
     try:
+        harness.require(
+            opened == artifact and opened.digest == artifact.digest, "the opened artifact differs"
+        )
         check_call(harness, scenario, loaded)
     finally:
         loaded.close()
+    other = replace(opened, manifest=replace(opened.manifest, emitter="another/0"))
+    try:
+        taken_up(harness, other)
+    except ArtifactError:
+        return
+    harness.violation("took up an artifact that another version built")
 
 
 @law("B3", given=lambda harness: scenarios(harness.capabilities), ways=ONE_WAY)

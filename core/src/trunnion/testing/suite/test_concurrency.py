@@ -22,6 +22,7 @@ from trunnion.testing.observed import Observed
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, calls, programs
 from trunnion.testing.strategies.choices import choose
+from trunnion.testing.suite.test_faults import unloading_all
 from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
@@ -103,10 +104,12 @@ class _Caller:
         assume(not isinstance(self.expected, Refused) and self.expected.launches)
         on = self.expected.device if isinstance(self.expected, Expected) else 0
         self.stream = harness.simulator.new_stream(on) if stream is None else stream
+        self.made = False
         self.result: Any = None
 
     def launch(self, loaded: LoadedProgram) -> None:
         """Make the call."""
+        self.made = True
         self.result = loaded.call(self.args, stream=self.stream, device=self.device)
 
     @property
@@ -244,13 +247,19 @@ def _refusing(harness: Harness) -> Iterator[None]:
 def two_threads(harness: Harness, overlap: Overlap) -> None:
     """Calls of one program in two threads at once each receive their own parameters, stream and tensors.
 
-    Where each of them would wait for the other to load it, one at least is told so by a `LifecycleError`.
+    Where each of them would wait for the other to load it, one at least is told so by a `LifecycleError`. Where none
+    waits for itself none is, be there a third.
     """
     if overlap.place == _CROSSED:
         _check_crossed(harness, overlap)
+        _check_chained(harness, overlap)
         return
     first, second = _callers(harness, overlap)
-    with harness.loaded(overlap.scenario.program) as loaded, _two_threads(lesser=overlap.odd) as threads:
+    with (
+        unloading_all(harness),
+        harness.loaded(overlap.scenario.program) as loaded,
+        _two_threads(lesser=overlap.odd) as threads,
+    ):
         harness.simulator.clear_trace()
         others: list[Future[None]] = []
 
@@ -328,6 +337,83 @@ def _check_crossed(harness: Harness, overlap: Overlap) -> None:
             for outer in both:
                 outer.result(_PATIENCE)
         _check(harness, one, other, *crossing.went_through)
+
+
+class _Chain:
+    """Three calls: one waits for another in the middle of loading its own program, for which the third one waits.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    """
+
+    def __init__(self, harness: Harness) -> None:
+        self._harness = harness
+        self._due = threading.local()
+        self.loading = threading.Event()
+        """Whether the thread that everybody waits for has come to where it loads, or needs to load nothing."""
+        self.held = threading.Event()
+        """The same of the thread that waits, and is waited for."""
+        self.goes_on = threading.Event()
+        """Whether the first one goes on."""
+
+    def launch(
+        self, caller: _Caller, loaded: LoadedProgram, due: Callable[[], object], come: threading.Event
+    ) -> None:
+        """Make a call, and do something once in the middle of it, if it loads its program there."""
+        self._due.call = due
+        try:
+            self._harness.simulator.call(caller.launch, loaded)
+        finally:
+            come.set()
+
+    def wait(self) -> None:
+        """Keep the others waiting."""
+        self.loading.set()
+        self.goes_on.wait(_PATIENCE)
+
+    def ahead(self, proceed: Callable[..., None], *arguments: Any) -> None:
+        """Stand before a driver's call that loads."""
+        due, self._due.call = getattr(self._due, "call", None), None
+        if due is not None:
+            due()
+        proceed(*arguments)
+
+
+def _check_chained(harness: Harness, overlap: Overlap) -> None:
+    """Have a thread wait for another, which loads, and be waited for by a third, and require that all go through."""
+    program, calls_made = overlap.scenario.program, (overlap.scenario.call, overlap.other)
+    callers = [_Caller(harness, program, call) for call in (*calls_made, *calls_made)]
+    chain = _Chain(harness)
+    with (
+        unloading_all(harness),
+        harness.loaded(program) as first,
+        harness.loaded(program) as second,
+        ThreadPoolExecutor(3) as threads,
+        ExitStack() as until,
+    ):
+        until.callback(chain.goes_on.set)
+        harness.simulator.clear_trace()
+        for call in _PLACES["loading"]:
+            until.enter_context(harness.simulator.intercept(call, chain.ahead))
+
+        def inner() -> None:
+            chain.held.set()
+            callers[1].launch(first)
+
+        awaited = [threads.submit(chain.launch, callers[0], first, chain.wait, chain.loading)]
+        chain.loading.wait(_PATIENCE)
+        awaited.append(threads.submit(chain.launch, callers[2], second, inner, chain.held))
+        chain.held.wait(_PATIENCE)
+        awaited.append(threads.submit(harness.simulator.call, callers[3].launch, second))
+        wait(awaited[1:], 2 * _MOMENT)  # those that wait see twice for whom
+        chain.goes_on.set()
+        with _accepted(harness):
+            for one in awaited:
+                one.result(_PATIENCE)
+        made = [caller for caller in callers if caller is not callers[1] or callers[1].made]
+        _check(harness, *made)
 
 
 @contextmanager

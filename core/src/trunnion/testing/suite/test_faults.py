@@ -138,8 +138,14 @@ def _used(harness: Harness) -> tuple[int, ...]:
 
 
 @contextmanager
-def _unloading_all(harness: Harness) -> Iterator[None]:
-    """Require that what the block loads is unloaded at its end."""
+def unloading_all(harness: Harness) -> Iterator[None]:
+    """Require that what the block loads is unloaded at its end.
+
+    Raises
+    ------
+    LawViolation
+        If it is not.
+    """
     before = _libraries(harness)
     yield
     left = _libraries(harness) - before
@@ -197,7 +203,7 @@ def failing_driver_calls(harness: Harness, example: _Faults) -> None:
     artifact = harness.built(scenario.program)
     names = _good_run(harness, scenario, artifact)
     for place in _places(names):
-        with _unloading_all(harness), closing(harness.reopen(scenario.program, artifact)) as loaded:
+        with unloading_all(harness), closing(harness.reopen(scenario.program, artifact)) as loaded:
             with _leaving_nothing(harness) as faults:
                 fault, error, observed = _struck_call(harness, (scenario, place, status), loaded, names)
                 faults.append(fault)
@@ -270,7 +276,7 @@ def failing_preparations(harness: Harness, example: _Faults) -> None:
             preparation.run()
     assume(names)
     for place in _places(names):
-        with _unloading_all(harness), closing(_Preparation(harness, scenario, artifact)) as preparation:
+        with unloading_all(harness), closing(_Preparation(harness, scenario, artifact)) as preparation:
             with _leaving_nothing(harness) as faults:
                 with planted(harness, names, place, status) as fault:
                     prepared = observe(harness, preparation.run)

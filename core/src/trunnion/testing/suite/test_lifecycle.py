@@ -25,6 +25,7 @@ from trunnion.testing.ways import CALLS, LOADS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from trunnion.contract.adapter import LoadedProgram
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -173,13 +174,14 @@ def forked_children(harness: Harness, example: tuple[Scenario, bool]) -> None:
         if any(isinstance(one, TensorFacts) for one in facts.args):  # it takes no device=
             ways = {**ways, "entry": lambda: loaded.entry(*args)}
         harness.simulator.clear_trace()
-        told = told_by_a_child(lambda: "; ".join(_went_on(harness, ways)))
+        told = told_by_a_child(lambda: "; ".join(_went_on(harness, ways, loaded)))
         harness.require(not told, f"in a forked child: {told}")
         check_call(harness, scenario, loaded, first=False)
 
 
-def _went_on(harness: Harness, ways: Mapping[str, Callable[[], Any]]) -> Iterator[str]:
-    """Yield which ways to call did not raise a LifecycleError, and what the driver was asked."""
+def _went_on(harness: Harness, ways: Mapping[str, Callable[[], Any]], loaded: LoadedProgram) -> Iterator[str]:
+    """Yield which ways to call did not raise a LifecycleError, and what the driver was asked, by closing too."""
     yield from going_on(ways)
+    loaded.close()
     if harness.simulator.trace:
         yield f"the driver saw {harness.simulator.trace}"

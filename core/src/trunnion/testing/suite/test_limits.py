@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trunnion.contract.spec import Capability
-from trunnion.errors import ArgumentError, DeviceRequirementError
+from trunnion.errors import ArgumentError, DeviceRequirementError, TensorMapError
 from trunnion.image import SyntheticKernel, synthetic_cubin
 from trunnion.sim.abi import DeviceAttribute
 from trunnion.testing.comparison import check_expected, check_refused
@@ -14,6 +14,7 @@ from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
 from trunnion.testing.machine import synthetic_image
 from trunnion.testing.reference import expect
+from trunnion.testing.strategies.described_maps import described_maps
 from trunnion.testing.strategies.limits import (
     aligned_memory,
     blocks,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
     from trunnion.testing.harness import Harness
+    from trunnion.testing.strategies.described_maps import DescribedMap
     from trunnion.testing.strategies.limits import Series
 
 __all__: list[str] = []
@@ -121,8 +123,21 @@ def greatest_sizes(harness: Harness, series: Series) -> None:
     requires=_DYNAMIC | {Capability.TMA_TILED},
 )
 def greatest_maps(harness: Harness, series: Series) -> None:
-    """A map is refused where a number of its layout is one beyond what a rule allows; every broken rule is named."""
+    """A map is refused where a number of it is one beyond what a rule allows; every broken rule is named."""
+    for described in described_maps(im2col=Capability.TMA_IM2COL in harness.capabilities):
+        _check_described(harness, described)
     delivers_each(harness, series)
+
+
+def _check_described(harness: Harness, described: DescribedMap) -> None:
+    """Require that a map whose numbers the program says is described if it is good, and refused for its one mistake."""
+    try:
+        described.describe()
+    except TensorMapError as error:
+        named = described.broken and all(described.broken in rule for rule in error.broken)
+        harness.require(named, f"{described}: {error}")
+        return
+    harness.require(not described.broken, f"described {described}")
 
 
 @law(

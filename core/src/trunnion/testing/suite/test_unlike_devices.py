@@ -22,6 +22,7 @@ from trunnion.sim.abi import DeviceAttribute
 from trunnion.testing.comparison import check_call
 from trunnion.testing.history import Bench
 from trunnion.testing.laws import ONE_WAY, law
+from trunnion.testing.lone_device import told_by_a_lone_device
 from trunnion.testing.machine import ALIKE, ARCHITECTURES, UNLIKE, synthetic_image
 from trunnion.testing.observed import observe
 from trunnion.testing.older_driver import told_by_an_older_driver
@@ -302,6 +303,11 @@ def _check_newer(harness: Harness, newer: NewerMap, device: int) -> None:
 
 @law("Z4", given=lambda _: st.sampled_from((12000, 12040, 12080)), cost="process", ways=ONE_WAY)
 def older_drivers(harness: Harness, version: int) -> None:
-    """An older driver launches all that it knows; a launch attribute that is newer is a DeviceRequirementError."""
+    """An older driver launches all that it knows; a launch attribute that is newer is a DeviceRequirementError.
+
+    Where there is one device, threads without a context launch, and each driver call that fails is named.
+    """
     told = told_by_an_older_driver(harness.name, version)
     harness.require(not told, f"on a driver of CUDA {version}: {told}")
+    told = told_by_a_lone_device(harness.name)
+    harness.require(not told, f"where there is one device: {told}")

@@ -192,6 +192,7 @@ def room_for_windows(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
                     harness.require(limit >= wanted, f"{limit} bytes are set aside, expected {wanted}")
         if Capability.GRAPH_CAPTURE in harness.capabilities and most:
             _check_told(harness, scenarios)
+            _check_preloaded(harness)
 
 
 def _check_told(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
@@ -209,6 +210,18 @@ def _check_told(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
             )
             harness.call(loaded, scenario.call)
             longest = max(longest, nbytes)
+
+
+def _check_preloaded(harness: Harness) -> None:
+    """Require that a window of the same length in every call has its cache as soon as the program is preloaded."""
+    device, nbytes = harness.machine.alike[0], 4096
+    tensor = TensorParam("a", dtype("uint8"), (Const(nbytes),))
+    program = _windowed(tensor, tensor.window(element_offset=1024))
+    with harness.loaded(program) as loaded:
+        loaded.preload(device)
+        spec = TensorSpec(dtype="uint8", shape=(nbytes,), strides=(1,))
+        told = _captured_warnings(harness, loaded, Scenario(program, CallSpec(args=(spec,))))
+        harness.require(not told, f"preloaded, and captured: {told}")
 
 
 def _captured_warnings(harness: Harness, loaded: LoadedProgram, scenario: Scenario) -> list[str]:

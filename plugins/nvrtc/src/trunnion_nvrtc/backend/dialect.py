@@ -14,7 +14,7 @@ __all__ = ["CudaDialect"]
 class CudaDialect:
     """Inlines the launch: only what a call decides is written into the configuration."""
 
-    version = "nvrtc/9"
+    version = "nvrtc/10"
 
     def imports(self) -> tuple[str, ...]:
         """Return the imports of the driver's calls."""
@@ -35,7 +35,10 @@ class CudaDialect:
         """
         out.line("entered = False")
         with out.block(f"if {'True' if always else 'several and stream <= 2'}:"):
-            out.line("status, current = cuCtxGetDevice()")
+            with out.block("try:"):
+                out.line("status, current = cuCtxGetDevice()")
+            with out.block("except ValueError:"):
+                out.line("status = True  # one that cuda.bindings have no name for")
             with out.block("if status or int(current) != device:"):
                 out.line("entered = enter(device)")
 
