@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
 import json
 import os
 import platform
 import subprocess
 import sys
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,9 +49,8 @@ def main() -> int:
         shards = [
             stack.enter_context(Server(options.folder / f"shard{index}")) for index in range(options.shards)
         ]
-        known = _baselines(options, [one for language in samples for one in BACKENDS[language]], now, shards)
         for language, mutants in samples.items():
-            baselines = {one: known[one] for one in BACKENDS[language]}
+            baselines = {one: _baseline(options, one, now, shards) for one in BACKENDS[language]}
             reach = {}
             if language == "python":
                 reach = {one: _reach(options, one, now, shards, baselines[one]) for one in baselines}
@@ -130,21 +126,7 @@ def _keep_killed(folder: Path, records: Records) -> None:
                 records.add(verdict)
 
 
-def _baselines(
-    options: argparse.Namespace, backends: Sequence[str], now: str, shards: Sequence[Server]
-) -> dict[str, Baseline]:
-    """Return what the unmutated sources did, by backend: side by side, if there are as many processes."""
-
-    def measure(backend: str, server: Server) -> Baseline:
-        with busy[server]:
-            return _baseline(options, backend, now, server)
-
-    busy = {server: threading.Lock() for server in shards}
-    with ThreadPoolExecutor(len(shards)) as pool:
-        return dict(zip(backends, pool.map(measure, backends, itertools.cycle(shards)), strict=False))
-
-
-def _baseline(options: argparse.Namespace, backend: str, now: str, server: Server) -> Baseline:
+def _baseline(options: argparse.Namespace, backend: str, now: str, shards: Sequence[Server]) -> Baseline:
     """Return what the unmutated sources did."""
     laws = [law for law in options.laws or _laws() if law not in STARTS_PROCESSES.get(backend, ())]
     file = options.folder / f"baseline-{backend}-{now}.json"
@@ -152,7 +134,7 @@ def _baseline(options: argparse.Namespace, backend: str, now: str, server: Serve
         kept = json.loads(file.read_text("utf-8"))
         return Baseline(kept["seconds"], tuple(kept["useless"]), kept["silence"])
     _say(f"checking {len(laws)} laws of {backend} on the unmutated sources")
-    found = measured(server, backend, laws)
+    found = measured(shards, backend, laws)
     kept = {"seconds": found.seconds, "useless": found.useless, "silence": found.silence}
     file.write_text(json.dumps(kept), "utf-8")
     return found

@@ -300,8 +300,7 @@ def reached(servers: Sequence[Server], backend: str, laws: Sequence[str]) -> dic
         If a server ends.
     """
     with ThreadPoolExecutor(len(servers)) as pool:
-        shares = [laws[index :: len(servers)] for index in range(len(servers))]
-        found = list(pool.map(lambda server, share: server.reach(backend, share), servers, shares))
+        found = list(pool.map(lambda server, share: server.reach(backend, share), *_shared(servers, laws)))
     imported: dict[str, set[int]] = {}
     for one in found:
         for path, lines in one["imported"].items():
@@ -312,15 +311,32 @@ def reached(servers: Sequence[Server], backend: str, laws: Sequence[str]) -> dic
     }
 
 
-def measured(server: Server, backend: str, laws: Sequence[str]) -> Baseline:
-    """Try the unmutated sources.
+def measured(servers: Sequence[Server], backend: str, laws: Sequence[str]) -> Baseline:
+    """Try the unmutated sources, the laws shared between servers.
 
     Raises
     ------
     RuntimeError
         If a law does not hold there: then nothing can be said of a mutant.
     """
-    found = server.ask(backend, laws, _FIRST, None)
-    if found["status"] != "green":
-        raise RuntimeError(f"the unmutated sources: {found['status']} {found['law']}: {found['text']}")
-    return Baseline(found["seconds"], tuple(found["useless"]), found["silence"])
+    with ThreadPoolExecutor(len(servers)) as pool:
+        every = pool.map(
+            lambda server, share: server.ask(backend, share, _FIRST, None), *_shared(servers, laws)
+        )
+        found = list(every)
+    for one in found:
+        if one["status"] != "green":
+            raise RuntimeError(f"the unmutated sources: {one['status']} {one['law']}: {one['text']}")
+    seconds = {law: spent for one in found for law, spent in one["seconds"].items()}
+    useless = {law for one in found for law in one["useless"]}
+    return Baseline(
+        {law: seconds[law] for law in laws},
+        tuple(law for law in laws if law in useless),
+        max(one["silence"] for one in found),
+    )
+
+
+def _shared(servers: Sequence[Server], laws: Sequence[str]) -> tuple[Sequence[Server], list[Sequence[str]]]:
+    """Return servers, and for each its share of the laws; who would have none is left out."""
+    shares = [laws[index :: len(servers)] for index in range(min(len(servers), len(laws)))]
+    return servers[: len(shares)], shares
