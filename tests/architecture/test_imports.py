@@ -59,6 +59,7 @@ LAYERS = {
     "torch_runtime": _CONTRACT | {"call_helper", "sim"},
     "built_program": _CONTRACT | {"artifacts", "selection"},
     "compiled_kernel": _CONTRACT | {"artifacts", "image", "toolchain"},
+    "image_exchange": _CONTRACT | {"artifacts", "built_program", "image"},
     "compiled": _MAKING
     | {"built_program", "compiled_kernel", "operators", "registry", "selection", "signing", "torch_runtime"},
     "selection": _CONTRACT | {"attempts", "registry"},

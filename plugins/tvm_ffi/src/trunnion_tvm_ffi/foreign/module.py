@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trunnion.arguments import device_ordinal, expect, output_list, stream_handle
+from trunnion.arguments import device_ordinal, expect, expect_text, output_list, stream_handle
 from trunnion.contract.adapter import BoundLaunch
+from trunnion.contract.spec import Target
 from trunnion.dlpack import CPU, CUDA
 from trunnion.errors import ArgumentTypeError, ProgramError
 from trunnion.messages import describe, spelled, type_name
@@ -29,13 +30,16 @@ __all__ = ["ModuleProgram", "from_module"]
 _ALLOCATORS = ("caller", "callee")
 
 
-def from_module(
+def from_module(  # noqa: PLR0913 - what a library does not say of itself, each under its name
     module: Any | str | PathLike[str],
     function: str = "main",
     signature: Signature | None = None,
     *,
     result_idx: int | Sequence[int] | None = None,
     returns: str = "caller",
+    host_source: str | None = None,
+    device_source: str | None = None,
+    target: Target | str | None = None,
 ) -> ModuleProgram:
     """Take up a function of a TVM-FFI module that anybody made. Loading a file runs its native code: trust it first.
 
@@ -55,6 +59,13 @@ def from_module(
     returns
         ``"caller"``: the function is given its outputs. ``"callee"``: it allocates them, and returns one tensor, or
         several in a sequence.
+    host_source
+        The text that the function's host side was made from, if somebody has it: it is kept to be read.
+    device_source
+        The text of its device code, likewise.
+    target
+        What it was compiled for, such as ``"sm_90a"``, likewise: a function runs where its tensors lie. None: nobody
+        says.
 
     Raises
     ------
@@ -65,16 +76,28 @@ def from_module(
     ArgumentTypeError, ArgumentValueError
         If an argument is of another type, or the module has no such function.
     ProgramError
-        If the signature, ``result_idx`` and ``returns`` do not fit each other.
+        If the signature, ``result_idx`` and ``returns`` do not fit each other, or the target is none.
     UnboundSymbolError
         If nothing gives a symbol of the signature its value.
     """
     if signature is not None:
         expect(signature, Signature, "signature", "a Signature, or None")
     _check_form(signature, result_idx, returns)
+    host_text, device_text = _source(host_source, "host_source"), _source(device_source, "device_source")
+    made_for = None if target is None else Target.parse(target)
     return ModuleProgram(
-        find_function(module, function), signature, result_idx=result_idx, callee=returns == "callee"
+        find_function(module, function),
+        signature,
+        result_idx=result_idx,
+        callee=returns == "callee",
+        host_source=host_text,
+        device_source=device_text,
+        target=made_for,
     )
+
+
+def _source(given: str | None, name: str) -> str:
+    return "" if given is None else expect_text(given, name, "the text of a source, or None")
 
 
 def _check_form(signature: Signature | None, result_idx: object, returns: object) -> None:
@@ -110,12 +133,31 @@ class ModuleProgram:
         Where it wants its outputs; see `from_module`.
     callee
         Whether it allocates its outputs and returns them.
+    host_source, device_source, target
+        What it was made from and for, as far as somebody says it; see `from_module`.
     """
 
-    __slots__ = ("_caller", "function", "plan", "result_idx", "signature")
+    __slots__ = (
+        "_caller",
+        "device_source",
+        "function",
+        "host_source",
+        "plan",
+        "result_idx",
+        "signature",
+        "target",
+    )
 
-    def __init__(
-        self, function: ForeignFunction, signature: Signature | None, *, result_idx: Any, callee: bool
+    def __init__(  # noqa: PLR0913 - `from_module` alone calls it
+        self,
+        function: ForeignFunction,
+        signature: Signature | None,
+        *,
+        result_idx: Any,
+        callee: bool,
+        host_source: str = "",
+        device_source: str = "",
+        target: Target | None = None,
     ) -> None:
         self.function = function
         """The function, with its module and the file."""
@@ -125,6 +167,12 @@ class ModuleProgram:
         """The plan of a call: symbols, checks, outputs; None without a signature."""
         self.result_idx: tuple[int, ...] = ()
         """The place of each output among the function's parameters; empty if it is given none."""
+        self.host_source = host_source
+        """The text of the host side, as `from_module` was given it; empty if it was not."""
+        self.device_source = device_source
+        """The text of the device code, as `from_module` was given it; empty if it was not."""
+        self.target = target
+        """What it was compiled for, as `from_module` was told it; None if it was not."""
         if signature is not None:
             self.plan = plan_signature(function.name, signature)
             self.result_idx = () if callee else result_places(signature, result_idx)
@@ -142,7 +190,9 @@ class ModuleProgram:
 
     @property
     def source(self) -> str:
-        """What the module shows of the source it was made from; empty if nothing."""
+        """The device code's text if it was given, else what the module itself shows of its source; empty if nothing."""
+        if self.device_source:
+            return self.device_source
         return "" if self.function.module is None else str(self.function.module.inspect_source())
 
     def __repr__(self) -> str:

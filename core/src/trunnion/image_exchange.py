@@ -1,0 +1,100 @@
+"""Another device image in an artifact, for the same launcher: `exchange_image`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from trunnion.arguments import expect
+from trunnion.artifacts.artifact import IMAGE_PREFIX, Artifact
+from trunnion.artifacts.manifest import FileRecord
+from trunnion.artifacts.program_file import PROGRAM_FILE, program_of
+from trunnion.built_program import LOG_FILE, target_of
+from trunnion.contract.compiler import CompileRequest
+from trunnion.errors import ArgumentValueError, CorruptArtifactError, shorten
+from trunnion.image.match import match_launches, match_parameters
+from trunnion.image.prebuilt import PrebuiltCompiler, PrebuiltImage
+
+if TYPE_CHECKING:
+    from trunnion.contract.compiler import DeviceImage
+
+__all__ = ["exchange_image"]
+
+
+def exchange_image(artifact: Artifact, image: PrebuiltImage) -> Artifact:
+    """Return an artifact with the same launcher and another device image; nothing is compiled, and nothing run.
+
+    Kernels are found by the exact names that they had, or by those that the image has for the program's names. The
+    program stays as it is, its source too, which says no more what the image was made from. What no longer holds goes:
+    the compiler's log, and the key, under which a store would keep it. The digest is another, and a signature for the
+    first one is none for this.
+
+    Parameters
+    ----------
+    artifact
+        What was built, by a backend that keeps the image as a file of its own.
+    image
+        The other image, a cubin.
+
+    Raises
+    ------
+    ParameterMismatchError
+        If a kernel of the image takes other parameters: the first one that differs is named.
+    ProgramError
+        If the image lacks a kernel, does not run on the artifact's target, or was compiled for other blocks than the
+        program launches.
+    ArgumentValueError
+        If the artifact has no image of its own for a GPU, or its launcher holds the image too.
+    ArgumentTypeError
+        If the one is no artifact, or the other no image.
+    CorruptArtifactError
+        If the artifact's program is not the one that its launcher was built from.
+    """
+    expect(artifact, Artifact, "artifact", "an Artifact")
+    expect(image, PrebuiltImage, "image", "a PrebuiltImage")
+    _check_apart(artifact)
+    made = _fitting(artifact, image)
+    gone = {*(IMAGE_PREFIX + kind for kind in artifact.images), LOG_FILE}
+    files = {name: data for name, data in artifact.files.items() if name not in gone}
+    files[IMAGE_PREFIX + made.kind] = made.data
+    manifest = replace(
+        artifact.manifest,
+        kernels=made.kernels,
+        files={name: FileRecord.of(data) for name, data in files.items()},
+        toolchain={**artifact.manifest.toolchain, **made.toolchain},
+        key_inputs={},
+        key="",
+    )
+    return Artifact(manifest, files)
+
+
+def _check_apart(artifact: Artifact) -> None:
+    """Refuse an artifact whose launcher would go on with the image that it has."""
+    if not artifact.images.keys() & {"cubin", "ptx"}:
+        kept = ", ".join(artifact.images) or "none"
+        raise ArgumentValueError("artifact", f"no image of a GPU (kept: {kept})", "one with a cubin or PTX")
+    for name, data in artifact.files.items():
+        if not name.startswith(IMAGE_PREFIX) and any(one in data for one in artifact.images.values()):
+            raise ArgumentValueError(
+                "artifact",
+                f"one whose image is no file alone: {shorten(name)} holds it too",
+                "one whose image is a file alone, as another backend may build it; or build it again from the program",
+            )
+
+
+def _fitting(artifact: Artifact, image: PrebuiltImage) -> DeviceImage:
+    """Return the image with the program's names for its kernels, if the program's launches fit it."""
+    plan, kept, target = program_of(artifact).plan(), artifact.manifest.kernels, target_of(artifact)
+    known = [kernel.name for kernel in kept] == [kernel.name for kernel in plan.kernels]
+    if plan.hash != artifact.manifest.plan_hash or not known:
+        raise CorruptArtifactError(PROGRAM_FILE, "is not the program that the launcher was built from")
+    wanted = tuple(
+        replace(kernel, name=image.names.get(kernel.name, before.symbol))
+        for kernel, before in zip(plan.kernels, kept, strict=True)
+    )
+    found = PrebuiltCompiler().compile(CompileRequest(code=(image.code,), kernels=wanted, target=target))
+    pairs = zip(found.kernels, plan.kernels, strict=True)
+    made = replace(found, kernels=tuple(replace(one, name=kernel.name) for one, kernel in pairs))
+    match_parameters(plan.kernels, made)
+    match_launches(plan, made)
+    return made
