@@ -133,14 +133,15 @@ class Judge:
             Of each child.
         """
         useless: list[str] = []
+        left = laws
         with self._scratch() as scratch:
             trial = self._trial(None, backend)
             while True:
-                left = [law for law in laws if law not in useless]
-                found = self._child(replace(trial, short=tuple(left)), scratch, limits)
+                found = self._child(replace(trial, short=left), scratch, limits)
                 if found.status != "red":
                     break
                 useless.append(found.law)
+                left = left[left.index(found.law) + 1 :]  # those before it held
             if found.status == "green":
                 found = self._child(replace(trial, laws=laws), scratch, limits)
             with contextlib.suppress(OSError):
