@@ -16,7 +16,7 @@ def current_device() -> int:
 
     A thread that has made no device current has the first one, as in torch.
     """
-    # Torch may hold a choice back until something is launched. While another thread imports it, it has no such part yet.
+    # Torch may hold a choice back until something is launched. While another thread imports it, this part is not there.
     cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is not None and cuda.is_initialized():
         return int(cuda.current_device())

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trunnion.messages import nearest
 from trunnion.storage.remembered import Answer, remembered
@@ -112,8 +112,8 @@ def _metadata_folders() -> dict[str, str] | None:
     None where anybody but Python itself finds distributions, or one may lie elsewhere than in a folder.
     """
     others = [one for one in sys.meta_path if hasattr(one, "find_distributions")]
-    # Python imports nothing from what is no text, such as a Path.
-    folders = dict.fromkeys(path or os.curdir for path in sys.path if isinstance(path, str))
+    said: list[Any] = sys.path  # also what is no text, such as a Path, from which Python imports nothing
+    folders = dict.fromkeys(path or os.curdir for path in said if isinstance(path, str))
     return (
         _first_of_each_name(tuple((path, found) for path in folders if (found := stamp(path)) is not None))
         if others == [PathFinder]

@@ -214,7 +214,10 @@ def test_modules_that_somebody_forgets_are_given_back_their_own(monkeypatch):
 
 @pytest.mark.parametrize("options", [7, "nvrtc", ["nvrtc"]], ids=str)
 def test_options_that_are_none_are_refused_when_the_first_kernel_is_compiled(options):
-    with install(options=options), pytest.raises(ProgramError, match="expected {plugin: {option: value}}"):
+    with (
+        install(options=options),
+        pytest.raises(ProgramError, match=r"expected \{plugin: \{option: value\}\}"),
+    ):
         tilelang.compile(doubled, target=TARGET)
 
 
