@@ -15,6 +15,7 @@ from trunnion.sim import shim
 from trunnion.storage import remembered
 from trunnion.storage.refusals import NotKeptWarning
 from trunnion.storage.user_caches import user_caches
+from trunnion.testing.kept_launchers import launcher_folder
 
 
 def _relative(name: str) -> Path:
@@ -61,3 +62,7 @@ def test_the_simulated_driver_is_made_each_time(monkeypatch: pytest.MonkeyPatch)
     with pytest.warns(NotKeptWarning, match="the simulated driver is compiled anew each time"):
         shim.load_shim()
     assert built[1:] == [shim._SONAME]
+
+
+def test_the_suite_keeps_no_launchers() -> None:
+    assert launcher_folder() is None
