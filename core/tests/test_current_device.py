@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
 
 from trunnion.current_device import current_device
 
@@ -30,3 +31,11 @@ def test_the_current_device_is_that_of_the_current_context(monkeypatch):
     for answer in (current(7, status=201), OSError("no libcuda")):  # CUDA_ERROR_INVALID_CONTEXT
         found(answer)
         assert current_device() == 0
+
+
+def test_a_torch_that_another_thread_is_still_importing_is_not_asked(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    monkeypatch.setattr(
+        ctypes, "CDLL", lambda _: SimpleNamespace(cuCtxGetDevice=lambda _: 201)
+    )  # CUDA_ERROR_INVALID_CONTEXT
+    assert current_device() == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import platformdirs
@@ -24,7 +25,6 @@ from trunnion.storage import remembered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     Install = Callable[..., Path]
 
@@ -261,3 +261,26 @@ def test_what_changes_is_seen(
     if not same:
         another_process()
     assert {point.value for point in announced("acme")} == values
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [Path("/nowhere"), b"/nowhere", 3, "/a\0b", "/" + "x" * 300, "loop"],
+    ids=["a path", "bytes", "a number", "NUL", "too long", "loop"],
+)
+def test_what_python_imports_nothing_from_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: object
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    monkeypatch.chdir(tmp_path)
+    found = announced("trunnion")
+    assert found
+    monkeypatch.setattr(sys, "path", [entry, *sys.path])
+    assert announced("trunnion") == found
+
+
+def test_of_two_of_one_name_in_one_folder_it_is_that_of_importlib(install: Install) -> None:
+    """As an upgrade leaves them that was broken off."""
+    for version in ("1.0", "2.0", "3.0", "2.5", "0.5"):
+        install("acme-twice", version=version)
+    assert version_of("acme-twice") == metadata.version("acme-twice")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import Final
+from typing import Any, Final
 
 __all__ = ["current_device"]
 
@@ -16,9 +16,10 @@ def current_device() -> int:
 
     A thread that has made no device current has the first one, as in torch.
     """
-    torch = sys.modules.get("torch")  # which may hold a choice back until something is launched
-    if torch is not None and torch.cuda.is_initialized():
-        return int(torch.cuda.current_device())
+    # Torch may hold a choice back until something is launched. While another thread imports it, this part is not there.
+    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is not None and cuda.is_initialized():
+        return int(cuda.current_device())
     try:
         driver = ctypes.CDLL(_SONAME)
     except OSError:

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trunnion.messages import nearest
 from trunnion.storage.remembered import Answer, remembered
@@ -112,9 +112,10 @@ def _metadata_folders() -> dict[str, str] | None:
     None where anybody but Python itself finds distributions, or one may lie elsewhere than in a folder.
     """
     others = [one for one in sys.meta_path if hasattr(one, "find_distributions")]
-    folders = dict.fromkeys(path or os.curdir for path in sys.path)
+    said: list[Any] = sys.path  # also what is no text, such as a Path, from which Python imports nothing
+    folders = dict.fromkeys(path or os.curdir for path in said if isinstance(path, str))
     return (
-        _first_of_each_name(tuple((path, stamp(path)) for path in folders))
+        _first_of_each_name(tuple((path, found) for path in folders if (found := stamp(path)) is not None))
         if others == [PathFinder]
         else None
     )
@@ -136,7 +137,7 @@ def _mentioning(group: str, places: Iterable[str]) -> list[str]:
 
 
 @functools.lru_cache(4)
-def _first_of_each_name(folders: tuple[tuple[str, Stamp | None], ...]) -> dict[str, str] | None:
+def _first_of_each_name(folders: tuple[tuple[str, Stamp], ...]) -> dict[str, str] | None:
     own = _own(folder for folder, _ in folders)
 
     def ask() -> Answer:
@@ -145,7 +146,7 @@ def _first_of_each_name(folders: tuple[tuple[str, Stamp | None], ...]) -> dict[s
     said = remembered(json.dumps(["metadata", own]), ask, noted=False)
     found: dict[str, str] = {}
     for folder, status in folders:
-        if folder.endswith(".egg") or (status is not None and status.regular):
+        if folder.endswith(".egg") or status.regular:
             return None
         named = json.loads(said[folder]) if folder in said else _named_in(folder)
         found = named | found
@@ -168,7 +169,10 @@ def _named_in(folder: str) -> dict[str, str]:
         PermissionError,
     ):  # passed over, as when something is imported
         return {}
-    return {canonical(name.rpartition(".")[0].partition("-")[0]): f"{folder}/{name}" for name in names}
+    # Of two of one name, which an upgrade leaves that was broken off, importlib takes the one that is listed first.
+    return {
+        canonical(name.rpartition(".")[0].partition("-")[0]): f"{folder}/{name}" for name in reversed(names)
+    }
 
 
 def _read(folder: str, name: str) -> bytes:

@@ -111,10 +111,18 @@ def test_the_command_ends_as_the_program_does(tmp_path):
         "import sys, tilelang\nprint(__name__, sys.argv[1:], tilelang.jit.__wrapped__.__name__)\nsys.exit(3)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-m", "trunnion_tilelang", str(tmp_path / "program.py"), "--backend", "its own"],
+        [
+            sys.executable,
+            "-m",
+            "trunnion_tilelang",
+            str(tmp_path / "program.py"),
+            "--",
+            "--backend",
+            "its own",
+        ],
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
     )
-    assert (done.returncode, done.stdout) == (3, "__main__ ['--backend', 'its own'] jit\n"), done.stderr
+    assert (done.returncode, done.stdout) == (3, "__main__ ['--', '--backend', 'its own'] jit\n"), done.stderr

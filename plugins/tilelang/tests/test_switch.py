@@ -206,6 +206,21 @@ def test_every_thread_is_switched_and_many_may_switch():
             done.result()
 
 
+def test_modules_that_somebody_forgets_are_given_back_their_own(monkeypatch):
+    with monkeypatch.context() as patch, install():
+        patch.delitem(sys.modules, "tilelang.jit")
+    assert not ours(tilelang.jit(make))
+
+
+@pytest.mark.parametrize("options", [7, "nvrtc", ["nvrtc"]], ids=str)
+def test_options_that_are_none_are_refused_when_the_first_kernel_is_compiled(options):
+    with (
+        install(options=options),
+        pytest.raises(ProgramError, match=r"expected \{plugin: \{option: value\}\}"),
+    ):
+        tilelang.compile(doubled, target=TARGET)
+
+
 @pytest.mark.parametrize("unknown", [{"backend": "acme"}, {"compiler": "acme"}], ids=str)
 def test_an_unknown_plugin_is_refused_when_the_first_kernel_is_compiled(unknown):
     with install(**unknown), pytest.raises(UnknownBackendError, match="acme"):

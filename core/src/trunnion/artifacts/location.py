@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import platformdirs
-
 from trunnion.errors import ArgumentValueError, ArtifactError, shorten
+from trunnion.storage.user_caches import user_caches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,12 +47,12 @@ def default_root() -> Path:
     said = _said(os.environ)
     if said not in {"", _ON, _OFF}:
         return Path(said)
-    caches = platformdirs.user_cache_path("trunnion")
-    if not caches.is_absolute():  # "~/.cache", below wherever the process happens to be
+    try:
+        return user_caches() / "artifacts"
+    except OSError as error:
         raise ArtifactError(
             f"this user has no home to keep artifacts in; set {VARIABLE} to a folder of yours"
-        )
-    return caches / "artifacts"
+        ) from error
 
 
 def _said(environment: Mapping[str, str]) -> str:

@@ -19,6 +19,7 @@ from trunnion.errors import BackendUnavailableError, CompileError, DeviceRequire
 from trunnion.storage.refusals import refuse_noexec, warn_not_kept
 from trunnion.storage.scratch import scratch_folder
 from trunnion.storage.turns import DeadlockError
+from trunnion.storage.user_caches import user_caches
 from trunnion.toolchain.build_cache import kept_file
 from trunnion.toolchain.host_compilation import HostCompilation
 from trunnion.toolchain.host_compiler import HostCompiler, counted_environment
@@ -179,8 +180,8 @@ def load_shim() -> Shim:
     _check_process()
     try:
         path = build_shim(cache_folder())
-    except DeviceRequirementError as error:
-        refused = error.__cause__
+    except (DeviceRequirementError, OSError) as error:
+        refused = error if isinstance(error, OSError) else error.__cause__
         if not isinstance(refused, OSError):
             raise
         with scratch_folder() as folder:
@@ -210,10 +211,8 @@ def _check_process() -> None:
 
 
 def cache_folder() -> Path:
-    """Return where compiled shims are kept, below the platform's folder for this user's caches."""
-    import platformdirs  # noqa: PLC0415 - only a process that simulates pays for it
-
-    return platformdirs.user_cache_path("trunnion") / "sim"
+    """Return where compiled shims are kept; errors are those of `user_caches`."""
+    return user_caches() / "sim"
 
 
 def build_shim(cache: Path) -> Path:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trunnion.storage.stamps import Stamp, note, stamp
+from trunnion.storage.user_caches import user_caches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -118,9 +119,7 @@ def _memory() -> dict[str, _Record]:
 
 
 def _folder() -> Path:
-    import platformdirs  # noqa: PLC0415 - only whoever compiles pays for it
-
-    return platformdirs.user_cache_path("trunnion") / "remembered"
+    return user_caches() / "remembered"
 
 
 def _load(key: str) -> _Record | None:

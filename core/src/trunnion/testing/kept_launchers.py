@@ -17,11 +17,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
-import platformdirs
-
 from trunnion.codegen.cpp import build
 from trunnion.errors import BackendUnavailableError
 from trunnion.image.host_object import read_host_object
+from trunnion.storage.user_caches import user_caches
 from trunnion.toolchain.build_cache import kept_file
 from trunnion.toolchain.host import find_host_toolchain
 from trunnion.toolchain.host_compilation import compile_host
@@ -45,9 +44,12 @@ _WHERE = ("-I", "-ffile-prefix-map=")
 _ENTRIES = "??/" + "?" * 62  # what is being built has another name
 
 
-def launcher_folder() -> Path:
-    """Return where launchers are kept by default: below the platform's folder for this user's caches."""
-    return platformdirs.user_cache_path("trunnion") / "conformance"
+def launcher_folder() -> Path | None:
+    """Return where launchers are kept by default; None if this user has no home."""
+    try:
+        return user_caches() / "conformance"
+    except OSError:
+        return None
 
 
 @contextlib.contextmanager

@@ -32,22 +32,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     parser = _parser()
     said = parser.parse_args(arguments)
-    if not said.module and not Path(said.script).is_file():
-        parser.error(f"there is no file {said.script}")
+    script = said.program[0]
+    if not said.module and not Path(script).is_file():
+        parser.error(f"there is no file {script}")
     try:
         switch = install(said.backend, compiler=said.compiler, cache=said.cache)
     except BackendUnavailableError as error:
         parser.error(str(error))
     before = sys.argv, sys.path
     # As Python itself has them for a script, and for -m.
-    sys.argv = [said.script, *said.arguments]
-    sys.path = [str(Path.cwd() if said.module else Path(said.script).resolve().parent), *sys.path]
+    sys.argv = said.program
+    sys.path = [str(Path.cwd() if said.module else Path(script).resolve().parent), *sys.path]
     try:
         with switch:
             if said.module:
-                runpy.run_module(said.script, run_name="__main__", alter_sys=True)
+                runpy.run_module(script, run_name="__main__", alter_sys=True)
             else:
-                runpy.run_path(said.script, run_name="__main__")
+                runpy.run_path(script, run_name="__main__")
     finally:
         sys.argv, sys.path = before
 
@@ -63,9 +64,9 @@ def _parser() -> argparse.ArgumentParser:
         "--no-cache", dest="cache", action="store_false", help="keep nothing of what is compiled"
     )
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module's name")
-    parser.add_argument("script", metavar="SCRIPT", help="the program's file")
+    # One argument for both: of two, the first one's reader would take a "--" that is the program's.
     parser.add_argument(
-        "arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="the program's own arguments"
+        "program", metavar="SCRIPT", nargs=argparse.PARSER, help="the program's file, and its own arguments"
     )
     return parser
 

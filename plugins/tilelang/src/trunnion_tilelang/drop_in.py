@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from trunnion.errors import ProgramError
 from trunnion.messages import describe, spelled
 from trunnion_tilelang.lowering import require_tilelang
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["Settings", "jit", "refuse_launchers"]
 
@@ -31,6 +32,12 @@ class Settings:
 
     cache: Any = True
     """Where compiled programs are kept."""
+
+    @classmethod
+    def of(cls, backend: str, compiler: str | None, options: Any, cache: Any) -> Self:
+        """Return settings of what somebody said; what is wrong with it `trunnion.compile` says."""
+        kept = MappingProxyType(dict(options or {})) if isinstance(options or {}, Mapping) else options
+        return cls(backend, compiler, kept, cache)
 
 
 def jit(  # noqa: PLR0913 - all that TileLang's decorator takes, and what trunnion.compile does
@@ -76,7 +83,7 @@ def jit(  # noqa: PLR0913 - all that TileLang's decorator takes, and what trunni
     require_tilelang()
     from trunnion_tilelang.jit_kernel import decorate  # noqa: PLC0415 - it imports TileLang, which takes seconds
 
-    settings = Settings(backend, compiler, MappingProxyType(dict(options or {})), cache)
+    settings = Settings.of(backend, compiler, options, cache)
     theirs = {
         "out_idx": out_idx,
         "target": target,

@@ -60,7 +60,7 @@ def install(
         If TileLang is not installed.
     """
     require_tilelang()
-    made = Installation(Settings(backend, compiler, MappingProxyType(dict(options or {})), cache))
+    made = Installation(Settings.of(backend, compiler, options, cache))
     _SWITCH.turn_on(made)
     return made
 
@@ -142,24 +142,25 @@ class _Switch:
     def __init__(self) -> None:
         self._turns = Turns("TileLang is being switched")
         self._on: tuple[Installation, ...] = ()
-        self._kinds: dict[str, type[ModuleType]] = {}
+        # The modules themselves: by name another one may be found when they are given back their own.
+        self._kinds: dict[ModuleType, type[ModuleType]] = {}
 
     def turn_on(self, made: Installation) -> None:
         """Let an installation be the one that counts."""
         with self._turns.turn():
             self._on = (*self._on, made)
             if not self._kinds:
-                self._kinds = {name: type(sys.modules[name]) for name in _MODULES}
-                for name, kind in self._kinds.items():
-                    sys.modules[name].__class__ = self._switched(kind, tuple(made.functions))
+                self._kinds = {module: type(module) for module in map(sys.modules.__getitem__, _MODULES)}
+                for module, kind in self._kinds.items():
+                    module.__class__ = self._switched(kind, tuple(made.functions))
 
     def turn_off(self, made: Installation) -> None:
         """Let the one before it count; after the last, TileLang's modules are what they were."""
         with self._turns.turn():
             self._on = tuple(one for one in self._on if one is not made)
             if not self._on:
-                for name, kind in self._kinds.items():
-                    sys.modules[name].__class__ = kind
+                for module, kind in self._kinds.items():
+                    module.__class__ = kind
                 self._kinds = {}
 
     def _switched(self, kind: type[ModuleType], names: tuple[str, ...]) -> type[ModuleType]:

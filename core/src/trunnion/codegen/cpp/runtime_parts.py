@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from trunnion.storage.refusals import warn_not_kept
 from trunnion.storage.stamps import stamp, unchanged, witnessed
 from trunnion.storage.turns import DeadlockError
 from trunnion.storage.use import mark_used
+from trunnion.storage.user_caches import user_caches
 from trunnion.toolchain.build_cache import forget_file, kept_file
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ def renewed_object(
     """
     made = compiled(staging)
     if made != doubtful:
-        forget_file(_cache_folder(), _Identity.of(identity).key, _OBJECT)
+        with suppress(OSError):  # nothing is kept of who has no home
+            forget_file(_cache_folder(), _Identity.of(identity).key, _OBJECT)
     return made
 
 
@@ -184,9 +186,7 @@ class _Identity:
 
 
 def _cache_folder() -> Path:
-    import platformdirs  # noqa: PLC0415 - only whoever builds launchers pays for it
-
-    return platformdirs.user_cache_path("trunnion") / "launchers"
+    return user_caches() / "launchers"
 
 
 @functools.lru_cache(_MOST_READ)

@@ -1,0 +1,31 @@
+"""Where this user's caches lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["user_caches"]
+
+_HOMELESS = "this user has no home; set XDG_CACHE_HOME to a folder of yours"
+
+
+def user_caches() -> Path:
+    """Return the folder of all that trunnion keeps for this user, below the platform's for caches.
+
+    Raises
+    ------
+    OSError
+        If this user has no home, as a container's that nobody entered in its list of users.
+    """
+    import platformdirs  # noqa: PLC0415 - only who keeps something pays for it
+
+    try:
+        found = platformdirs.user_cache_path("trunnion")
+    except RuntimeError as error:  # a platformdirs of 2026 says so itself
+        raise OSError(f"{_HOMELESS}: {error}") from error
+    if not found.is_absolute():  # "~/.cache", below wherever the process happens to be
+        raise OSError(_HOMELESS)
+    return found
