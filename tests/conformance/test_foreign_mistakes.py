@@ -34,12 +34,12 @@ MISTAKES = {
         """    try:
         yield
     finally:
-        status, _ = cuda().cuCtxPopCurrent()
+        status, *_ = said("cuCtxPopCurrent")
         entered.left()
 """,
         """    entered.left()
     yield
-    status, _ = cuda().cuCtxPopCurrent()
+    status, *_ = said("cuCtxPopCurrent")
 """,
         ("F1",),
     ),

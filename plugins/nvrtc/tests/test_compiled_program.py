@@ -74,12 +74,12 @@ def test_what_is_no_stream_is_refused(add, stream):
     assert caught.value.argument == "stream"
 
 
-@pytest.mark.parametrize("device", [0, "cuda:0", torch.device("cuda", 0)])
+@pytest.mark.parametrize("device", [0, "cuda", "cuda:0", torch.device("cuda", 0), torch.device("cuda")])
 def test_the_device_of_the_tensors_may_be_named(add, device):
     assert add(vector(), vector(), device=device).get_device() == 0
 
 
-@pytest.mark.parametrize("device", ["cuda", "cpu", "cuda:x", 1.0, True, -1, 99])
+@pytest.mark.parametrize("device", ["cpu", "cuda:x", "cuda:", 1.0, True, -1, 99])
 def test_another_device_is_refused(add, device):
     with pytest.raises(errors.ArgumentError) as caught:
         add(vector(), vector(), device=device)
