@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -84,16 +83,13 @@ def test_numbers_between_tensors_and_what_is_left_out_reach_the_program():
     assert jnp.array_equal(mix(x, 2.5, None), 2.5 * x)
 
 
-def test_a_function_in_the_place_of_one_that_is_gone_is_another_one():
+def test_a_function_in_the_place_of_one_that_is_gone_is_another_one(monkeypatch):
     """Python gives a new object the address of an old one, and XLA keeps what it was told for good."""
-    program, x, addresses = trunnion.compile(mix_program()), jnp.ones(1), set()
-    for _ in range(20):
+    monkeypatch.setattr("trunnion.operators.jax_call.id", lambda _: 7, raising=False)
+    program, x = trunnion.compile(mix_program()), jnp.ones(1)
+    for _ in range(3):
         function = trunnion.jax_call(program)
-        addresses.add(id(function))
         assert jax.eval_shape(lambda x, function=function: function(x, 2.0, None), x).shape == (1,)
-        del function
-        gc.collect()
-    assert len(addresses) < 20
 
 
 def test_a_batch_is_called_member_by_member():
