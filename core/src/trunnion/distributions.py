@@ -177,9 +177,8 @@ def _named_in(folder: str) -> dict[str, str]:
 
 def _read(folder: str, name: str) -> bytes:
     try:
-        descriptor = os.open(
-            f"{folder}/{name}", os.O_RDONLY | os.O_CLOEXEC
-        )  # a file object takes twice as long
+        # A file object takes twice as long.
+        descriptor = os.open(f"{folder}/{name}", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError, PermissionError):  # it says nothing that anybody can read
         return b""
     try:

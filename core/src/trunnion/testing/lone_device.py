@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.registry import default_registry
 from trunnion.testing.machine import ARCHITECTURES, SimulatedMachine
-from trunnion.testing.older_driver import broken_laws, told_by_a_process
+from trunnion.testing.own_process import broken_laws, told_by_a_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable

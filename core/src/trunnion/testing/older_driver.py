@@ -6,8 +6,6 @@ attributes that are newer: who asks for them is told so.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,16 +15,15 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.params import Signature
 from trunnion.model.program import KernelProgram
+from trunnion.testing.own_process import broken_laws, told_by_a_process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from trunnion.testing.harness import Harness
-    from trunnion.testing.laws import Law
 
-__all__ = ["broken_laws", "problems", "told_by_a_process", "told_by_an_older_driver"]
+__all__ = ["problems", "told_by_an_older_driver"]
 
-_PATIENCE: Final = 300.0
 _EXAMPLES: Final = 2
 _LAWS: Final = ("L1", "Y1")
 _ONE: Final = (Const(1),) * 3
@@ -56,30 +53,6 @@ def told_by_an_older_driver(backend: str, version: int) -> str:
     return told_by_a_process(__name__, backend, str(version))
 
 
-def told_by_a_process(module: str, *words: str) -> str:
-    """Return what a module prints that is run in a process of its own, and how it ended if that was by an error.
-
-    Parameters
-    ----------
-    module
-        Its name.
-    *words
-        What it is given.
-    """
-    # The child finds what this process finds; what lies in the working folder is not what is installed.
-    found = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", module, *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_PATIENCE,
-        env=found,
-    )
-    return done.stdout.strip() + (done.stderr.strip()[-1000:] if done.returncode else "")
-
-
 def problems(harness: Harness) -> Iterator[str]:
     """Yield what is wrong with a backend on the driver of this process.
 
@@ -90,31 +63,10 @@ def problems(harness: Harness) -> Iterator[str]:
     """
     from trunnion.testing.laws import catalogue  # noqa: PLC0415 - needs hypothesis
 
-    yield from broken_laws(harness, map(catalogue().laws.__getitem__, _LAWS))
+    yield from broken_laws(harness, map(catalogue().laws.__getitem__, _LAWS), _EXAMPLES)
     for row in LAUNCH_ATTRIBUTES:
         if row.capability in harness.capabilities:
             yield from _attribute(harness, row.field, row.cuda_version)
-
-
-def broken_laws(harness: Harness, laws: Iterable[Law], examples: int = _EXAMPLES) -> Iterator[str]:
-    """Yield how a backend breaks some laws, each checked on a few examples.
-
-    Parameters
-    ----------
-    harness
-        The backend.
-    laws
-        The laws.
-    examples
-        How many.
-    """
-    from trunnion.testing.laws import LawViolation  # noqa: PLC0415 - needs hypothesis
-
-    for law in laws:
-        try:
-            law.check(harness.under(law.id), examples=examples, shrink=False)
-        except LawViolation as violation:
-            yield str(violation)
 
 
 def _attribute(harness: Harness, field: str, since: int) -> Iterator[str]:

@@ -127,7 +127,6 @@ class KernelMaker(JITImpl):  # type: ignore[misc] # TileLang is not there when t
             self.get_tir(*config) if isinstance(config, tuple) else self.get_tir(**config)
             for config in configs
         ]
-
         return compile_kernels(funcs, self.settings, self._theirs(), num_workers, ignore_error=ignore_error)
 
     def _kernel(self, func: Any) -> Kernel:
@@ -315,7 +314,7 @@ def compile_kernels(
     def made(func: Any) -> Kernel | None:
         try:
             return compile_kernel(func, settings, theirs)
-        except Exception:
+        except Exception:  # whatever keeps one from being made: that is what ignore_error is about
             if not ignore_error:
                 raise
             _LOG.warning("a configuration was left out", exc_info=True)

@@ -89,7 +89,7 @@ class StepPrinter:
         return out
 
     def _arguments(self, out: SourceWriter, action: Action) -> bool:
-        """Write a step that reads or judges what the call was given."""
+        """Write a step that reads or judges what the call was given, and return whether it is one."""
         plan = self.plan
         match action:
             case ReadTensors():
@@ -112,7 +112,7 @@ class StepPrinter:
         return True
 
     def _derived(self, out: SourceWriter, action: Action) -> bool:
-        """Write a step that computes what follows from that."""
+        """Write a step that computes what follows from that, and return whether it is one."""
         plan, exprs = self.plan, self.exprs
         match action:
             case ShapeOutput(tensor):

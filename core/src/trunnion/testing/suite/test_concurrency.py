@@ -278,8 +278,8 @@ def two_threads(harness: Harness, overlap: Overlap) -> None:
         _check(harness, first, second)
 
 
-class _Crossing:
-    """A call of another program that a thread makes, once, in the middle of loading its own, when both have come there.
+class _Loading:
+    """Something that a thread does, once, in the middle of loading its program.
 
     Parameters
     ----------
@@ -290,6 +290,28 @@ class _Crossing:
     def __init__(self, harness: Harness) -> None:
         self._harness = harness
         self._due = threading.local()
+
+    def ahead(self, proceed: Callable[..., None], *arguments: Any) -> None:
+        """Stand before a driver's call that loads."""
+        due, self._due.call = getattr(self._due, "call", None), None
+        if due is not None:
+            due()
+        proceed(*arguments)
+
+    @contextmanager
+    def everywhere(self) -> Iterator[None]:
+        """Stand before every driver's call that loads, in the block."""
+        with ExitStack() as until:
+            for call in _PLACES["loading"]:
+                until.enter_context(self._harness.simulator.intercept(call, self.ahead))
+            yield
+
+
+class _Crossing(_Loading):
+    """A call of another program that a thread makes in the middle of loading its own, when both have come there."""
+
+    def __init__(self, harness: Harness) -> None:
+        super().__init__(harness)
         self._met = threading.Barrier(2)
         self.went_through: list[_Caller] = []
         """The calls that were not refused."""
@@ -307,13 +329,6 @@ class _Crossing:
             inner.launch(other)
             self.went_through.append(inner)
 
-    def ahead(self, proceed: Callable[..., None], *arguments: Any) -> None:
-        """Stand before a driver's call that loads."""
-        due, self._due.call = getattr(self._due, "call", None), None
-        if due is not None:
-            due()
-        proceed(*arguments)
-
 
 def _check_crossed(harness: Harness, overlap: Overlap) -> None:
     """Have each of two threads call the other's program while it loads its own, and require that both end."""
@@ -324,11 +339,9 @@ def _check_crossed(harness: Harness, overlap: Overlap) -> None:
         harness.loaded(program) as first,
         harness.loaded(program) as second,
         _two_threads(lesser=overlap.odd) as threads,
-        ExitStack() as until,
+        crossing.everywhere(),
     ):
         harness.simulator.clear_trace()
-        for call in _PLACES["loading"]:
-            until.enter_context(harness.simulator.intercept(call, crossing.ahead))
         both = (
             threads[0].submit(crossing.launch, one, first, inner[0], second),
             threads[1].submit(crossing.launch, other, second, inner[1], first),
@@ -339,18 +352,11 @@ def _check_crossed(harness: Harness, overlap: Overlap) -> None:
         _check(harness, one, other, *crossing.went_through)
 
 
-class _Chain:
-    """Three calls: one waits for another in the middle of loading its own program, for which the third one waits.
-
-    Parameters
-    ----------
-    harness
-        The backend.
-    """
+class _Chain(_Loading):
+    """Three calls: one waits for another in the middle of loading its own program, for which the third one waits."""
 
     def __init__(self, harness: Harness) -> None:
-        self._harness = harness
-        self._due = threading.local()
+        super().__init__(harness)
         self.loading = threading.Event()
         """Whether the thread that everybody waits for has come to where it loads, or needs to load nothing."""
         self.held = threading.Event()
@@ -373,13 +379,6 @@ class _Chain:
         self.loading.set()
         self.goes_on.wait(_PATIENCE)
 
-    def ahead(self, proceed: Callable[..., None], *arguments: Any) -> None:
-        """Stand before a driver's call that loads."""
-        due, self._due.call = getattr(self._due, "call", None), None
-        if due is not None:
-            due()
-        proceed(*arguments)
-
 
 def _check_chained(harness: Harness, overlap: Overlap) -> None:
     """Have a thread wait for another, which loads, and be waited for by a third, and require that all go through."""
@@ -392,11 +391,10 @@ def _check_chained(harness: Harness, overlap: Overlap) -> None:
         harness.loaded(program) as second,
         ThreadPoolExecutor(3) as threads,
         ExitStack() as until,
+        chain.everywhere(),
     ):
         until.callback(chain.goes_on.set)
         harness.simulator.clear_trace()
-        for call in _PLACES["loading"]:
-            until.enter_context(harness.simulator.intercept(call, chain.ahead))
 
         def inner() -> None:
             chain.held.set()
