@@ -119,8 +119,8 @@ test: $(STAMP) $(if $(ARGS),,test-oldest test-tilelang test-mutants test-sigstor
 test-oldest: $(OLDEST)/.ready
 	PYTHONPATH=$(abspath $(OLDEST))$${PYTHONPATH:+:$$PYTHONPATH} TRUNNION_TVM_FFI=$(OLDEST_TVM_FFI) \
 	    $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'tvm_ffi_abi and not gpu' \
-	    core/tests/codegen/cpp core/tests/sim/test_exchange.py plugins/tvm_ffi/tests plugins/cutedsl/tests/test_adapter.py \
-	    tests/versions
+	    core/tests/codegen/cpp core/tests/sim/test_exchange.py core/tests/test_image_exchange.py plugins/tvm_ffi/tests \
+	    plugins/cutedsl/tests/test_adapter.py tests/versions
 
 # Without its dependencies, which the environment has, and without the constraints, which name the newest.
 $(OLDEST)/.ready: $(STAMP)
