@@ -94,7 +94,7 @@ $(STAMP): $(MANIFESTS)
 	$(INSTALL) --group build
 	@echo 'making $(VENV): downloading and installing torch, CUDA compilers and the plugins, silently'
 	$(INSTALL) --no-build-isolation --group dev \
-	    --editable 'core[cli,conformance,cpp,sign]' --editable 'plugins/nvrtc[compiler]' \
+	    --editable 'core[cli,conformance,cpp,sign]' --editable 'plugins/nvrtc[compiler,fatbin]' \
 	    --editable 'plugins/tvm_ffi[headers]' --editable 'plugins/cutedsl[compiler]' \
 	    --editable 'plugins/tilelang[headers]'
 	if test -f "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"; then \

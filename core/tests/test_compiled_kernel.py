@@ -16,7 +16,7 @@ from trunnion.contract.compiler import ImageKernel
 from trunnion.errors import BackendUnavailableError, CorruptArtifactError, UnknownKernelError
 from trunnion.image import SyntheticKernel, pack_parameters, read_cubin, synthetic_cubin
 from trunnion.toolchain import disassembler
-from trunnion.toolchain.disassembler import find_disassembler
+from trunnion.toolchain.disassembler import NVDISASM
 
 SOURCE = """
 __constant__ float table[16];
@@ -195,7 +195,7 @@ def test_the_machine_code_is_that_of_the_one_kernel(
 def test_a_real_disassembler_writes_it(program: trunnion.CompiledProgram) -> None:
     """Where there is none, the same call says what to install: nothing skips."""
     kept = program.kernels["kept"]
-    if find_disassembler() is None:
+    if NVDISASM.find() is None:
         with pytest.raises(BackendUnavailableError, match="pip install"):
             kept.sass()
         return

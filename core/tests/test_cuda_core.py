@@ -110,8 +110,11 @@ def test_it_may_stand_beside_other_code() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (Twin("ltoir"), "got object code of the type 'ltoir', expected 'cubin' or 'ptx'"),
-        (Twin("\x1b[31m" * 99), "expected 'cubin' or 'ptx'"),
+        (
+            Twin("object"),
+            "got object code of the type 'object', expected one of 'cubin', 'fatbin', 'ltoir', 'ptx'",
+        ),
+        (Twin("\x1b[31m" * 99), "expected one of 'cubin', "),
         (
             Twin(code="image.cubin"),
             "got str 'image.cubin', expected the bytes of a cubin; DeviceCode.from_file",

@@ -15,7 +15,14 @@ from trunnion.errors import (
     UnsupportedFeatureError,
 )
 from trunnion.registry import Registry
-from trunnion.selection import choose_backend, choose_compiler, load_part, named_target, target_kinds
+from trunnion.selection import (
+    check_forms,
+    choose_backend,
+    choose_compiler,
+    load_part,
+    named_target,
+    target_kinds,
+)
 
 
 def never():
@@ -356,3 +363,22 @@ def test_a_language_s_other_name_is_answered_with_its_own(language, meant):
     with pytest.raises(UnsupportedFeatureError) as caught:
         choose_backend(subject, "auto", subject.plan(), plugins)
     assert f"did you mean the language {meant}?" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "binary", "said"),
+    [(b"x", False, "bytes in mine, .* as text"), ("x", True, "str in mine, .* as bytes")],
+)
+def test_code_in_the_other_form_than_its_compiler_reads_is_refused(source, binary, said) -> None:
+    p = ProgramBuilder("p", DeviceCode("mine", source))
+    p.launch("k", args=(), grid=1, block=1)
+    known = replace(compiler(languages=("mine",)), binary_languages=("mine",) if binary else ())
+    with pytest.raises(ProgramError, match=f"got {said}") as caught:
+        check_forms(p.build(), known)
+    assert caught.value.field == "code[0].source"
+    check_forms(p.build(), replace(known, binary_languages=() if binary else ("mine",)))
+
+
+def test_a_binary_language_is_one_of_a_compiler_s_languages() -> None:
+    with pytest.raises(ProgramError, match="got 'other', expected some of cuda"):
+        replace(compiler(), binary_languages=("other",))

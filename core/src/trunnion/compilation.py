@@ -40,6 +40,7 @@ from trunnion.model.plan import PLAN_VERSION
 from trunnion.plain import ForeignError, is_a, pairs, path_text, sequence, text
 from trunnion.registry import Registry, default_registry
 from trunnion.selection import (
+    check_forms,
     choose_backend,
     choose_compiler,
     expect_program,
@@ -433,6 +434,7 @@ def _job(
     plan = program.plan()
     chosen = choose_backend(program, backend, plan, plugins, kind)
     spec = choose_compiler(program, compiler, chosen, plugins, kind)
+    check_forms(program, spec)
     return _Job(program, plan, chosen, spec, load_part(spec, spec.load_compiler)()), named
 
 

@@ -27,6 +27,7 @@ def trunnion_register_compilers() -> list[CompilerSpec]:
             name="prebuilt",
             contract_version=2,
             languages=("cubin",),
+            binary_languages=("cubin",),
             targets=("cuda",),
             produces=("cubin",),
             load_compiler=_compiler,

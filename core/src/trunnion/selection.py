@@ -29,6 +29,7 @@ _Part = TypeVar("_Part")
 
 __all__ = [
     "Choice",
+    "check_forms",
     "choose_backend",
     "choose_compiler",
     "expect_program",
@@ -390,6 +391,24 @@ def choose_compiler(
         return fitting[0]
     usable = [spec for spec in fitting if not probe(spec).problem(kinds)]
     return min(usable or fitting, key=lambda spec: (-spec.auto_rank, spec.name))
+
+
+def check_forms(program: KernelProgram, compiler: CompilerSpec) -> None:
+    """Refuse code that is text in a language that its compiler reads as bytes, or the other way round.
+
+    Raises
+    ------
+    ProgramError
+        If some is.
+    """
+    for index, part in enumerate(program.code):
+        binary = compiler.is_binary(part.language)
+        if isinstance(part.source, bytes) is not binary:
+            raise ProgramError(
+                f"got {type_name(part.source)} in {part.language}, which {compiler.name} reads as "
+                f"{'bytes' if binary else 'text'}",
+                field=f"code[{index}].source",
+            )
 
 
 def load_part(spec: BackendSpec | CompilerSpec, loader: Callable[[], type[_Part]] | str) -> type[_Part]:

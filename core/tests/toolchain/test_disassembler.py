@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from trunnion.errors import BackendUnavailableError
-from trunnion.toolchain import disassembler, search
-from trunnion.toolchain.disassembler import INSTALL, disassembled, find_disassembler
+from trunnion.toolchain import binary_utility, search
+from trunnion.toolchain.disassembler import NVDISASM, disassembled
 
 IMAGE = b"\x7fELF, for whoever reads it"
 
@@ -22,7 +22,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.setattr(search.site, "getsitepackages", lambda: [str(tmp_path / "site")])
     monkeypatch.setattr(search.site, "ENABLE_USER_SITE", False)
-    monkeypatch.setattr(disassembler, "_USUAL", str(tmp_path / "usual"))
+    monkeypatch.setattr(binary_utility, "_USUAL", str(tmp_path / "usual"))
     return tmp_path
 
 
@@ -35,7 +35,7 @@ def tool(folder: Path, text: str = "exit 0", *, mode: int = 0o755) -> str:
 
 
 def test_the_order_of_the_search(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert find_disassembler() is None
+    assert NVDISASM.find() is None
     places = [tool(bare / "usual"), tool(bare / "path")]
     for name in ("CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX"):
         monkeypatch.setenv(name, str(bare / name))
@@ -43,20 +43,20 @@ def test_the_order_of_the_search(bare: Path, monkeypatch: pytest.MonkeyPatch) ->
     wheels = ("triton/backends/nvidia", "nvidia/cuda_nvcc", "nvidia/cu13")
     places += [tool(bare / "site" / wheel / "bin") for wheel in wheels]
     for place in reversed(places):
-        assert find_disassembler() == place
+        assert NVDISASM.find() == place
         Path(place).unlink()
-    assert find_disassembler() is None
+    assert NVDISASM.find() is None
 
 
 def test_a_file_that_nobody_may_run_and_a_folder_are_passed_over(bare: Path) -> None:
     (bare / "site/nvidia/cu13/bin/nvdisasm").mkdir(parents=True)
     if not Path(tool(bare / "site/nvidia/cuda_nvcc/bin", mode=0o644)).stat().st_mode & stat.S_IXUSR:
-        assert find_disassembler() is None
-    assert find_disassembler() != tool(bare / "usual", mode=0o644)
+        assert NVDISASM.find() is None
+    assert NVDISASM.find() != tool(bare / "usual", mode=0o644)
 
 
 def test_without_one_the_error_says_what_to_install(bare: Path) -> None:
-    with pytest.raises(BackendUnavailableError, match=INSTALL) as caught:
+    with pytest.raises(BackendUnavailableError, match=NVDISASM.install) as caught:
         disassembled(IMAGE, 3)
     assert caught.value.name == "nvdisasm"
 
@@ -84,7 +84,7 @@ def test_one_that_fails_is_told_with_its_last_words(bare: Path, text: str, said:
 
 def test_one_that_cannot_be_run_or_does_not_end_is_told(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path(tool(bare / "usual", "exec sleep 60"))
-    monkeypatch.setattr(disassembler, "_SECONDS", 0.2)
+    monkeypatch.setattr(binary_utility, "_SECONDS", 0.2)
     with pytest.raises(BackendUnavailableError, match="did not answer within"):
         disassembled(IMAGE, 3)
     path.write_text("#!/nowhere/at/all\n")

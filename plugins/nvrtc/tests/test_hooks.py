@@ -16,7 +16,7 @@ def test_the_registry_takes_what_is_announced() -> None:
     assert backend.targets == {"cuda": frozenset(Capability)}
     assert compiler.produces == ("cubin", "ptx")
     assert backend.accepts == compiler.produces
-    assert (compiler.languages, compiler.targets) == (("cuda", "ptx", "cubin"), ("cuda",))
+    assert (compiler.languages, compiler.targets) == (("cuda", "ptx", "cubin", "fatbin", "ltoir"), ("cuda",))
     assert compiler.load_compiler() is NvrtcCompiler
 
 

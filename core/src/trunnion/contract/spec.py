@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from trunnion.errors import ProgramError, shorten
 from trunnion.messages import describe, suggestion
 from trunnion.model.capability import Capability
-from trunnion.model.code import language_name
+from trunnion.model.code import BINARY_LANGUAGES, language_name
 from trunnion.model.fields import integer, members
 from trunnion.model.fields import text as plain_text
 from trunnion.plain import is_a
@@ -209,6 +209,9 @@ class CompilerSpec:
     """Whether the source is a program that runs here, as the user, when it is compiled: then the caller must say that
     it is trusted (``trust=True``)."""
 
+    binary_languages: tuple[str, ...] = ()
+    """Which of `languages` are bytes, beside ``"cubin"``, ``"fatbin"`` and ``"ltoir"``; code in any other is text."""
+
     examples: tuple[str, ...] = ()
     """Modules with an ``EXAMPLE`` each (`trunnion.examples.Example`) in its languages, for ``trunnion demo``. The last
     part of a module's name is that of its example."""
@@ -220,8 +223,16 @@ class CompilerSpec:
     """One line for ``trunnion backends``."""
 
     def __post_init__(self) -> None:
-        _check_spec(self, ("languages", "targets", "produces", "examples"))
+        _check_spec(self, ("languages", "binary_languages", "targets", "produces", "examples"))
+        unknown = sorted(set(self.binary_languages) - set(self.languages))
+        if unknown:
+            problem = f"got {', '.join(map(shorten, unknown))}, expected some of {', '.join(self.languages)}"
+            raise ProgramError(problem, field="binary_languages")
         object.__setattr__(self, "load_compiler", _loader(self.load_compiler, "load_compiler"))
+
+    def is_binary(self, language: str) -> bool:
+        """Whether code in a language is bytes for this compiler."""
+        return language in BINARY_LANGUAGES or language in self.binary_languages
 
 
 def called(given: Callable[[], _T] | str) -> Callable[[], _T]:
@@ -267,7 +278,7 @@ def _check_spec(spec: BackendSpec | CompilerSpec, words: tuple[str, ...]) -> Non
     integer(spec.auto_rank, "auto_rank")
     for field_name in words:
         given = members(getattr(spec, field_name), field_name)
-        check = language_name if field_name == "languages" else plain_text
+        check = language_name if field_name in ("languages", "binary_languages") else plain_text
         plain = tuple(check(word, f"{field_name}[{i}]") for i, word in enumerate(given))
         object.__setattr__(spec, field_name, plain)
 

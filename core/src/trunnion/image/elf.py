@@ -89,9 +89,12 @@ CUBIN: Final = ElfForm(
     machines=(("CUDA", EM_CUDA),),
     kinds=frozenset({ET_REL, ET_EXEC}),
     mistaken=(
-        (b"\x50\xed\x55\xba", "a fatbin, not a cubin (extract the cubin of one architecture)"),
+        (b"\x50\xed\x55\xba", "a fatbin, not a cubin (device code may be a fatbin: DeviceCode.from_file)"),
         (b"\xb1\x43\x62\x46", "a fatbin wrapper, not a cubin (extract the cubin of one architecture)"),
-        (b"\xed\x43\x4e\x7f", "LTO-IR or OptiX-IR, not a cubin (link it with nvJitLink first)"),
+        (
+            b"\xed\x43\x4e\x7f",
+            "LTO-IR or OptiX-IR, not a cubin (device code may be LTO-IR: language 'ltoir')",
+        ),
         (b"BC\xc0\xde", "LLVM bitcode, not a cubin"),
         (b"!<arch>\n", "an archive, not a cubin"),
     ),

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from trunnion.errors import ProgramError, shorten
 from trunnion.messages import describe, suggestion
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 __all__ = [
+    "BINARY_LANGUAGES",
     "LANGUAGE_ALIASES",
     "DeviceCode",
     "ObjectCode",
@@ -33,6 +34,8 @@ _LANGUAGE_OF_SUFFIX = {
     ".cuh": "cuda",
     ".ptx": "ptx",
     ".cubin": "cubin",
+    ".fatbin": "fatbin",
+    ".ltoir": "ltoir",
     ".cc": "c++",
     ".cpp": "c++",
     ".cxx": "c++",
@@ -42,8 +45,11 @@ LANGUAGE_ALIASES: Mapping[str, str] = MappingProxyType(
 )
 """What people call some languages: for messages."""
 
-_BINARY = frozenset({"cubin"})
-_OBJECT_CODE = frozenset({"cubin", "ptx"})
+BINARY_LANGUAGES: Final = frozenset({"cubin", "fatbin", "ltoir"})
+"""Those that are bytes: a cubin, a fatbin of several images, and the LTO-IR of CUDA's compilers."""
+
+_TEXT = frozenset({"cuda", "ptx", "c++"})
+_OBJECT_CODE = BINARY_LANGUAGES | {"ptx"}  # of cuda.core's, what can be launched once it is linked
 _LANGUAGE = re.compile(r"[a-z][a-z0-9_.+#-]*")
 _TARGET = re.compile(r"[A-Za-z0-9_.+:-]*")
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # a compiler takes NUL-terminated UTF-8
@@ -59,7 +65,7 @@ def language_name(value: object, field: str) -> str:
     """
     name = text(value, field)
     if not _LANGUAGE.fullmatch(name):
-        meant = suggestion(name, (*_LANGUAGE_OF_SUFFIX.values(), *_BINARY), LANGUAGE_ALIASES)
+        meant = suggestion(name, (*_LANGUAGE_OF_SUFFIX.values(), *BINARY_LANGUAGES), LANGUAGE_ALIASES)
         expected = "a word in lower case, without white space, such as 'cuda' or 'c++'"
         raise ProgramError(f"got {shorten(name)}, expected {expected}{meant}", field=field)
     return name
@@ -92,7 +98,8 @@ class DeviceCode:
     """What it is written in, as device compilers name it: ``"cuda"`` for CUDA C++, ``"c++"`` for the CPU's C++."""
 
     source: str | bytes
-    """The text; bytes if the language is a binary one."""
+    """The text; bytes if the language is a binary one: ``"cubin"``, ``"fatbin"``, ``"ltoir"``, or one that a plugin
+    reads so (`CompilerSpec.binary_languages`)."""
 
     name: str = "kernel.cu"
     """The file name that messages show; never opened."""
@@ -141,10 +148,12 @@ class DeviceCode:
         return tuple(pairs)
 
     def _check_source(self) -> None:
-        kind = bytes if self.language in _BINARY else str
-        if not is_a(self.source, kind):
+        text_only, bytes_only = self.language in _TEXT, self.language in BINARY_LANGUAGES
+        kinds = (str,) * (not bytes_only) + (bytes,) * (not text_only)  # of another, its compiler decides
+        if not is_a(self.source, kinds):
+            expected = " or ".join(kind.__name__ for kind in kinds)
             raise ProgramError(
-                f"got {describe(self.source)} for language {shorten(self.language)}, expected {kind.__name__}",
+                f"got {describe(self.source)} for language {shorten(self.language)}, expected {expected}",
                 field="source",
             )
         if is_a(self.source, bytes):
@@ -172,7 +181,7 @@ class DeviceCode:
                 f"got suffix {shorten(file.suffix)}, expected one of {known} or language=", field="code"
             )
         try:
-            source = file.read_bytes() if found in _BINARY else file.read_text(encoding="utf-8")
+            source = file.read_bytes() if found in BINARY_LANGUAGES else file.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a NUL in the path
             raise ProgramError(f"cannot read {shorten(str(file))}: {error}", field="code") from error
         refuse_unknown(fields, ("includes", "options", "defines", "target"), "code")
@@ -184,7 +193,7 @@ class ObjectCode(Protocol):
 
     @property
     def code_type(self) -> str:
-        """``"cubin"`` or ``"ptx"``."""
+        """``"cubin"``, ``"fatbin"``, ``"ltoir"`` or ``"ptx"``."""
 
     @property
     def code(self) -> object:
@@ -210,7 +219,8 @@ def device_code(value: object, field: str) -> object:
     if kind is None:
         return value
     if kind not in _OBJECT_CODE:
-        problem = f"got object code of the type {shorten(kind)}, expected 'cubin' or 'ptx'"
+        known = ", ".join(map(repr, sorted(_OBJECT_CODE)))
+        problem = f"got object code of the type {shorten(kind)}, expected one of {known}"
         raise ProgramError(problem, field=field)
     data = _attribute(value, "code")
     if not is_a(data, bytes):
@@ -230,7 +240,7 @@ def _attribute(value: object, name: str) -> object:
 
 def _image(data: bytes, kind: str, field: str) -> str | bytes:
     """Return an image as a `DeviceCode` holds it: PTX is text, and the NULs at its end, which NVRTC writes, go."""
-    if kind in _BINARY:
+    if kind in BINARY_LANGUAGES:
         return data
     try:
         return data.rstrip(b"\0").decode("utf-8")

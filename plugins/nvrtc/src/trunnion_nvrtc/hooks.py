@@ -32,18 +32,19 @@ def trunnion_register_backends() -> list[BackendSpec]:
 
 @hookimpl
 def trunnion_register_compilers() -> list[CompilerSpec]:
-    """Announce the device compiler ``nvrtc``: CUDA C++, PTX and cubins to one cubin, or to PTX."""
+    """Announce the device compiler ``nvrtc``: CUDA C++ and finished code to one cubin, or to PTX."""
     return [
         CompilerSpec(
             name="nvrtc",
             contract_version=2,
-            languages=("cuda", "ptx", "cubin"),
+            languages=("cuda", "ptx", "cubin", "fatbin", "ltoir"),
+            binary_languages=("cubin", "fatbin", "ltoir"),
             targets=("cuda",),
             produces=("cubin", "ptx"),
             load_compiler="trunnion_nvrtc.compiler.compiler:NvrtcCompiler",
             probe=probe_compiler,
             diagnose="trunnion_nvrtc.diagnosis:diagnose_compiler",
             auto_rank=10,
-            summary="compiles CUDA C++ through NVRTC, links parts, takes PTX and cubins; needs no device",
+            summary="compiles CUDA C++ through NVRTC, links, takes PTX, cubins, fatbins, LTO-IR; needs no device",
         )
     ]

@@ -1,4 +1,4 @@
-"""The device compiler ``nvrtc``: CUDA C++, PTX and cubins to one image. It needs no device and no driver."""
+"""The device compiler ``nvrtc``: CUDA C++, PTX, cubins, fatbins and LTO-IR to one image. It needs no device."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ __all__ = ["NvrtcCompiler"]
 
 # Of what NVRTC and nvJitLink ask the environment for: NV_NVVM_VERSION=nvvm70, say, makes other machine code.
 _VARIABLES = ("EDG_", "LIBNVVM_", "LLVM_", "NVJITLINK", "NVRTC", "NVVM_", "NV_NVVM_")
+_LTOIR_MAGIC = b"\xed\x43\x4e\x7f"
 _VERSION = 2  # of what this plugin makes of a request; it changes whenever some image does
 
 
@@ -62,11 +63,12 @@ class NvrtcCompiler(DeviceCompiler):
         ProgramError
             If an option, a macro, a name, a language or the target is not one that they take.
         CorruptArtifactError
-            If a part that is PTX or a cubin is not whole.
+            If a part that is PTX or a cubin is not whole, or an image in a fatbin.
         UnsupportedFeatureError
             If there is no code.
         BackendUnavailableError
-            If NVRTC, or nvJitLink where parts are linked or PTX is assembled, is not there.
+            If NVRTC, nvJitLink where parts are linked or PTX is assembled, or ``cuobjdump`` where one is a fatbin, is
+            not there.
         """
         job = read_request(request)
         if job.compiles:
@@ -90,6 +92,9 @@ class NvrtcCompiler(DeviceCompiler):
         if job.output == "ptx" and job.compiles:
             linker.check_ptx(data, job.arch.name(virtual=False))
         info = _info(job, data)
+        for part in job.parts:
+            if part.code.language == "ltoir":  # whose kernels are known when it is linked
+                _exact_names(part, info)
         _check_arch(job, info)
         _check_renamed(symbols, info)
         return DeviceImage(
@@ -159,6 +164,8 @@ def _compiled(part: Part, job: Job) -> CompiledPart:
             return compile_part(part, job)
         case "ptx":
             return _ptx_part(part, job)
+        case "ltoir":
+            return _ltoir_part(part)
         case _:
             return _cubin_part(part, job)
 
@@ -184,6 +191,17 @@ def _cubin_part(part: Part, job: Job) -> CompiledPart:
             field=part.field,
         )
     return CompiledPart("cubin", data, _exact_names(part, info), "", ())
+
+
+def _ltoir_part(part: Part) -> CompiledPart:
+    data = bytes(part.code.source)  # type: ignore[arg-type]  # DeviceCode has seen that LTO-IR is bytes
+    if not data.startswith(_LTOIR_MAGIC):
+        raise ProgramError(
+            f"got bytes that are no LTO-IR, which begins with {_LTOIR_MAGIC.hex(' ')}; nvcc -ltoir or NVRTC's "
+            "--dlink-time-opt writes it",
+            field=part.field,
+        )
+    return CompiledPart("ltoir", data, tuple(name for _, name in part.kernels), "", ())
 
 
 def _exact_names(part: Part, info: CubinInfo | PtxInfo) -> tuple[str, ...]:

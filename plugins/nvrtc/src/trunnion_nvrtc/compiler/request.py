@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, UnsupportedFeatureError, shorten
 from trunnion.image.cubin import read_cubin
+from trunnion_nvrtc.compiler.fatbin import unpacked
 from trunnion_nvrtc.compiler.nvrtc import NAME
 from trunnion_nvrtc.compiler.options import linker_options, merge_options
 from trunnion_nvrtc.compiler.source import kernel_name
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["LANGUAGES", "Job", "Mode", "Part", "read_request"]
 
-LANGUAGES = ("cuda", "ptx", "cubin")
-"""What device code may be written in: CUDA C++, PTX, or a finished cubin."""
+LANGUAGES = ("cuda", "ptx", "cubin", "fatbin", "ltoir")
+"""What device code may be written in: CUDA C++, PTX, a finished cubin, a fatbin that holds one of these, or LTO-IR."""
+
+_OPTIMISED_LATE = frozenset({"cuda", "ltoir"})
 
 
 class Mode(enum.Enum):
@@ -43,7 +46,7 @@ class Part:
     """Its place in the request."""
 
     code: DeviceCode
-    """What was written."""
+    """What was written; of a fatbin, what it holds for the architecture."""
 
     field: str
     """What messages call it: ``"code"`` if it is the only one, else ``"code[1]"``."""
@@ -120,12 +123,14 @@ def read_request(request: CompileRequest) -> Job:
         If a cubin is not whole.
     UnsupportedFeatureError
         If there is no code, or no kind of image that the backend loads can be made.
+    BackendUnavailableError
+        If a part is a fatbin, and ``cuobjdump`` is not there or does not read it.
     """
     if not request.code:
         raise UnsupportedFeatureError(NAME, ["a program without device code"], "add a DeviceCode")
     arch = Architecture.of(request.target)
     output = _output(request, arch)
-    parts = _parts(request)
+    parts = _parts(request, arch)
     mode = _mode(parts)
     job = Job(arch=arch, output=output, mode=mode, parts=parts)
     _check_mode(job)
@@ -150,15 +155,18 @@ def _output(request: CompileRequest, arch: Architecture) -> str:
 # Parts --------------------------------------------------------------------------------------------------------------
 
 
-def _parts(request: CompileRequest) -> tuple[Part, ...]:
+def _parts(request: CompileRequest, arch: Architecture) -> tuple[Part, ...]:
     alone = len(request.code) == 1
-    languages = {code.language for code in request.code}
-    _check_named(request.options, languages)
-    names = [code.name.rpartition("/")[2] or "kernel.cu" for code in request.code]
+    fields = ["code" if alone else f"code[{index}]" for index in range(len(request.code))]
+    codes = [
+        unpacked(code, arch, field) if code.language == "fatbin" else code
+        for code, field in zip(request.code, fields, strict=True)
+    ]
+    _check_named(request.options, {code.language for code in codes})
+    names = [code.name.rpartition("/")[2] or "kernel.cu" for code in codes]
     twice = Counter(names)
     parts = []
-    for index, code in enumerate(request.code):
-        field = "code" if alone else f"code[{index}]"
+    for index, (code, field) in enumerate(zip(codes, fields, strict=True)):
         parts.append(
             Part(
                 index=index,
@@ -187,7 +195,7 @@ def _concerns(language: str, name: str) -> bool:
     """Whether an option means something for code in a language."""
     if language == "cuda":
         return True
-    return language == "ptx" and bool(linker_options({name: ("0",)}))
+    return language in ("ptx", "ltoir") and bool(linker_options({name: ("0",)}))
 
 
 def _check_named(named: Mapping[str, Any], languages: set[str]) -> None:
@@ -229,18 +237,25 @@ def _mode(parts: tuple[Part, ...]) -> Mode:
     lto = [part for part in parts if "dlink-time-opt" in part.options]
     relocatable = [part for part in parts if _says_relocatable(part) is True]
     whole = [part for part in parts if _says_relocatable(part) is False]
-    every_cuda = all(part.code.language == "cuda" for part in parts)
-    if lto and not every_cuda:
+    late = [part for part in parts if part.code.language == "ltoir"]
+    every_late = all(part.code.language in _OPTIMISED_LATE for part in parts)
+    if (lto or late) and not every_late:
         raise ProgramError(
-            "link-time optimisation drops what only PTX or a cubin calls: every part must be CUDA C++",
-            field=f"{lto[0].field}.options",
+            "link-time optimisation drops what only PTX or a cubin calls: every part must be CUDA C++ or LTO-IR",
+            field=f"{lto[0].field}.options" if lto else late[0].field,
+        )
+    if late and relocatable:
+        raise ProgramError(
+            f"LTO-IR ({late[0].field}) is optimised when it is linked, and what is linked with it is too; leave out "
+            "relocatable-device-code and device-c",
+            field=f"{relocatable[0].field}.options",
         )
     if whole and (lto or relocatable or len(parts) > 1):
         raise ProgramError(
             "parts that are linked, or optimised when they are, must be relocatable",
             field=f"{whole[0].field}.options",
         )
-    if lto:
+    if lto or late:
         return Mode.LTO
     if relocatable:
         return Mode.RELOCATABLE
@@ -250,7 +265,7 @@ def _mode(parts: tuple[Part, ...]) -> Mode:
         return Mode.RELOCATABLE if unlinked else Mode.WHOLE
     # Optimising at link time loses what a debugger wants.
     debugged = any("device-debug" in part.options for part in parts)
-    return Mode.LTO if every_cuda and not debugged else Mode.RELOCATABLE
+    return Mode.LTO if every_late and not debugged else Mode.RELOCATABLE
 
 
 def _says_relocatable(part: Part) -> bool | None:
@@ -273,8 +288,8 @@ def _check_mode(job: Job) -> None:
     first = job.parts[0]
     if job.mode is Mode.RELOCATABLE:
         raise ProgramError(
-            f"got {shorten(str(job.arch))}: linked parts become PTX only by --dlink-time-opt, all of them CUDA C++; "
-            f"use {shorten(job.arch.name(virtual=False))}",
+            f"got {shorten(str(job.arch))}: linked parts become PTX only by --dlink-time-opt, all of them CUDA C++ or "
+            f"LTO-IR; use {shorten(job.arch.name(virtual=False))}",
             field="target",
         )
     if first.code.language == "cubin":
