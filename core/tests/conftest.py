@@ -231,13 +231,8 @@ class RecordingFacade:
     def recover(self) -> None:
         pass
 
-    def encode_tiled(self, fields: Any) -> EncodedMap:
-        self._note("encode_tiled", fields)
-        buffer = ctypes.create_string_buffer(repr(fields).encode(), 4096)
-        return EncodedMap(ctypes.addressof(buffer), buffer)
-
-    def encode_im2col(self, fields: Any) -> EncodedMap:
-        self._note("encode_im2col", fields)
+    def encode(self, fields: Any) -> EncodedMap:
+        self._note("encode", fields)
         buffer = ctypes.create_string_buffer(repr(fields).encode(), 4096)
         return EncodedMap(ctypes.addressof(buffer), buffer)
 

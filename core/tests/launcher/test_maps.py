@@ -49,11 +49,7 @@ class Encoder:
         self.entered.append(device)
         return False
 
-    def encode_im2col(self, fields: Any) -> EncodedMap:
-        self.calls.append(fields)
-        return EncodedMap(len(self.calls), object())
-
-    def encode_tiled(self, fields: TiledFields) -> EncodedMap:
+    def encode(self, fields: Any) -> EncodedMap:
         self.calls.append(fields)
         return EncodedMap(len(self.calls), object())
 
@@ -155,9 +151,27 @@ def test_a_map_with_a_shape_of_its_own_lies_within_its_memory(offset: int, limit
 
 def test_a_refusal_of_the_driver_says_which_map() -> None:
     class Refusing(Encoder):
-        def encode_tiled(self, fields: object) -> EncodedMap:
+        def encode(self, fields: object) -> EncodedMap:
             raise DriverError("cuTensorMapEncodeTiled", 1, "CUDA_ERROR_INVALID_VALUE")
 
     with pytest.raises(DriverError) as caught:
         encode(encoder_of(Refusing()))
     assert 'tensor map over "a\'b"' in caught.value.__notes__[0]
+
+
+def test_the_arguments_are_those_of_cuda_h_in_its_order() -> None:
+    driver = Encoder()
+    encode(encoder_of(driver))
+    (fields,) = driver.calls
+    assert fields.call == "cuTensorMapEncodeTiled"
+    kinds, values = zip(*fields.arguments(), strict=True)
+    assert kinds[:6] == ("CUtensorMapDataType", "cuuint32_t", "void*", *["cuuint64_t[]"] * 2, "cuuint32_t[]")
+    assert values[1:6] == (2, 1 << 20, (64, 100), (128,), fields.box)
+    assert [kind.removeprefix("CUtensorMap") for kind in kinds[7:]] == [
+        "Interleave",
+        "Swizzle",
+        "L2promotion",
+        "FloatOOBfill",
+    ]
+    with pytest.raises(ValueError, match="before all of it is known"):
+        fields.constant.arguments()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trunnion.launcher.l2_persisting import SetAside
-    from trunnion.model.tensormap.rules import Im2colFields, TiledFields
+    from trunnion.model.tensormap.fields import MapFields
 
 __all__ = [
     "FIRST_STREAM",
@@ -179,11 +179,8 @@ class DriverFacade(Protocol):
         For the driver's own streams 0, 1 and 2 a context must be current.
         """
 
-    def encode_tiled(self, fields: TiledFields) -> EncodedMap:
-        """Encode a tensor map (``cuTensorMapEncodeTiled``); a context of its device is current."""
-
-    def encode_im2col(self, fields: Im2colFields) -> EncodedMap:
-        """Encode a tensor map (``cuTensorMapEncodeIm2col``); a context of its device is current."""
+    def encode(self, fields: MapFields) -> EncodedMap:
+        """Encode a tensor map: call ``fields.call`` with `MapFields.arguments`, in a context of its device."""
 
     def fill(self, step: FillStep, address: int, count: int, stream: int) -> None:
         """Write ``count`` numbers from ``address + step.offset`` on (``cuMemsetD8Async`` and its like)."""

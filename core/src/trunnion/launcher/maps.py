@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import DriverError, TensorMapError, shorten
-from trunnion.model.tensormap.rules import Im2colFields, TiledFields, broken_rules
+from trunnion.model.tensormap.rules import broken_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trunnion.launcher.facade import DriverFacade, EncodedMap
+    from trunnion.model.tensormap.fields import MapFields
 
 __all__ = ["MapEncoder", "MapLayout", "MapSpec"]
 
@@ -28,7 +29,7 @@ class MapSpec:
     name: str
     """The name of its memory, for messages."""
 
-    fields: TiledFields | Im2colFields
+    fields: MapFields
     """What the driver is told, but for what a call decides."""
 
     @property
@@ -36,7 +37,7 @@ class MapSpec:
         """What a message calls the map."""
         return f"tensor map over {shorten(self.name)}"
 
-    def note(self, fields: TiledFields | Im2colFields) -> str:
+    def note(self, fields: MapFields) -> str:
         """Return the note on an error of the driver's that says what it was to encode."""
         return f"{self.place}: {fields}"
 
@@ -170,12 +171,10 @@ class MapEncoder:
         layout.kept[address] = encoded
         return encoded
 
-    def _encode(self, device: int, fields: TiledFields | Im2colFields) -> EncodedMap:
+    def _encode(self, device: int, fields: MapFields) -> EncodedMap:
         entered = self._facade.enter(device)
         try:
-            if isinstance(fields, TiledFields):
-                return self._facade.encode_tiled(fields)
-            return self._facade.encode_im2col(fields)
+            return self._facade.encode(fields)
         finally:
             if entered:
                 self._facade.leave()

@@ -43,7 +43,7 @@ def test_a_launch_happens_where_its_condition_holds_and_else_nothing_of_it_is_co
     r = rig(p.build())
     r.program.entry(tensor("float32", 5, 64), 0)
     assert kernels(r) == ["always"]
-    assert r.facade.count("encode_tiled") == 0
+    assert r.facade.count("encode") == 0
     r.facade.launched.clear()
     r.program.entry(tensor("float32", 11, 64), 3)
     assert kernels(r) == ["always", "small", "large"]
@@ -86,8 +86,8 @@ def test_a_call_whose_map_breaks_a_rule_has_filled_nothing(rig: Any, tensor: Any
             r.program.entry(*args)
     assert {entry[0] for entry in r.facade.log}.isdisjoint({"fill", "launch"})
     r.program.entry(tensor("float32", 5, 64))
-    steps = [entry[0] for entry in r.facade.log if entry[0] in {"encode_tiled", "fill", "launch"}]
-    assert steps == ["encode_tiled", "encode_tiled", "fill", "fill", "launch", "launch"]
+    steps = [entry[0] for entry in r.facade.log if entry[0] in {"encode", "fill", "launch"}]
+    assert steps == ["encode", "encode", "fill", "fill", "launch", "launch"]
 
 
 # Bound launches ---------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from trunnion.model.expr import Const
 
@@ -17,12 +17,25 @@ if TYPE_CHECKING:
     from trunnion.model.expr import Expr
     from trunnion.model.tensormap import Im2colTensorMap, TensorMap, TiledTensorMap
 
-__all__ = ["Im2colFields", "MapFields", "TiledFields"]
+__all__ = ["DriverArgument", "Im2colFields", "MapFields", "TiledFields"]
+
+
+class DriverArgument(NamedTuple):
+    """One argument of the driver's call that encodes a map."""
+
+    type: str
+    """Its type in ``cuda.h``, as it stands there; of a pointer to the first of several numbers, theirs: with ``[]``."""
+
+    value: int | tuple[int, ...]
+    """The number, or the numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapFields(ABC):
     """What both encodings are told; None: not known yet."""
+
+    call: ClassVar[str]
+    """The driver's function."""
 
     address: int | None
     """The address of the map's first element, in bytes."""
@@ -73,6 +86,26 @@ class MapFields(ABC):
         rank = len(self.element_strides)
         return self.at(None, (None,) * rank, (None,) * (rank - 1), None)
 
+    def arguments(self) -> tuple[DriverArgument, ...]:
+        """Return what the driver is told, in its own order, behind the pointer to the map; all of it is known."""
+        return (
+            DriverArgument("CUtensorMapDataType", self.data_type),
+            DriverArgument("cuuint32_t", len(self.dims)),
+            DriverArgument("void*", _told(self.address)),
+            DriverArgument("cuuint64_t[]", tuple(map(_told, self.dims))),
+            DriverArgument("cuuint64_t[]", tuple(map(_told, self.strides))),
+            *self._box_arguments(),
+            DriverArgument("cuuint32_t[]", self.element_strides),
+            DriverArgument("CUtensorMapInterleave", self.interleave),
+            DriverArgument("CUtensorMapSwizzle", self.swizzle),
+            DriverArgument("CUtensorMapL2promotion", self.l2_promotion),
+            DriverArgument("CUtensorMapFloatOOBfill", self.oob_fill),
+        )
+
+    @abstractmethod
+    def _box_arguments(self) -> tuple[DriverArgument, ...]:
+        """Return what stands between the strides and the elements' strides: what one load takes."""
+
     @property
     @abstractmethod
     def inner_elements(self) -> int | None:
@@ -88,8 +121,13 @@ class MapFields(ABC):
 class TiledFields(MapFields):
     """The arguments of ``cuTensorMapEncodeTiled``."""
 
+    call: ClassVar[str] = "cuTensorMapEncodeTiled"
+
     box: tuple[int, ...]
     """Elements of the box along each dimension."""
+
+    def _box_arguments(self) -> tuple[DriverArgument, ...]:
+        return (DriverArgument("cuuint32_t[]", self.box),)
 
     @property
     def inner_elements(self) -> int | None:
@@ -106,6 +144,8 @@ class TiledFields(MapFields):
 class Im2colFields(MapFields):
     """The arguments of ``cuTensorMapEncodeIm2col``."""
 
+    call: ClassVar[str] = "cuTensorMapEncodeIm2col"
+
     lower: tuple[int, ...]
     """``pixelBoxLowerCorner``: along each spatial dimension, where the bounding box starts, from the first pixel."""
 
@@ -117,6 +157,14 @@ class Im2colFields(MapFields):
 
     pixels_per_column: int
     """``pixelsPerColumn``: pixels that one load takes."""
+
+    def _box_arguments(self) -> tuple[DriverArgument, ...]:
+        return (
+            DriverArgument("int[]", self.lower),
+            DriverArgument("int[]", self.upper),
+            DriverArgument("cuuint32_t", self.channels_per_pixel),
+            DriverArgument("cuuint32_t", self.pixels_per_column),
+        )
 
     @property
     def inner_elements(self) -> int | None:
@@ -160,6 +208,12 @@ def _common(tensor_map: TensorMap) -> dict[str, Any]:
         "oob_fill": tensor_map.oob_fill.code,
         "l2_promotion": tensor_map.l2_promotion.code,
     }
+
+
+def _told(number: int | None) -> int:
+    if number is None:
+        raise ValueError("the driver is told of a map before all of it is known")
+    return number
 
 
 def _known(expr: Expr) -> int | None:

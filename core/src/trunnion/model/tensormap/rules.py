@@ -7,15 +7,16 @@ only the first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
-from trunnion.model.tensormap.fields import Im2colFields, TiledFields
+from trunnion.model.tensormap.fields import Im2colFields, MapFields, TiledFields
 from trunnion.model.tensormap.im2col_rules import IM2COL_RULES
 from trunnion.model.tensormap.rule import H200Answer, Origin, Rule
 from trunnion.model.tensormap.tiled_rules import TILED_RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 __all__ = [
     "IM2COL_RULES",
@@ -30,9 +31,14 @@ __all__ = [
 ]
 
 
+_RULES: Final[Mapping[type[MapFields], tuple[Rule[Any], ...]]] = MappingProxyType(
+    {TiledFields: TILED_RULES, Im2colFields: IM2COL_RULES}
+)
+
+
 def violations(
-    fields: TiledFields | Im2colFields, compute_capability: tuple[int, int] | None = None
-) -> Iterator[tuple[Rule[TiledFields] | Rule[Im2colFields], str]]:
+    fields: MapFields, compute_capability: tuple[int, int] | None = None
+) -> Iterator[tuple[Rule[Any], str]]:
     """Yield each broken rule with what is wrong, as often as it is broken.
 
     Parameters
@@ -42,21 +48,13 @@ def violations(
     compute_capability
         The device's major and minor version; None: only rules that hold on every device are judged.
     """
-    if isinstance(fields, TiledFields):
-        for tiled in TILED_RULES:
-            if compute_capability in tiled.architectures:
-                for got in tiled.violations(fields):
-                    yield tiled, got
-    else:
-        for im2col in IM2COL_RULES:
-            if compute_capability in im2col.architectures:
-                for got in im2col.violations(fields):
-                    yield im2col, got
+    for rule in _RULES[type(fields)]:
+        if compute_capability in rule.architectures:
+            for got in rule.violations(fields):
+                yield rule, got
 
 
-def broken_rules(
-    fields: TiledFields | Im2colFields, compute_capability: tuple[int, int] | None = None
-) -> tuple[str, ...]:
+def broken_rules(fields: MapFields, compute_capability: tuple[int, int] | None = None) -> tuple[str, ...]:
     """Return one sentence for each broken rule: the constraint, and what is wrong.
 
     Parameters

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from trunnion.launcher.facade import FillStep, LaunchSpec, MakeCaller, WindowSpec
-    from trunnion.model.tensormap.rules import Im2colFields, TiledFields
+    from trunnion.model.tensormap.fields import DriverArgument, MapFields
 
 __all__ = ["Attempt", "CudaDriver", "check", "cuda_driver", "driver_error", "set_window"]
 
@@ -201,44 +201,10 @@ class CudaDriver:
 
     # Tensor maps and fills --------------------------------------------------------------------------------------
 
-    def encode_tiled(self, fields: TiledFields) -> EncodedMap:
-        """Encode a tensor map (``cuTensorMapEncodeTiled``)."""
-        status, encoded = calls.cuTensorMapEncodeTiled(
-            cu.CUtensorMapDataType(fields.data_type),
-            len(fields.dims),
-            fields.address,
-            [cu.cuuint64_t(extent) for extent in fields.dims],
-            # Of an empty list a null pointer is made, which the driver refuses: of one dimension too.
-            [cu.cuuint64_t(stride) for stride in fields.strides or (0,)],
-            [cu.cuuint32_t(extent) for extent in fields.box],
-            [cu.cuuint32_t(step) for step in fields.element_strides],
-            cu.CUtensorMapInterleave(fields.interleave),
-            cu.CUtensorMapSwizzle(fields.swizzle),
-            cu.CUtensorMapL2promotion(fields.l2_promotion),
-            cu.CUtensorMapFloatOOBfill(fields.oob_fill),
-        )
-        check("cuTensorMapEncodeTiled", status)
-        return EncodedMap(int(encoded.getPtr()), encoded)
-
-    def encode_im2col(self, fields: Im2colFields) -> EncodedMap:
-        """Encode a tensor map (``cuTensorMapEncodeIm2col``)."""
-        status, encoded = calls.cuTensorMapEncodeIm2col(
-            cu.CUtensorMapDataType(fields.data_type),
-            len(fields.dims),
-            fields.address,
-            [cu.cuuint64_t(extent) for extent in fields.dims],
-            [cu.cuuint64_t(stride) for stride in fields.strides],
-            list(fields.lower),
-            list(fields.upper),
-            fields.channels_per_pixel,
-            fields.pixels_per_column,
-            [cu.cuuint32_t(step) for step in fields.element_strides],
-            cu.CUtensorMapInterleave(fields.interleave),
-            cu.CUtensorMapSwizzle(fields.swizzle),
-            cu.CUtensorMapL2promotion(fields.l2_promotion),
-            cu.CUtensorMapFloatOOBfill(fields.oob_fill),
-        )
-        check("cuTensorMapEncodeIm2col", status)
+    def encode(self, fields: MapFields) -> EncodedMap:
+        """Encode a tensor map (``cuTensorMapEncodeTiled``, ``cuTensorMapEncodeIm2col``)."""
+        status, encoded = getattr(calls, fields.call)(*map(_map_argument, fields.arguments()))
+        check(fields.call, status)
         return EncodedMap(int(encoded.getPtr()), encoded)
 
     def fill(self, step: FillStep, address: int, count: int, stream: int) -> None:
@@ -382,6 +348,18 @@ def _address(function: str, version: int) -> int:
             str(status),
         )
     return int(address)
+
+
+def _map_argument(argument: DriverArgument) -> Any:
+    """Return an argument of a map's encoding as the bindings take it."""
+    kind, value = argument
+    if not isinstance(value, tuple):
+        return getattr(cu, kind)(value) if kind.startswith("CU") else value
+    # Of an empty list a null pointer is made, which the driver refuses: the strides of one dimension too.
+    numbers = value or (0,)
+    return (
+        list(numbers) if kind == "int[]" else [getattr(cu, kind.removesuffix("[]"))(one) for one in numbers]
+    )
 
 
 @functools.cache

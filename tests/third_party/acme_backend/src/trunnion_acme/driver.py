@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from trunnion.launcher.facade import FillStep, LaunchSpec
-    from trunnion.model.tensormap.rules import Im2colFields, TiledFields
+    from trunnion.model.tensormap.fields import MapFields
 
 __all__ = ["AcmeDriver", "LaunchConfig", "acme_driver"]
 
@@ -256,38 +256,15 @@ class AcmeDriver:
 
     # Launches --------------------------------------------------------------------------------------------------
 
-    def encode_tiled(self, fields: TiledFields) -> EncodedMap:
-        """Encode a tensor map; `fields` has the driver's order and units."""
-        boxes = (_array(ctypes.c_uint32, fields.box), _array(ctypes.c_uint32, fields.element_strides))
-        return self._encode("cuTensorMapEncodeTiled", fields, boxes)
-
-    def encode_im2col(self, fields: Im2colFields) -> EncodedMap:
-        """Encode a tensor map; `fields` has the driver's order and units."""
-        corners = (_array(_INT, fields.lower), _array(_INT, fields.upper))
-        boxes = (*corners, fields.channels_per_pixel, fields.pixels_per_column)
-        steps = _array(ctypes.c_uint32, fields.element_strides)
-        return self._encode("cuTensorMapEncodeIm2col", fields, (*boxes, steps))
-
-    def _encode(
-        self, function: str, fields: TiledFields | Im2colFields, boxes: tuple[Any, ...]
-    ) -> EncodedMap:
+    def encode(self, fields: MapFields) -> EncodedMap:
+        """Encode a tensor map; its arguments have the driver's order and units."""
         storage = ctypes.create_string_buffer(_TENSOR_MAP_BYTES + _TENSOR_MAP_ALIGNMENT)
         address = ctypes.addressof(storage)
         address += -address % _TENSOR_MAP_ALIGNMENT
-        self._call(
-            function,
-            address,
-            fields.data_type,
-            len(fields.dims),
-            fields.address,
-            _array(ctypes.c_uint64, fields.dims),
-            _array(ctypes.c_uint64, fields.strides),
-            *boxes,
-            fields.interleave,
-            fields.swizzle,
-            fields.l2_promotion,
-            fields.oob_fill,
+        arguments = (
+            _array(kind, value) if (kind := _NUMBERS.get(of)) else value for of, value in fields.arguments()
         )
+        self._call(fields.call, address, *arguments)
         return EncodedMap(address, storage)
 
     def fill(self, step: FillStep, address: int, count: int, stream: int) -> None:
@@ -333,7 +310,10 @@ class AcmeDriver:
         return most_urgent.value, least_urgent.value
 
 
-def _array(kind: Any, values: Sequence[int | None]) -> Any:
+_NUMBERS = {"cuuint32_t[]": ctypes.c_uint32, "cuuint64_t[]": ctypes.c_uint64, "int[]": _INT}
+
+
+def _array(kind: Any, values: Sequence[int]) -> Any:
     return (kind * len(values))(*values)
 
 
