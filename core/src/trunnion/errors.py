@@ -7,7 +7,7 @@ would expect. The facts are attributes; the text, in lower case, says what was g
 from __future__ import annotations
 
 import copyreg
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from trunnion.messages import listed, numbered, shorten, suggestion, visible
 
@@ -29,6 +29,9 @@ class TrunnionError(Exception):
     """The root of every error that trunnion raises on purpose. It pickles, and shows nothing that does not print."""
 
     _text = Exception.__str__  # what it says, of its facts
+
+    refusal: str = ""
+    """The row of `trunnion.model.plan.refusals` that refused a call; empty: none did."""
 
     def __str__(self) -> str:
         return visible(self._text(), lines=True)
@@ -97,13 +100,22 @@ class UnboundSymbolError(ProgramError):
         Every place where it stands in vain, for example ``"dimension 0 of 'a' is (n + 1)"``.
     """
 
+    template: ClassVar[str] = (
+        "symbol {symbol} has no value: no input has it as a bare dimension, stride or scalar "
+        "(it stands here: {places}); add a parameter that does"
+    )
+    """The text."""
+
     def __init__(self, symbol: str, candidates: Iterable[str] = ()) -> None:
         self.symbol, self.candidates = symbol, tuple(candidates)
-        hidden = len(self.candidates) - _MOST_PLACES
-        where = ", ".join(self.candidates[:_MOST_PLACES]) or "nowhere in the signature"
-        where += f" and {hidden} more" if hidden > 0 else ""
-        head = f"symbol {shorten(symbol)} has no value: no input has it as a bare dimension, stride or scalar"
-        super().__init__(f"{head} (it stands here: {where}); add a parameter that does")
+        super().__init__(self.template.format(symbol=shorten(symbol), places=self.listed(self.candidates)))
+
+    @staticmethod
+    def listed(places: tuple[str, ...]) -> str:
+        """Return places for the text: of very many the first ones."""
+        hidden = len(places) - _MOST_PLACES
+        where = ", ".join(places[:_MOST_PLACES]) or "nowhere in the signature"
+        return f"{where} and {hidden} more" if hidden > 0 else where
 
 
 class ArgumentError(TrunnionError):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import gcd
 from typing import TYPE_CHECKING
 
-from trunnion.errors import ExprError
 from trunnion.model.expr import Binary, Cast, Const, Select, Slot
 from trunnion.model.expr_text import brief_expr
 from trunnion.model.interval import INT64_MAX, INT64_MIN, SHIFTS
+from trunnion.model.plan import refusals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ def fits(value: int, text: str) -> int:
     """
     if INT64_MIN <= value <= INT64_MAX:
         return value
-    raise ExprError(f"the value {value} of {text} does not fit 64 signed bits")
+    raise refusals.UNFIT(value, text)
 
 
 def divisor(value: int, text: str) -> int:
@@ -44,7 +44,7 @@ def divisor(value: int, text: str) -> int:
     """
     if value:
         return value
-    raise ExprError(f"division by zero in {text}")
+    raise refusals.DIVISION(text)
 
 
 def shift_count(value: int, text: str) -> int:
@@ -57,7 +57,7 @@ def shift_count(value: int, text: str) -> int:
     """
     if value in SHIFTS:
         return value
-    raise ExprError(f"a shift by {value} in {text}, expected {SHIFTS}")
+    raise refusals.SHIFT(value, text)
 
 
 def quotient(left: int, right: int, text: str) -> int:
@@ -95,7 +95,7 @@ def in_range(value: int, low: int, high: int, name: str, text: str) -> int:
     """
     if low <= value <= high:
         return value
-    raise ExprError(f"the value {value} of {text} does not fit {name} ({low} to {high})")
+    raise refusals.CAST(value, low, high, name, text)
 
 
 def evaluate(expr: Expr, values: Sequence[int], names: Sequence[str]) -> int:

@@ -12,15 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 from trunnion.contract.convention import WORDS, Convention
 from trunnion.errors import (
     ArgumentError,
-    ArgumentValueError,
-    CaptureError,
-    DeviceRequirementError,
     DriverError,
     ExprError,
-    LifecycleError,
     TrunnionError,
     UnboundSymbolError,
-    shorten,
 )
 from trunnion.launcher.driver_status import RefusedLaunch, about, naming_kernel, of_unlike_device
 from trunnion.launcher.facade import FIRST_STREAM, GoneFacade
@@ -33,6 +28,7 @@ from trunnion.launcher.refusals import ABSENT, count_error
 from trunnion.launcher.walk import Walk
 from trunnion.launcher.windows import ProgramWindows
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER_BLOCKS
+from trunnion.model.plan import refusals as rows
 from trunnion.turns import Turns
 
 if TYPE_CHECKING:
@@ -40,10 +36,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from trunnion.contract.runtime import Runtime
+    from trunnion.errors import LifecycleError
     from trunnion.launcher.facade import DriverFacade, LaunchSpec, PreparingFacade
     from trunnion.launcher.frames import Frame, LaunchFrame
     from trunnion.launcher.maps import MapSpec
     from trunnion.model.plan import LaunchPlan
+    from trunnion.model.plan.refusals import Refusal
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -135,7 +133,7 @@ class Context(LauncherMemory):
         self.sets_aside = any(spec.window is not None for spec in self.specs)
         # A handler or a finalizer may launch the program while it is being prepared.
         self._preparing = Turns("the program is being prepared for a device", nests=True)
-        self.closed_because = ""
+        self.closed_because: Refusal[LifecycleError] | None = None
         self.symbols = tuple(symbols)
         self._image = image
         self.library = self.explaining(facade.load)(image)
@@ -275,10 +273,7 @@ class Context(LauncherMemory):
                 return state
             with self._entered(device):
                 if stream is not None and self.facade.stream_state(stream).capturing:
-                    raise CaptureError(
-                        f"the program was not prepared for device {device}, and its stream is being captured: "
-                        f"call preload({device}) before the capture"
-                    )
+                    raise rows.UNPREPARED(device)
                 state = DeviceState(len(self.kernels))
                 for spec in self.specs:
                     self._prepare(state, device, spec)
@@ -338,18 +333,10 @@ class Context(LauncherMemory):
             if row.id not in given:
                 continue
             if version < row.cuda_version:
-                raise DeviceRequirementError(
-                    f"CUDA {_version(row.cuda_version)} for the launch attribute {row.field}",
-                    f"a driver for CUDA {_version(version)}",
-                    "update the driver, or leave the attribute out",
-                )
+                raise rows.ATTRIBUTE_VERSION(row.cuda_version, row.field, version)
             least = row.least_capability(given[row.id])
             if capability < least:
-                raise DeviceRequirementError(
-                    f"compute capability {least[0]}.{least[1]} for the launch attribute {row.field}",
-                    f"device {device}, of compute capability {capability[0]}.{capability[1]}",
-                    "launch on a device that has it, or leave the attribute out",
-                )
+                raise rows.ATTRIBUTE_CAPABILITY(*least, row.field, device, *capability)
 
     def raise_dynamic_smem(self, device: int, kernel: int, nbytes: int) -> None:
         """Allow a kernel more dynamic shared memory than any call before needed.
@@ -380,10 +367,7 @@ class Context(LauncherMemory):
                 if (error.call, error.code) != ("cuKernelSetAttribute", _INVALID_VALUE):
                     raise
                 most = self.facade.device_attribute(device, _MAX_BLOCK_SMEM)
-                raise DeviceRequirementError(
-                    f"{nbytes} bytes of dynamic shared memory for kernel {shorten(self.symbols[kernel])}",
-                    f"device {device}, which allows a block {most} bytes, static ones included",
-                ) from error
+                raise rows.DYNAMIC_SMEM(nbytes, self.symbols[kernel], device, most) from error
             for alias, symbol in enumerate(self.symbols):
                 if symbol == self.symbols[kernel]:
                     state.smem[alias] = nbytes
@@ -402,9 +386,7 @@ class Context(LauncherMemory):
             return
         found = self.facade.stream_state(stream).device
         if found != device:
-            raise ArgumentValueError(
-                "stream", f"a stream of device {found}", f"one of device {device}, where the tensors lie"
-            )
+            raise rows.STREAM_DEVICE(found, device)
 
     def refuse_capture(self, stream: int, device: int) -> None:
         """Refuse a call that waits for its own kernel, if its stream is being captured.
@@ -416,10 +398,7 @@ class Context(LauncherMemory):
         """
         with self._entered(device):
             if self.facade.stream_state(stream).capturing:
-                raise CaptureError(
-                    "a window with policy 'stream' cannot be captured, because the call waits for its kernel; "
-                    "use policy 'launch'"
-                )
+                raise rows.WINDOW_IN_CAPTURE()
 
     # Refusals --------------------------------------------------------------------------------------------------
 
@@ -432,7 +411,7 @@ class Context(LauncherMemory):
             If it has.
         """
         if self.closed_because:
-            raise LifecycleError(self.closed_because) from None
+            raise self.closed_because() from None
 
     def refuse(self, error: BaseException, args: tuple[Any, ...] | None, **named: Any) -> None:
         """Raise what comes first in the plan's order, of a call that was refused for something else.
@@ -499,7 +478,7 @@ class Context(LauncherMemory):
 
     # Life ------------------------------------------------------------------------------------------------------
 
-    def shut(self, reason: str) -> list[int]:
+    def shut(self, reason: Refusal[LifecycleError]) -> list[int]:
         """Let no further call launch; return the devices that were in use."""
         with self._preparing.turn():  # a preload under way would store its state after these were taken away
             self.closed_because = self.closed_because or reason
@@ -513,13 +492,9 @@ class Context(LauncherMemory):
         with self._entered(device):
             self.windows.release(device)
 
-    def forget(self, reason: str) -> None:
+    def forget(self, reason: Refusal[LifecycleError]) -> None:
         """Refuse every call from now on, in a forked child, and ask the driver nothing."""
         gone: Any = GoneFacade(reason)
         self.facade = gone
         self.windows.facade = gone
         self.shut(reason)
-
-
-def _version(number: int) -> str:
-    return f"{number // 1000}.{number % 1000 // 10}"

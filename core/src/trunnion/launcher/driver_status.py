@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from trunnion.errors import CaptureError, DeviceRequirementError, DriverError, TrunnionError, shorten
 from trunnion.image.target import image_target
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
+from trunnion.model.plan.refusals import AFTER_FORK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from trunnion.launcher.facade import LaunchSpec
 
 __all__ = [
-    "AFTER_FORK",
     "PRIORITY_ATTRIBUTE",
     "RefusedLaunch",
     "about",
@@ -29,8 +29,6 @@ __all__ = [
 PRIORITY_ATTRIBUTE = next(row.id for row in LAUNCH_ATTRIBUTES if row.field == "priority")
 """``CU_LAUNCH_ATTRIBUTE_PRIORITY``."""
 
-AFTER_FORK = "start processes by spawn, or fork before CUDA is first used"
-"""What to do where a process was forked after CUDA was used; C++ launchers say it too (``life.hpp``)."""
 
 _WINDOW_ATTRIBUTE = 1  # CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
 

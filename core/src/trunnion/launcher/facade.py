@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from trunnion.errors import LifecycleError
 from trunnion.launcher.l2_persisting import LimitDriver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trunnion.errors import LifecycleError
     from trunnion.launcher.l2_persisting import SetAside
+    from trunnion.model.plan.refusals import Refusal
     from trunnion.model.tensormap.fields import MapFields
 
 __all__ = [
@@ -265,7 +266,7 @@ class GoneFacade:
         What to say.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: Refusal[LifecycleError]) -> None:
         self._reason = reason
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -276,7 +277,7 @@ class GoneFacade:
         LifecycleError
             Always.
         """
-        raise LifecycleError(self._reason)
+        raise self._reason()
 
 
 class WindowFacade(LimitDriver, Protocol):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import DriverError, TensorMapError, shorten
+from trunnion.model.plan.refusals import MAP_OUTSIDE
 from trunnion.model.tensormap.rules import broken_rules
 
 if TYPE_CHECKING:
@@ -134,10 +135,7 @@ class MapEncoder:
             (extent - 1) * stride for extent, stride in zip(layout.dims[1:], layout.strides, strict=True)
         )
         if offset < 0 or end > limit:
-            raise TensorMapError(
-                (f"the map lies within its memory (got: bytes {offset} to {end} of {limit})",),
-                field=self._spec.place,
-            )
+            raise MAP_OUTSIDE(self._spec.name, offset, end, limit)
 
     def __call__(self, layout: MapLayout, address: int) -> EncodedMap:
         """Encode the map, and keep it.

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
-from trunnion.errors import CaptureError, CorruptArtifactError, LifecycleError
+from trunnion.errors import CaptureError, CorruptArtifactError
 from trunnion.launcher.context import Context, Parts
-from trunnion.launcher.driver_status import AFTER_FORK
 from trunnion.launcher.interpreter import Interpreter
 from trunnion.launcher.tables import launch_spec, map_spec
 from trunnion.launcher.walk import Walk
+from trunnion.model.plan import refusals
 from trunnion.turns import Turns
 
 if TYPE_CHECKING:
@@ -142,15 +142,13 @@ class _Life:
             If the calling thread is inside a launch of this program, which would have to wait for itself.
         """
         if self._within():
-            raise LifecycleError(
-                "a program cannot be closed from within its own launch; close it after the call"
-            )
+            raise refusals.CLOSE_WITHIN()
         if self._closing.is_mine():  # a handler's, in the middle of another close, which does it
             return
         with self._closing.turn(), ExitStack() as steps:  # which does its steps in the opposite order
             context, used = self.context, []
             if not self._unloaded:
-                fresh = context.shut("the program was closed")
+                fresh = context.shut(refusals.CLOSED)
                 self._waiting += fresh
                 self._owed += fresh if context.sets_aside else []
                 # A frame that an interrupt lost may be held by what caught it: nobody is in a call for that.
@@ -205,9 +203,7 @@ class _Life:
     def forget(self) -> None:
         """Give everything up in a forked child: a CUDA context does not survive a fork, not even to be unloaded."""
         self._unloaded, self._owed, self._waiting = True, [], []
-        self.context.forget(
-            f"the process forked after the program was loaded, and CUDA does not survive a fork: {AFTER_FORK}"
-        )
+        self.context.forget(refusals.FORKED)
 
 
 class PythonProgram(LoadedProgram):

@@ -10,16 +10,19 @@ import struct
 import sys
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from trunnion.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
+from trunnion.errors import ArgumentError
 from trunnion.messages import describe, type_name
 from trunnion.model.dtypes import Kind
+from trunnion.model.plan import refusals
 from trunnion.model.scalars import FLOAT_FORMATS, overflow_limit
 from trunnion.plain import ForeignError, asked, is_a
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trunnion.errors import ArgumentTypeError
     from trunnion.model.dtypes import DType
+    from trunnion.model.plan.refusals import Refusal
 
 __all__ = [
     "address",
@@ -34,14 +37,18 @@ __all__ = [
 ]
 
 _ADDRESSES = 1 << 64
+_NO_INTEGER = refusals.NO_INTEGER, refusals.TENSOR_FOR_INTEGER
+_NO_REAL = refusals.NO_REAL, refusals.TENSOR_FOR_REAL
+_NO_BOOLEAN = refusals.NO_BOOLEAN, refusals.TENSOR_FOR_BOOLEAN
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def _type_error(name: str, value: Any, expected: str) -> ArgumentTypeError:
+def _type_error(
+    name: str, value: Any, rows: tuple[Refusal[ArgumentTypeError], Refusal[ArgumentTypeError]], *wanted: Any
+) -> ArgumentTypeError:
     """Return the error of an argument that is no such number; a tensor never is, not even one without dimensions."""
-    advice = "; pass the tensor's .item(), which waits for its device" if _is_tensor(value) else ""
-    return ArgumentTypeError(name, describe(value, facts=False), expected + advice)
+    return rows[_is_tensor(value)](name, describe(value, facts=False), *wanted)
 
 
 def _is_tensor(value: Any) -> bool:
@@ -64,8 +71,7 @@ def _judged(
             cause = error.__cause__
             if is_a(cause, ArgumentError):
                 raise cause from cause.__cause__
-            got = f"{describe(value, facts=False)}, which raises {type_name(cause)}"
-            raise ArgumentTypeError(name, got, "a number, or what answers as one") from cause
+            raise refusals.FOREIGN_NUMBER(name, describe(value, facts=False), type_name(cause)) from cause
 
     return judged
 
@@ -83,13 +89,13 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
     """
     # A tensor has __index__ too, which would wait for the device behind the caller's back.
     if isinstance(value, bool) or hasattr(value, "data_ptr") or not hasattr(value, "__index__"):
-        raise _type_error(name, value, f"an integer, {low} to {high}")
+        raise _type_error(name, value, _NO_INTEGER, low, high)
     try:
         result = operator.index(value)
     except TypeError as error:  # an array of numbers has __index__, and refuses when it is called
-        raise _type_error(name, value, f"an integer, {low} to {high}") from error
+        raise _type_error(name, value, _NO_INTEGER, low, high) from error
     if not low <= result <= high:
-        raise ArgumentValueError(name, describe(result), f"an integer, {low} to {high}")
+        raise refusals.INTEGER_RANGE(name, describe(result), low, high)
     return result
 
 
@@ -114,17 +120,17 @@ def real(name: str, value: Any, dtype: str) -> float:
         If it is finite and too large.
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise _type_error(name, value, f"a number that fits {dtype}")
+        raise _type_error(name, value, _NO_REAL, dtype)
     try:
         result = float(value)
     except TypeError as error:  # what says that it is a number, as a stand-in of a test does, need not be one
-        raise _type_error(name, value, f"a number that fits {dtype}") from error
+        raise _type_error(name, value, _NO_REAL, dtype) from error
     except OverflowError as error:
-        raise ArgumentValueError(name, describe(value), f"a number that fits {dtype}") from error
+        raise refusals.REAL_RANGE(name, describe(value), dtype) from error
     # A wider float may be finite and lie beyond every double.
     beyond = math.isinf(result) and value != result
     if beyond or (math.isfinite(result) and abs(result) >= overflow_limit(dtype)):
-        raise ArgumentValueError(name, str(result), f"a number that fits {dtype}")
+        raise refusals.REAL_RANGE(name, result, dtype)
     return result
 
 
@@ -142,7 +148,7 @@ def boolean(name: str, value: Any) -> bool:
     numpy = sys.modules.get("numpy")  # whoever has a bool of NumPy's has imported it
     if numpy is not None and isinstance(value, numpy.bool_):
         return bool(value)
-    raise _type_error(name, value, "True or False")
+    raise _type_error(name, value, _NO_BOOLEAN)
 
 
 def number(name: str, value: Any, kind: DType) -> complex | bool:
@@ -192,7 +198,7 @@ def small_float(name: str, value: Any, dtype: str) -> int:
     number = real(name, value, dtype)
     bits = FLOAT_FORMATS[dtype].encode(number)
     if bits is None:
-        raise ArgumentValueError(name, str(number), f"a number that fits {dtype}")
+        raise refusals.REAL_RANGE(name, number, dtype)
     return bits
 
 
@@ -217,7 +223,7 @@ def complex_parts(name: str, value: Any, dtype: str) -> tuple[float, float]:
         If a part is finite and too large.
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Complex):
-        raise _type_error(name, value, f"a number that fits {dtype}")
+        raise _type_error(name, value, _NO_REAL, dtype)
     if isinstance(value, numbers.Real):
         return real(name, value, dtype), 0.0
     return real(name, value.real, dtype), real(name, value.imag, dtype)
@@ -237,16 +243,14 @@ def address(name: str, value: Any, alignment: int, *, nullable: bool) -> int:
     if value is None and nullable:
         return 0
     if value is None:
-        raise ArgumentTypeError(name, "None", "an address; the pointer is not nullable")
+        raise refusals.NO_ADDRESS(name)
     if hasattr(value, "data_ptr"):
-        raise ArgumentTypeError(
-            name, describe(value, facts=False), "an address: pass the tensor's .data_ptr()"
-        )
+        raise refusals.TENSOR_FOR_ADDRESS(name, describe(value, facts=False))
     result = integer(name, value, 0, _ADDRESSES - 1)
     if not result and not nullable:
-        raise ArgumentValueError(name, "the address 0", "an address that is not null")
+        raise refusals.NULL_ADDRESS(name)
     if result % alignment:
-        raise ArgumentValueError(name, f"address {result:#x}", f"a multiple of {alignment} bytes")
+        raise refusals.ALIGNMENT(name, result, alignment)
     return result
 
 
@@ -261,14 +265,13 @@ def struct_bytes(name: str, value: Any, nbytes: int) -> bytes:
     ArgumentValueError
         If it has another number of bytes.
     """
-    expected = f"an object with a buffer of {nbytes} bytes"
     try:
         view = memoryview(value)
     except TypeError as error:
-        raise ArgumentTypeError(name, describe(value, facts=False), expected) from error
+        raise refusals.NO_BUFFER(name, describe(value, facts=False), nbytes) from error
     with view:
         if not view.c_contiguous:
-            raise ArgumentTypeError(name, "a buffer with gaps or in another order", expected)
+            raise refusals.SCATTERED_BUFFER(name, nbytes)
         if view.nbytes != nbytes:
-            raise ArgumentValueError(name, f"{view.nbytes} bytes", f"{nbytes}")
+            raise refusals.BUFFER_SIZE(name, view.nbytes, nbytes)
         return view.tobytes()

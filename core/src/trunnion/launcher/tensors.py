@@ -6,21 +6,17 @@ from itertools import pairwise, permutations
 from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import spanned_bytes
-from trunnion.errors import (
-    ArgumentError,
-    ArgumentTypeError,
-    ArgumentValueError,
-    DeviceRequirementError,
-    shorten,
-)
+from trunnion.errors import ArgumentError
 from trunnion.launcher import refusals
 from trunnion.launcher.scalars import integer
 from trunnion.messages import type_name
 from trunnion.model.dtypes import dtype
+from trunnion.model.plan import refusals as rows
 from trunnion.plain import is_a
 
 if TYPE_CHECKING:
     from trunnion.contract.runtime import Runtime
+    from trunnion.errors import ArgumentValueError
 
 __all__ = ["TensorChecks"]
 
@@ -80,10 +76,7 @@ class TensorChecks:
         if not is_a(value, self.tensor_type):
             raise refusals.no_tensor_error(name, value, output=output)
         if not self.runtime.has_storage(value):
-            expected = (
-                "a dense tensor in memory; call .resolve_conj(), .resolve_neg() or .to_dense() if it is lazy"
-            )
-            raise ArgumentTypeError(name, f"{type_name(value)} with no memory of its own", expected)
+            raise rows.NO_MEMORY(name, type_name(value))
 
     def check_storage(self, names: tuple[str, ...], tensors: tuple[Any, ...]) -> None:
         """Accept tensors whose elements all lie in their storages.
@@ -125,7 +118,7 @@ class TensorChecks:
         live = [pair for pair in zip(names, tensors, strict=True) if pair[1] is not None]
         if not live:
             if given is None:
-                raise DeviceRequirementError("a device", "a call with no tensor", "pass device=")
+                raise rows.NO_DEVICE()
             return self.check_ordinal(given)
         for name, tensor in live:
             if not self.runtime.presents_device(tensor):
@@ -133,13 +126,9 @@ class TensorChecks:
         first = live[0][1].get_device()
         for name, tensor in live:
             if tensor.get_device() != first:
-                raise ArgumentValueError(
-                    name,
-                    f"a tensor on device {tensor.get_device()}",
-                    f"device {first}, where {shorten(live[0][0])} lies",
-                )
+                raise rows.OTHER_DEVICE(name, tensor.get_device(), first, live[0][0])
         if given is not None and given != first:
-            raise ArgumentValueError("device", str(given), f"{first}, where the tensors lie")
+            raise rows.DEVICE_DIFFERS(given, first)
         return int(first)
 
     def check_ordinal(self, device: Any) -> int:
@@ -176,7 +165,7 @@ class TensorChecks:
         if tensor.numel() == 0:
             return
         if not address:
-            raise ArgumentTypeError(name, "a tensor with a null address", "a tensor in memory")
+            raise rows.NULL_TENSOR(name)
         raise refusals.alignment_error(name, address, alignment)
 
     def check_outputs(self, out: Any, wanted: tuple[OutputWanted, ...], device: int) -> None:
@@ -241,7 +230,7 @@ class TensorChecks:
         name, shape, texts, kind, alignment = wanted
         elsewhere = is_a(tensor, self.tensor_type) and not self.runtime.presents_device(tensor)
         if elsewhere:
-            raise ArgumentValueError(name, f"a tensor on {tensor.device}", f"CUDA device {device}")
+            raise rows.OUTPUT_DEVICE(name, tensor.device, device)
         self.check_tensor(name, tensor, output=True)
         if tensor.dtype is not kind:
             raise refusals.dtype_error(name, tensor, str(kind).removeprefix("torch."))
@@ -251,7 +240,7 @@ class TensorChecks:
             if got != extent:
                 raise refusals.extent_error(name, axis, got, extent, texts[axis])
         if tensor.get_device() != device:
-            raise ArgumentValueError(name, f"a tensor on {tensor.device}", f"CUDA device {device}")
+            raise rows.OUTPUT_DEVICE(name, tensor.device, device)
         if not tensor.is_contiguous():
             raise refusals.destination_error(name, tensor)
         self.check_storage((name,), (tensor,))
@@ -267,8 +256,6 @@ def _overlap_error(spans: list[tuple[int, int, int]], names: tuple[str, ...]) ->
     one, other = next(
         (one, other) for one, other in permutations(spans, 2) if one[0] <= other[0] < one[0] + one[1]
     )
-    got, place = (
-        f"memory that {shorten(names[one[2]])} also lies in",
-        refusals.out_place(other[2], len(names)),
-    )
-    return ArgumentValueError(names[other[2]], got, "memory of its own", place)
+    made = rows.OVERLAP(names[other[2]], names[one[2]])
+    made.place = refusals.out_place(other[2], len(names))
+    return made

@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from trunnion.errors import ArgumentValueError, DeviceRequirementError, shorten
 from trunnion.launcher.l2_persisting import known_length
+from trunnion.model.plan import refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -112,8 +112,7 @@ class ProgramWindows:
         offset, nbytes, limit = numbers
         left = limit - offset
         if offset < 0 or left < 0 or (nbytes is not None and not 0 <= nbytes <= left):
-            got = f"a window of {'all' if nbytes is None else nbytes} bytes from byte {offset}"
-            raise ArgumentValueError(name, got, f"one that lies within its {limit} bytes")
+            raise refusals.WINDOW_OUTSIDE(name, "all" if nbytes is None else nbytes, offset, limit)
         return int(min(left, self.longest(device))) if nbytes is None else nbytes
 
     def longest(self, device: int) -> int:
@@ -128,11 +127,7 @@ class ProgramWindows:
         DeviceRequirementError
             Always.
         """
-        raise DeviceRequirementError(
-            f"an access-policy window of {nbytes} bytes over {shorten(name)}",
-            f"device {device}, which allows {self.longest(device)}",
-            "leave nbytes out for as much as the device allows",
-        )
+        raise refusals.LONG_WINDOW(nbytes, name, device, self.longest(device))
 
     def known(self, device: int) -> int:
         """Return the longest of those windows that have the same share of a device's cache in every call, in bytes."""

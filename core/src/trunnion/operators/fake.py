@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import ArgumentError, ArgumentValueError
+from trunnion.errors import ArgumentError
 from trunnion.launcher import refusals
 from trunnion.launcher.scalars import struct_bytes
 from trunnion.model.dtypes import dtype
 from trunnion.model.interval import INT64_MAX, INT64_MIN
+from trunnion.model.plan import refusals as rows
 from trunnion.model.plan.places import author_extents
 from trunnion.model.plan.slots import ScalarSlot, StructSlot
 from trunnion.operators.kernels import as_bytes, expect_no_gradient
@@ -70,7 +71,7 @@ class FakeCall(StructureWalk):
             if got != extent:
                 raise refusals.extent_error(slot.name, axis, got, extent, texts[axis])
         if tensor.device != self.device:
-            raise ArgumentValueError(slot.name, f"a tensor on {tensor.device}", str(self.device))
+            raise rows.OUTPUT_PLACE(slot.name, tensor.device, self.device)
         if not tensor.is_contiguous():
             raise refusals.destination_error(slot.name, tensor)
 
@@ -91,7 +92,7 @@ class FakeCall(StructureWalk):
         if isinstance(given, self._torch.SymInt):
             low, high = slot.dtype.integer_range
             if not self._between(low, given, high):
-                raise ArgumentValueError(slot.name, str(given), f"an integer, {low} to {high}")
+                raise rows.INTEGER_RANGE(slot.name, given, low, high)
 
     def _allowed(self, binding: Binding, value: Any) -> bool:
         inside = self._between(binding.min, value, binding.max)

@@ -13,9 +13,7 @@ from trunnion.codegen.cpp.loader import load_library, load_runtime
 from trunnion.compiled import CompiledProgram
 from trunnion.contract.convention import WORDS, Convention
 from trunnion.errors import (
-    ArgumentTypeError,
     BackendUnavailableError,
-    DeviceRequirementError,
     ProgramError,
     UnsupportedFeatureError,
     shorten,
@@ -25,6 +23,7 @@ from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT
 from trunnion.messages import describe, listed
 from trunnion.model.dtypes import Kind
 from trunnion.model.params import ScalarParam, TensorParam
+from trunnion.model.plan import refusals as rows
 from trunnion.model.plan.steps import ShapeLaunch, SizeWorkspace
 from trunnion.operators.structure import StructureWalk
 
@@ -203,9 +202,7 @@ class _JaxCall:
         """Call the program."""
         for word in WORDS:
             if word in named and word not in self._convention.keywords:
-                raise ArgumentTypeError(
-                    word, "it", "none in JAX: XLA allocates, and says the stream and the device"
-                )
+                raise rows.WORD_IN_JAX(word)
         if named:
             args = self._convention.arguments(args, named)
         if len(args) != len(self._params):
@@ -239,16 +236,14 @@ class _JaxCall:
                 raise refusals.no_tensor_error(param.name, value)
             return None if value is None else _Array(value, device)
         if isinstance(value, self._jax.core.Tracer):
-            expected = "a number: it is part of what XLA compiles; say static_argnums of jax.jit for it"
-            raise ArgumentTypeError(param.name, describe(value, facts=False), expected)
+            raise rows.TRACED_NUMBER(param.name, describe(value, facts=False))
         return value
 
     def _dtype(self, name: str) -> Any:
         """Return JAX's object for an element type; one that it would narrow is refused."""
         made = self._jax.numpy.dtype(name)
         if self._jax.dtypes.canonicalize_dtype(made) != made:
-            hint = "set jax.config.update('jax_enable_x64', True), or declare the output narrower"
-            raise DeviceRequirementError(f"JAX with {name}", "JAX without types of 64 bits", hint)
+            raise rows.NARROWED_BY_JAX(name)
         return made
 
     def _numbers(self, args: Sequence[Any]) -> dict[str, Any]:

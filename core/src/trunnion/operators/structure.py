@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import ArgumentValueError, shorten
 from trunnion.launcher import refusals
 from trunnion.launcher.walk import Walk
+from trunnion.model.plan import refusals as rows
 from trunnion.model.plan.slots import ScalarSlot
 from trunnion.model.plan.steps import Bind, ReadNumber, ReadTensors, Require, RequireLayouts, ShapeOutput
 
@@ -89,8 +89,7 @@ class StructureWalk(Walk):
             if tensor.device.type not in (*self._kinds, _ANYWHERE):
                 raise refusals.place_error(name, tensor, self._kinds[0])
             if tensor.device != live[0][1].device:
-                expected = f"{live[0][1].device}, where {shorten(live[0][0])} lies"
-                raise ArgumentValueError(name, f"a tensor on {tensor.device}", expected)
+                raise rows.OTHER_PLACE(name, tensor.device, live[0][1].device, live[0][0])
         return live[0][1].device if live else self._kinds[0]
 
     def _require_layouts(self) -> None:

@@ -37,14 +37,14 @@ def refuse(native_module):
 def test_every_text_arrives(refuse, text):
     with pytest.raises(ValueError) as caught:
         refuse(text.encode("utf-8", "surrogatepass"))
-    assert fields_of(caught.value) == ("ArgumentValueError", text, text, "\\")
+    assert fields_of(caught.value) == ("real-range", "", text, text, "\\")
     error = typed_error(fields_of(caught.value))
     assert isinstance(error, ArgumentValueError)
-    assert (error.argument, error.got) == (text, text)
+    assert (error.argument, error.got, error.refusal) == (text, text, "real-range")
 
 
 def test_the_message_is_for_everybody(refuse):
-    with pytest.raises(ValueError, match=r"got a\\udc80\\é, expected \\$"):
+    with pytest.raises(ValueError, match=r"got a\\udc80\\é, expected a number that fits \\$"):
         refuse("a\udc80\\é".encode("utf-8", "surrogatepass"))
 
 

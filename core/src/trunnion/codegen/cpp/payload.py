@@ -1,8 +1,9 @@
 r"""What a launcher raised, as the typed error that it means: the other half of ``trunnion/errors.hpp``.
 
-TVM-FFI carries a kind, a message and a backtrace across its C ABI. The backtrace holds ``trunnion/1`` and the fields of
-the error as netstrings ("<bytes>:<text>,"), the name of its class first. In all of it each backslash is doubled, and a
-lone surrogate, which UTF-8 does not have, is written as ``\udc80``.
+TVM-FFI carries a kind, a message and a backtrace across its C ABI. The backtrace holds ``trunnion/1`` and netstrings
+("<bytes>:<text>,"): the id of a row of the table of refusals, the place of the argument and the row's fields; or the
+name of a class, and the fields of the error. In all of it each backslash is doubled, and a lone surrogate, which UTF-8
+does not have, is written as ``\udc80``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from trunnion import errors
 from trunnion.launcher.driver_status import RefusedLaunch, about, status_error
 from trunnion.model.dtypes import dtype as dtype_of
+from trunnion.model.plan.refusals import REFUSALS
 from trunnion.model.tensormap.rules import broken_rules
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ _ESCAPE = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
 
 
 def fields_of(error: BaseException) -> tuple[str, ...]:
-    """Return the fields that a launcher sent along, the class first; none if it was not a launcher that raised."""
+    """Return the fields that a launcher sent along, the row or the class first; none if no launcher raised."""
     backtrace = getattr(getattr(error, "__tvm_ffi_error__", None), "backtrace", "")
     if not backtrace.startswith(_MARK.decode()):
         return ()
@@ -91,10 +93,11 @@ _MAKERS: dict[str, Callable[..., BaseException]] = {
     "LifecycleError": errors.LifecycleError,
     "MemoryError": MemoryError,
 }
+"""Of what launchers send that were built before there was a table."""
 
 
 def typed_error(fields: tuple[str, ...], maps: Sequence[MapSpec] = ()) -> BaseException | None:
-    """Return the error that the fields describe; None for a class that this version does not know.
+    """Return the error that the fields describe; None for a row or a class that this version does not know.
 
     Parameters
     ----------
@@ -103,6 +106,10 @@ def typed_error(fields: tuple[str, ...], maps: Sequence[MapSpec] = ()) -> BaseEx
     maps
         What is known of the program's tensor maps: a launcher says which map was refused, with its numbers.
     """
+    row = REFUSALS.get(fields[0]) if fields else None
+    if row is not None:
+        refused: BaseException = row.read(fields[1], fields[2:])
+        return refused
     reader = _READERS.get(fields[0]) if fields else None
     if reader is not None:
         return reader(fields[1:], maps)

@@ -14,9 +14,10 @@ from trunnion.codegen.cpp.loader import load_library, process_libraries
 from trunnion.codegen.cpp.payload import fields_of, typed_error, unallocated
 from trunnion.codegen.cpp.preparation import Preparation
 from trunnion.contract.adapter import BoundLaunch, LoadedProgram
-from trunnion.errors import LifecycleError, TrunnionError
+from trunnion.errors import TrunnionError
 from trunnion.launcher.l2_persisting import process_set_aside
 from trunnion.launcher.tensors import TensorChecks
+from trunnion.model.plan.refusals import CLOSED
 from trunnion.plain import is_a
 from trunnion.turns import Turns
 
@@ -283,4 +284,4 @@ class CppProgram(LoadedProgram):
 
 
 def _refused(*_: Any, **__: Any) -> NoReturn:
-    raise LifecycleError("the program was closed")
+    raise CLOSED()

@@ -4,6 +4,7 @@
 #include <trunnion/errors.cc>
 #include <trunnion/numbers.cc>
 #include <trunnion/numbers.hpp>
+#include <trunnion/refusals.cc>
 #include <trunnion/text.cc>
 
 #include "raised.hpp"

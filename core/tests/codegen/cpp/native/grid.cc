@@ -35,6 +35,7 @@ static void* counted_alloc(size_t alignment, size_t bytes) {
 #include <trunnion/errors.cc>
 #include <trunnion/host_grid.cc>
 #include <trunnion/host_grid.hpp>
+#include <trunnion/refusals.cc>
 #include <trunnion/text.cc>
 #undef aligned_alloc
 #undef pthread_create

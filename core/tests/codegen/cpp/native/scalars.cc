@@ -3,6 +3,7 @@
 #include <trunnion/decimal.cc>
 #include <trunnion/errors.cc>
 #include <trunnion/numbers.cc>
+#include <trunnion/refusals.cc>
 #include <trunnion/scalars.cc>
 #include <trunnion/scalars.hpp>
 #include <trunnion/tensors.cc>

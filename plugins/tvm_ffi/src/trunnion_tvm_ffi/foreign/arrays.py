@@ -11,16 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.dlpack import CPU, CUDA
-from trunnion.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    BackendUnavailableError,
-    LifecycleError,
-    shorten,
-)
+from trunnion.errors import BackendUnavailableError
 from trunnion.launcher import refusals
 from trunnion.messages import first_line, type_name
 from trunnion.model.dtypes import DTYPES
+from trunnion.model.plan import refusals as rows
 from trunnion.plain import ForeignError, asked, is_a
 from trunnion.torch_runtime import HostRuntime, default_runtime
 from trunnion_tvm_ffi.foreign.dlpack import MAX_VERSION, Description, device_name, read_capsule
@@ -30,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from trunnion.contract.runtime import Runtime
+    from trunnion.errors import ArgumentTypeError
     from trunnion.model.dtypes import DType
 
 __all__ = ["Arrays", "ForeignArray", "Purpose", "is_producer", "library_of", "placed"]
@@ -180,9 +176,7 @@ class Arrays:
             return
         self._process = self._process or os.getpid()
         if self._process != os.getpid():
-            raise LifecycleError(
-                "the process forked after a call on a CUDA device; take the module up in a process of its own"
-            )
+            raise rows.FORKED_MODULE()
 
     def is_torch(self, value: Any) -> bool:
         """Whether something is a torch tensor."""
@@ -203,12 +197,9 @@ class Arrays:
             return self._foreign(value, purpose)
         runtime = self._home(value)
         if runtime is None:
-            raise ArgumentValueError(purpose.name, f"a tensor on {value.device}", _PLACES)
+            raise rows.NO_PLACE(purpose.name, "a tensor", value.device)
         if not runtime.has_storage(value):
-            expected = (
-                "a dense tensor in memory; call .resolve_conj(), .resolve_neg() or .to_dense() if it is lazy"
-            )
-            raise ArgumentTypeError(purpose.name, f"{type_name(value)} with no memory of its own", expected)
+            raise rows.NO_MEMORY(purpose.name, type_name(value))
         return value
 
     def device_of(self, array: Any) -> tuple[int, int]:
@@ -250,7 +241,7 @@ class Arrays:
 
     def _foreign(self, value: Any, purpose: Purpose) -> ForeignArray:
         if not is_producer(value):
-            raise ArgumentTypeError(purpose.name, type_name(value), "a tensor")
+            raise rows.NO_TENSOR(purpose.name, type_name(value))
         knows, arguments = _stream_arguments(value, placed(value, purpose.name), purpose)
         try:
             capsule = _export(value, arguments)
@@ -260,9 +251,6 @@ class Arrays:
             raise _unexportable(value, purpose.name, error) from error
         _check_writing(value, facts, purpose)
         return ForeignArray(value, handed, facts)
-
-
-_PLACES = "one in the memory of the host or of a CUDA device"
 
 
 def is_producer(value: Any) -> bool:
@@ -291,8 +279,7 @@ def placed(value: Any, name: str) -> tuple[int, int]:
 
 
 def _unexportable(value: Any, name: str, error: Exception) -> ArgumentTypeError:
-    got = f"{type_name(value)} that refuses: {first_line(error)}"
-    return ArgumentTypeError(name, got, "an array that DLPack can carry")
+    return rows.UNEXPORTABLE(name, type_name(value), first_line(error))
 
 
 def library_of(array: Any) -> int | None:
@@ -320,14 +307,12 @@ def _stream_arguments(
     if device[0] == CPU:
         return False, {}
     if device[0] != CUDA:
-        got = f"{type_name(value)} on {device_name(device)}"
-        raise ArgumentValueError(purpose.name, got, _PLACES)
+        raise rows.NO_PLACE(purpose.name, type_name(value), device_name(device))
     if purpose.stream is not None:
         return False, {"stream": purpose.stream or _LEGACY}
     if purpose.looks or library_of(value) is not None:
         return True, {"stream": _UNORDERED}
-    got = f"None beside {type_name(value)} {shorten(purpose.name)}"
-    raise ArgumentValueError("stream", got, "a stream: that library does not tell TVM-FFI its current one")
+    raise rows.UNKNOWN_STREAM(type_name(value), purpose.name)
 
 
 def _export(value: Any, arguments: Mapping[str, int]) -> Any:
@@ -351,4 +336,4 @@ def _check_writing(value: Any, facts: Description, purpose: Purpose) -> None:
     )
     for wrong, got in reasons:
         if wrong:
-            raise ArgumentValueError(purpose.name, got, "an array that can be written")
+            raise rows.UNWRITABLE(purpose.name, got)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trunnion.dlpack import CUDA
-from trunnion.errors import LifecycleError, ProgramError
+from trunnion.errors import ProgramError
 from trunnion.messages import type_name
+from trunnion.model.plan.refusals import CLOSED_MODULE
 from trunnion.turns import kept_property
 from trunnion_tvm_ffi.foreign.arrays import Arrays, ForeignArray
 from trunnion_tvm_ffi.foreign.fills import fill
@@ -63,7 +64,7 @@ class Caller:
             If it was called.
         """
         if self._closed:
-            raise LifecycleError("the program was closed; take the module up again")
+            raise CLOSED_MODULE()
 
     @kept_property
     def arrays(self) -> Arrays:

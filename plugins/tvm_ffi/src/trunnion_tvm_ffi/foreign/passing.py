@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trunnion.dlpack import CPU, CUDA
-from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError
 from trunnion.messages import type_name
+from trunnion.model.plan import refusals as rows
 from trunnion_tvm_ffi.foreign.arrays import Purpose, is_producer, placed
 from trunnion_tvm_ffi.foreign.dlpack import device_name
 from trunnion_tvm_ffi.foreign.preparation import PreparedCall, askers, check_stream
@@ -37,16 +37,15 @@ def pass_on(
         If the call names a stream and nothing says of which device.
     """
     if out is not None:
-        expected = "None: without a signature, destinations are arguments"
-        raise ArgumentTypeError("out", type_name(out), expected)
+        raise rows.OUT_IS_ARGUMENT(type_name(out))
     reader = _Reader(arrays, stream)
     handed = tuple(reader.read(value, f"argument {index}") for index, value in enumerate(args))
     found = reader.device()
     if device is not None and found is not None and device != found:
-        raise ArgumentValueError("device", device_name(device), f"{device_name(found)}, where the arrays lie")
+        raise rows.PLACE_DIFFERS(device_name(device), device_name(found), "arrays")
     place = found if device is None else device
     if place is None and stream is not None:
-        raise DeviceRequirementError("a device", "a call with no tensor", "pass device=")
+        raise rows.NO_DEVICE()
     check_stream(place, stream)
     torch, asks = askers(arrays, reader.handed, place, stream)
     return PreparedCall(handed, (), (), place, stream, asks, torch)

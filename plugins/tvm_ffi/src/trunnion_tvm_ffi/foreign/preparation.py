@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trunnion.arguments import spanned_bytes
 from trunnion.dlpack import CPU, CUDA
-from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError, shorten
+from trunnion.errors import shorten
 from trunnion.launcher import refusals
 from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT, aligned_bytes
 from trunnion.launcher.recall import Recall
 from trunnion.messages import type_name
 from trunnion.model.dtypes import dtype
+from trunnion.model.plan import refusals as rows
 from trunnion.model.plan.places import author_extents
 from trunnion_tvm_ffi.foreign.arrays import ForeignArray, Purpose, library_of
 from trunnion_tvm_ffi.foreign.dlpack import device_name
@@ -130,14 +131,12 @@ class Preparation:
             if not owner:
                 device, owner = found, slot.name
             elif found != device:
-                expected = f"{device_name(device or found)}, where {shorten(owner)} lies"
-                raise ArgumentValueError(slot.name, f"a tensor on {device_name(found)}", expected)
+                raise rows.OTHER_PLACE(slot.name, device_name(found), device_name(device or found), owner)
         if given is not None and device is not None and given != device:
-            expected = f"{device_name(device)}, where the tensors lie"
-            raise ArgumentValueError("device", device_name(given), expected)
+            raise rows.PLACE_DIFFERS(device_name(given), device_name(device), "tensors")
         needed = stream is not None or (self._outputs and not self._returned)
         if device is None and needed:
-            raise DeviceRequirementError("a device", "a call with no tensor", "pass device=")
+            raise rows.NO_DEVICE()
         check_stream(device, stream)
         return device
 
@@ -168,7 +167,7 @@ class Preparation:
         if tensor.numel() == 0:
             return
         if not address:
-            raise ArgumentTypeError(slot.name, "a tensor with a null address", "a tensor in memory")
+            raise rows.NULL_TENSOR(slot.name)
         room = self._arrays.room(tensor, device)
         if room is not None and room < spanned_bytes(tensor):
             raise refusals.storage_error(slot.name, room, spanned_bytes(tensor))
@@ -196,7 +195,7 @@ class Preparation:
         self._arrays.check_process(device)
         if self._returned or device is None:
             if out is not None:
-                raise ArgumentTypeError("out", type_name(out), "None: the function allocates what it returns")
+                raise rows.OWN_OUTPUTS(type_name(out))
             return ()
         if out is None:
             return tuple(
@@ -246,10 +245,9 @@ class Preparation:
                 raise refusals.extent_error(slot.name, axis, got, extent, text)
         found = self._arrays.device_of(array)
         if found != device:
-            raise ArgumentValueError(slot.name, f"a tensor on {device_name(found)}", device_name(device))
+            raise rows.OUTPUT_PLACE(slot.name, device_name(found), device_name(device))
         if slot.fill is not None and device[0] == CUDA and type(array) is ForeignArray:
-            expected = "a torch tensor, because the output is filled before the call"
-            raise ArgumentTypeError(slot.name, type_name(value), expected)
+            raise rows.FILLED_ELSEWHERE(slot.name, type_name(value))
         try:
             self._check_memory(slot, array, device, contiguous=True)
         except RuntimeError as error:
@@ -264,9 +262,7 @@ class Preparation:
         )
         for (start, nbytes, name), (other, _, second) in pairwise(spans):
             if other < start + nbytes:
-                raise ArgumentValueError(
-                    second, f"memory that {shorten(name)} also lies in", "memory of its own"
-                )
+                raise rows.OVERLAP(second, name)
 
     # The whole -------------------------------------------------------------------------------------------------
 
@@ -323,7 +319,7 @@ def check_stream(device: tuple[int, int] | None, stream: int | None) -> None:
         If there is one.
     """
     if stream and device is not None and device[0] == CPU:
-        raise ArgumentValueError("stream", hex(stream), "None or 0: the host has no streams")
+        raise rows.STREAM_OF_HOST(stream)
 
 
 def askers(
@@ -343,6 +339,5 @@ def askers(
     asked = [argument for argument in handed if library_of(argument) is not None]
     if stream is None and len({library_of(argument) for argument in asked}) > 1:
         kinds = sorted({type_name(argument) for argument in asked})
-        got = f"None beside {' and '.join(map(shorten, kinds))}"
-        raise ArgumentValueError("stream", got, "a stream: each of these libraries has a current one")
+        raise rows.SEVERAL_STREAMS(" and ".join(map(shorten, kinds)))
     return any(map(arrays.is_torch, handed)), bool(asked)

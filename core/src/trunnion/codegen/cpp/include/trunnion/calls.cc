@@ -3,31 +3,16 @@
 
 namespace trunnion {
 
-bool raise_count(int32_t given, const Name* names, int32_t count) {
-  Text got, expected;
-  got << given << " arguments";
-  expected << count << " (";
-  for (int32_t index = 0; index < count; ++index) expected << (index != 0 ? ", " : "") << names[index];
-  return raise_argument_type(Name{"", 0}, got, expected << (count != 0 ? ")" : "none)"));
-}
-
 bool raise_trailing(const char* argument, const TVMFFIAny& given, const char* wanted) {
-  Text got, expected;
+  Text got;
   describe_type(got, given);
   if (given.type_index == kTVMFFIInt) got << " " << given.v_int64;
-  const Name name{argument, static_cast<uint32_t>(std::strlen(argument))};
-  return raise_argument_type(name, got, expected << wanted);
-}
-
-bool raise_no_device() {
-  Text requirement, got;
-  return raise_requirement(requirement << "a device", got << "a call with no tensor", "pass device=");
+  return raise_word(Name{argument, static_cast<uint32_t>(std::strlen(argument))}, got, wanted);
 }
 
 bool raise_ordinal(int64_t got, int32_t count) {
-  Text found, expected;
-  const Name name{"device", 6};
-  return raise_argument_value(name, found << got, expected << "an integer, 0 to " << count - 1);
+  Text found;
+  return raise_integer_range(Name{"device", 6}, found << got, 0, count - 1);
 }
 
 bool raise_no_ordinal(const TVMFFIAny& given, const char* wanted) {

@@ -14,8 +14,6 @@ namespace trunnion {
 // for it does so under that stream.
 inline constexpr int32_t kTrailing = 4;
 
-bool raise_count(int32_t given, const Name* names, int32_t count);
-
 // The arguments of a call, in order; `count` of them are the program's, the trailing ones may be left out.
 class Arguments {
  public:
@@ -50,8 +48,6 @@ class Arguments {
 
 bool raise_trailing(const char* argument, const TVMFFIAny& given, const char* wanted);
 
-bool raise_no_device();
-
 bool raise_ordinal(int64_t got, int32_t count);
 
 // A device that no device's ordinal could be; `wanted` is what else than an integer is told.
@@ -65,10 +61,7 @@ inline bool settle_device(const Arguments& arguments, Place& place) {
     return raise_no_ordinal(*given, "an ordinal, or None");
   if (place.first == nullptr) place.device = given->v_int64;
   if (given->v_int64 == place.device) return true;
-  Text got, expected;
-  got << given->v_int64;
-  expected << place.device << ", where the tensors lie";
-  return raise_argument_value(Name{"device", 6}, got, expected);
+  return raise_device_differs(given->v_int64, place.device);
 }
 
 // Refuse a device that is not there, whoever named it: producers of tensors are not all to be trusted.

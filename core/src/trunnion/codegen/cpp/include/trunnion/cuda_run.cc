@@ -10,10 +10,7 @@ static bool refuse_other_stream(const CallRule& rule, const CallBase& call, cons
   const bool allocates = rule.has_workspaces || (rule.outputs != 0 && !outputs_given);
   if (!allocates || !call.stream_named || arguments.are_known()) return true;
   if (call.stream == TVMFFIEnvGetStream(kDLCUDA, call.place.device)) return true;
-  Text got, expected;
-  got << "another stream than the current one, for a call that allocates";
-  expected << "the current stream" << (rule.has_workspaces ? "" : ", or destinations (main_out)");
-  return raise_argument_value(Name{"stream", 6}, got, expected);
+  return rule.has_workspaces ? raise_other_stream() : raise_other_stream_for_outputs();
 }
 
 bool prepare_call(Program& program, const CallRule& rule, CallBase& call, const Arguments& arguments,
@@ -75,9 +72,9 @@ bool settle(const Program& program, const CallRule& rule, const CallBase& call, 
 
 static bool view_handed(const TVMFFIAny& given, const Name& name, TVMFFIByteArray& bytes) {
   if (view_bytes(given, bytes)) return true;
-  Text got, expected;
+  Text got;
   describe_type(got, given);
-  return raise_argument_type(name, got, expected << "bytes");
+  return raise_word(name, got, "bytes");
 }
 
 int load_image(Program& program, const TVMFFIAny* given, int32_t count, TVMFFIAny* result) {

@@ -2,28 +2,12 @@
 
 namespace trunnion {
 
-bool raise_no_driver(const char* said) {
-  Text requirement, got;
-  requirement << "a CUDA driver (libcuda.so.1)";
-  return raise_requirement(requirement,
-                           got << "none: " << (said != nullptr ? said : "it lacks cuGetProcAddress_v2"),
-                           "install the NVIDIA driver, or simulate: trunnion.sim.start()");
-}
-
-bool raise_old_driver(const EntryPoint& entry, int version) {
-  Text requirement, got;
-  requirement << "a driver for CUDA " << entry.cuda_version / 1000 << "." << entry.cuda_version % 1000 / 10
-              << " or later, with " << entry.name;
-  got << "one for CUDA " << version / 1000 << "." << version % 1000 / 10;
-  return raise_requirement(requirement, got, "update the driver");
-}
-
 bool find_driver(Driver& driver) {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return raise_no_driver(dlerror());
   using GetProcAddress = CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
   const auto find = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
-  if (find == nullptr) return raise_no_driver(nullptr);
+  if (find == nullptr) return raise_no_driver("it lacks cuGetProcAddress_v2");
   void* found[kEntryPointCount] = {};
   int version = 0;
   for (size_t index = 0; index < kEntryPointCount; ++index) {
@@ -31,7 +15,7 @@ bool find_driver(Driver& driver) {
     CUdriverProcAddressQueryResult state = CU_GET_PROC_ADDRESS_SUCCESS;
     const CUresult status = find(entry.name, &found[index], 12000, CU_GET_PROC_ADDRESS_DEFAULT, &state);
     const bool missing = status == CUDA_SUCCESS || status == CUDA_ERROR_NOT_FOUND;
-    if (missing && found[index] == nullptr) return raise_old_driver(entry, version);
+    if (missing && found[index] == nullptr) return raise_old_driver(entry.cuda_version, entry.name, version);
     std::memcpy(&driver, found, sizeof driver);
     if (status != CUDA_SUCCESS) return raise_driver(driver, "cuGetProcAddress", status);
     if (index != kVersionEntryPoint) continue;

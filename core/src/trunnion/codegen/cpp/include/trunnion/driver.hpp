@@ -4,7 +4,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
-#include <trunnion/errors.hpp>
+#include <trunnion/refusals.hpp>
 
 namespace trunnion {
 
@@ -99,10 +99,6 @@ struct ImageTarget {
 inline constexpr size_t kVersionEntryPoint = 1;
 inline constexpr size_t kEntryPointCount = sizeof kEntryPoints / sizeof *kEntryPoints;
 static_assert(sizeof(Driver) == kEntryPointCount * sizeof(void*), "a row for each member");
-
-bool raise_no_driver(const char* said);
-
-bool raise_old_driver(const EntryPoint& entry, int version);
 
 // Find every entry point. The library stays open: drivers do not survive being closed.
 bool find_driver(Driver& driver);

@@ -32,25 +32,94 @@ class Raising {
   Text fields_;
 };
 
-bool raise_argument(const char* kind, const char* type, const Name& argument, const Text& got,
-                    const Text& expected);
+// Refusals ------------------------------------------------------------------------------------------------------------
 
-bool raise_argument_type(const Name& argument, const Text& got, const Text& expected);
+// Words that are shown as they are.
+struct Words {
+  Words(const char* words) : text(words), size(std::strlen(words)) {}
+  Words(const Text& words) : text(words.data()), size(words.size()) {}
+  Words(const Name& words) : text(words.text), size(words.size) {}
 
-bool raise_argument_value(const Name& argument, const Text& got, const Text& expected);
+  const char* text;
+  size_t size;
+};
 
-// An error whose only field is its text: ExprError (ValueError), CaptureError and LifecycleError (RuntimeError).
-bool raise_plain(const char* kind, const char* type, const Text& message);
+// An integer of 64 bits, with or without a sign.
+struct Number {
+  Number(int32_t value) : bits(value) {}
+  Number(int64_t value) : bits(value) {}
+  Number(uint64_t value) : bits(static_cast<int64_t>(value)), is_signed(false) {}
 
-bool raise_expr(const Text& message);
+  int64_t bits;
+  bool is_signed = true;
+};
 
-bool raise_capture(const Text& message);
+// A field of a refusal, and how it is shown; see FieldKind in trunnion.model.plan.refusals.
+class Field {
+ public:
+  static Field raw(const Words& words) { return {Kind::kRaw, words.text, words.size}; }
+  static Field name(const Name& name) { return {Kind::kName, name.text, name.size}; }
+  static Field author(const Name& words) { return {Kind::kAuthor, words.text, words.size}; }
+  static Field number(const Number& number) {
+    return {number.is_signed ? Kind::kSigned : Kind::kUnsigned, number.bits};
+  }
+  static Field address(uint64_t value) { return {Kind::kAddress, static_cast<int64_t>(value)}; }
+  static Field axis(int64_t value) { return {Kind::kAxis, value}; }
+  static Field version(int64_t value) { return {Kind::kVersion, value}; }
+  static Field dims(const int64_t* numbers, int32_t count) {
+    return {Kind::kDims, numbers, static_cast<size_t>(count)};
+  }
+  static Field names(const Name* names, int32_t count) {
+    return {Kind::kNames, names, static_cast<size_t>(count)};
+  }
+  static Field places(const Name* places, int32_t count) {
+    return {Kind::kPlaces, places, static_cast<size_t>(count)};
+  }
 
-bool raise_lifecycle(const char* message);
+  // `before` is what the field in front of this one is shown as.
+  void show(Text& text, const Text& before) const;
 
-bool raise_requirement(const Text& requirement, const Text& got, const char* hint = "");
+  // Send the field along, as `Refusal.read` of Python takes it.
+  void send(Raising& raising) const;
 
-// A symbol that no argument of the call gives a value: the places where it stands in vain, as one text each.
-bool raise_unbound(const Name& symbol, const Name* places, uint32_t count);
+ private:
+  enum class Kind {
+    kRaw,
+    kName,
+    kAuthor,
+    kSigned,
+    kUnsigned,
+    kAddress,
+    kAxis,
+    kVersion,
+    kDims,
+    kNames,
+    kPlaces
+  };
+
+  Field(Kind kind, const void* what, size_t count) : kind_(kind), what_(what), count_(count) {}
+  Field(Kind kind, int64_t value) : kind_(kind), value_(value) {}
+
+  void list(Text& text, const char* comma, size_t most) const;
+
+  Kind kind_;
+  const void* what_ = nullptr;
+  size_t count_ = 0;
+  int64_t value_ = 0;
+};
+
+// How the texts of an error make a message, as its class in trunnion.errors has it.
+enum class Form { kArgument, kRequirement, kMessage, kPlaced };
+
+// A row of the table of refusals.
+struct Refusal {
+  const char* id;
+  const char* kind;
+  Form form;
+  const char* texts[3];  // a field is its position in braces
+};
+
+// Raise the error of a row; always false. `place` is where the argument was given, if its name does not say that.
+bool refuse(const Refusal& row, const Field* fields, uint32_t count = 0, const char* place = nullptr);
 
 }  // namespace trunnion

@@ -33,14 +33,6 @@ uint32_t host_cores() {
   return online > 0 ? static_cast<uint32_t>(online) : 1;
 }
 
-bool raise_no_scratch(uint64_t bytes) {
-  Text requirement;
-  Text got;
-  requirement << bytes << " bytes of scratch memory for a block";
-  got << "none from the system";
-  return raise_requirement(requirement, got, "lower the launch's dynamic_smem_bytes");
-}
-
 uint32_t allocate_shares(HostShare* shares, uint32_t wanted, uint64_t shared_bytes) {
   if (shared_bytes == 0) return wanted;
   const uint64_t rounded =

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <trunnion/errors.hpp>
+#include <trunnion/refusals.hpp>
 
 namespace trunnion {
 
@@ -35,8 +35,6 @@ void* run_share_on_thread(void* share);
 
 // The cores that this process may run on.
 uint32_t host_cores();
-
-bool raise_no_scratch(uint64_t bytes);
 
 // Shares with their scratch: as many as there is memory for, at most `wanted`; 0 if there is none for a single one.
 uint32_t allocate_shares(HostShare* shares, uint32_t wanted, uint64_t shared_bytes);

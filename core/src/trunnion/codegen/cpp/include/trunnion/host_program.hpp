@@ -22,12 +22,7 @@ class Program : public Life {
   // Refuse a machine that would end the process at the first instruction that it lacks.
   bool load() {
     if (__builtin_expect(is_loaded(), 1)) return true;
-    if (!trunnion_fits()) {
-      Text requirement, got;
-      requirement << "a CPU that runs code for " << trunnion_architecture;
-      return raise_requirement(requirement, got << "one that lacks some of its instructions",
-                               "compile it for target='cpu'");
-    }
+    if (!trunnion_fits()) return raise_other_cpu(trunnion_architecture);
     __atomic_store_n(&loaded_, true, __ATOMIC_RELAXED);
     return true;
   }

@@ -3,9 +3,9 @@
 namespace trunnion {
 
 bool raise_stream(const TVMFFIAny& given) {
-  Text got, expected;
+  Text got;
   describe_type(got, given);
-  return raise_argument_value(Name{"stream", 6}, got, expected << "None: the CPU has no streams");
+  return raise_stream_on_cpu(got);
 }
 
 bool refuse_stream(const Arguments& arguments) {
@@ -16,7 +16,7 @@ bool refuse_stream(const Arguments& arguments) {
 
 bool Turns::open() {
   gate_ = static_cast<Gate*>(map_forgetful(sizeof(Gate)));
-  return gate_ != nullptr || raise_no_page();
+  return gate_ != nullptr || raise_no_own_memory();
 }
 
 void Turns::close() {

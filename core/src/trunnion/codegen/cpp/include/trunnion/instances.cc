@@ -39,7 +39,7 @@ int open_program(const LibraryRule& rule, TVMFFIAny* result) {
   void* memory = nullptr;
   if (posix_memalign(&memory, rule.alignment, rule.size) != 0) {
     __atomic_sub_fetch(&programs, 1, __ATOMIC_ACQ_REL);
-    return raise_no_page(), -1;
+    return raise_no_own_memory(), -1;
   }
   Program& program = *rule.make(memory);
   program.count_holders();

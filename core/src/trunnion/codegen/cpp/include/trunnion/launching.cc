@@ -94,11 +94,7 @@ bool check_stream(const Program& program, CUstream stream, int32_t device) {
   status = driver.ctx_get_device(&found);
   driver.ctx_pop_current(&context);
   if (status != CUDA_SUCCESS) return raise_driver(driver, "cuCtxGetDevice", status);
-  if (found == device) return true;
-  Text got, expected;
-  got << "a stream of device " << found;
-  return raise_argument_value(Name{"stream", 6}, got,
-                              expected << "one of device " << device << ", where the tensors lie");
+  return found == device || raise_stream_device(found, device);
 }
 
 }  // namespace trunnion

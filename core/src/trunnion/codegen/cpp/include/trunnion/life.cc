@@ -57,12 +57,6 @@ Present* Life::make_present() {
   return there;
 }
 
-bool raise_no_page() {
-  Text message;
-  return raise_plain("MemoryError", "MemoryError",
-                     message << "the launcher's own memory could not be allocated");
-}
-
 bool Life::watch_forks() {
   Present* here = present();
   if (here == nullptr) return false;

@@ -8,7 +8,7 @@
 
 #include <cstdlib>
 
-#include <trunnion/errors.hpp>
+#include <trunnion/refusals.hpp>
 
 namespace trunnion {
 
@@ -54,19 +54,17 @@ struct Present {
 // Memory of zeros, whole pages of it, that a forked child finds zeroed again; null: there is none.
 void* map_forgetful(size_t nbytes);
 
-bool raise_no_page();
-
 class Flight;
 
 class Life {
  public:
   bool enter_call() {
     Present* here = present();
-    if (__builtin_expect(here == nullptr, 0)) return raise_no_page();
+    if (__builtin_expect(here == nullptr, 0)) return raise_no_own_memory();
     __atomic_add_fetch(&here->in_flight, 1, __ATOMIC_SEQ_CST);
     if (__builtin_expect(!is_gone(), 1)) return true;
     leave_call();
-    return raise_lifecycle(is_forked() ? kForked : kClosed);
+    return is_forked() ? raise_forked() : raise_closed();
   }
 
   void leave_call() { __atomic_sub_fetch(&present_->in_flight, 1, __ATOMIC_SEQ_CST); }
@@ -74,13 +72,10 @@ class Life {
   // Wait for all launches, then unload, once; again where something was left to do.
   template <typename Unload>
   bool end(Unload unload) {
-    if (is_launching()) {
-      return raise_lifecycle(
-          "a program cannot be closed from within its own launch; close it after the call");
-    }
+    if (is_launching()) return raise_close_within();
     if (is_forked()) return true;  // nothing that was loaded is left
     Present* here = present();
-    if (here == nullptr) return raise_no_page();
+    if (here == nullptr) return raise_no_own_memory();
     const Locked closing(here->closing);
     if (closing.is_nested()) return true;  // whoever closes, further up in this thread, does it
     if (__atomic_exchange_n(&closed_, true, __ATOMIC_SEQ_CST) && !unfinished_) return true;
@@ -117,11 +112,6 @@ class Life {
     std::free(memory_);
   }
 
-  static constexpr const char* kClosed = "the program was closed";
-  static constexpr const char* kForked =
-      "the process forked after the program was loaded, and CUDA does not survive a fork: start processes by "
-      "spawn, or fork before CUDA is first used";
-
   // Unloading was forbidden by a stream capture; whoever closes reads and writes it.
   bool unfinished_ = false;
 
@@ -130,20 +120,11 @@ class Life {
   // What loading is done behind; null: an error is raised, because there is no memory.
   Gate* loading() {
     Present* here = present();
-    return here != nullptr ? &here->loading : (raise_no_page(), nullptr);
+    return here != nullptr ? &here->loading : (raise_no_own_memory(), nullptr);
   }
 
   static bool raise_refused(const Locked& locked) {
-    if (!locked.is_nested()) {
-      return raise_lifecycle(
-          "the program is being loaded, or prepared for a device, by another thread, for so long that it may "
-          "wait "
-          "for this one; preload() it before several threads call");
-    }
-    return raise_lifecycle(
-        "the program is being loaded, or prepared for a device, further up in this thread, which a signal's "
-        "handler "
-        "or a finalizer has interrupted; preload() it before, or leave this call to later");
+    return locked.is_nested() ? raise_loading_nested() : raise_loading_elsewhere();
   }
 
  private:

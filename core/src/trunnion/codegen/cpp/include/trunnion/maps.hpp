@@ -65,19 +65,8 @@ inline bool check_within(const MapRule& rule, const MapLayout& layout, int64_t o
     if (axis != 0) end += reach(layout.dims[axis], layout.strides[axis - 1]);
   }
   if (offset >= 0 && end <= limit) return true;
-  Text message, from, to, whole;
-  from << offset, whole << limit;
-  append_decimal(to, end);
-  message << "tensor map over " << rule.memory << ": the map lies within its memory (got: bytes " << from
-          << " to " << to << " of " << whole << ")";
-  Text index;
-  return Raising("ValueError", "TensorMapError")
-      .field("outside")
-      .field(index << rule.index)
-      .field(from)
-      .field(to)
-      .field(whole)
-      .with(message);
+  Text to;
+  return raise_map_outside(rule.memory, offset, append_decimal(to, end), limit);
 }
 
 inline bool is_allowed_on(const MapRule& rule, const DeviceState& state) {

@@ -2,14 +2,6 @@
 
 namespace trunnion {
 
-bool raise_no_allocator() {
-  Text requirement, got;
-  requirement << "an allocator for outputs and workspaces";
-  return raise_requirement(
-      requirement, got << "none: no tensor library took part in the call",
-      "set one (TVMFFIEnvSetDLPackManagedTensorAllocator); outputs alone main_out takes as given");
-}
-
 bool raise_unallocated(const DLTensor& wanted, const char* dtype_name) {
   Held said;
   TVMFFIErrorMoveFromRaised(said.out());
@@ -41,14 +33,10 @@ bool allocate_tensor(const Request& request, DLDataType dtype, const char* dtype
 }
 
 bool raise_output_place(const DLTensor& tensor, const TensorRule& rule, DLDevice device) {
-  Text got, expected;
-  describe_device(got << "a tensor on ", tensor.device);
-  if (device.device_type == kDLCPU) {
-    expected << "the CPU";
-  } else {
-    expected << "CUDA device " << device.device_id;
-  }
-  return raise_argument_value(rule.name, got, expected);
+  Text there;
+  describe_device(there, tensor.device);
+  return device.device_type == kDLCPU ? raise_output_on_cpu(rule.name, there)
+                                      : raise_output_device(rule.name, there, device.device_id);
 }
 
 bool check_output(const TVMFFIAny& given, const OutputRule& rule, DLDevice device, const int64_t* shape,
@@ -72,10 +60,7 @@ bool check_disjoint(const Span* spans, int32_t count) {
       const Span &one = spans[first], &other = spans[second];
       const bool apart = one.nbytes == 0 || other.nbytes == 0 || first == second ||
                          other.address < one.address || other.address - one.address >= one.nbytes;
-      if (apart) continue;
-      Text got, expected;
-      got << "memory that " << *one.name << " also lies in";
-      return raise_argument_value(*other.name, got, expected << "memory of its own");
+      if (!apart) return raise_overlap(*other.name, *one.name);
     }
   }
   return true;
@@ -94,10 +79,7 @@ bool workspace_bytes(const WorkspaceRule& rule, const int64_t* extents, int32_t 
     if (wide) total = most;  // a factor may still be 0
   }
   nbytes = empty ? 0 : static_cast<uint64_t>(total);
-  if (empty || !wide) return true;
-  Text got, expected;
-  got << "arguments that ask for 2**63 bytes of it or more";
-  return raise_argument_value(rule.name, got, expected << "fewer than 2**63");
+  return empty || !wide || raise_size(rule.name);
 }
 
 bool allocate_workspace(const WorkspaceRule& rule, const Request& request, uint64_t nbytes, Memory& memory,

@@ -64,8 +64,6 @@ class Memory {
   DLTensor tensor_{};
 };
 
-bool raise_no_allocator();
-
 // What the allocator said, and what it was asked for: whoever knows the tensor library repeats it in its words.
 bool raise_unallocated(const DLTensor& wanted, const char* dtype_name);
 

@@ -8,33 +8,24 @@ Text& append_decimal(Text& text, Wide value) {
 }
 
 void refuse_unfit(bool& failed, Wide value, const char* text) {
-  Text message;
-  message << "the value ";
-  append_decimal(message, value) << " of " << text << " does not fit 64 signed bits";
-  if (!failed) raise_expr(message);
+  Text shown;
+  if (!failed) raise_unfit(append_decimal(shown, value), text);
   failed = true;
 }
 
 void refuse_zero(bool& failed, const char* text) {
-  Text message;
-  message << "division by zero in " << text;
-  if (!failed) raise_expr(message);
+  if (!failed) raise_division(text);
   failed = true;
 }
 
 void refuse_shift(bool& failed, int64_t count, const char* text) {
-  Text message;
-  message << "a shift by " << count << " in " << text << ", expected 0 to 63";
-  if (!failed) raise_expr(message);
+  if (!failed) raise_shift(count, text);
   failed = true;
 }
 
 void refuse_range(bool& failed, int64_t value, int64_t low, uint64_t high, const char* type,
                   const char* text) {
-  Text message;
-  message << "the value " << value << " of " << text << " does not fit " << type << " (" << low << " to "
-          << high << ")";
-  if (!failed) raise_expr(message);
+  if (!failed) raise_cast(value, low, high, type, text);
   failed = true;
 }
 

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 #include <cstring>
-#include <trunnion/errors.hpp>
+#include <trunnion/refusals.hpp>
 
 namespace trunnion {
 

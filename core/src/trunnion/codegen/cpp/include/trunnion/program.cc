@@ -10,7 +10,7 @@ bool Program::load_embedded() {
   if (!locked.is_mine()) return raise_refused(locked);
   if (trunnion_image_bytes != 0)
     return load_locked(trunnion_image, trunnion_image_bytes, trunnion_kernel_names);
-  return raise_lifecycle("the launcher has no image of its own; hand it one: load(image, names)");
+  return raise_no_image();
 }
 
 // A copy with a zero byte behind it, which PTX wants, at an address that the driver likes; null: there is no memory.
@@ -34,24 +34,18 @@ static bool has_names(const TVMFFIByteArray& names, uint32_t count) {
 }
 
 bool Program::load(const HandedImage& handed) {
-  Text got, expected;
-  if (!has_names(handed.names, rule_->kernel_count)) {
-    got << handed.names.size << " bytes";
-    expected << rule_->kernel_count << " kernels' exact names, each with a zero byte behind it";
-    return raise_argument_value(Name{"names", 5}, got, expected);
-  }
-  if (handed.data.size == 0) {
-    return raise_argument_value(Name{"image", 5}, got << "0 bytes", expected << "a cubin, or PTX");
-  }
+  if (!has_names(handed.names, rule_->kernel_count))
+    return raise_kernel_names(handed.names.size, rule_->kernel_count);
+  if (handed.data.size == 0) return raise_empty_image();
   Gate* gate = loading();
   if (gate == nullptr) return false;
   const Locked locked(*gate, kPatienceSeconds);
   if (!locked.is_mine()) return raise_refused(locked);
-  if (loaded_ || trunnion_image_bytes != 0) return raise_lifecycle("the launcher has its image already");
+  if (loaded_ || trunnion_image_bytes != 0) return raise_second_image();
   char* image = copy_of(handed.data);
   char* names = copy_of(handed.names);
-  const bool good =
-      image != nullptr && names != nullptr ? load_locked(image, handed.data.size, names) : raise_memory();
+  const bool good = image != nullptr && names != nullptr ? load_locked(image, handed.data.size, names)
+                                                         : raise_no_own_memory();
   std::free(image);  // of which the driver has made its own
   if (!good) std::free(names);
   return good;
@@ -74,7 +68,7 @@ bool Program::load_locked(const void* image, size_t nbytes, const char* names) {
   if (retained_ == nullptr) retained_ = allocate<Retained>(static_cast<size_t>(device_count_));
   if (kernels_ == nullptr) kernels_ = allocate<CUkernel>(rule_->kernel_count);
   if (!watch_forks() || states_ == nullptr || retained_ == nullptr || kernels_ == nullptr)
-    return raise_memory();
+    return raise_no_own_memory();
   // A first call may be made while a stream is captured: a capture in the usual mode would be broken by the load.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   status = driver_.exchange_capture_mode(&mode);
@@ -126,7 +120,7 @@ DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
   if (!locked.is_mine()) return raise_refused(locked), nullptr;
   DeviceState* state = allocate<DeviceState>(1);
   if (state != nullptr) state->dynamic_smem = allocate<uint32_t>(rule_->kernel_count);
-  if (state == nullptr || state->dynamic_smem == nullptr) return raise_memory(), nullptr;
+  if (state == nullptr || state->dynamic_smem == nullptr) return raise_no_own_memory(), nullptr;
   Retained retained{};
   bool good = retain(ordinal, *state, retained);
   Entered entered;
@@ -134,12 +128,7 @@ DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
   if (good && stream != nullptr) {
     bool capturing = false;
     good = is_capturing(driver_, *stream, capturing);
-    if (good && capturing) {
-      Text message;
-      message << "the program was not prepared for device " << ordinal
-              << ", and its stream is being captured: call preload(" << ordinal << ") before the capture";
-      good = raise_capture(message);
-    }
+    if (good && capturing) good = raise_unprepared(ordinal);
   }
   for (uint32_t index = 0; good && index < rule_->launch_count; ++index) {
     good = prepare_launch(*state, ordinal, retained.device(), rule_->launches[index]);
@@ -187,18 +176,9 @@ bool Program::check_attributes(const DeviceState& state, int32_t ordinal, const 
   const int32_t major = state.capability_major, minor = state.capability_minor;
   for (uint32_t index = 0; index < launch.need_count; ++index) {
     const AttributeNeed& need = launch.needs[index];
-    Text requirement, got;
-    if (version < need.cuda_version) {
-      requirement << "CUDA " << need.cuda_version / 1000 << "." << need.cuda_version % 1000 / 10
-                  << " for the launch attribute " << need.field;
-      got << "a driver for CUDA " << version / 1000 << "." << version % 1000 / 10;
-      return raise_requirement(requirement, got, "update the driver, or leave the attribute out");
-    }
-    if (major > need.major || (major == need.major && minor >= need.minor)) continue;
-    requirement << "compute capability " << need.major << "." << need.minor << " for the launch attribute "
-                << need.field;
-    got << "device " << ordinal << ", of compute capability " << major << "." << minor;
-    return raise_requirement(requirement, got, "launch on a device that has it, or leave the attribute out");
+    if (version < need.cuda_version) return raise_attribute_version(need.cuda_version, need.field, version);
+    if (major < need.major || (major == need.major && minor < need.minor))
+      return raise_attribute_capability(need.major, need.minor, need.field, ordinal, major, minor);
   }
   return true;
 }
@@ -234,11 +214,7 @@ bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, u
     if (!read_attribute(driver_, device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, most))
       return false;
     const char* name = symbol(kernel);
-    Text requirement, got;
-    requirement << nbytes << " bytes of dynamic shared memory for kernel "
-                << Name{name, static_cast<uint32_t>(std::strlen(name))};
-    got << "device " << ordinal << ", which allows a block " << most << " bytes, static ones included";
-    return raise_requirement(requirement, got);
+    return raise_dynamic_smem(nbytes, Name{name, static_cast<uint32_t>(std::strlen(name))}, ordinal, most);
   }
   const RefusedKernel refused_kernel{symbol(kernel), ordinal};
   if (status != CUDA_SUCCESS) return refused("cuKernelSetAttribute", status, &refused_kernel);

@@ -139,8 +139,8 @@ class Program : public Life {
 
   // Whether the driver may be asked, beyond the program's end too, for what it left in a device's context.
   bool is_reachable() const {
-    if (is_forked()) return raise_lifecycle(kForked);
-    return __atomic_load_n(&loaded_, __ATOMIC_ACQUIRE) || raise_lifecycle("the program was not loaded yet");
+    if (is_forked()) return raise_forked();
+    return __atomic_load_n(&loaded_, __ATOMIC_ACQUIRE) || raise_not_loaded();
   }
 
   // Make a context of a device current.
@@ -155,12 +155,6 @@ class Program : public Life {
   template <typename Element>
   static Element* allocate(size_t count) {
     return static_cast<Element*>(std::calloc(count != 0 ? count : 1, sizeof(Element)));
-  }
-
-  TRUNNION_COLD static bool raise_memory() {
-    Text message;
-    return raise_plain("MemoryError", "MemoryError",
-                       message << "the launcher's own memory could not be allocated");
   }
 
   // Devices -----------------------------------------------------------------------------------------------------------

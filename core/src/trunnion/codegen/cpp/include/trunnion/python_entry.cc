@@ -120,7 +120,7 @@ int offer_entry(Program& program, PyFunction function, const TVMFFIAny* given, i
   give_nothing(result);
   result->type_index = kTVMFFIInt;
   auto* made = static_cast<PythonEntry*>(program.own_memory(sizeof(PythonEntry)));
-  if (made == nullptr) return raise_no_page(), -1;
+  if (made == nullptr) return raise_no_own_memory(), -1;
   PythonEntry& entry = *made;
   if (!entry.python.find()) return 0;
   capsule_pointer = entry.python.capsule_pointer;

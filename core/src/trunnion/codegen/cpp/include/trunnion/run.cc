@@ -70,8 +70,7 @@ static Bound* new_bound(Program& program, const CallRule& rule, bool own_outputs
   static_assert(sizeof(Bound) <= kCallAlignment, "a call follows behind");
   void* memory = nullptr;
   if (posix_memalign(&memory, kCallAlignment, kCallAlignment + rule.size) != 0) {
-    Text message;
-    raise_plain("MemoryError", "MemoryError", message << "no memory for a bound launch");
+    raise_no_bound_memory();
     return nullptr;
   }
   CallBase* call = rule.begin(static_cast<unsigned char*>(memory) + kCallAlignment, program);

@@ -41,36 +41,30 @@ void describe(Text& text, const TVMFFIAny& given) {
   }
 }
 
-bool raise_no_number(const TVMFFIAny& given, const Name& name, Text& expected) {
-  Text got;
-  describe(got, given);
-  if (is_tensor(given)) expected << "; pass the tensor's .item(), which waits for its device";
-  return raise_argument_type(name, got, expected);
-}
-
 bool raise_no_integer(const TVMFFIAny& given, const Name& name, int64_t low, uint64_t high) {
-  Text expected;
-  expected << "an integer, " << low << " to " << high;
-  if (given.type_index != kTVMFFIInt && given.type_index != kBigInt)
-    return raise_no_number(given, name, expected);
   Text got;
   describe(got, given);
-  return raise_argument_value(name, got, expected);
+  if (given.type_index == kTVMFFIInt || given.type_index == kBigInt)
+    return raise_integer_range(name, got, low, high);
+  return is_tensor(given) ? raise_tensor_for_integer(name, got, low, high)
+                          : raise_no_integer(name, got, low, high);
 }
 
 bool raise_no_real(const TVMFFIAny& given, const Name& name, const char* type) {
-  Text expected;
-  return raise_no_number(given, name, expected << "a number that fits " << type);
+  Text got;
+  describe(got, given);
+  return is_tensor(given) ? raise_tensor_for_real(name, got, type) : raise_no_real(name, got, type);
 }
 
 bool raise_no_boolean(const TVMFFIAny& given, const Name& name) {
-  Text expected;
-  return raise_no_number(given, name, expected << "True or False");
+  Text got;
+  describe(got, given);
+  return is_tensor(given) ? raise_tensor_for_boolean(name, got) : raise_no_boolean(name, got);
 }
 
 bool raise_beyond(double value, const Name& name, const char* type) {
-  Text got, expected;
-  return raise_argument_value(name, got << value, expected << "a number that fits " << type);
+  Text got;
+  return raise_real_range(name, got << value, type);
 }
 
 bool read_wide(const TVMFFIAny& given, uint64_t& bits) {
@@ -95,9 +89,9 @@ bool read_odd_real(const TVMFFIAny& given, const Name& name, const char* type, d
   if (given.type_index != kBigInt) return raise_no_real(given, name, type);
   value = BigInt(given).real();
   if (value - value == 0) return true;
-  Text got, expected;
+  Text got;
   describe(got, given);
-  return raise_argument_value(name, got, expected << "a number that fits " << type);
+  return raise_real_range(name, got, type);
 }
 
 bool view_bytes(const TVMFFIAny& given, TVMFFIByteArray& bytes) {
@@ -117,25 +111,16 @@ bool view_bytes(const TVMFFIAny& given, TVMFFIByteArray& bytes) {
 }
 
 bool raise_address(const TVMFFIAny& given, const Name& name) {
-  Text got, expected;
-  if (given.type_index == kTVMFFINone) {
-    return raise_argument_type(name, got << "None", expected << "an address; the pointer is not nullable");
-  }
-  if (is_tensor(given)) {
-    describe(got, given);
-    return raise_argument_type(name, got, expected << "an address: pass the tensor's .data_ptr()");
-  }
-  return raise_no_integer(given, name, 0, UINT64_MAX);
+  if (given.type_index == kTVMFFINone) return raise_no_address(name);
+  if (!is_tensor(given)) return raise_no_integer(given, name, 0, UINT64_MAX);
+  Text got;
+  describe(got, given);
+  return raise_tensor_for_address(name, got);
 }
 
 bool raise_misplaced(uint64_t address, const Name& name, uint64_t alignment) {
-  Text got, expected;
-  if (address == 0) {
-    return raise_argument_value(name, got << "the address 0", expected << "an address that is not null");
-  }
-  got << "address ";
-  return raise_argument_value(name, got.hexadecimal(address),
-                              expected << "a multiple of " << alignment << " bytes");
+  return address == 0 ? raise_null_address(name)
+                      : raise_alignment(name, address, static_cast<int64_t>(alignment));
 }
 
 bool read_pointer(const TVMFFIAny& given, const Name& name, uint64_t alignment, bool nullable,
@@ -154,14 +139,12 @@ bool read_pointer(const TVMFFIAny& given, const Name& name, uint64_t alignment, 
 }
 
 bool raise_struct(const TVMFFIAny& given, const Name& name, uint64_t nbytes) {
-  Text got, expected;
+  const auto wanted = static_cast<int64_t>(nbytes);
   TVMFFIByteArray bytes;
-  if (view_bytes(given, bytes)) {
-    got << static_cast<uint64_t>(bytes.size) << " bytes";
-    return raise_argument_value(name, got, expected << nbytes);
-  }
+  if (view_bytes(given, bytes)) return raise_buffer_size(name, static_cast<int64_t>(bytes.size), wanted);
+  Text got;
   describe(got, given);
-  return raise_argument_type(name, got, expected << "an object with a buffer of " << nbytes << " bytes");
+  return raise_no_buffer(name, got, wanted);
 }
 
 bool read_struct(const TVMFFIAny& given, const Name& name, uint64_t nbytes, unsigned char* out) {

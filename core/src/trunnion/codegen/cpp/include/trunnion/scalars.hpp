@@ -23,8 +23,6 @@ inline bool is_tensor(const TVMFFIAny& given) {
 }
 
 // An argument that is no such number; a tensor never is, not even one without dimensions.
-bool raise_no_number(const TVMFFIAny& given, const Name& name, Text& expected);
-
 bool raise_no_integer(const TVMFFIAny& given, const Name& name, int64_t low, uint64_t high);
 
 bool raise_no_real(const TVMFFIAny& given, const Name& name, const char* type);

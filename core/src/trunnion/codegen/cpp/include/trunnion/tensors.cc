@@ -82,104 +82,47 @@ void describe_device(Text& text, DLDevice device) {
 }
 
 bool raise_no_tensor(const TVMFFIAny& given, const TensorRule& rule) {
-  Text got, expected;
-  describe_type(got, given);
-  expected << "a tensor";
-  // An output that is given cannot be declared so.
+  // An output that is given cannot be declared nullable.
   if (given.type_index == kTVMFFINone && rule.name.place == nullptr)
-    expected << "; a parameter that is declared nullable=True takes None";
-  return raise_argument_type(rule.name, got, expected);
+    return raise_no_tensor_but_none(rule.name);
+  Text got;
+  describe_type(got, given);
+  return raise_no_tensor(rule.name, got);
 }
 
 bool raise_dtype(const DLTensor& tensor, const TensorRule& rule) {
-  Text got, expected;
-  describe_dtype(got << "a tensor of ", tensor.dtype);
-  return raise_argument_type(rule.name, got, expected << "one of " << rule.dtype_name);
+  Text got;
+  describe_dtype(got, tensor.dtype);
+  return raise_dtype(rule.name, got, rule.dtype_name);
 }
 
 bool raise_rank(const DLTensor& tensor, const TensorRule& rule) {
   constexpr int32_t kMostShown = 64;  // no tensor library has tensors of more
-  Text got, expected;
-  got << tensor.ndim << " dimensions";
-  if (tensor.ndim <= kMostShown) describe_numbers(got << ", shape ", tensor.shape, tensor.ndim);
-  return raise_argument_value(rule.name, got, expected << rule.rank << " dimensions");
+  return tensor.ndim <= kMostShown ? raise_rank(rule.name, tensor.ndim, rule.rank, tensor.shape, tensor.ndim)
+                                   : raise_long_rank(rule.name, tensor.ndim, rule.rank);
 }
 
 bool raise_place(const DLTensor& tensor, const TensorRule& rule, const Place& place) {
-  Text got, expected;
-  if (tensor.device.device_type != place.kind) {
-    describe_device(got << "a tensor on ", tensor.device);
-    const bool cuda = place.kind == kDLCUDA;
-    expected << (cuda ? "a tensor on a CUDA device" : "a tensor on the CPU");
-    if (tensor.device.device_type == (cuda ? kDLCPU : kDLCUDA))
-      expected << (cuda ? "; call .to('cuda')" : "; call .cpu()");
-  } else {
-    got << "a tensor on device " << tensor.device.device_id;
-    expected << "device " << place.device << ", where " << *place.first << " lies";
-  }
-  return raise_argument_value(rule.name, got, expected);
+  if (tensor.device.device_type == place.kind)
+    return raise_other_device(rule.name, tensor.device.device_id, place.device, *place.first);
+  Text there;
+  describe_device(there, tensor.device);
+  const bool cpu = tensor.device.device_type == kDLCPU, cuda = tensor.device.device_type == kDLCUDA;
+  if (place.kind == kDLCUDA)
+    return cpu ? raise_not_on_cuda_but_cpu(rule.name, there) : raise_not_on_cuda(rule.name, there);
+  return cuda ? raise_not_on_cpu_but_cuda(rule.name, there) : raise_not_on_cpu(rule.name, there);
 }
 
 bool raise_layout(const DLTensor& tensor, const TensorRule& rule) {
-  Text got, expected;
-  describe_numbers(got << "strides ", tensor.strides, tensor.ndim);
-  describe_numbers(got << " for shape ", tensor.shape, tensor.ndim);
   // What .contiguous() returns of a tensor to write into would be written, and lost.
-  expected << "a contiguous row-major tensor"
-           << (rule.name.place == nullptr ? "; call .contiguous()"
-                                          : " to write into: allocate one, and copy from it");
-  return raise_argument_value(rule.name, got, expected);
+  if (rule.name.place == nullptr)
+    return raise_layout(rule.name, tensor.strides, tensor.ndim, tensor.shape, tensor.ndim);
+  return raise_destination(rule.name, tensor.strides, tensor.ndim, tensor.shape, tensor.ndim);
 }
 
 bool raise_address(uint64_t address, const TensorRule& rule) {
-  Text got, expected;
-  if (address == 0) {
-    return raise_argument_type(rule.name, got << "a tensor with a null address",
-                               expected << "a tensor in memory");
-  }
-  (got << "address ").hexadecimal(address);
-  return raise_argument_value(rule.name, got, expected << "a multiple of " << rule.alignment << " bytes");
-}
-
-void equation(Text& text, int64_t expected, const Name& author) {
-  Text number;
-  number << expected;
-  text << number;
-  const bool same = author.size == number.size() && std::memcmp(author.text, number.data(), author.size) == 0;
-  if (!same) (text << " (").append(author.text, author.size) << ")";
-}
-
-bool raise_unequal(const Name& argument, const char* word, int32_t axis, int64_t got, int64_t expected,
-                   const Name& author) {
-  Text found, wanted;
-  found << word << " " << got << " along dimension " << axis;
-  equation(wanted, expected, author);
-  return raise_argument_value(argument, found, wanted);
-}
-
-bool raise_condition(const Name& message) {
-  Text got, expected;
-  expected.append(message.text, message.size);
-  return raise_argument_value(Name{"", 0}, got << "arguments that fail the program's check", expected);
-}
-
-bool raise_negative(const Name& memory, int32_t axis, int64_t got) {
-  Text found, wanted;
-  found << "extent " << got << " along dimension " << axis;
-  return raise_argument_value(memory, found, wanted << "at least 0");
-}
-
-bool raise_view(const Name& memory, int32_t axis, int64_t got) {
-  Text found, wanted;
-  found << "extent " << got << " along dimension " << axis;
-  wanted << "-2147483648 to 2147483647: a view passes it as int32";
-  return raise_argument_value(memory, found, wanted);
-}
-
-bool raise_absent(const Name& tensor, const char* reader) {
-  Text got, expected;
-  return raise_argument_type(tensor, got << "None",
-                             expected << "a tensor: " << reader << " reads it in this call");
+  return address == 0 ? raise_null_tensor(rule.name)
+                      : raise_alignment(rule.name, address, static_cast<int64_t>(rule.alignment));
 }
 
 }  // namespace trunnion

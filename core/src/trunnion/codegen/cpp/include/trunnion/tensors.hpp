@@ -3,7 +3,7 @@
 
 #include <dlpack/dlpack.h>
 
-#include <trunnion/errors.hpp>
+#include <trunnion/refusals.hpp>
 
 namespace trunnion {
 
@@ -41,8 +41,6 @@ bool raise_rank(const DLTensor& tensor, const TensorRule& rule);
 inline bool same_dtype(DLDataType one, DLDataType other) {
   return one.code == other.code && one.bits == other.bits && one.lanes == other.lanes;
 }
-
-bool raise_negative(const Name& memory, int32_t axis, int64_t got);
 
 // Read a tensor and check its type and rank; null for one that the call leaves out.
 inline bool read_tensor(const TVMFFIAny& given, const TensorRule& rule, const DLTensor*& tensor) {
@@ -139,34 +137,5 @@ inline bool read_address(const DLTensor* tensor, const TensorRule& rule, uint64_
   if (__builtin_expect(good, 1) || tensor == nullptr || is_empty(*tensor)) return true;
   return raise_address(address, rule);
 }
-
-// Numbers in shapes ---------------------------------------------------------------------------------------------------
-
-// `author` is the expected value as the author wrote it; left out where it says no more than the number.
-void equation(Text& text, int64_t expected, const Name& author);
-
-// `word` is "extent" or "stride".
-bool raise_unequal(const Name& argument, const char* word, int32_t axis, int64_t got, int64_t expected,
-                   const Name& author);
-
-template <typename Number>
-[[gnu::cold, gnu::noinline]] bool raise_value(const Name& argument, Number got, int64_t expected,
-                                              const Name& author) {
-  Text found, wanted;
-  equation(wanted, expected, author);
-  return raise_argument_value(argument, found << got, wanted);
-}
-
-template <typename Number>
-[[gnu::cold, gnu::noinline]] bool raise_symbol(const Name& argument, const char* place, Number got,
-                                               const char* allowed) {
-  Text found, wanted;
-  found << got << " for " << place;
-  return raise_argument_value(argument, found, wanted << allowed);
-}
-
-bool raise_condition(const Name& message);
-
-bool raise_absent(const Name& tensor, const char* reader);
 
 }  // namespace trunnion

@@ -3,11 +3,11 @@
 #include <trunnion/calls.cc>
 #include <trunnion/decimal.cc>
 #include <trunnion/errors.cc>
-#include <trunnion/geometry.cc>
 #include <trunnion/life.cc>
 #include <trunnion/memory.cc>
 #include <trunnion/numbers.cc>
 #include <trunnion/output_memory.cc>
+#include <trunnion/refusals.cc>
 #include <trunnion/scalars.cc>
 #include <trunnion/tensors.cc>
 #include <trunnion/text.cc>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <trunnion/errors.hpp>
+#include <trunnion/refusals.hpp>
 
 namespace trunnion {
 
@@ -30,8 +30,6 @@ template <>
 struct View<0, 0> {
   uint64_t address;
 };
-
-bool raise_view(const Name& memory, int32_t axis, int64_t got);
 
 // An extent as a view holds it.
 inline bool view_extent(const Name& memory, int32_t axis, int64_t extent, int32_t& held) {

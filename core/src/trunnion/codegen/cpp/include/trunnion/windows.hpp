@@ -21,8 +21,6 @@ bool raise_outside(const WindowRule& rule, int64_t offset, int64_t nbytes, int64
 // The length of a window, all in bytes: `nbytes` if the author named one, else as far as its memory reaches.
 bool check_window(const WindowRule& rule, int64_t offset, int64_t nbytes, int64_t limit, int64_t& length);
 
-bool raise_long_window(const WindowRule& rule, int32_t device, int64_t length, int64_t most);
-
 // What the device allows of a window; a length that the author named is that or nothing.
 bool fit_window(const WindowRule& rule, const DeviceState& state, int32_t device, int64_t& length);
 
