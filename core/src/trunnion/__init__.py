@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from trunnion.lock import Lock
     from trunnion.model.builder import ProgramBuilder
     from trunnion.model.code import DeviceCode
+    from trunnion.model.constant import Constant, const
     from trunnion.model.dtypes import DType, dtype
     from trunnion.model.expr import (
         Expr,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         symbols,
     )
     from trunnion.model.launch import KernelLaunch
+    from trunnion.model.moved_address import MovedAddress
     from trunnion.model.params import Check, PointerParam, ScalarParam, Signature, StructParam, TensorParam
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
@@ -109,6 +111,8 @@ _HOMES = {
     ),
     "trunnion.model.launch": ("KernelLaunch",),
     "trunnion.model.code": ("DeviceCode",),
+    "trunnion.model.constant": ("Constant", "const"),
+    "trunnion.model.moved_address": ("MovedAddress",),
     "trunnion.model.params": (
         "Check",
         "PointerParam",
@@ -151,6 +155,7 @@ __all__ = [
     "CompileRequest",
     "CompiledProgram",
     "CompilerSpec",
+    "Constant",
     "DType",
     "DeviceCode",
     "DeviceCompiler",
@@ -164,6 +169,7 @@ __all__ = [
     "LaunchPlan",
     "LoadedProgram",
     "Lock",
+    "MovedAddress",
     "PointerParam",
     "PrebuiltImage",
     "ProgramBuilder",
@@ -187,6 +193,7 @@ __all__ = [
     "build_many",
     "ceildiv",
     "compile",
+    "const",
     "default_registry",
     "dtype",
     "eq",

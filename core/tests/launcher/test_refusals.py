@@ -65,6 +65,10 @@ CALLS = {
         ("a", 1, 2**31),
         "got extent 2147483648 along dimension 1, expected -2147483648 to 2147483647: a view passes it as int32",
     ),
+    "offset_error": (
+        ("a", 9, 8),
+        "got an address moved by 9 elements, expected 0 to the 8 elements that it spans",
+    ),
     "absent_error": (("a", "a window"), "got None, expected a tensor: a window reads it"),
     "unreadable_error": (
         (("a",), (Odd(),), RuntimeError("no shape\nat all")),

@@ -7,6 +7,7 @@ import pytest
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.capability import BACKEND_CAPABILITIES, Capability
 from trunnion.model.code import DeviceCode
+from trunnion.model.constant import const
 from trunnion.model.expr import Symbol
 from trunnion.model.plan.requirements import requirements
 
@@ -67,6 +68,7 @@ FIRST_USES = {
     "cluster": "launches[0].cluster",
     "preferred_cluster": "launches[0].preferred_cluster",
     "tensor_views": "launches[1].args[1]",
+    "constants_and_offsets": "launches[1].args[2]",
     "access_policy_window": "launches[1].window",
     "conditional_launch": "launches[1].when",
     "cooperative": "launches[1].cooperative",
@@ -90,7 +92,7 @@ def test_every_capability_of_programs_can_be_required() -> None:
     p.launch("k", (im2col, tiled, address, record, out, scratch), 4, 32, cluster=2, preferred_cluster=4)
     p.launch(
         "l",
-        (a, out.view()),
+        (a, out.view(), const(None), a.at(1)),
         1,
         1,
         window=a.window(),

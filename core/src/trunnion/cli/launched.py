@@ -9,9 +9,11 @@ from trunnion.errors import CorruptArtifactError
 from trunnion.model.expr import Cast, Const
 from trunnion.model.plan import (
     AddressArgument,
+    ConstantArgument,
     ExprArgument,
     MapArgument,
     MemoryKind,
+    MovedArgument,
     PointerArgument,
     ScalarArgument,
     StructArgument,
@@ -90,6 +92,10 @@ class Reading:
             case PointerArgument(memory):
                 name, element = self._memory(memory)
                 return _said(name, memory.kind, f"{element}*", event.pointer(ordinal))
+            case MovedArgument(memory):
+                name, element = self._memory(memory)
+                offset = plain(argument.offset, self._plan.symbols)
+                return _said(f"{name}.at({offset})", memory.kind, f"{element}*", event.pointer(ordinal))
             case ViewArgument(memory):
                 layout = plain(
                     event.view(ordinal, _constants(argument.extents), _constants(argument.strides))
@@ -102,10 +108,12 @@ class Reading:
         self,
         event: Delivered,
         ordinal: int,
-        argument: ScalarArgument | ExprArgument | AddressArgument | StructArgument,
+        argument: ConstantArgument | ScalarArgument | ExprArgument | AddressArgument | StructArgument,
     ) -> dict[str, Any]:
         plan = self._plan
         match argument:
+            case ConstantArgument():
+                return _constant(event, ordinal, argument)
             case ScalarArgument(slot):
                 name, kind = plan.scalars[slot].name, plan.scalars[slot].dtype
                 return _said(name, "scalar", kind.name, plain(event.scalar(ordinal, kind)))
@@ -133,6 +141,13 @@ class Reading:
         tensors = memory.kind is MemoryKind.TENSOR
         slots: Any = self._plan.tensors if tensors else self._plan.workspaces
         return slots[memory.slot].name, str(slots[memory.slot].dtype)
+
+
+def _constant(event: Delivered, ordinal: int, constant: ConstantArgument) -> dict[str, Any]:
+    if constant.dtype is None:
+        return _said("null", "constant", "void*", event.pointer(ordinal))
+    number = plain(event.scalar(ordinal, constant.dtype))
+    return _said(f"const({number})", "constant", constant.dtype.name, number)
 
 
 def _said(name: str, kind: str, of: str, value: Any) -> dict[str, Any]:

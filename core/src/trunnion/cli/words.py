@@ -82,7 +82,7 @@ def plan_in_words(plan: Mapping[str, Any]) -> dict[str, Any]:
     return shown | {"results": [names["tensor"][slot] for slot in plan["results"]]}
 
 
-def _said(value: Any, names: Mapping[str, Sequence[str]]) -> Any:
+def _said(value: Any, names: Mapping[str, Sequence[str]]) -> Any:  # noqa: PLR0911 - one for each kind of value
     if isinstance(value, list):
         return [_said(one, names) for one in value]
     if not isinstance(value, dict):
@@ -95,12 +95,16 @@ def _said(value: Any, names: Mapping[str, Sequence[str]]) -> Any:
             return value | {"slot": names[table][value["slot"]]}
         case "PlannedAttribute":
             return value | {"values": [word(value["field"], number) for number in value["values"]]}
+        case "ConstantArgument" if value["dtype"] is None:
+            return value | {"data": "null"}
     return {name: _field(name, one, names) for name, one in value.items()}
 
 
 def _field(name: str, value: Any, names: Mapping[str, Sequence[str]]) -> Any:
     if name == "readers":
         return [names[name][launch] for launch in value]
+    if name == "const":
+        return "null" if value["value"] is None else f"{value['value']}, {value['dtype']}"
     if type(value) is not int:
         return _said(value, names)
     return names[name][value] if name in names else word(name, value)

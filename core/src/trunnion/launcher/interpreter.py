@@ -16,8 +16,10 @@ from trunnion.launcher.fills import fill_steps
 from trunnion.launcher.walk import Walk
 from trunnion.model.plan import (
     AddressArgument,
+    ConstantArgument,
     MapArgument,
     MemoryKind,
+    MovedArgument,
     PointerArgument,
     ScalarArgument,
     StructArgument,
@@ -245,12 +247,18 @@ class _Call:
                 data = self._bytes(launch, ordinal, argument)
                 frame.buffer[offset : offset + len(data)] = data
 
-    def _bytes(self, launch: PlannedLaunch, ordinal: int, argument: PlannedArgument) -> bytes:
+    def _bytes(  # noqa: PLR0911 - one for each kind
+        self, launch: PlannedLaunch, ordinal: int, argument: PlannedArgument
+    ) -> bytes:
         """Return an argument as it travels."""
         walk = self._walk
         match argument:
             case PointerArgument(memory):
                 return self._address(memory).to_bytes(8, "little")
+            case MovedArgument(memory):
+                return (self._address(memory) + walk.offsets[launch.index, ordinal]).to_bytes(8, "little")
+            case ConstantArgument(data):
+                return data
             case ViewArgument(memory):
                 return self._address(memory).to_bytes(8, "little") + walk.computed[launch.index, ordinal]
             case ScalarArgument(scalar):

@@ -30,6 +30,7 @@ __all__ = [
     "layout_error",
     "negative_error",
     "no_tensor_error",
+    "offset_error",
     "out_count_error",
     "out_place",
     "place_error",
@@ -64,6 +65,7 @@ cluster_error = rows.CLUSTER
 condition_error = rows.CONDITION
 grid_error = rows.GRID
 negative_error = rows.NEGATIVE
+offset_error = rows.OFFSET
 size_error = rows.SIZE
 smem_error = rows.SMEM_SIZE
 storage_error = rows.STORAGE

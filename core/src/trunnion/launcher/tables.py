@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 from trunnion.launcher.facade import LaunchSpec, WindowSpec
 from trunnion.launcher.maps import MapSpec
 from trunnion.model.expr import Const
-from trunnion.model.plan import ExprArgument, MapArgument, ScalarArgument, StructArgument, ViewArgument
+from trunnion.model.plan import (
+    ConstantArgument,
+    ExprArgument,
+    MapArgument,
+    ScalarArgument,
+    StructArgument,
+    ViewArgument,
+)
 from trunnion.model.window import WindowPolicy
 
 if TYPE_CHECKING:
@@ -57,6 +64,8 @@ def _code(plan: LaunchPlan, argument: PlannedArgument) -> str:
     match argument:
         case ScalarArgument(scalar):
             return plan.scalars[scalar].dtype.struct_code
+        case ConstantArgument(data):
+            return f"{len(data)}s"
         case StructArgument(struct):
             return f"{plan.structs[struct].nbytes}s"
         case ViewArgument():

@@ -16,7 +16,7 @@ from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT
 from trunnion.model.expr import Const
 from trunnion.model.interval import INT64_MAX
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
-from trunnion.model.plan import ExprArgument, ViewArgument
+from trunnion.model.plan import ExprArgument, MovedArgument, ViewArgument
 from trunnion.model.plan.places import (
     allowed_values,
     argument_name,
@@ -123,6 +123,8 @@ class Walk:
         """Of each launch that happens grid, block and dynamic shared memory."""
         self.computed: dict[tuple[int, int], bytes] = {}
         """The computed arguments as they travel, by launch and ordinal; of a view what follows its address."""
+        self.offsets: dict[tuple[int, int], int] = {}
+        """The bytes by which the address of each argument is moved that is a moved one, by launch and ordinal."""
         self.windows: dict[int, tuple[int, int]] = {}
         """The offset and the length of each window, in bytes, by launch."""
         self.layouts: dict[int, tuple[MapLayout, int]] = {}
@@ -373,11 +375,26 @@ class Walk:
     def _compute(self, launch: PlannedLaunch, ordinals: tuple[int, ...]) -> None:
         for ordinal in ordinals:
             argument = launch.args[ordinal]
+            if isinstance(argument, MovedArgument):
+                self.offsets[launch.index, ordinal] = self._offset(argument)
+                continue
             if isinstance(argument, ExprArgument):
                 data = scalar_bytes(self._value(argument.value), argument.dtype, "argument")
             elif isinstance(argument, ViewArgument):
                 data = self._view(argument)
             self.computed[launch.index, ordinal] = data
+
+    def _offset(self, moved: MovedArgument) -> int:
+        """Return the bytes by which an address is moved; a tensor that is left out has none, so nobody judges them."""
+        memory = self.plan.memory(moved.memory)
+        if self.plan.may_be_absent(moved.memory) and self.tensors[moved.memory.slot] is None:
+            return 0
+        offset = self._value(moved.offset)
+        if not moved.is_proven:
+            limit = self._value(moved.limit)
+            if not 0 <= offset <= limit:
+                raise refusals.offset_error(memory.name, offset, limit)
+        return offset * memory.dtype.itemsize
 
     def _view(self, view: ViewArgument) -> bytes:
         exprs, strides = view.numbers

@@ -39,6 +39,9 @@ class Capability(enum.StrEnum):
     TENSOR_VIEWS = "tensor_views"
     """A launch is given a tensor or a workspace with its layout, by value."""
 
+    CONSTANTS_AND_OFFSETS = "constants_and_offsets"
+    """A launch is given a number or a null pointer that is the same in every call, or an address that is moved."""
+
     OUTPUT_FILL = "output_fill"
     """An output is filled with a value before the first launch."""
 

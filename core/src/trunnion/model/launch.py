@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ProgramError
 from trunnion.messages import describe
 from trunnion.model.code import DeviceCode, device_code
+from trunnion.model.constant import Constant
 from trunnion.model.expr import Const, Expr, ExprLike, OutsideExpr, as_expr
 from trunnion.model.fields import instance, members, place, text
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
+from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
@@ -25,9 +27,19 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_BLOCK", "MAX_GRID", "MAX_SMEM", "MAX_THREADS", "Argument", "Dims", "KernelLaunch"]
 
-Argument = Memory | TensorView | ScalarParam | PointerParam | StructParam | TensorMap | Expr
-"""What a launch passes: a tensor's or a workspace's pointer, or either with its layout, a number, an address or bytes
-of the caller's, a tensor map by value, or an integer expression.
+Argument = (
+    Memory
+    | MovedAddress
+    | TensorView
+    | ScalarParam
+    | PointerParam
+    | StructParam
+    | TensorMap
+    | Expr
+    | Constant
+)
+"""What a launch passes: a tensor's or a workspace's pointer, moved or not, or either with its layout, a number, an
+address or bytes of the caller's, a tensor map by value, an integer expression, or a constant.
 
 An expression travels as the type of its outermost cast, or as ``int64`` if it has none.
 """
@@ -48,9 +60,10 @@ MAX_SMEM = 2**31 - 1
 """The most bytes that ``cuKernelSetAttribute``, which takes an int, can allow; a device allows far less."""
 
 _ARGUMENTS: tuple[type[Argument], ...] = (
-    Memory, TensorView, ScalarParam, PointerParam, StructParam, TensorMap, Expr,
+    Memory, MovedAddress, TensorView, ScalarParam, PointerParam, StructParam, TensorMap, Expr, Constant,
 )  # fmt: skip
 _MAX_ARGUMENTS = 4096
+_TYPE_OF = {bool: "bool", float: "float32", complex: "complex64"}
 
 
 def _dims(value: ExprLike | Sequence[ExprLike], field: str) -> Dims:
@@ -65,6 +78,17 @@ def _dims(value: ExprLike | Sequence[ExprLike], field: str) -> Dims:
     while len(extents) < 3:  # noqa: PLR2004 - x, y and z
         extents.append(Const(1))
     return extents[0], extents[1], extents[2]
+
+
+def _advice(value: object) -> str:
+    """Return what to write instead of a plain value that is no argument; a float's type does not show."""
+    if value is None:
+        return "; for a null pointer write const(None)"
+    for kind, name in _TYPE_OF.items():
+        if type(value) is kind:
+            each = f"a number of each call is a parameter, scalar('x', '{name}')"
+            return f"; write const({value!r}, '{name}'); {each}"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +157,7 @@ class KernelLaunch:
         for argument in self.args:
             if isinstance(argument, TensorMap):
                 found[argument.tensor] = None
-            elif isinstance(argument, TensorView):
+            elif isinstance(argument, (MovedAddress, TensorView)):
                 found[argument.memory] = None
             elif isinstance(argument, Memory):
                 found[argument] = None
@@ -173,14 +197,9 @@ class KernelLaunch:
         if type(value) is int:
             with place(f"args[{index}]"):
                 return as_expr(value)
-        advice = ""
-        if type(value) is float:
-            advice = (
-                "; a number of each call is a parameter, scalar('x', 'float32'); a fixed one is the source's"
-            )
         raise ProgramError(
-            f"got {describe(value)}, expected a parameter, a workspace, a view, a tensor map or an integer expression"
-            f"{advice}",
+            f"got {describe(value)}, expected a parameter, a workspace, a view, a tensor map, an integer expression or "
+            f"a constant{_advice(value)}",
             field=f"args[{index}]",
         )
 

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
-from trunnion.model.expr import Expr, OutsideExpr, as_expr
+from trunnion.model.expr import Expr, OutsideExpr, as_expr, minimum, select
 from trunnion.model.expr_tree import symbols_of
 from trunnion.model.fields import integer, members, place, refuse_unknown
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trunnion.model.dtypes import DType
+    from trunnion.model.expr import ExprLike
+    from trunnion.model.moved_address import MovedAddress
     from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
     from trunnion.model.view import TensorView
     from trunnion.model.window import AccessPolicyWindow
@@ -72,7 +74,7 @@ class Memory(OutsideExpr):
         def alignment(self) -> int | None: ...  # noqa: D102 - each subclass says what its own is
 
     def _instead(self) -> str:
-        return "its extents are the symbols of its shape; its address is moved in the kernel: pass the number too"
+        return "its extents are the symbols of its shape; its address is moved by at: x.at(offset)"
 
     def steps(self) -> tuple[Expr, ...]:
         """Return elements between neighbours along each dimension, outermost first."""
@@ -82,6 +84,20 @@ class Memory(OutsideExpr):
             result.append(step)
             step = step * extent
         return tuple(reversed(result))
+
+    def reach(self) -> tuple[Expr, Expr]:
+        """Return the least extent, and elements between the first element and the last one if there are any."""
+        last = as_expr(0)
+        least = as_expr(1)
+        for extent, step in zip(self.shape, self.steps(), strict=True):
+            last = last + (extent - 1) * step
+            least = minimum(least, extent)
+        return least, last
+
+    def span(self) -> Expr:
+        """Return elements from the first one to the last one's end; 0 if there are none."""
+        least, last = self.reach()
+        return select(least, last + 1, 0)
 
     def check_shape(self) -> None:
         """Refuse a shape that no call can have.
@@ -104,6 +120,18 @@ class Memory(OutsideExpr):
         from trunnion.model.view import TensorView  # noqa: PLC0415 - it reads this module
 
         return TensorView(self)
+
+    def at(self, offset: ExprLike) -> MovedAddress:
+        """Return the address of this memory, moved by so many elements: see `MovedAddress`.
+
+        Raises
+        ------
+        ProgramError
+            If no call could allow the offset.
+        """
+        from trunnion.model.moved_address import MovedAddress  # noqa: PLC0415 - it reads this module
+
+        return MovedAddress(self, offset)  # type: ignore[arg-type]  # the constructor takes integers too
 
     def tiled(self, box_dim: Sequence[int], **fields: Any) -> TiledTensorMap:
         """Return a tiled tensor map over this memory; further fields are those of `TiledTensorMap`.

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.code import DeviceCode, code_parts, part_position
+from trunnion.model.constant import Constant
 from trunnion.model.expr import Expr
 from trunnion.model.expr_tree import symbols_of
 from trunnion.model.fields import instance, instances, place, text
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.limits import MOST_NODES, expect_at_most
 from trunnion.model.memory import Memory
+from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
@@ -126,11 +128,11 @@ def _expressions(argument: Argument) -> Iterator[Expr]:
         case TensorMap():
             yield argument.element_offset
             yield from (*argument.extents, *argument.layout())
-        case TensorView():
+        case TensorView() | MovedAddress():
             yield from argument.expressions
         case Workspace():
             yield from argument.shape
-        case TensorParam() | ScalarParam() | PointerParam() | StructParam() | Memory():
+        case TensorParam() | ScalarParam() | PointerParam() | StructParam() | Memory() | Constant():
             return
         case _:
             yield argument
@@ -161,7 +163,7 @@ def _launch_size(launch: KernelLaunch) -> int:
     return sum(map(_size_of, (*own, *launch.args)))
 
 
-def _size_of(one: Argument | AccessPolicyWindow | None) -> int:
+def _size_of(one: Argument | AccessPolicyWindow | None) -> int:  # noqa: PLR0911 - one for each kind
     match one:
         case Expr():
             return one.nodes
@@ -170,6 +172,8 @@ def _size_of(one: Argument | AccessPolicyWindow | None) -> int:
             return _size_of(one.tensor) + sum(expr.nodes for expr in fields)
         case TensorView():
             return _size_of(one.memory)
+        case MovedAddress():
+            return _size_of(one.memory) + one.offset.nodes
         case AccessPolicyWindow():
             return _size_of(one.memory) + one.element_offset.nodes + _size_of(one.nbytes)
         case Memory():
@@ -181,7 +185,7 @@ def _owner(argument: Argument) -> object:
     match argument:
         case TensorMap():
             return argument.tensor
-        case TensorView():
+        case TensorView() | MovedAddress():
             return argument.memory
     return argument
 

@@ -11,8 +11,10 @@ import math
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, ExprError
+from trunnion.model.constant import Constant
 from trunnion.model.expr import Cast, Expr
 from trunnion.model.memory import Memory
+from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
@@ -30,6 +32,7 @@ from trunnion.testing.reference_arguments import Reading
 from trunnion.testing.reference_memory import (
     address_of,
     expect_map,
+    expect_moved,
     expect_view,
     expect_window,
     expect_workspaces,
@@ -50,6 +53,7 @@ _BLOCK_LIMITS = (1024, 1024, 64)
 _THREADS = 1024
 _SMEM_LIMIT = 2**31 - 1
 _GEOMETRY = (ArgumentValueError,)
+_NULL = Constant(None)
 _POLICIES = {"default": 0, "spread": 1, "load_balancing": 2}
 _DOMAINS = {"default": 0, "remote": 1}
 
@@ -145,12 +149,12 @@ def _layout(argument: Argument) -> tuple[int, int]:
         return 128, 64
     if isinstance(argument, TensorView):
         return view_size(argument.memory), 8
-    if isinstance(argument, (Memory, PointerParam)):
+    if isinstance(argument, (Memory, MovedAddress, PointerParam)) or argument == _NULL:
         return 8, 8
     if isinstance(argument, StructParam):
         return argument.nbytes, argument.alignment
     kind = "int64"
-    if isinstance(argument, ScalarParam):
+    if isinstance(argument, (ScalarParam, Constant)) and argument.dtype is not None:
         kind = argument.dtype.name
     elif isinstance(argument, Cast):
         kind = argument.to.name
@@ -227,8 +231,12 @@ def _within(
 def _parameter(reading: Reading, argument: Argument) -> ExpectedParameter | None:  # noqa: PLR0911 - one for each kind
     if isinstance(argument, Memory):
         return bytes(8) if is_absent(reading, argument) else address_of(argument)
+    if isinstance(argument, MovedAddress):
+        return expect_moved(reading, argument)
     if isinstance(argument, TensorView):
         return expect_view(reading, argument.memory)
+    if isinstance(argument, Constant):
+        return _constant(argument)
     if isinstance(argument, (ScalarParam, PointerParam, StructParam)):
         return reading.by_value[argument.name]
     if isinstance(argument, TensorMap):
@@ -244,3 +252,10 @@ def _parameter(reading: Reading, argument: Argument) -> ExpectedParameter | None
     except OutOfRangeError as error:
         reading.refuse((ExprError,), None, str(error))
         return None
+
+
+def _constant(constant: Constant) -> ExpectedParameter:
+    """Return what a constant must be in memory, rounded from the number that the author wrote."""
+    if constant.value is None or constant.dtype is None:
+        return bytes(8)
+    return encode_number(constant.dtype.name, constant.value)

@@ -33,13 +33,16 @@ from trunnion.testing.rounding import OutOfRangeError, encode_integer
 if TYPE_CHECKING:
     from trunnion.model.expr import Expr
     from trunnion.model.memory import Memory
+    from trunnion.model.moved_address import MovedAddress
     from trunnion.model.tensormap import TensorMap
     from trunnion.model.window import AccessPolicyWindow
+    from trunnion.testing.expected import ExpectedParameter
     from trunnion.testing.reference_arguments import Reading
 
 __all__ = [
     "address_of",
     "expect_map",
+    "expect_moved",
     "expect_view",
     "expect_window",
     "expect_workspaces",
@@ -50,6 +53,7 @@ __all__ = [
 _MAP = (TensorMapError,)
 _WINDOW = (ArgumentValueError,)
 _SIZE = (ArgumentValueError,)
+_OFFSET = (ArgumentValueError,)
 _CODES = {"FLOAT32_FTZ": 10, "TFLOAT32": 11, "TFLOAT32_FTZ": 12}
 _PROPERTIES = {"normal": 0, "streaming": 1, "persisting": 2}
 
@@ -117,6 +121,27 @@ def _extent(reading: Reading, memory: Memory) -> _Extent | None:
     if shape is None or strides is None:
         return None
     return _Extent(shape, strides, bytes_per_element(memory.dtype.name))
+
+
+# Moved addresses --------------------------------------------------------------------------------------------------
+
+
+def expect_moved(reading: Reading, moved: MovedAddress) -> ExpectedParameter | None:
+    """Return where a moved address must lie; None once the reason why it can be none is recorded."""
+    memory = moved.memory
+    if is_absent(reading, memory):
+        return bytes(8)
+    offset = reading.value(moved.offset, "an address's offset")
+    shape = _numbers(reading, memory.shape, f"an extent of {memory.name!a}")
+    if offset is None or shape is None:
+        return None
+    whole = _Extent(shape, shape, 1) if 0 in shape else _extent(reading, memory)
+    if whole is None:
+        return None
+    elements = _bytes(reading, whole.nbytes // whole.itemsize, 1, "an end")
+    if not 0 <= offset <= elements:
+        reading.refuse(_OFFSET, (memory.name,), f"{memory.name!a} moved by {offset} of {elements} elements")
+    return address_of(memory, offset * bytes_per_element(memory.dtype.name))
 
 
 # Views ------------------------------------------------------------------------------------------------------------

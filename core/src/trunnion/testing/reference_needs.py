@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.model.capability import Capability
+from trunnion.model.constant import Constant
+from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import TensorParam
 from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
 from trunnion.model.view import TensorView
@@ -55,6 +57,8 @@ def _needs_of_launch(launch: KernelLaunch) -> Iterator[Capability]:
         yield Capability.ACCESS_POLICY_WINDOW
     kinds = {
         TensorView: Capability.TENSOR_VIEWS,
+        Constant: Capability.CONSTANTS_AND_OFFSETS,
+        MovedAddress: Capability.CONSTANTS_AND_OFFSETS,
         TiledTensorMap: Capability.TMA_TILED,
         Im2colTensorMap: Capability.TMA_IM2COL,
     }

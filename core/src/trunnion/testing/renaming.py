@@ -11,6 +11,7 @@ from typing import Any
 from trunnion.model.dtypes import DType
 from trunnion.model.expr import Expr, Symbol
 from trunnion.model.launch import KernelLaunch
+from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import Check, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
@@ -36,7 +37,7 @@ _FIELD = {
     TiledTensorMap: "label",
     Im2colTensorMap: "label",
 }
-_NAMELESS = (Expr, Signature, AccessPolicyWindow, TensorView)
+_NAMELESS = (Expr, Signature, AccessPolicyWindow, MovedAddress, TensorView)
 
 
 def renamed(program: KernelProgram) -> KernelProgram:

@@ -22,6 +22,7 @@ _CPU = frozenset(
         Capability.POINTER_PARAMS,
         Capability.STRUCT_PARAMS,
         Capability.TENSOR_VIEWS,
+        Capability.CONSTANTS_AND_OFFSETS,
         Capability.OUTPUT_FILL,
         Capability.WORKSPACE,
         Capability.MULTI_LAUNCH,

@@ -21,6 +21,7 @@ NEEDS_NO_GPU = frozenset(
         Capability.POINTER_PARAMS,
         Capability.STRUCT_PARAMS,
         Capability.TENSOR_VIEWS,
+        Capability.CONSTANTS_AND_OFFSETS,
         Capability.OUTPUT_FILL,
         Capability.WORKSPACE,
         Capability.MULTI_LAUNCH,

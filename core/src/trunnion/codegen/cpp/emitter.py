@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from trunnion.codegen.cpp.attributes import emit_attributes
 from trunnion.codegen.cpp.bindings import emit_checks
 from trunnion.codegen.cpp.conditions import launch_condition, step_condition
+from trunnion.codegen.cpp.constants import emit_constants
 from trunnion.codegen.cpp.direct import argument_kinds
 from trunnion.codegen.cpp.exprs import CPP
 from trunnion.codegen.cpp.formats import emit_formats
@@ -304,7 +305,7 @@ class LauncherEmitter:
             text.line(f"void* shared{index}[] = {{{values}}};")
         for launch, values in zip(launches, given, strict=True):
             with text.out.block(f"if ({launch_condition(launch)}) {{", "}"):
-                emit_views(text, launch)
+                emit_views(text, self.plan, launch)
                 if values in often:
                     text.line(f"void** parameters = shared{often.index(values)};")
                 else:
@@ -345,6 +346,7 @@ class CudaEmitter(LauncherEmitter):
         emit_formats(out, self.plan)
         emit_tensor_rules(out, self.plan)
         emit_fill_table(out, self.plan)
+        emit_constants(out, self.plan)
         emit_map_rules(out, self.plan)
         emit_window_rules(out, self.plan)
         emit_program_rule(out, self.plan)

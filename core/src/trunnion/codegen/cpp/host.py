@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from trunnion.codegen.cpp.constants import emit_constants
 from trunnion.codegen.cpp.emitter import EXPORTS, LauncherEmitter
 from trunnion.codegen.cpp.formats import emit_formats
 from trunnion.codegen.cpp.launches import extents
@@ -62,6 +63,7 @@ class _HostEmitter(LauncherEmitter):
         emit_formats(out, self.plan)
         emit_tensor_rules(out, self.plan)
         emit_fill_table(out, self.plan)
+        emit_constants(out, self.plan)
         out.lines("Program own;", "")
 
     def needs_context(self) -> bool:

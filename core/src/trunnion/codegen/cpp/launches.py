@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.arguments import scalar_storage
 from trunnion.codegen.cpp.conditions import launch_condition
+from trunnion.codegen.cpp.constants import constant_address
 from trunnion.codegen.literals import cpp_name
 from trunnion.model.expr import Const
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.plan import (
     AddressArgument,
+    ConstantArgument,
     ExprArgument,
     MapArgument,
     MemoryKind,
+    MovedArgument,
     PointerArgument,
     ScalarArgument,
     StructArgument,
@@ -104,6 +107,8 @@ def emit_arguments(text: CallText, plan: LaunchPlan, step: ComputeArguments) -> 
                 text.store(argument.dtype.cpp, f"e{launch.index}_{ordinal}", argument.value)
             case ViewArgument() as view:
                 _emit_view(text, plan, view, f"e{launch.index}_{ordinal}")
+            case MovedArgument() as moved:
+                _emit_offset(text, plan, moved, f"e{launch.index}_{ordinal}")
 
 
 def _emit_view(text: CallText, plan: LaunchPlan, view: ViewArgument, name: str) -> None:
@@ -123,15 +128,37 @@ def _emit_view(text: CallText, plan: LaunchPlan, view: ViewArgument, name: str) 
                 text.require(f"view_extent({_name(plan, view.memory)}, {axis}, extent, {number})")
 
 
+def _emit_offset(text: CallText, plan: LaunchPlan, moved: MovedArgument, name: str) -> None:
+    """Write by how many elements an address is moved, which is known later; of one that is left out none is judged."""
+    memory = moved.memory
+    text.member("uint64_t", name)
+    offset = text.member("int64_t", f"{name}_offset")
+    condition = "true"
+    if plan.may_be_absent(memory):
+        text.line(f"{offset} = 0;")
+        condition = f"t[{memory.slot}] != nullptr"
+    with text.when(condition):
+        text.store("int64_t", offset, moved.offset)
+        if not moved.is_proven:
+            with text.out.block("{", "}"):
+                text.line(f"const int64_t limit = {text.expr(moved.limit)};")
+                text.require(f"offset_within({_name(plan, memory)}, {offset}, limit)")
+
+
 def _name(plan: LaunchPlan, memory: MemoryRef) -> str:
     return cpp_name(plan.memory(memory).name)
 
 
-def emit_views(text: CallText, launch: PlannedLaunch) -> None:
-    """Write the lines that put the addresses into a launch's views, once all memory is there."""
+def emit_views(text: CallText, plan: LaunchPlan, launch: PlannedLaunch) -> None:
+    """Write the lines that put the addresses into a launch's views, and move others, once all memory is there."""
     for ordinal, argument in enumerate(launch.args):
         if isinstance(argument, ViewArgument):
             text.line(f"e{launch.index}_{ordinal}.address = {memory_address(argument.memory)};")
+        elif isinstance(argument, MovedArgument):
+            name = f"e{launch.index}_{ordinal}"
+            step = plan.memory(argument.memory).dtype.itemsize
+            moved = f"static_cast<uint64_t>({name}_offset){f' * {step}' if step > 1 else ''}"
+            text.line(f"{name} = {memory_address(argument.memory)} + {moved};")
 
 
 # The launch --------------------------------------------------------------------------------------------------------
@@ -139,7 +166,12 @@ def emit_views(text: CallText, launch: PlannedLaunch) -> None:
 
 def parameters(plan: LaunchPlan, launch: PlannedLaunch) -> list[str]:
     """Return the address of each parameter of a launch, in order."""
-    return [f"&{_parameter(plan, launch.index, (at, one))}" for at, one in enumerate(launch.args)]
+    return [
+        constant_address(plan, one)
+        if isinstance(one, ConstantArgument)
+        else f"&{_parameter(plan, launch.index, (at, one))}"
+        for at, one in enumerate(launch.args)
+    ]
 
 
 def _parameter(plan: LaunchPlan, launch: int, argument: tuple[int, PlannedArgument]) -> str:
@@ -155,7 +187,7 @@ def _parameter(plan: LaunchPlan, launch: int, argument: tuple[int, PlannedArgume
             return f"u{struct}"
         case MapArgument(encode):
             return f"m{encode}"
-        case ExprArgument() | ViewArgument():
+        case ExprArgument() | ViewArgument() | MovedArgument():
             return f"e{launch}_{ordinal}"
     raise TypeError(f"a launch passes a {type(given).__name__}")
 

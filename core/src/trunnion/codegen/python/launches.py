@@ -13,9 +13,11 @@ from trunnion.model.expr import Const
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.plan import (
     AddressArgument,
+    ConstantArgument,
     ExprArgument,
     MapArgument,
     MemoryKind,
+    MovedArgument,
     PointerArgument,
     ScalarArgument,
     StructArgument,
@@ -54,6 +56,8 @@ def packed_values(plan: LaunchPlan, launch: PlannedLaunch) -> list[str]:
         match argument:
             case PointerArgument(memory):
                 values.append(f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}")
+            case MovedArgument() | ConstantArgument():
+                values.append(_fixed_value(plan, argument, f"e{launch.index}_{ordinal}"))
             case ViewArgument(memory):
                 values.append(f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}")
                 values += [name for name, _ in computed(launch, ordinal)]
@@ -73,11 +77,22 @@ def packed_values(plan: LaunchPlan, launch: PlannedLaunch) -> list[str]:
     return values
 
 
+def _fixed_value(plan: LaunchPlan, argument: MovedArgument | ConstantArgument, offset: str) -> str:
+    """Return the text of a constant's bytes, or of an address that is moved by ``offset`` elements."""
+    if isinstance(argument, ConstantArgument):
+        return repr(argument.data)
+    memory, step = argument.memory, plan.memory(argument.memory).dtype.itemsize
+    address = f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}"
+    return f"{address} + {offset}{f' * {step}' if step > 1 else ''}"
+
+
 def computed(launch: PlannedLaunch, ordinal: int) -> list[tuple[str, Expr]]:
     """Return the variable and the expression of each number that is computed for an argument."""
     match launch.args[ordinal]:
         case ExprArgument(value) if not isinstance(value, Const):
             return [(f"e{launch.index}_{ordinal}", value)]
+        case MovedArgument(_, offset):
+            return [(f"e{launch.index}_{ordinal}", offset)]
         case ViewArgument() as view:
             numbers = [number for group in view.numbers for number in group]
             return [(f"e{launch.index}_{ordinal}_{place}", number) for place, number in enumerate(numbers)]
@@ -93,7 +108,9 @@ def packs_integers(plan: LaunchPlan, launch: PlannedLaunch) -> bool:
 
 def follows_from_passed(plan: LaunchPlan, launch: PlannedLaunch) -> bool:
     """Whether all that is packed follows from the tensors' layouts and ``passed``: no memory is the launcher's own."""
-    memory = [one.memory for one in launch.args if isinstance(one, (PointerArgument, ViewArgument))]
+    memory = [
+        one.memory for one in launch.args if isinstance(one, (PointerArgument, MovedArgument, ViewArgument))
+    ]
     own = any(one.kind is not MemoryKind.TENSOR or plan.tensors[one.slot].output for one in memory)
     return not own and recalls(plan) and packs_integers(plan, launch)
 

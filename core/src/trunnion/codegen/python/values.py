@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
-from trunnion.codegen.python.launches import computed
+from trunnion.codegen.python.launches import computed, when
 from trunnion.model.expr import Const
-from trunnion.model.plan import ViewArgument
+from trunnion.model.plan import MovedArgument, ViewArgument
 
 if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter
@@ -28,6 +28,9 @@ def emit_arguments(out: SourceWriter, plan: LaunchPlan, step: ComputeArguments, 
     launch = step.launch
     for ordinal in step.ordinals:
         argument = launch.args[ordinal]
+        if isinstance(argument, MovedArgument):
+            _emit_offset(out, plan, (f"e{launch.index}_{ordinal}", argument), printer)
+            continue
         unproven = argument.unproven if isinstance(argument, ViewArgument) else {}
         for place, (name, value) in enumerate(computed(launch, ordinal)):
             axis, extent = unproven.get(place, (0, value))
@@ -36,6 +39,23 @@ def emit_arguments(out: SourceWriter, plan: LaunchPlan, step: ComputeArguments, 
                 said = python_string(plan.memory(argument.memory).name)
                 with out.block(f"if not -2147483648 <= {name} <= 2147483647:"):
                     out.line(f"raise view_error({said}, {axis}, {name})")
+
+
+def _emit_offset(
+    out: SourceWriter, plan: LaunchPlan, moved: tuple[str, MovedArgument], printer: ExprPrinter
+) -> None:
+    """Write the lines that compute and judge an offset; of a tensor that is left out it is 0, unjudged."""
+    name, argument = moved
+    memory, condition = argument.memory, "True"
+    if plan.may_be_absent(memory):
+        out.line(f"{name} = 0")
+        condition = f"t{memory.slot} is not None"
+    with when(out, condition):
+        out.line(f"{name} = {printer.text(argument.offset)}")
+        if not argument.is_proven:
+            out.line(f"limit = {printer.text(argument.limit)}")
+            with out.block(f"if not 0 <= {name} <= limit:"):
+                out.line(f"raise offset_error({python_string(plan.memory(memory).name)}, {name}, limit)")
 
 
 def emit_map_values(out: SourceWriter, encode: Encode, printer: ExprPrinter) -> None:

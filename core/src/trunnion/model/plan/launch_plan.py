@@ -39,11 +39,13 @@ if TYPE_CHECKING:
 __all__ = [
     "PLAN_VERSION",
     "AddressArgument",
+    "ConstantArgument",
     "ExprArgument",
     "KernelParameter",
     "KernelSignature",
     "LaunchPlan",
     "MapArgument",
+    "MovedArgument",
     "PlannedArgument",
     "PlannedAttribute",
     "PlannedLaunch",
@@ -63,11 +65,11 @@ TENSOR_MAP_ALIGNMENT = 64
 _SOURCE_KINDS = ("shape", "stride", "scalar")
 
 
-PLAN_VERSION: Final = 3
+PLAN_VERSION: Final = 4
 """Changes whenever the plan of some program does, or what its steps are.
 
 Plans' hashes are made with it, and the versions of core's emitters: an artifact of another one is refused by that name.
-3: a plan says every step of a call, to its result.
+3: a plan says every step of a call, to its result. 4: arguments may be constants and moved addresses.
 """
 
 
@@ -77,6 +79,42 @@ class PointerArgument:
 
     memory: MemoryRef
     """Whose."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovedArgument:
+    """The address of memory, moved; 0 for a tensor that the call leaves out, whose offset nobody computes."""
+
+    memory: MemoryRef
+    """Whose."""
+
+    offset: Expr
+    """Elements between the memory's first one and the one that is meant."""
+
+    limit: Expr
+    """Elements that the memory spans: the offset is 0 to this."""
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the offset is within its limits in every call, so that nobody judges it."""
+        offset = self.offset.bounds
+        return offset.low >= 0 and offset.high <= _chosen_bounds(self.limit).low
+
+    @property
+    def numbers(self) -> tuple[Expr, ...]:
+        """What a call computes: the offset, and the limit if the one is judged by the other."""
+        return (self.offset,) if self.is_proven else (self.offset, self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantArgument:
+    """Bytes that are the same in every call: a number, or a null pointer."""
+
+    data: bytes
+    """As they travel, least first."""
+
+    dtype: DType | None
+    """The number's type; None: a null pointer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +204,9 @@ class MapArgument:
 
 PlannedArgument = (
     PointerArgument
+    | MovedArgument
     | ViewArgument
+    | ConstantArgument
     | ScalarArgument
     | AddressArgument
     | StructArgument

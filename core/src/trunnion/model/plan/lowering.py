@@ -10,7 +10,7 @@ from itertools import filterfalse
 from typing import TYPE_CHECKING
 
 from trunnion.model.expr import Const
-from trunnion.model.plan.launch_plan import ExprArgument, ViewArgument
+from trunnion.model.plan.launch_plan import ExprArgument, MovedArgument, ViewArgument
 from trunnion.model.plan.steps import (
     AllowSmem,
     Bind,
@@ -163,7 +163,7 @@ class _Lowering:
         return tuple(
             ordinal
             for ordinal, argument in enumerate(launch.args)
-            if isinstance(argument, (ExprArgument, ViewArgument))
+            if isinstance(argument, (ExprArgument, MovedArgument, ViewArgument))
             and self._follows(ComputeArguments(launch, (ordinal,))) is by_tensors
         )
 

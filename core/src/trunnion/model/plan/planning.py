@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.code import part_position
+from trunnion.model.constant import Constant
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.expr import Cast, Expr, Slot, Symbol
 from trunnion.model.expr_tree import substitute
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
+from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
 from trunnion.model.plan import (
     AddressArgument,
     Binding,
     ConditionCheck,
+    ConstantArgument,
     ExprArgument,
     KernelParameter,
     KernelSignature,
@@ -39,7 +42,14 @@ from trunnion.model.plan import (
     WorkspaceSlot,
 )
 from trunnion.model.plan.launch_plan import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
-from trunnion.model.plan.planning_memory import Slots, map_identity, plan_map, plan_view, plan_window
+from trunnion.model.plan.planning_memory import (
+    Slots,
+    map_identity,
+    plan_map,
+    plan_moved,
+    plan_view,
+    plan_window,
+)
 from trunnion.model.plan.requirements import requirements
 from trunnion.model.scalars import scalar_bytes
 from trunnion.model.tensormap import TensorMap
@@ -58,6 +68,7 @@ __all__ = ["plan_program", "plan_signature"]
 
 _INT64 = dtype("int64")
 _POINTER_BYTES = 8
+_NULL = KernelParameter(_POINTER_BYTES, _POINTER_BYTES, "a null pointer (8 bytes)")
 
 
 def plan_program(program: KernelProgram) -> LaunchPlan:
@@ -290,6 +301,10 @@ class _Planner:
                 return PointerArgument(self._memory(argument))
             case TensorView():
                 return plan_view(argument.memory, self.slots)
+            case MovedAddress():
+                return plan_moved(argument, self.slots)
+            case Constant():
+                return ConstantArgument(argument.data, argument.dtype)
             case ScalarParam():
                 return ScalarArgument(self.slot_of[argument])
             case PointerParam():
@@ -329,6 +344,10 @@ class _Planner:
                 return KernelParameter(
                     _POINTER_BYTES, _POINTER_BYTES, f"a pointer to {argument.dtype} (8 bytes)"
                 )
+            case MovedAddress():
+                return self._parameter(argument.memory)
+            case Constant():
+                return _NULL if argument.dtype is None else _number(argument.dtype)
             case TensorView():
                 view = plan_view(argument.memory, self.slots)
                 text = f"a view of {argument.memory.dtype} ({view.size} bytes)"

@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trunnion.model.expr import Const, Expr, as_expr, minimum, select
-from trunnion.model.plan import Encode, PlannedWindow, ViewArgument
+from trunnion.model.expr import Const, Expr, select
+from trunnion.model.plan import Encode, MovedArgument, PlannedWindow, ViewArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from trunnion.model.memory import Memory
+    from trunnion.model.moved_address import MovedAddress
     from trunnion.model.plan import MemoryRef
     from trunnion.model.tensormap import TensorMap
     from trunnion.model.window import AccessPolicyWindow
 
-__all__ = ["Slots", "map_identity", "plan_map", "plan_view", "plan_window"]
+__all__ = ["Slots", "map_identity", "plan_map", "plan_moved", "plan_view", "plan_window"]
 
 _BITS_OF_BYTE = 8
 
@@ -46,6 +47,12 @@ def plan_view(memory: Memory, slots: Slots) -> ViewArgument:
         strides=slots.exprs(memory.steps()),
         alignment=memory.alignment or memory.dtype.itemsize,
     )
+
+
+def plan_moved(moved: MovedAddress, slots: Slots) -> MovedArgument:
+    """Return a moved address, over slots."""
+    memory = moved.memory
+    return MovedArgument(slots.memory(memory), slots.expr(moved.offset), slots.expr(memory.span()))
 
 
 def map_identity(tensor_map: TensorMap) -> tuple[object, ...]:
@@ -101,9 +108,5 @@ def plan_window(window: AccessPolicyWindow, slots: Slots) -> PlannedWindow:
 
 def _span_bytes(memory: Memory) -> Expr:
     """Return the bytes from a memory's first element to its last one's end; 0 if it has no elements."""
-    last = as_expr(0)
-    least = as_expr(1)
-    for extent, step in zip(memory.shape, memory.steps(), strict=True):
-        last = last + (extent - 1) * step
-        least = minimum(least, extent)
+    least, last = memory.reach()
     return select(least, (last + 1) * memory.dtype.itemsize, 0)

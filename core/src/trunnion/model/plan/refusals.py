@@ -324,6 +324,9 @@ VIEW = _value(
     "view", "extent {got} along dimension {axis}", "-2147483648 to 2147483647: a view passes it as int32", axis=_INT,
     got=_INT
 )
+OFFSET = _value(
+    "offset", "an address moved by {got} elements", "0 to the {limit} elements that it spans", got=_INT, limit=_INT
+)
 ABSENT = _type("absent", "None", "a tensor: {reader} reads it in this call", reader=_TEXT)
 
 # Outputs, workspaces, maps and windows -------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from trunnion.errors import shorten
 from trunnion.model.capability import Capability
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
-from trunnion.model.plan import MapArgument, ViewArgument
+from trunnion.model.plan import ConstantArgument, MapArgument, MovedArgument, ViewArgument
 from trunnion.model.tensormap.fields import TiledFields
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ def _of_launch(launch: PlannedLaunch, encodes: Sequence[Encode]) -> Iterator[_Us
     for index, argument in enumerate(launch.args):
         if isinstance(argument, ViewArgument):
             yield Capability.TENSOR_VIEWS, f"{place}.args[{index}]"
+        if isinstance(argument, (ConstantArgument, MovedArgument)):
+            yield Capability.CONSTANTS_AND_OFFSETS, f"{place}.args[{index}]"
         if isinstance(argument, MapArgument):
             tiled = isinstance(encodes[argument.encode].fields, TiledFields)
             yield Capability.TMA_TILED if tiled else Capability.TMA_IM2COL, f"{place}.args[{index}]"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from trunnion.messages import type_name
 from trunnion.model.expr import Slot
 from trunnion.model.expr_tree import walk
-from trunnion.model.plan.launch_plan import ExprArgument, ViewArgument
+from trunnion.model.plan.launch_plan import ExprArgument, MovedArgument, ViewArgument
 from trunnion.model.plan.slots import MemoryKind, MemoryRef, TensorSlot
 
 if TYPE_CHECKING:
@@ -300,7 +300,10 @@ class SizeWorkspace(_OfWorkspace):
 
 @dataclass(frozen=True, slots=True)
 class ComputeArguments(_OfLaunch):
-    """A launch that happens has the numbers of some arguments, which are expressions and views."""
+    """A launch that happens has the numbers of some arguments, which are expressions, views and moved addresses.
+
+    An address is moved within its memory alone.
+    """
 
     ordinals: tuple[int, ...]
     """Which arguments of it."""
@@ -499,6 +502,8 @@ def _numbers(argument: PlannedArgument) -> tuple[Expr, ...]:
     match argument:
         case ExprArgument(value):
             return (value,)
+        case MovedArgument():
+            return argument.numbers
         case ViewArgument():
             extents, strides = argument.numbers
             return extents + strides

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trunnion.errors import ExprError, ProgramError, shorten
 from trunnion.messages import describe
 from trunnion.model.code import DeviceCode
+from trunnion.model.constant import Constant
 from trunnion.model.expr import Expr, Symbol
 from trunnion.model.expr_text import parse_expr
 from trunnion.model.fields import place
@@ -16,6 +17,7 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.limits import MOST_TEXT_BYTES, expect_at_most
 from trunnion.model.memory import Memory
+from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import Check, Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.record import Record
@@ -223,6 +225,10 @@ class _Loader:
             argument = self._map(record.record("map"))
         elif record.has("view"):
             argument = TensorView(self._memory(record, "view"))
+        elif record.has("at"):
+            argument = self._moved(record.record("at"))
+        elif record.has("const"):
+            argument = _load_constant(record.record("const"))
         elif record.has("expr"):
             argument = self._expr(record, "expr")
         else:
@@ -240,6 +246,12 @@ class _Loader:
         member: Param | Workspace = _at(tables[name], record, name)
         record.done()
         return member
+
+    def _moved(self, record: Record) -> MovedAddress:
+        memory, offset = self._memory(record, "memory"), self._expr(record, "offset")
+        record.done()
+        with place(record.path):
+            return MovedAddress(memory, offset)
 
     def _memory(self, record: Record, name: str) -> Memory:
         inner = record.record(name)
@@ -293,6 +305,14 @@ def _at(table: list[Any], record: Record, name: str) -> Any:
     if not 0 <= index < len(table):
         raise ProgramError(f"got {name} {index}, expected 0 to {len(table) - 1}", field=record.path)
     return table[index]
+
+
+def _load_constant(record: Record) -> Constant:
+    value = record.number("value")
+    kind = None if value is None and record.null("dtype") else record.text("dtype")
+    record.done()
+    with place(record.path):
+        return Constant(value, kind)  # type: ignore[arg-type]  # the constructor reads spellings too
 
 
 def _load_code(record: Record) -> DeviceCode:

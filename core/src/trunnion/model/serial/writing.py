@@ -1,7 +1,7 @@
 """Programs as JSON: a schema with a version, every field named, unknown fields refused.
 
-References are positions: ``{"param": 0}``, ``{"output": 0}``, ``{"workspace": 0}``; ``{"view": ...}`` and
-``{"map": {...}}`` hold one. Expressions are
+References are positions: ``{"param": 0}``, ``{"output": 0}``, ``{"workspace": 0}``; ``{"view": ...}``,
+``{"at": {...}}`` and ``{"map": {...}}`` hold one; ``{"const": {...}}`` is a value. Expressions are
 text in the grammar of `trunnion.model.expr_text`; symbols are declared once, with their bounds. This module writes;
 `trunnion.model.serial.reading` reads.
 """
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.json_text import over_lines
 from trunnion.model.code import part_position
+from trunnion.model.constant import Constant
 from trunnion.model.dtypes import DType
 from trunnion.model.enums import DriverEnum
 from trunnion.model.expr import Expr
 from trunnion.model.expr_text import format_expr
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
+from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.tensormap import TensorMap, TiledTensorMap
 from trunnion.model.view import TensorView
@@ -176,9 +178,18 @@ def _dump_argument(argument: Argument, positions: _Positions) -> dict[str, Any]:
         return {"map": _dump_map(argument, positions)}
     if isinstance(argument, TensorView):
         return {"view": positions.of(argument.memory)}
+    if isinstance(argument, MovedAddress):
+        return {"at": {"memory": positions.of(argument.memory), "offset": format_expr(argument.offset)}}
+    if isinstance(argument, Constant):
+        return {"const": _dump_constant(argument)}
     if isinstance(argument, Expr):
         return {"expr": format_expr(argument)}
     return positions.of(argument)
+
+
+def _dump_constant(constant: Constant) -> dict[str, Any]:
+    kind = None if constant.dtype is None else constant.dtype.name
+    return {"value": _number(constant.held), "dtype": kind}
 
 
 def _dump_map(tensor_map: TensorMap, positions: _Positions) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import strategies as st
 
 from trunnion.model.capability import Capability
+from trunnion.model.constant import const
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Expr, Symbol, as_expr, ceildiv, gt
 from trunnion.model.launch import KernelLaunch
@@ -130,7 +131,7 @@ _OPTIONAL: Final = tuple(
     Capability(name)
     for name in (
         "strided_tensors", "nullable_tensors", "pointer_params", "struct_params", "tensor_views", "output_fill",
-        "workspace", "multi_launch", "conditional_launch", "tma_tiled", "access_policy_window",
+        "workspace", "multi_launch", "conditional_launch", "tma_tiled", "access_policy_window", "constants_and_offsets",
     )
 )  # fmt: skip
 
@@ -180,6 +181,8 @@ def _launches(
         args.append(x.view())
     if Capability.TMA_TILED in wanted:
         args.append(TiledTensorMap(x, (4, 8)))
+    if Capability.CONSTANTS_AND_OFFSETS in wanted:
+        args += [x.at(rows), const(choose(draw, (0.0, -0.0, 1.5)), "float32")]
     window = AccessPolicyWindow(x, hit_ratio=0.5) if Capability.ACCESS_POLICY_WINDOW in wanted else None
     smem = as_expr(0) if k is None else k * 1024
     first = KernelLaunch(

@@ -9,15 +9,18 @@ from hypothesis import strategies as st
 
 from trunnion.model.capability import Capability
 from trunnion.model.code import DeviceCode
+from trunnion.model.constant import Constant
 from trunnion.model.expr import Cast, Const, Expr, ceildiv, eq, ge, maximum, minimum
 from trunnion.model.launch import Argument, KernelLaunch
 from trunnion.model.memory import Memory
+from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
 from trunnion.testing.strategies.attributes import draw_attributes
 from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.expressions import INTEGERS, expressions
+from trunnion.testing.strategies.fixed_arguments import draw_fixed, draw_like
 from trunnion.testing.strategies.maps import draw_im2col_map, draw_map
 from trunnion.testing.strategies.memory import draw_window
 from trunnion.testing.strategies.names import names
@@ -87,6 +90,8 @@ def _required_arguments(draft: Draft, maps: _Maps) -> tuple[Argument, ...]:
     args: list[Argument] = [*draft.workspaces[:1], *draft.pointers[:1], *draft.structs[:1]]
     if draft.wants(Capability.TENSOR_VIEWS):
         args.append(choose(draft.draw, draft.memories).view())
+    if draft.wants(Capability.CONSTANTS_AND_OFFSETS):
+        args += draw_fixed(draft)
     if draft.wants(Capability.TMA_TILED):
         memory = choose(draft.draw, draft.mapped)
         count = draft.draw(st.integers(1, 2))  # two over one tensor show what tells maps apart
@@ -176,6 +181,8 @@ def _argument(draft: Draft, maps: _Maps) -> Argument:
     draw = draft.draw
     if (draft.mapped or draft.images) and draw(st.integers(0, 2)) == 0:
         return _map(draft, maps)
+    if draft.wants(Capability.CONSTANTS_AND_OFFSETS) and draw(st.integers(0, 2)) == 0:
+        return choose(draw, draw_fixed(draft))
     kinds: tuple[Sequence[Argument], ...] = (draft.memories, draft.memories, draft.scalars, draft.pointers)
     given = choose(draw, [(), *(kind for kind in (*kinds, draft.structs) if kind)])
     argument = choose(draw, given) if given else _integer(draft)
@@ -223,6 +230,8 @@ def _like(draft: Draft, argument: Argument, maps: _Maps) -> Argument:  # noqa: P
     match argument:
         case Memory():
             return choose(draw, [one for one in draft.memories if one.dtype == argument.dtype])
+        case MovedAddress() | Constant():
+            return draw_like(draft, argument)
         case TensorView():
             return argument  # another layout would be another parameter
         case ScalarParam():

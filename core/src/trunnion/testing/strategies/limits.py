@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import strategies as st
 
+from trunnion.model.constant import const
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Expr, Op, Symbol, binary
 from trunnion.model.launch import KernelLaunch
@@ -578,9 +579,21 @@ def _numbers_of_every_kind(draw: st.DrawFn) -> KernelProgram:
 
 
 @st.composite
-def number_edges(draw: st.DrawFn) -> Series:
-    """Draw numbers that every type can hold: around its ends, next to where it rounds the other way, and others."""
+def number_edges(draw: st.DrawFn, *, constants: bool = False) -> Series:
+    """Draw numbers that every type can hold: around its ends, next to where it rounds the other way, and others.
+
+    Parameters
+    ----------
+    draw
+        Hypothesis's.
+    constants
+        Whether the program has such numbers of its own too, and a null pointer.
+    """
     program = _numbers_of_every_kind(draw)
+    if constants:
+        fixed = [const(None), *(const(draw(numbers(kind)), kind) for kind in draw(st.permutations(_KINDS)))]
+        launch = program.launches[0]
+        program = replace(program, launches=(replace(launch, args=(*launch.args, *fixed)),))
     kinds = [scalar.dtype.name for scalar in program.signature.scalars]
     kept = [numbers(kind) for kind in kinds]
     calls = [

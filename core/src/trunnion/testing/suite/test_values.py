@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
@@ -20,10 +20,13 @@ from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.strategies.calls import row_major
 from trunnion.testing.strategies.limits import Series, number_edges, wrong_numbers
+from trunnion.testing.strategies.moved_edges import moved_edges
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_launches import delivers, delivers_each, needing
 
 if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
     from trunnion.model.window import AccessPolicyWindow
     from trunnion.testing.harness import Harness
 
@@ -32,9 +35,12 @@ __all__: list[str] = []
 _ONE = Const(1)
 
 
-@law("V1", tier="launch", given=lambda _: number_edges())
+_FIXED = Capability.CONSTANTS_AND_OFFSETS
+
+
+@law("V1", tier="launch", given=lambda h: number_edges(constants=_FIXED in h.capabilities))
 def every_type(harness: Harness, series: Series) -> None:
-    """A number arrives in its own type, rounded once to nearest even; infinities and NaN too."""
+    """A number, a constant too, arrives in its own type, rounded once to nearest even; infinities and NaN too."""
     delivers_each(harness, series)
 
 
@@ -46,15 +52,21 @@ def wrong_type(harness: Harness, series: Series) -> None:
     delivers_each(harness, series)
 
 
-@law(
-    "V2",
-    tier="launch",
-    given=needing(Capability.POINTER_PARAMS),
-    requires=frozenset({Capability.POINTER_PARAMS}),
-)
-def addresses(harness: Harness, scenario: Scenario) -> None:
-    """An address arrives as it was passed, and None as a null pointer; nothing is read at it."""
-    delivers(harness, scenario)
+def _addresses(harness: Harness) -> SearchStrategy[Any]:
+    """Return calls with addresses, and offsets of others around both ends of their memory."""
+    passed = needing(Capability.POINTER_PARAMS)(harness)
+    if not harness.capabilities >= {_FIXED, Capability.DYNAMIC_SHAPES}:
+        return passed
+    return st.one_of(passed, moved_edges(workspace=Capability.WORKSPACE in harness.capabilities))
+
+
+@law("V2", tier="launch", given=_addresses, requires=frozenset({Capability.POINTER_PARAMS}))
+def addresses(harness: Harness, example: Scenario | Series) -> None:
+    """An address arrives as passed, or moved within its memory, and None as a null pointer; nothing is read at it."""
+    if isinstance(example, Series):
+        delivers_each(harness, example)
+    else:
+        delivers(harness, example)
 
 
 @law(

@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import ProgramError
+from trunnion.model.dtypes import DType
 from trunnion.model.expr import Binary, Cast, Const, Slot
 from trunnion.model.op import Op
 from trunnion.model.plan import (
     AddressArgument,
+    ConstantArgument,
     ExprArgument,
     MapArgument,
     MemoryKind,
+    MovedArgument,
     PointerArgument,
     ScalarArgument,
     ViewArgument,
@@ -25,7 +28,6 @@ from trunnion.model.tensormap.fields import TiledFields
 from trunnion_cutedsl.compiler.dtypes import memory_type, scalar_type
 
 if TYPE_CHECKING:
-    from trunnion.model.dtypes import DType
     from trunnion.model.expr import Expr
     from trunnion.model.plan import Encode, LaunchPlan, MemoryRef, PlannedArgument
 
@@ -127,7 +129,9 @@ class MapParameter:
 Parameter = TensorParameter | PointerParameter | ScalarParameter | MapParameter
 
 
-def describe(plan: LaunchPlan, argument: PlannedArgument, field: str) -> Parameter:
+def describe(  # noqa: PLR0911 - one for each kind
+    plan: LaunchPlan, argument: PlannedArgument, field: str
+) -> Parameter:
     """Return what an argument of a launch becomes.
 
     Parameters
@@ -150,6 +154,13 @@ def describe(plan: LaunchPlan, argument: PlannedArgument, field: str) -> Paramet
         case PointerArgument(memory):
             kind, alignment = _memory(plan, memory)
             return PointerParameter(dtype=memory_type(kind, field), alignment=alignment)
+        case MovedArgument(memory):  # what the memory promises is said of its first element
+            kind, _ = _memory(plan, memory)
+            return PointerParameter(dtype=memory_type(kind, field), alignment=kind.itemsize)
+        case ConstantArgument(_, None):
+            return PointerParameter(dtype="Uint8", alignment=1)
+        case ConstantArgument(_, DType() as kind):
+            return ScalarParameter(dtype=scalar_type(kind, field))
         case AddressArgument(pointer):
             return PointerParameter(dtype="Uint8", alignment=plan.pointers[pointer].alignment)
         case ScalarArgument(scalar):

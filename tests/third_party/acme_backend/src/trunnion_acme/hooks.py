@@ -19,6 +19,7 @@ SPEC = BackendSpec(
                 Capability.NULLABLE_TENSORS,
                 Capability.POINTER_PARAMS,
                 Capability.STRUCT_PARAMS,
+                Capability.CONSTANTS_AND_OFFSETS,
                 Capability.OUTPUT_FILL,
                 Capability.WORKSPACE,
                 Capability.MULTI_LAUNCH,

@@ -215,6 +215,11 @@ bool raise_view(const Name& argument, int64_t axis, int64_t got) {
   return refuse({"view", "ValueError", Form::kArgument, {"{0}", "extent {2} along dimension {1}", "-2147483648 to 2147483647: a view passes it as int32"}}, fields, 3, argument.place);
 }
 
+bool raise_offset(const Name& argument, int64_t got, int64_t limit) {
+  const Field fields[] = {Field::raw(argument), Field::number(got), Field::number(limit)};
+  return refuse({"offset", "ValueError", Form::kArgument, {"{0}", "an address moved by {1} elements", "0 to the {2} elements that it spans"}}, fields, 3, argument.place);
+}
+
 bool raise_absent(const Name& argument, const Words& reader) {
   const Field fields[] = {Field::raw(argument), Field::raw(reader)};
   return refuse({"absent", "TypeError", Form::kArgument, {"{0}", "None", "a tensor: {1} reads it in this call"}}, fields, 2, argument.place);

@@ -49,6 +49,7 @@ bool raise_block(const Name& kernel, int64_t axis, int64_t got, int64_t limit);
 bool raise_wide_block(const Name& kernel, int64_t got, int64_t limit);
 bool raise_smem_size(const Name& kernel, int64_t got, int64_t limit);
 bool raise_view(const Name& argument, int64_t axis, int64_t got);
+bool raise_offset(const Name& argument, int64_t got, int64_t limit);
 bool raise_absent(const Name& argument, const Words& reader);
 bool raise_negative(const Name& argument, int64_t axis, int64_t got);
 bool raise_size(const Name& argument);

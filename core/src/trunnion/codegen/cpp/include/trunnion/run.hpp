@@ -9,6 +9,7 @@
 #include <new>
 #include <trunnion/instances.hpp>
 #include <trunnion/memory.hpp>
+#include <trunnion/moved_addresses.hpp>
 #include <trunnion/views.hpp>
 
 namespace trunnion {
