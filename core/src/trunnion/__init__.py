@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from trunnion.model.params import Check, PointerParam, ScalarParam, Signature, StructParam, TensorParam
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.program import KernelProgram
+    from trunnion.model.struct import array, struct
     from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
     from trunnion.model.view import TensorView
     from trunnion.model.window import AccessPolicyWindow
@@ -123,6 +124,7 @@ _HOMES = {
     ),
     "trunnion.model.plan": ("LaunchPlan",),
     "trunnion.model.program": ("KernelProgram",),
+    "trunnion.model.struct": ("array", "struct"),
     "trunnion.model.tensormap": ("Im2colTensorMap", "TiledTensorMap"),
     "trunnion.model.view": ("TensorView",),
     "trunnion.model.window": ("AccessPolicyWindow",),
@@ -190,6 +192,7 @@ __all__ = [
     "TrunnionError",
     "Workspace",
     "__version__",
+    "array",
     "build_many",
     "ceildiv",
     "compile",
@@ -215,6 +218,7 @@ __all__ = [
     "provenance",
     "select",
     "sign",
+    "struct",
     "symbols",
     "torch_op",
     "torch_stub",

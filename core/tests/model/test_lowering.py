@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from trunnion import examples
 from trunnion.model.expr import Expr, Slot
 from trunnion.model.expr_tree import walk
-from trunnion.model.plan import ConditionCheck, ExprArgument, ViewArgument
+from trunnion.model.plan import BuiltArgument, ConditionCheck, ExprArgument, ViewArgument
 from trunnion.model.plan.steps import (
     Bind,
     CheckDestinations,
@@ -76,7 +76,16 @@ def exprs_of_argument(argument: object) -> tuple[Expr, ...]:
     """Every expression of an argument."""
     if isinstance(argument, ExprArgument):
         return (argument.value,)
+    if isinstance(argument, BuiltArgument):
+        return tuple(expr for one in argument.fields for expr in exprs_of_argument(one.argument))
     return (*argument.extents, *argument.strides) if isinstance(argument, ViewArgument) else ()
+
+
+def is_computed(argument: object) -> bool:
+    """Whether an argument, or a field of it, is a number that a call computes."""
+    if isinstance(argument, BuiltArgument):
+        return any(is_computed(one.argument) for one in argument.fields)
+    return isinstance(argument, (ExprArgument, ViewArgument))
 
 
 def check(plan: LaunchPlan) -> None:
@@ -145,7 +154,7 @@ def check_launches(plan: LaunchPlan, done: list[Action]) -> None:
         (launch.index, ordinal)
         for launch in launches
         for ordinal, argument in enumerate(launch.args)
-        if isinstance(argument, (ExprArgument, ViewArgument))
+        if is_computed(argument)
     )
 
 

@@ -10,6 +10,7 @@ from trunnion.model.code import DeviceCode
 from trunnion.model.constant import const
 from trunnion.model.expr import Symbol
 from trunnion.model.plan.requirements import requirements
+from trunnion.model.struct import array, struct
 
 N = Symbol("n")
 
@@ -54,6 +55,20 @@ def test_requirements_follow_from_what_is_used(
     assert required(*launches, **tensor) == needed
 
 
+def test_what_stands_in_a_struct_is_required_too() -> None:
+    p = builder()
+    a = p.input("a", "float16", (64, 64))
+    inner = struct(("maps", array(a.tiled((8, 64)), a.tiled((16, 64)))), ("view", a.view()))
+    p.launch("k", (a, struct(("a", a), ("inner", inner))), 1, 1)
+    plan = p.build().plan()
+    found = requirements(plan.signature, plan.workspaces, plan.launches, plan.encodes)
+    assert {str(capability): place for capability, place in found.items()} == {
+        "built_structs": "launches[0].args[1]",
+        "tma_tiled": "launches[0].args[1].inner.maps[0]",
+        "tensor_views": "launches[0].args[1].inner.view",
+    }
+
+
 FIRST_USES = {
     "dynamic_shapes": "symbol 'n'",
     "strided_tensors": "the strides of tensor 'a'",
@@ -69,6 +84,7 @@ FIRST_USES = {
     "preferred_cluster": "launches[0].preferred_cluster",
     "tensor_views": "launches[1].args[1]",
     "constants_and_offsets": "launches[1].args[2]",
+    "built_structs": "launches[1].args[4]",
     "access_policy_window": "launches[1].window",
     "conditional_launch": "launches[1].when",
     "cooperative": "launches[1].cooperative",
@@ -92,7 +108,7 @@ def test_every_capability_of_programs_can_be_required() -> None:
     p.launch("k", (im2col, tiled, address, record, out, scratch), 4, 32, cluster=2, preferred_cluster=4)
     p.launch(
         "l",
-        (a, out.view(), const(None), a.at(1)),
+        (a, out.view(), const(None), a.at(1), struct(("a", a))),
         1,
         1,
         window=a.window(),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trunnion.sim.tensormap import decode
 from trunnion.sim.trace import Launched, MemorySet
 from trunnion.testing.delivery import locate_workspaces
-from trunnion.testing.expected import Address, Expected, ExpectedMap, ExpectedView, Refused
+from trunnion.testing.expected import Address, Expected, ExpectedMap, ExpectedStruct, ExpectedView, Refused
 from trunnion.testing.provision import input_addresses, output_addresses
 
 if TYPE_CHECKING:
@@ -133,6 +133,9 @@ def _parameter(value: Any, data: bytes, places: Mapping[Address, int]) -> Any:
         if value.address.base in places:
             return value.address.base, replace(request, address=request.address - places[value.address.base])
         return request
+    if isinstance(value, ExpectedStruct):
+        fields = [_parameter(one, data[offset : offset + size], places) for offset, size, one in value.fields]
+        return len(data), fields
     return data
 
 

@@ -79,6 +79,8 @@ def _value(argument: Mapping[str, Any]) -> str:
         return f"{value['address']:#x}, shape {_tuple(value['shape'])}, strides {_tuple(value['strides'])}"
     if argument["kind"] == "tensor map":
         return "-" if value is None else ", ".join(_map(value))
+    if argument["kind"] == "built struct":
+        return ", ".join(f"{one['path']} = {_value(one)}" for one in value) or "nothing"
     return str(value)
 
 

@@ -9,6 +9,7 @@ from trunnion.errors import CorruptArtifactError
 from trunnion.model.expr import Cast, Const
 from trunnion.model.plan import (
     AddressArgument,
+    BuiltArgument,
     ConstantArgument,
     ExprArgument,
     MapArgument,
@@ -102,6 +103,8 @@ class Reading:
                 )
                 del layout["type"]
                 return _said(self._memory(memory)[0], "view", str(argument.dtype), layout)
+            case BuiltArgument():
+                return self._built(event, ordinal, argument)
         return self._value(event, ordinal, argument)
 
     def _value(
@@ -125,6 +128,16 @@ class Reading:
             case StructArgument(slot):
                 data = event.parameters[ordinal]
                 return _said(plan.structs[slot].name, "struct", f"{len(data)} bytes", data.hex())
+
+    def _built(self, event: Delivered, ordinal: int, argument: BuiltArgument) -> dict[str, Any]:
+        """Return a struct that the launcher built: of its fields what is said of arguments, with path and offset."""
+        from trunnion.sim.parameters import Delivered
+
+        data, fields = event.parameters[ordinal], []
+        for one in argument.fields:
+            held = Delivered(kernel=event.kernel, parameters=(data[one.offset : one.offset + one.size],))
+            fields.append({"path": one.path, "offset": one.offset, **self._argument(held, 0, one.argument)})
+        return _said("", "built struct", f"{len(data)} bytes", fields)
 
     def _map(self, event: Delivered, ordinal: int, memory: MemoryRef) -> dict[str, Any]:
         from trunnion.sim.tensormap import decode

@@ -7,10 +7,12 @@ them leaves it out.
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from trunnion.launcher.l2_persisting import LimitDriver
+from trunnion.model.plan.launch_plan import TENSOR_MAP_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +52,11 @@ class EncodedMap:
 
     owner: Any
     """What keeps those bytes alive."""
+
+    @property
+    def data(self) -> bytes:
+        """Its bytes, for a struct that it is a part of."""
+        return ctypes.string_at(self.address, TENSOR_MAP_BYTES)
 
 
 @dataclass(frozen=True, slots=True)

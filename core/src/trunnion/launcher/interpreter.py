@@ -16,6 +16,7 @@ from trunnion.launcher.fills import fill_steps
 from trunnion.launcher.walk import Walk
 from trunnion.model.plan import (
     AddressArgument,
+    BuiltArgument,
     ConstantArgument,
     MapArgument,
     MemoryKind,
@@ -244,23 +245,23 @@ class _Call:
                 encoded = self._maps[argument.encode]
                 frame.maps[ordinal], frame.pointers[ordinal] = encoded, encoded.address
             elif offset is not None:
-                data = self._bytes(launch, ordinal, argument)
+                data = self._bytes(argument, (launch.index, ordinal))
                 frame.buffer[offset : offset + len(data)] = data
 
-    def _bytes(  # noqa: PLR0911 - one for each kind
-        self, launch: PlannedLaunch, ordinal: int, argument: PlannedArgument
+    def _bytes(  # noqa: C901, PLR0911 - one for each kind
+        self, argument: PlannedArgument, place: tuple[int, ...]
     ) -> bytes:
-        """Return an argument as it travels."""
+        """Return an argument as it travels; ``place`` is that of what was computed for it."""
         walk = self._walk
         match argument:
             case PointerArgument(memory):
                 return self._address(memory).to_bytes(8, "little")
             case MovedArgument(memory):
-                return (self._address(memory) + walk.offsets[launch.index, ordinal]).to_bytes(8, "little")
+                return (self._address(memory) + walk.offsets[place]).to_bytes(8, "little")
             case ConstantArgument(data):
                 return data
             case ViewArgument(memory):
-                return self._address(memory).to_bytes(8, "little") + walk.computed[launch.index, ordinal]
+                return self._address(memory).to_bytes(8, "little") + walk.computed[place]
             case ScalarArgument(scalar):
                 slot = self._plan.scalars[scalar]
                 return scalar_bytes(walk.scalars[scalar], slot.dtype, slot.name)
@@ -268,7 +269,15 @@ class _Call:
                 return walk.pointers[pointer].to_bytes(8, "little")
             case StructArgument(struct):
                 return walk.structs[struct]
-        return walk.computed[launch.index, ordinal]
+            case MapArgument(encode):
+                return self._maps[encode].data
+            case BuiltArgument(fields, nbytes):
+                built = bytearray(nbytes)
+                for index, one in enumerate(fields):
+                    data = self._bytes(one.argument, (*place, index))
+                    built[one.offset : one.offset + len(data)] = data
+                return bytes(built)
+        return walk.computed[place]
 
     def _allow_smem(self, step: AllowSmem) -> None:
         launch, smem = step.launch, self._walk.launches[step.launch.index][-1]

@@ -9,6 +9,7 @@ from trunnion.launcher.facade import LaunchSpec, WindowSpec
 from trunnion.launcher.maps import MapSpec
 from trunnion.model.expr import Const
 from trunnion.model.plan import (
+    BuiltArgument,
     ConstantArgument,
     ExprArgument,
     MapArgument,
@@ -16,6 +17,7 @@ from trunnion.model.plan import (
     StructArgument,
     ViewArgument,
 )
+from trunnion.model.plan.launch_plan import TENSOR_MAP_BYTES
 from trunnion.model.window import WindowPolicy
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ class ParameterBuffer:
         return cls(tuple(offsets), end, codes)
 
 
-def _code(plan: LaunchPlan, argument: PlannedArgument) -> str:
+def _code(plan: LaunchPlan, argument: PlannedArgument) -> str:  # noqa: PLR0911 - one for each kind
     """Return the code of the ``struct`` module under which an argument travels."""
     match argument:
         case ScalarArgument(scalar):
@@ -73,7 +75,24 @@ def _code(plan: LaunchPlan, argument: PlannedArgument) -> str:
             return f"Q{'i' * extents}{'4x' * (extents % 2)}{'q' * strides}"
         case ExprArgument():
             return argument.dtype.struct_code
+        case MapArgument():  # in a struct: elsewhere it lies elsewhere
+            return f"{TENSOR_MAP_BYTES}s"
+        case BuiltArgument():
+            return _built_code(plan, argument)
     return _POINTER
+
+
+def _built_code(plan: LaunchPlan, argument: BuiltArgument) -> str:
+    """Return the codes of a struct's fields, with what lies between them: those are zeros."""
+    end, codes = 0, ""
+    for one in argument.fields:
+        codes += _padding(one.offset - end) + _code(plan, one.argument)
+        end = one.offset + one.size
+    return codes + _padding(argument.nbytes - end)
+
+
+def _padding(nbytes: int) -> str:
+    return f"{nbytes}x" if nbytes else ""
 
 
 def launch_spec(plan: LaunchPlan, launch: PlannedLaunch) -> LaunchSpec:

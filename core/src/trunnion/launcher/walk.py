@@ -16,7 +16,7 @@ from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT
 from trunnion.model.expr import Const
 from trunnion.model.interval import INT64_MAX
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
-from trunnion.model.plan import ExprArgument, MovedArgument, ViewArgument
+from trunnion.model.plan import BuiltArgument, ExprArgument, MovedArgument, ViewArgument
 from trunnion.model.plan.places import (
     allowed_values,
     argument_name,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from trunnion.launcher.context import Context
     from trunnion.launcher.maps import MapLayout
     from trunnion.model.expr import Expr
-    from trunnion.model.plan import LaunchPlan, PlannedLaunch, PlannedWindow
+    from trunnion.model.plan import LaunchPlan, PlannedArgument, PlannedLaunch, PlannedWindow
     from trunnion.model.plan.slots import Binding, Source, StructSlot, WorkspaceSlot
     from trunnion.model.plan.steps import Action, Encode, Step, ValueCheck
 
@@ -121,10 +121,11 @@ class Walk:
         """The workspaces' bytes, by slot; of those that nobody reads there is none."""
         self.launches: dict[int, tuple[int, ...]] = {}
         """Of each launch that happens grid, block and dynamic shared memory."""
-        self.computed: dict[tuple[int, int], bytes] = {}
-        """The computed arguments as they travel, by launch and ordinal; of a view what follows its address."""
-        self.offsets: dict[tuple[int, int], int] = {}
-        """The bytes by which the address of each argument is moved that is a moved one, by launch and ordinal."""
+        self.computed: dict[tuple[int, ...], bytes] = {}
+        """The computed arguments as they travel, by launch and ordinal, and by the place of a field in a struct; of a
+        view what follows its address."""
+        self.offsets: dict[tuple[int, ...], int] = {}
+        """The bytes by which the address of each argument is moved that is a moved one, by the same places."""
         self.windows: dict[int, tuple[int, int]] = {}
         """The offset and the length of each window, in bytes, by launch."""
         self.layouts: dict[int, tuple[MapLayout, int]] = {}
@@ -374,15 +375,19 @@ class Walk:
 
     def _compute(self, launch: PlannedLaunch, ordinals: tuple[int, ...]) -> None:
         for ordinal in ordinals:
-            argument = launch.args[ordinal]
-            if isinstance(argument, MovedArgument):
-                self.offsets[launch.index, ordinal] = self._offset(argument)
-                continue
-            if isinstance(argument, ExprArgument):
-                data = scalar_bytes(self._value(argument.value), argument.dtype, "argument")
-            elif isinstance(argument, ViewArgument):
-                data = self._view(argument)
-            self.computed[launch.index, ordinal] = data
+            self._compute_argument(launch.args[ordinal], (launch.index, ordinal))
+
+    def _compute_argument(self, argument: PlannedArgument, place: tuple[int, ...]) -> None:
+        match argument:
+            case ExprArgument(value, kind):
+                self.computed[place] = scalar_bytes(self._value(value), kind, "argument")
+            case ViewArgument():
+                self.computed[place] = self._view(argument)
+            case MovedArgument():
+                self.offsets[place] = self._offset(argument)
+            case BuiltArgument(fields):
+                for index, one in enumerate(fields):
+                    self._compute_argument(one.argument, (*place, index))
 
     def _offset(self, moved: MovedArgument) -> int:
         """Return the bytes by which an address is moved; a tensor that is left out has none, so nobody judges them."""

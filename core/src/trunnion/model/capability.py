@@ -41,6 +41,8 @@ class Capability(enum.StrEnum):
 
     CONSTANTS_AND_OFFSETS = "constants_and_offsets"
     """A launch is given a number or a null pointer that is the same in every call, or an address that is moved."""
+    BUILT_STRUCTS = "built_structs"
+    """A launch is given a struct that the launcher builds, of fields that are laid out as C lays them out."""
 
     OUTPUT_FILL = "output_fill"
     """An output is filled with a value before the first launch."""

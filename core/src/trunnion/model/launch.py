@@ -15,6 +15,7 @@ from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
+from trunnion.model.struct import Array, Struct, leaves
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
@@ -25,7 +26,16 @@ if TYPE_CHECKING:
 
     from trunnion.model.launch_attributes import ClusterSchedulingPolicy, MemSyncDomain
 
-__all__ = ["MAX_BLOCK", "MAX_GRID", "MAX_SMEM", "MAX_THREADS", "Argument", "Dims", "KernelLaunch"]
+__all__ = [
+    "MAX_BLOCK",
+    "MAX_GRID",
+    "MAX_SMEM",
+    "MAX_THREADS",
+    "Argument",
+    "Dims",
+    "KernelLaunch",
+    "as_argument",
+]
 
 Argument = (
     Memory
@@ -35,11 +45,12 @@ Argument = (
     | PointerParam
     | StructParam
     | TensorMap
+    | Struct
     | Expr
     | Constant
 )
 """What a launch passes: a tensor's or a workspace's pointer, moved or not, or either with its layout, a number, an
-address or bytes of the caller's, a tensor map by value, an integer expression, or a constant.
+address or bytes of the caller's, a tensor map by value, a struct of any of these, an integer expression, or a constant.
 
 An expression travels as the type of its outermost cast, or as ``int64`` if it has none.
 """
@@ -60,7 +71,7 @@ MAX_SMEM = 2**31 - 1
 """The most bytes that ``cuKernelSetAttribute``, which takes an int, can allow; a device allows far less."""
 
 _ARGUMENTS: tuple[type[Argument], ...] = (
-    Memory, MovedAddress, TensorView, ScalarParam, PointerParam, StructParam, TensorMap, Expr, Constant,
+    Memory, MovedAddress, TensorView, ScalarParam, PointerParam, StructParam, TensorMap, Struct, Expr, Constant,
 )  # fmt: skip
 _MAX_ARGUMENTS = 4096
 _TYPE_OF = {bool: "bool", float: "float32", complex: "complex64"}
@@ -80,10 +91,32 @@ def _dims(value: ExprLike | Sequence[ExprLike], field: str) -> Dims:
     return extents[0], extents[1], extents[2]
 
 
+def as_argument(value: object, field: str) -> Argument:
+    """Return what a launch may pass.
+
+    Raises
+    ------
+    ProgramError
+        If it is nothing of the kind.
+    """
+    if is_a(value, _ARGUMENTS):
+        return value
+    if type(value) is int:
+        with place(field):
+            return as_expr(value)
+    raise ProgramError(
+        f"got {describe(value)}, expected a parameter, a workspace, a view, a tensor map, a struct, an integer "
+        f"expression or a constant{_advice(value)}",
+        field=field,
+    )
+
+
 def _advice(value: object) -> str:
-    """Return what to write instead of a plain value that is no argument; a float's type does not show."""
+    """Return what to write instead of a value that is no argument; a float's type does not show."""
     if value is None:
         return "; for a null pointer write const(None)"
+    if is_a(value, Array):
+        return ": C passes an array as a field of a struct, struct(('values', array(...)))"
     for kind, name in _TYPE_OF.items():
         if type(value) is kind:
             each = f"a number of each call is a parameter, scalar('x', '{name}')"
@@ -154,7 +187,7 @@ class KernelLaunch:
     def memories(self) -> tuple[Memory, ...]:
         """Return all memory that the launch is given: by pointer, through a map, as a window."""
         found: dict[Memory, None] = {}
-        for argument in self.args:
+        for argument in (leaf for given in self.args for leaf in leaves(given)):
             if isinstance(argument, TensorMap):
                 found[argument.tensor] = None
             elif isinstance(argument, (MovedAddress, TensorView)):
@@ -169,7 +202,7 @@ class KernelLaunch:
         if "\0" in self.kernel:
             raise ProgramError("a kernel's name cannot hold a NUL character", field="kernel")
         given = members(self.args, "args")
-        object.__setattr__(self, "args", tuple(self._argument(i, arg) for i, arg in enumerate(given)))
+        object.__setattr__(self, "args", tuple(as_argument(arg, f"args[{i}]") for i, arg in enumerate(given)))
         if len(self.args) > _MAX_ARGUMENTS:
             raise ProgramError(
                 f"got {len(self.args)} arguments, expected at most {_MAX_ARGUMENTS}", field="args"
@@ -190,18 +223,6 @@ class KernelLaunch:
             instance(self.code, DeviceCode, "code")
         self._check_bounds()
         self._check_clusters()
-
-    def _argument(self, index: int, value: object) -> Argument:
-        if is_a(value, _ARGUMENTS):
-            return value
-        if type(value) is int:
-            with place(f"args[{index}]"):
-                return as_expr(value)
-        raise ProgramError(
-            f"got {describe(value)}, expected a parameter, a workspace, a view, a tensor map, an integer expression or "
-            f"a constant{_advice(value)}",
-            field=f"args[{index}]",
-        )
 
     def _check_bounds(self) -> None:
         for name, limits, least in (("grid", MAX_GRID, 0), ("block", MAX_BLOCK, 1)):

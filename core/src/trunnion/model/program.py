@@ -16,6 +16,7 @@ from trunnion.model.limits import MOST_NODES, expect_at_most
 from trunnion.model.memory import Memory
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
+from trunnion.model.struct import Struct, leaves, pieces
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
@@ -132,7 +133,9 @@ def _expressions(argument: Argument) -> Iterator[Expr]:
             yield from argument.expressions
         case Workspace():
             yield from argument.shape
-        case TensorParam() | ScalarParam() | PointerParam() | StructParam() | Memory() | Constant():
+        case (
+            TensorParam() | ScalarParam() | PointerParam() | StructParam() | Struct() | Memory() | Constant()
+        ):
             return
         case _:
             yield argument
@@ -154,13 +157,14 @@ def _places(launch: KernelLaunch) -> Iterator[tuple[str, Expr]]:
     if launch.window is not None:
         yield from (("window", expr) for expr in _window_expressions(launch.window))
     for index, argument in enumerate(launch.args):
-        yield from ((f"args[{index}]", expr) for expr in _expressions(argument))
+        for piece in pieces(argument):
+            yield from ((f"args[{index}]{piece.path}", expr) for expr in _expressions(piece.argument))
 
 
 def _launch_size(launch: KernelLaunch) -> int:
     """Return the nodes of all expressions that a call looks at for a launch, those of its memory included."""
     own = (*launch.grid, *launch.block, launch.dynamic_smem_bytes, launch.when, launch.window)
-    return sum(map(_size_of, (*own, *launch.args)))
+    return sum(map(_size_of, (*own, *(leaf for given in launch.args for leaf in leaves(given)))))
 
 
 def _size_of(one: Argument | AccessPolicyWindow | None) -> int:  # noqa: PLR0911 - one for each kind
@@ -191,7 +195,11 @@ def _owner(argument: Argument) -> object:
 
 
 def _check_references(launch: KernelLaunch, params: set[Param], known: set[Symbol]) -> None:
-    owners: list[tuple[str, object]] = [(f"args[{i}]", _owner(arg)) for i, arg in enumerate(launch.args)]
+    owners: list[tuple[str, object]] = [
+        (f"args[{i}]{piece.path}", _owner(piece.argument))
+        for i, arg in enumerate(launch.args)
+        for piece in pieces(arg)
+    ]
     if launch.window is not None:
         owners.append(("window", launch.window.memory))
     for field, owner in owners:

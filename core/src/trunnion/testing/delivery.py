@@ -14,6 +14,7 @@ from trunnion.testing.expected import (
     ExpectedNan,
     ExpectedParameter,
     ExpectedParts,
+    ExpectedStruct,
     ExpectedView,
 )
 from trunnion.testing.rounding import SIZES, encode_float, is_nan
@@ -55,7 +56,7 @@ def locate_workspaces(expected: Sequence[ExpectedLaunch], got: Sequence[Launched
     """
     found: dict[Address, int] = {}
     for want, have in zip(expected, got, strict=False):
-        for value, data in zip(want.parameters, have.parameters, strict=False):
+        for value, data in _leaves(want, have):
             if isinstance(value, Address) and value.workspace:
                 found.setdefault(value.base, int.from_bytes(data, "little") - value.offset)
             elif isinstance(value, ExpectedView) and value.address is not None and value.address.workspace:
@@ -67,6 +68,15 @@ def locate_workspaces(expected: Sequence[ExpectedLaunch], got: Sequence[Launched
         if want.window is not None and want.window.address.workspace and have.window is not None:
             found.setdefault(want.window.address.base, have.window.address - want.window.address.offset)
     return found
+
+
+def _leaves(want: ExpectedLaunch, have: Launched) -> Iterator[tuple[ExpectedParameter, bytes]]:
+    """Yield each parameter with its bytes, and in the place of a struct its fields."""
+    for value, data in zip(want.parameters, have.parameters, strict=False):
+        if isinstance(value, ExpectedStruct):
+            yield from ((one, data[offset : offset + size]) for offset, size, one in value.fields)
+        else:
+            yield value, data
 
 
 def compare_launches(
@@ -196,6 +206,8 @@ def _parameter_problem(value: ExpectedParameter, data: bytes, where: Mapping[Add
             return "" if data == wanted_bytes else f"{data.hex()}, expected {wanted_bytes.hex()}"
         case ExpectedView():
             return _view_problem(value, data, where)
+        case ExpectedStruct():
+            return _struct_problem(value, data, where)
     return "" if is_number(value, data) else f"{data[:64].hex()}, expected {str(value)[:300]}"
 
 
@@ -205,6 +217,19 @@ def _view_problem(value: ExpectedView, data: bytes, where: Mapping[Address, int]
     wanted = (address.to_bytes(8, "little"), value.extents, value.strides, end)
     got = (data[:8], data[8 : 8 + len(value.extents)], data[start:end], len(data))
     return "" if got == wanted else f"the view is {data.hex()}, expected {wanted}"
+
+
+def _struct_problem(value: ExpectedStruct, data: bytes, where: Mapping[Address, int]) -> str:
+    """Say what is wrong with a struct: a field, or a byte between the fields that is not 0."""
+    if len(data) != value.nbytes:
+        return f"the struct has {len(data)} bytes, expected {value.nbytes}"
+    rest = bytearray(data)
+    for offset, size, one in value.fields:
+        problem = _parameter_problem(one, data[offset : offset + size], where)
+        if problem:
+            return f"the field at offset {offset}: {problem}"
+        rest[offset : offset + size] = bytes(size)
+    return f"what lies between the fields is {rest[:64].hex()}, expected zeros" if any(rest) else ""
 
 
 def _decoded(data: bytes) -> TiledRequest | Im2colRequest | str:

@@ -20,6 +20,7 @@ from trunnion.model.memory import Memory
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.program import KernelProgram
+from trunnion.model.struct import Struct
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
 
@@ -32,7 +33,9 @@ _WIDTH = 100
 _MOST_TEXT = 6000
 _LEAST_PATTERN, _LONGEST_PERIOD = 60, 8
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,15}")
-_NAMED = (DeviceCode, Memory, MovedAddress, ScalarParam, PointerParam, StructParam, TensorMap, TensorView)
+_NAMED = (
+    DeviceCode, Memory, MovedAddress, ScalarParam, PointerParam, StructParam, TensorMap, TensorView, Struct,
+)  # fmt: skip
 """What gets a name of its own where it stands more than once; symbols and programs always do."""
 _NONE = dataclasses.MISSING
 

@@ -20,6 +20,7 @@ __all__ = [
     "ExpectedOutput",
     "ExpectedParameter",
     "ExpectedParts",
+    "ExpectedStruct",
     "ExpectedView",
     "ExpectedWindow",
     "ExpectedWorkspace",
@@ -198,7 +199,19 @@ Kernel = tuple[str, int]
 ExpectedNumber = bytes | ExpectedNan | ExpectedParts
 """What a number must be in memory."""
 
-ExpectedParameter = ExpectedNumber | Address | ExpectedView | ExpectedMap
+
+@dataclass(frozen=True, slots=True)
+class ExpectedStruct:
+    """A struct: what stands in it, and zeros everywhere else."""
+
+    nbytes: int
+    """How many bytes it has."""
+
+    fields: tuple[tuple[int, int, ExpectedParameter], ...]
+    """Offset, bytes and value of each field; none of them is a struct."""
+
+
+ExpectedParameter = ExpectedNumber | Address | ExpectedView | ExpectedMap | ExpectedStruct
 """What a kernel's parameter must be; an address travels as 8 bytes, least first."""
 
 
@@ -253,7 +266,16 @@ class ExpectedLaunch:
     @property
     def maps(self) -> tuple[ExpectedMap, ...]:
         """The maps among the parameters, in order, equal ones each time."""
-        return tuple(value for value in self.parameters if isinstance(value, ExpectedMap))
+        return tuple(value for value in self.leaves if isinstance(value, ExpectedMap))
+
+    @property
+    def leaves(self) -> tuple[ExpectedParameter, ...]:
+        """The parameters in order, and in the place of a struct its fields."""
+        inner = (
+            [one for _, _, one in value.fields] if isinstance(value, ExpectedStruct) else [value]
+            for value in self.parameters
+        )
+        return tuple(one for group in inner for one in group)
 
 
 @dataclass(frozen=True, slots=True)

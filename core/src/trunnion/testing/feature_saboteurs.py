@@ -12,6 +12,8 @@ from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, maximum
 from trunnion.model.plan import (
     AddressArgument,
+    BuiltArgument,
+    BuiltField,
     Encode,
     ExprArgument,
     LaunchPlan,
@@ -107,6 +109,28 @@ def _longer_views(launch: PlannedLaunch) -> PlannedLaunch:
         for one in launch.args
     )
     return replace(launch, args=args)
+
+
+def _with_structs(
+    change: Callable[[tuple[BuiltField, ...]], tuple[BuiltField, ...]],
+) -> Callable[[PlannedLaunch], PlannedLaunch]:
+    def changed(launch: PlannedLaunch) -> PlannedLaunch:
+        args = (
+            replace(one, fields=change(one.fields)) if isinstance(one, BuiltArgument) else one
+            for one in launch.args
+        )
+        return replace(launch, args=tuple(args))
+
+    return changed
+
+
+def _late_fields(fields: tuple[BuiltField, ...]) -> tuple[BuiltField, ...]:
+    """Put each field right before the one behind it, and the padding before the field."""
+    ends = (*(one.offset for one in fields[1:]), None)
+    return tuple(
+        one if end is None else replace(one, offset=end - one.size)
+        for one, end in zip(fields, ends, strict=True)
+    )
 
 
 def _never_absent(plan: LaunchPlan) -> LaunchPlan:
@@ -333,6 +357,20 @@ FEATURE_SABOTEURS: tuple[Saboteur, ...] = (
     ),
     saboteur(
         "longer-views", "Overstates extents.", "V7", stage="emitter", emitted=each_launch(_longer_views)
+    ),
+    saboteur(
+        "short-structs",
+        "Leaves out a struct's last field.",
+        "V9",
+        stage="emitter",
+        emitted=each_launch(_with_structs(lambda fields: fields[:-1])),
+    ),
+    saboteur(
+        "late-fields",
+        "Pads a struct before its fields.",
+        "V9",
+        stage="emitter",
+        emitted=each_launch(_with_structs(_late_fields)),
     ),
     saboteur("never-absent", "Demands every tensor.", "V4", stage="emitter", emitted=_never_absent),
     saboteur(

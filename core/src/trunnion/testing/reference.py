@@ -16,6 +16,7 @@ from trunnion.model.expr import Cast, Expr
 from trunnion.model.memory import Memory
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
+from trunnion.model.struct import Struct
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
 from trunnion.model.workspace import Workspace
@@ -25,6 +26,7 @@ from trunnion.testing.expected import (
     ExpectedLaunch,
     ExpectedOutput,
     ExpectedParameter,
+    ExpectedStruct,
     Kernel,
     Refused,
 )
@@ -37,10 +39,10 @@ from trunnion.testing.reference_memory import (
     expect_window,
     expect_workspaces,
     is_absent,
-    view_size,
 )
 from trunnion.testing.reference_numbers import encode_number
-from trunnion.testing.rounding import SIZES, OutOfRangeError, encode_integer
+from trunnion.testing.reference_structs import fields_of, size_and_alignment
+from trunnion.testing.rounding import OutOfRangeError, encode_integer
 
 if TYPE_CHECKING:
     from trunnion.model.launch import Argument, KernelLaunch
@@ -139,26 +141,9 @@ def parameter_layouts(program: KernelProgram) -> dict[Kernel, tuple[tuple[int, i
     """Return what each kernel is given, in the order of first launches: size and alignment in bytes by ordinal."""
     found: dict[Kernel, tuple[tuple[int, int], ...]] = {}
     for launch in program.launches:
-        layout = tuple(_layout(argument) for argument in launch.args)
+        layout = tuple(map(size_and_alignment, launch.args))
         found.setdefault(kernel_of(program, launch), layout)
     return found
-
-
-def _layout(argument: Argument) -> tuple[int, int]:
-    if isinstance(argument, TensorMap):
-        return 128, 64
-    if isinstance(argument, TensorView):
-        return view_size(argument.memory), 8
-    if isinstance(argument, (Memory, MovedAddress, PointerParam)) or argument == _NULL:
-        return 8, 8
-    if isinstance(argument, StructParam):
-        return argument.nbytes, argument.alignment
-    kind = "int64"
-    if isinstance(argument, (ScalarParam, Constant)) and argument.dtype is not None:
-        kind = argument.dtype.name
-    elif isinstance(argument, Cast):
-        kind = argument.to.name
-    return SIZES[kind], SIZES[kind]
 
 
 def _grid(reading: Reading, launch: KernelLaunch) -> tuple[int, int, int] | None:
@@ -228,7 +213,9 @@ def _within(
     return good
 
 
-def _parameter(reading: Reading, argument: Argument) -> ExpectedParameter | None:  # noqa: PLR0911 - one for each kind
+def _parameter(  # noqa: C901, PLR0911 - one for each kind
+    reading: Reading, argument: Argument
+) -> ExpectedParameter | None:
     if isinstance(argument, Memory):
         return bytes(8) if is_absent(reading, argument) else address_of(argument)
     if isinstance(argument, MovedAddress):
@@ -241,6 +228,8 @@ def _parameter(reading: Reading, argument: Argument) -> ExpectedParameter | None
         return reading.by_value[argument.name]
     if isinstance(argument, TensorMap):
         return None if _refuse_absent(reading, argument.tensor) else expect_map(reading, argument)
+    if isinstance(argument, Struct):
+        return _expect_struct(reading, argument)
     if not isinstance(argument, Expr):
         raise TypeError(f"{type(argument).__name__} is no argument that the oracle knows")
     value = reading.value(argument, "an argument")
@@ -259,3 +248,13 @@ def _constant(constant: Constant) -> ExpectedParameter:
     if constant.value is None or constant.dtype is None:
         return bytes(8)
     return encode_number(constant.dtype.name, constant.value)
+
+
+def _expect_struct(reading: Reading, struct: Struct) -> ExpectedStruct | None:
+    """Return what a struct must be; None once the reasons why a field of it can be nothing are recorded."""
+    fields = []
+    for offset, value in fields_of(struct):
+        expected = _parameter(reading, value)
+        if expected is not None:
+            fields.append((offset, size_and_alignment(value)[0], expected))
+    return None if reading.problems else ExpectedStruct(size_and_alignment(struct)[0], tuple(fields))

@@ -8,10 +8,12 @@ from trunnion.model.capability import Capability
 from trunnion.model.constant import Constant
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import TensorParam
+from trunnion.model.struct import Struct
 from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
 from trunnion.model.view import TensorView
 from trunnion.model.workspace import Workspace
 from trunnion.testing.reference import attributes_of
+from trunnion.testing.reference_structs import passed_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,9 +61,10 @@ def _needs_of_launch(launch: KernelLaunch) -> Iterator[Capability]:
         TensorView: Capability.TENSOR_VIEWS,
         Constant: Capability.CONSTANTS_AND_OFFSETS,
         MovedAddress: Capability.CONSTANTS_AND_OFFSETS,
+        Struct: Capability.BUILT_STRUCTS,
         TiledTensorMap: Capability.TMA_TILED,
         Im2colTensorMap: Capability.TMA_IM2COL,
     }
-    yield from (kinds[type(argument)] for argument in launch.args if type(argument) in kinds)
+    yield from (kinds[type(argument)] for argument in passed_by(launch.args) if type(argument) in kinds)
     for field, _ in attributes_of(launch):
         yield _OF_ATTRIBUTES.get(field) or Capability(field)

@@ -14,6 +14,7 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import Check, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
+from trunnion.model.struct import Array, Struct
 from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
 from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
@@ -37,7 +38,7 @@ _FIELD = {
     TiledTensorMap: "label",
     Im2colTensorMap: "label",
 }
-_NAMELESS = (Expr, Signature, AccessPolicyWindow, MovedAddress, TensorView)
+_NAMELESS = (Expr, Signature, AccessPolicyWindow, MovedAddress, TensorView, Array)
 
 
 def renamed(program: KernelProgram) -> KernelProgram:
@@ -51,6 +52,10 @@ def _renamed(value: Any, names: dict[tuple[type, str], str]) -> Any:
         return tuple(_renamed(member, names) for member in value)
     if not dataclasses.is_dataclass(value) or isinstance(value, (type, DType)):
         return value
+    if isinstance(value, Struct):
+        named = (_renamed(one, names) for _, one in value.fields)
+        fields = tuple((f"field_{index}", one) for index, one in enumerate(named))
+        return dataclasses.replace(value, fields=fields)
     field = _FIELD.get(type(value))
     if field is None and not isinstance(value, _NAMELESS):
         return value

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.testing.comparison import symbols_of
 from trunnion.testing.example_text import example_text, programs_in
-from trunnion.testing.expected import Address, ExpectedMap, ExpectedView, Refused
+from trunnion.testing.expected import Address, ExpectedMap, ExpectedStruct, ExpectedView, Refused
 from trunnion.testing.observed import Seen
 from trunnion.testing.reference import expect
 
@@ -134,6 +134,9 @@ def _parameter(value: ExpectedParameter) -> str:
         return _short(value.hex(), _MOST_VALUE)
     if isinstance(value, Address):
         return f"the address of {_short(value.memory, 20)!a}" + (f" + {value.offset}" if value.offset else "")
+    if isinstance(value, ExpectedStruct):
+        inner = ", ".join(f"{offset}: {_parameter(one)}" for offset, _, one in value.fields)
+        return _short(f"a struct of {value.nbytes} bytes {{{inner}}}", 4 * _MOST_VALUE)
     if isinstance(value, (ExpectedMap, ExpectedView)):
         what = "a map" if isinstance(value, ExpectedMap) else "a view"
         return f"{what} over {'nothing' if value.address is None else _parameter(value.address)}"

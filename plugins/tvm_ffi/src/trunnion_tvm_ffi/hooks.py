@@ -23,6 +23,7 @@ _CPU = frozenset(
         Capability.STRUCT_PARAMS,
         Capability.TENSOR_VIEWS,
         Capability.CONSTANTS_AND_OFFSETS,
+        Capability.BUILT_STRUCTS,
         Capability.OUTPUT_FILL,
         Capability.WORKSPACE,
         Capability.MULTI_LAUNCH,

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from trunnion.codegen.writer import SourceWriter
     from trunnion.model.plan import LaunchPlan
 
-__all__ = ["constant_address", "emit_constants"]
+__all__ = ["constant_address", "constant_name", "emit_constants"]
 
 
 def _distinct(plan: LaunchPlan) -> list[bytes]:
     """Return the bytes of all constants, in the order of their first use."""
-    passed = (one for launch in plan.launches for one in launch.args if isinstance(one, ConstantArgument))
+    passed = (one for launch in plan.launches for one in launch.passed if isinstance(one, ConstantArgument))
     return list(dict.fromkeys(one.data for one in passed))
 
 
@@ -26,6 +26,11 @@ def emit_constants(out: SourceWriter, plan: LaunchPlan) -> None:
         out.line(f"alignas({len(data)}) constexpr unsigned char kConstant{index}[] = {{{values}}};")
 
 
+def constant_name(plan: LaunchPlan, constant: ConstantArgument) -> str:
+    """Return the array that holds a constant."""
+    return f"kConstant{_distinct(plan).index(constant.data)}"
+
+
 def constant_address(plan: LaunchPlan, constant: ConstantArgument) -> str:
     """Return the address of a constant as a launch takes one: nobody writes there."""
-    return f"const_cast<unsigned char*>(kConstant{_distinct(plan).index(constant.data)})"
+    return f"const_cast<unsigned char*>({constant_name(plan, constant)})"

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.arguments import scalar_storage
 from trunnion.codegen.cpp.conditions import launch_condition
-from trunnion.codegen.cpp.constants import constant_address
+from trunnion.codegen.cpp.constants import constant_address, constant_name
 from trunnion.codegen.literals import cpp_name
 from trunnion.model.expr import Const
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.plan import (
     AddressArgument,
+    BuiltArgument,
     ConstantArgument,
     ExprArgument,
     MapArgument,
@@ -29,7 +30,15 @@ if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan, MemoryRef, PlannedArgument, PlannedLaunch
     from trunnion.model.plan.steps import ComputeArguments
 
-__all__ = ["emit_arguments", "emit_geometry", "emit_views", "extents", "memory_address", "parameters"]
+__all__ = [
+    "emit_arguments",
+    "emit_geometry",
+    "emit_structs",
+    "emit_views",
+    "extents",
+    "memory_address",
+    "parameters",
+]
 
 _AXES = "xyz"
 
@@ -102,13 +111,20 @@ def emit_arguments(text: CallText, plan: LaunchPlan, step: ComputeArguments) -> 
     """Write the lines that compute some of a launch's integer arguments."""
     launch = step.launch
     for ordinal in step.ordinals:
-        match launch.args[ordinal]:
-            case ExprArgument() as argument:
-                text.store(argument.dtype.cpp, f"e{launch.index}_{ordinal}", argument.value)
-            case ViewArgument() as view:
-                _emit_view(text, plan, view, f"e{launch.index}_{ordinal}")
-            case MovedArgument() as moved:
-                _emit_offset(text, plan, moved, f"e{launch.index}_{ordinal}")
+        _emit_argument(text, plan, launch.args[ordinal], f"e{launch.index}_{ordinal}")
+
+
+def _emit_argument(text: CallText, plan: LaunchPlan, argument: PlannedArgument, name: str) -> None:
+    match argument:
+        case ExprArgument():
+            text.store(argument.dtype.cpp, name, argument.value)
+        case ViewArgument():
+            _emit_view(text, plan, argument, name)
+        case MovedArgument():
+            _emit_offset(text, plan, argument, name)
+        case BuiltArgument(fields):
+            for place, one in enumerate(fields):
+                _emit_argument(text, plan, one.argument, f"{name}_{place}")
 
 
 def _emit_view(text: CallText, plan: LaunchPlan, view: ViewArgument, name: str) -> None:
@@ -152,13 +168,30 @@ def _name(plan: LaunchPlan, memory: MemoryRef) -> str:
 def emit_views(text: CallText, plan: LaunchPlan, launch: PlannedLaunch) -> None:
     """Write the lines that put the addresses into a launch's views, and move others, once all memory is there."""
     for ordinal, argument in enumerate(launch.args):
-        if isinstance(argument, ViewArgument):
-            text.line(f"e{launch.index}_{ordinal}.address = {memory_address(argument.memory)};")
-        elif isinstance(argument, MovedArgument):
-            name = f"e{launch.index}_{ordinal}"
-            step = plan.memory(argument.memory).dtype.itemsize
+        _emit_address(text, plan, argument, f"e{launch.index}_{ordinal}")
+
+
+def _emit_address(text: CallText, plan: LaunchPlan, argument: PlannedArgument, name: str) -> None:
+    match argument:
+        case ViewArgument(memory):
+            text.line(f"{name}.address = {memory_address(memory)};")
+        case MovedArgument(memory):
+            step = plan.memory(memory).dtype.itemsize
             moved = f"static_cast<uint64_t>({name}_offset){f' * {step}' if step > 1 else ''}"
-            text.line(f"{name} = {memory_address(argument.memory)} + {moved};")
+            text.line(f"{name} = {memory_address(memory)} + {moved};")
+
+
+def emit_structs(text: CallText, plan: LaunchPlan, launch: PlannedLaunch) -> None:
+    """Write the lines that build a launch's structs, once all memory is there and maps are encoded."""
+    for ordinal, argument in enumerate(launch.args):
+        if not isinstance(argument, BuiltArgument):
+            continue
+        name = f"e{launch.index}_{ordinal}"
+        text.member(f"BuiltStruct<{argument.nbytes}>", name)
+        for place, one in enumerate(argument.fields):
+            value = f"{name}_{place}"
+            _emit_address(text, plan, one.argument, value)
+            text.line(f"{name}.put<{one.offset}, {one.size}>({_parameter(plan, one.argument, value)});")
 
 
 # The launch --------------------------------------------------------------------------------------------------------
@@ -169,13 +202,15 @@ def parameters(plan: LaunchPlan, launch: PlannedLaunch) -> list[str]:
     return [
         constant_address(plan, one)
         if isinstance(one, ConstantArgument)
-        else f"&{_parameter(plan, launch.index, (at, one))}"
+        else f"&{_parameter(plan, one, f'e{launch.index}_{at}')}"
         for at, one in enumerate(launch.args)
     ]
 
 
-def _parameter(plan: LaunchPlan, launch: int, argument: tuple[int, PlannedArgument]) -> str:
-    ordinal, given = argument
+def _parameter(  # noqa: PLR0911 - one for each kind
+    plan: LaunchPlan, given: PlannedArgument, name: str
+) -> str:
+    """Return the member that holds an argument, which is ``name`` if it was computed."""
     match given:
         case PointerArgument(memory):
             return memory_address(memory)
@@ -187,8 +222,10 @@ def _parameter(plan: LaunchPlan, launch: int, argument: tuple[int, PlannedArgume
             return f"u{struct}"
         case MapArgument(encode):
             return f"m{encode}"
-        case ExprArgument() | ViewArgument() | MovedArgument():
-            return f"e{launch}_{ordinal}"
+        case ConstantArgument():
+            return constant_name(plan, given)
+        case ExprArgument() | ViewArgument() | MovedArgument() | BuiltArgument():
+            return name
     raise TypeError(f"a launch passes a {type(given).__name__}")
 
 

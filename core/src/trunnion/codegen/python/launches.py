@@ -13,6 +13,7 @@ from trunnion.model.expr import Const
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.plan import (
     AddressArgument,
+    BuiltArgument,
     ConstantArgument,
     ExprArgument,
     MapArgument,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from trunnion.codegen.exprs import ExprPrinter
     from trunnion.model.expr import Expr
-    from trunnion.model.plan import LaunchPlan, PlannedLaunch
+    from trunnion.model.plan import LaunchPlan, PlannedArgument, PlannedLaunch
     from trunnion.model.plan.steps import Action, Phase
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "packs_integers",
     "shape_variables",
     "step_condition",
+    "variables",
     "when",
 ]
 
@@ -51,29 +53,39 @@ _AXES = "xyz"
 
 def packed_values(plan: LaunchPlan, launch: PlannedLaunch) -> list[str]:
     """Return the text of each value that is packed, in the parameters' order."""
-    values = []
+    values: list[str] = []
     for ordinal, argument in enumerate(launch.args):
-        match argument:
-            case PointerArgument(memory):
-                values.append(f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}")
-            case MovedArgument() | ConstantArgument():
-                values.append(_fixed_value(plan, argument, f"e{launch.index}_{ordinal}"))
-            case ViewArgument(memory):
-                values.append(f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}")
-                values += [name for name, _ in computed(launch, ordinal)]
-            case ScalarArgument(scalar):
-                values += _scalar_values(plan, scalar)
-            case AddressArgument(pointer):
-                values.append(f"a{pointer}")
-            case StructArgument(struct):
-                values.append(f"u{struct}")
-            case ExprArgument():
-                value = argument.value
-                values += (
-                    [str(value.value)] if isinstance(value, Const) else [computed(launch, ordinal)[0][0]]
-                )
-            case MapArgument():
-                pass
+        if not isinstance(argument, MapArgument):  # which lies elsewhere
+            values += _values(plan, argument, f"e{launch.index}_{ordinal}")
+    return values
+
+
+def _values(  # noqa: C901 - one for each kind
+    plan: LaunchPlan, argument: PlannedArgument, name: str
+) -> list[str]:
+    """Return what is packed for one argument, of which computed numbers are in variables that begin with ``name``."""
+    values: list[str] = []
+    match argument:
+        case PointerArgument(memory):
+            values.append(f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}")
+        case MovedArgument() | ConstantArgument():
+            values.append(_fixed_value(plan, argument, name))
+        case ViewArgument(memory):
+            values.append(f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}")
+            values += [variable for variable, _ in variables(argument, name)]
+        case ScalarArgument(scalar):
+            values += _scalar_values(plan, scalar)
+        case AddressArgument(pointer):
+            values.append(f"a{pointer}")
+        case StructArgument(struct):
+            values.append(f"u{struct}")
+        case ExprArgument(value):
+            values.append(str(value.value) if isinstance(value, Const) else name)
+        case MapArgument(encode):
+            values.append(f"m{encode}.data")
+        case BuiltArgument(fields):
+            for place, one in enumerate(fields):
+                values += _values(plan, one.argument, f"{name}_{place}")
     return values
 
 
@@ -88,29 +100,46 @@ def _fixed_value(plan: LaunchPlan, argument: MovedArgument | ConstantArgument, o
 
 def computed(launch: PlannedLaunch, ordinal: int) -> list[tuple[str, Expr]]:
     """Return the variable and the expression of each number that is computed for an argument."""
-    match launch.args[ordinal]:
+    return variables(launch.args[ordinal], f"e{launch.index}_{ordinal}")
+
+
+def variables(argument: PlannedArgument, name: str) -> list[tuple[str, Expr]]:
+    """Return the variable and the expression of each number that is computed for an argument.
+
+    Parameters
+    ----------
+    argument
+        The argument.
+    name
+        With what the variables begin.
+    """
+    match argument:
         case ExprArgument(value) if not isinstance(value, Const):
-            return [(f"e{launch.index}_{ordinal}", value)]
+            return [(name, value)]
         case MovedArgument(_, offset):
-            return [(f"e{launch.index}_{ordinal}", offset)]
+            return [(name, offset)]
         case ViewArgument() as view:
             numbers = [number for group in view.numbers for number in group]
-            return [(f"e{launch.index}_{ordinal}_{place}", number) for place, number in enumerate(numbers)]
+            return [(f"{name}_{place}", number) for place, number in enumerate(numbers)]
+        case BuiltArgument(fields):
+            found = (variables(one.argument, f"{name}_{place}") for place, one in enumerate(fields))
+            return [one for group in found for one in group]
     return []
 
 
 def packs_integers(plan: LaunchPlan, launch: PlannedLaunch) -> bool:
     """Whether all that is packed are integers: then equal values are equal bytes, which 0.0 and -0.0 are not."""
-    scalars = [plan.scalars[one.scalar].dtype for one in launch.args if isinstance(one, ScalarArgument)]
-    structs = any(isinstance(argument, StructArgument) for argument in launch.args)
+    scalars = [plan.scalars[one.scalar].dtype for one in launch.passed if isinstance(one, ScalarArgument)]
+    structs = any(isinstance(argument, StructArgument) for argument in launch.passed)
     return not structs and all(dtype.is_integer for dtype in scalars)
 
 
 def follows_from_passed(plan: LaunchPlan, launch: PlannedLaunch) -> bool:
     """Whether all that is packed follows from the tensors' layouts and ``passed``: no memory is the launcher's own."""
-    memory = [
-        one.memory for one in launch.args if isinstance(one, (PointerArgument, MovedArgument, ViewArgument))
-    ]
+    kinds = (PointerArgument, MovedArgument, ViewArgument)
+    memory = [one.memory for one in launch.passed if isinstance(one, kinds)]
+    built = (one for one in launch.args if isinstance(one, BuiltArgument))
+    memory += [plan.encodes[encode].memory for one in built for encode in one.maps]
     own = any(one.kind is not MemoryKind.TENSOR or plan.tensors[one.slot].output for one in memory)
     return not own and recalls(plan) and packs_integers(plan, launch)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
-from trunnion.codegen.python.launches import computed, when
+from trunnion.codegen.python.launches import variables, when
 from trunnion.model.expr import Const
-from trunnion.model.plan import MovedArgument, ViewArgument
+from trunnion.model.plan import BuiltArgument, MovedArgument, ViewArgument
 
 if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter
     from trunnion.codegen.writer import SourceWriter
-    from trunnion.model.plan import Encode, LaunchPlan
+    from trunnion.model.plan import Encode, LaunchPlan, PlannedArgument
     from trunnion.model.plan.steps import ComputeArguments, ComputeWindow, RequirePresence
 
 __all__ = [
@@ -27,18 +27,29 @@ def emit_arguments(out: SourceWriter, plan: LaunchPlan, step: ComputeArguments, 
     """Write the lines that compute the numbers of a launch's arguments."""
     launch = step.launch
     for ordinal in step.ordinals:
-        argument = launch.args[ordinal]
-        if isinstance(argument, MovedArgument):
-            _emit_offset(out, plan, (f"e{launch.index}_{ordinal}", argument), printer)
-            continue
-        unproven = argument.unproven if isinstance(argument, ViewArgument) else {}
-        for place, (name, value) in enumerate(computed(launch, ordinal)):
-            axis, extent = unproven.get(place, (0, value))
-            out.line(f"{name} = {printer.text(extent)}")
-            if place in unproven and isinstance(argument, ViewArgument):
-                said = python_string(plan.memory(argument.memory).name)
-                with out.block(f"if not -2147483648 <= {name} <= 2147483647:"):
-                    out.line(f"raise view_error({said}, {axis}, {name})")
+        _emit_numbers(out, plan, (f"e{launch.index}_{ordinal}", launch.args[ordinal]), printer)
+
+
+def _emit_numbers(
+    out: SourceWriter, plan: LaunchPlan, given: tuple[str, PlannedArgument], printer: ExprPrinter
+) -> None:
+    """Write the lines that compute the numbers of one argument, into variables that begin with the name given."""
+    name, argument = given
+    if isinstance(argument, BuiltArgument):
+        for place, one in enumerate(argument.fields):
+            _emit_numbers(out, plan, (f"{name}_{place}", one.argument), printer)
+        return
+    if isinstance(argument, MovedArgument):
+        _emit_offset(out, plan, (name, argument), printer)
+        return
+    unproven = argument.unproven if isinstance(argument, ViewArgument) else {}
+    for place, (variable, value) in enumerate(variables(argument, name)):
+        axis, extent = unproven.get(place, (0, value))
+        out.line(f"{variable} = {printer.text(extent)}")
+        if place in unproven and isinstance(argument, ViewArgument):
+            said = python_string(plan.memory(argument.memory).name)
+            with out.block(f"if not -2147483648 <= {variable} <= 2147483647:"):
+                out.line(f"raise view_error({said}, {axis}, {variable})")
 
 
 def _emit_offset(

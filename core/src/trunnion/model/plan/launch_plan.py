@@ -39,8 +39,11 @@ if TYPE_CHECKING:
 __all__ = [
     "PLAN_VERSION",
     "AddressArgument",
+    "BuiltArgument",
+    "BuiltField",
     "ConstantArgument",
     "ExprArgument",
+    "KernelField",
     "KernelParameter",
     "KernelSignature",
     "LaunchPlan",
@@ -69,7 +72,8 @@ PLAN_VERSION: Final = 4
 """Changes whenever the plan of some program does, or what its steps are.
 
 Plans' hashes are made with it, and the versions of core's emitters: an artifact of another one is refused by that name.
-3: a plan says every step of a call, to its result. 4: arguments may be constants and moved addresses.
+3: a plan says every step of a call, to its result. 4: arguments may be constants, moved addresses, and structs that the
+launcher builds.
 """
 
 
@@ -202,6 +206,39 @@ class MapArgument:
     """The map's slot."""
 
 
+@dataclass(frozen=True, slots=True)
+class BuiltField:
+    """What lies at one offset of a struct that the launcher builds."""
+
+    offset: int
+    """Bytes from the struct's first one."""
+
+    size: int
+    """Bytes that it takes."""
+
+    path: str
+    """Where it stands, for messages: ``".a.rows[2]"``."""
+
+    argument: PlannedArgument
+    """What is put there: no struct that is built."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltArgument:
+    """A struct that the launcher builds, by value: `fields` at their offsets, and zeros between them."""
+
+    fields: tuple[BuiltField, ...]
+    """By ascending offsets; those of structs and arrays within it, too."""
+
+    nbytes: int
+    """How many bytes it has."""
+
+    @property
+    def maps(self) -> tuple[int, ...]:
+        """The slots of the tensor maps in it."""
+        return tuple(one.argument.encode for one in self.fields if isinstance(one.argument, MapArgument))
+
+
 PlannedArgument = (
     PointerArgument
     | MovedArgument
@@ -212,8 +249,23 @@ PlannedArgument = (
     | StructArgument
     | ExprArgument
     | MapArgument
+    | BuiltArgument
 )
 """What a launch passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelField:
+    """A field of a struct that the launcher builds, as messages tell of it."""
+
+    offset: int
+    """Bytes from the struct's first one."""
+
+    path: str
+    """Where it stands: ``".a.rows[2]"``."""
+
+    description: str
+    """``"a pointer to float16 (8 bytes)"``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +284,9 @@ class KernelParameter:
 
     description: str
     """For messages: ``"a pointer to float16"``."""
+
+    fields: tuple[KernelField, ...] = ()
+    """Of a struct that the launcher builds, by ascending offsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +376,19 @@ class PlannedLaunch:
 
     window: PlannedWindow | None
     """The access-policy window."""
+
+    @property
+    def passed(self) -> tuple[PlannedArgument, ...]:
+        """What it passes, in order, with structs that the launcher builds taken apart."""
+        return tuple(
+            one
+            for argument in self.args
+            for one in (
+                [built.argument for built in argument.fields]
+                if isinstance(argument, BuiltArgument)
+                else [argument]
+            )
+        )
 
     def attribute(self, field: str) -> tuple[int, ...]:
         """Return the driver's numbers of one attribute; none if the launch says nothing of it."""

@@ -10,7 +10,7 @@ from itertools import filterfalse
 from typing import TYPE_CHECKING
 
 from trunnion.model.expr import Const
-from trunnion.model.plan.launch_plan import ExprArgument, MovedArgument, ViewArgument
+from trunnion.model.plan.launch_plan import BuiltArgument, ExprArgument, MovedArgument, ViewArgument
 from trunnion.model.plan.steps import (
     AllowSmem,
     Bind,
@@ -48,7 +48,7 @@ from trunnion.model.window import AccessProperty, WindowPolicy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from trunnion.model.plan.launch_plan import LaunchPlan, PlannedLaunch
+    from trunnion.model.plan.launch_plan import LaunchPlan, PlannedArgument, PlannedLaunch
     from trunnion.model.plan.steps import Action
 
 __all__ = ["lower"]
@@ -163,8 +163,7 @@ class _Lowering:
         return tuple(
             ordinal
             for ordinal, argument in enumerate(launch.args)
-            if isinstance(argument, (ExprArgument, MovedArgument, ViewArgument))
-            and self._follows(ComputeArguments(launch, (ordinal,))) is by_tensors
+            if _is_computed(argument) and self._follows(ComputeArguments(launch, (ordinal,))) is by_tensors
         )
 
     def _presences(self) -> Iterator[Action]:
@@ -187,3 +186,10 @@ class _Lowering:
 
     def _decided(self, action: Action) -> bool:
         return self.slots.issuperset(slots_of(action))
+
+
+def _is_computed(argument: PlannedArgument) -> bool:
+    """Whether an argument is a number that is computed, or has such numbers in it."""
+    if isinstance(argument, BuiltArgument):
+        return any(_is_computed(one.argument) for one in argument.fields)
+    return isinstance(argument, (ExprArgument, MovedArgument, ViewArgument))

@@ -18,9 +18,12 @@ from trunnion.model.params import PointerParam, ScalarParam, StructParam, Tensor
 from trunnion.model.plan import (
     AddressArgument,
     Binding,
+    BuiltArgument,
+    BuiltField,
     ConditionCheck,
     ConstantArgument,
     ExprArgument,
+    KernelField,
     KernelParameter,
     KernelSignature,
     LaunchPlan,
@@ -52,6 +55,7 @@ from trunnion.model.plan.planning_memory import (
 )
 from trunnion.model.plan.requirements import requirements
 from trunnion.model.scalars import scalar_bytes
+from trunnion.model.struct import Struct, layout_of, pieces
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
 from trunnion.model.workspace import Workspace
@@ -63,6 +67,7 @@ if TYPE_CHECKING:
     from trunnion.model.launch import Argument, Dims, KernelLaunch
     from trunnion.model.params import Signature
     from trunnion.model.program import KernelProgram
+    from trunnion.model.struct import Piece
 
 __all__ = ["plan_program", "plan_signature"]
 
@@ -313,8 +318,15 @@ class _Planner:
                 return StructArgument(self.slot_of[argument])
             case TensorMap():
                 return MapArgument(self._map(argument, launch))
+            case Struct():
+                fields = (self._built_field(piece, launch) for piece in pieces(argument))
+                return BuiltArgument(tuple(fields), argument.layout.nbytes)
         value = self._over_slots(argument)
         return ExprArgument(value, value.to if isinstance(value, Cast) else _INT64)
+
+    def _built_field(self, piece: Piece, launch: int) -> BuiltField:
+        planned = self._argument(piece.argument, launch)
+        return BuiltField(piece.offset, layout_of(piece.argument).nbytes, piece.path, planned)
 
     def _map(self, tensor_map: TensorMap, launch: int) -> int:
         """Return the slot of a map, and note that a launch takes it."""
@@ -362,7 +374,20 @@ class _Planner:
                 return KernelParameter(
                     TENSOR_MAP_BYTES, TENSOR_MAP_ALIGNMENT, f"a tensor map ({TENSOR_MAP_BYTES} bytes)"
                 )
+            case Struct():
+                return self._built(argument)
         return _number(argument.to if isinstance(argument, Cast) else _INT64)
+
+    def _built(self, argument: Struct) -> KernelParameter:
+        nbytes, alignment = argument.layout.nbytes, argument.layout.alignment
+        fields = (
+            KernelField(one.offset, one.path, self._parameter(one.argument).description)
+            for one in pieces(argument)
+        )
+        unit = "byte" if nbytes == 1 else "bytes"
+        return KernelParameter(
+            nbytes, alignment, f"a struct of the launcher's ({nbytes} {unit})", tuple(fields)
+        )
 
 
 def _attributes(launch: KernelLaunch) -> Iterator[PlannedAttribute]:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from trunnion.errors import shorten
 from trunnion.model.capability import Capability
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
-from trunnion.model.plan import ConstantArgument, MapArgument, MovedArgument, ViewArgument
+from trunnion.model.plan import BuiltArgument, ConstantArgument, MapArgument, MovedArgument, ViewArgument
 from trunnion.model.tensormap.fields import TiledFields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trunnion.model.params import Param, Signature, TensorParam
-    from trunnion.model.plan import PlannedLaunch, WorkspaceSlot
+    from trunnion.model.plan import PlannedArgument, PlannedLaunch, WorkspaceSlot
     from trunnion.model.plan.steps import Encode
 
 __all__ = ["requirements"]
@@ -86,12 +86,20 @@ def _of_launch(launch: PlannedLaunch, encodes: Sequence[Encode]) -> Iterator[_Us
     if launch.window is not None:
         yield Capability.ACCESS_POLICY_WINDOW, f"{place}.window"
     for index, argument in enumerate(launch.args):
-        if isinstance(argument, ViewArgument):
-            yield Capability.TENSOR_VIEWS, f"{place}.args[{index}]"
-        if isinstance(argument, (ConstantArgument, MovedArgument)):
-            yield Capability.CONSTANTS_AND_OFFSETS, f"{place}.args[{index}]"
-        if isinstance(argument, MapArgument):
-            tiled = isinstance(encodes[argument.encode].fields, TiledFields)
-            yield Capability.TMA_TILED if tiled else Capability.TMA_IM2COL, f"{place}.args[{index}]"
+        yield from _of_argument(argument, f"{place}.args[{index}]", encodes)
     for attribute in launch.attributes:
         yield _CAPABILITY_OF[attribute.field], f"{place}.{attribute.field}"
+
+
+def _of_argument(argument: PlannedArgument, place: str, encodes: Sequence[Encode]) -> Iterator[_Use]:
+    if isinstance(argument, ViewArgument):
+        yield Capability.TENSOR_VIEWS, place
+    if isinstance(argument, (ConstantArgument, MovedArgument)):
+        yield Capability.CONSTANTS_AND_OFFSETS, place
+    if isinstance(argument, MapArgument):
+        tiled = isinstance(encodes[argument.encode].fields, TiledFields)
+        yield Capability.TMA_TILED if tiled else Capability.TMA_IM2COL, place
+    if isinstance(argument, BuiltArgument):
+        yield Capability.BUILT_STRUCTS, place
+        for one in argument.fields:
+            yield from _of_argument(one.argument, f"{place}{one.path}", encodes)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from trunnion.messages import type_name
 from trunnion.model.expr import Slot
 from trunnion.model.expr_tree import walk
-from trunnion.model.plan.launch_plan import ExprArgument, MovedArgument, ViewArgument
+from trunnion.model.plan.launch_plan import BuiltArgument, ExprArgument, MovedArgument, ViewArgument
 from trunnion.model.plan.slots import MemoryKind, MemoryRef, TensorSlot
 
 if TYPE_CHECKING:
@@ -507,4 +507,6 @@ def _numbers(argument: PlannedArgument) -> tuple[Expr, ...]:
         case ViewArgument():
             extents, strides = argument.numbers
             return extents + strides
+        case BuiltArgument(fields):
+            return tuple(expr for one in fields for expr in _numbers(one.argument))
     return ()

@@ -22,6 +22,7 @@ from trunnion.model.params import Check, Param, PointerParam, ScalarParam, Signa
 from trunnion.model.program import KernelProgram
 from trunnion.model.record import Record
 from trunnion.model.serial import SCHEMA
+from trunnion.model.struct import Array, Struct
 from trunnion.model.tensormap import Im2colTensorMap, TensorMap, TiledTensorMap
 from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
@@ -231,10 +232,34 @@ class _Loader:
             argument = _load_constant(record.record("const"))
         elif record.has("expr"):
             argument = self._expr(record, "expr")
+        elif record.has("struct"):
+            argument = self._built(record.record("struct"))
         else:
             return self._reference(record)
         record.done()
         return argument
+
+    def _built(self, record: Record) -> Struct:
+        fields = []
+        for one in record.records("fields"):
+            fields.append((one.text("name"), self._field(one.record("value"))))
+            one.done()
+        said: dict[str, Any] = {
+            "offsets": None if record.null("offsets") else record.integers("offsets"),
+            "nbytes": None if record.null("nbytes") else record.integer("nbytes"),
+            "alignment": None if record.null("alignment") else record.integer("alignment"),
+        }
+        record.done()
+        with place(record.path):
+            return Struct(tuple(fields), **said)
+
+    def _field(self, record: Record) -> Argument | Array:
+        if not record.has("array"):
+            return self._argument(record)
+        values = tuple(self._field(one) for one in record.records("array"))
+        record.done()
+        with place(record.path):
+            return Array(values)
 
     def _reference(self, record: Record) -> Param | Workspace:
         tables: dict[str, list[Any]] = {

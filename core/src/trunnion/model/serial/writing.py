@@ -1,7 +1,8 @@
 """Programs as JSON: a schema with a version, every field named, unknown fields refused.
 
 References are positions: ``{"param": 0}``, ``{"output": 0}``, ``{"workspace": 0}``; ``{"view": ...}``,
-``{"at": {...}}`` and ``{"map": {...}}`` hold one; ``{"const": {...}}`` is a value. Expressions are
+``{"at": {...}}`` and ``{"map": {...}}`` hold one; ``{"const": {...}}`` is a value; ``{"struct": {...}}`` and
+``{"array": [...]}`` hold arguments. Expressions are
 text in the grammar of `trunnion.model.expr_text`; symbols are declared once, with their bounds. This module writes;
 `trunnion.model.serial.reading` reads.
 """
@@ -24,6 +25,7 @@ from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
+from trunnion.model.struct import Array, Struct
 from trunnion.model.tensormap import TensorMap, TiledTensorMap
 from trunnion.model.view import TensorView
 
@@ -173,7 +175,13 @@ def _dump_launch(launch: KernelLaunch, positions: _Positions) -> dict[str, Any]:
     return tree
 
 
-def _dump_argument(argument: Argument, positions: _Positions) -> dict[str, Any]:
+def _dump_argument(  # noqa: PLR0911 - one for each kind
+    argument: Argument | Array, positions: _Positions
+) -> dict[str, Any]:
+    if isinstance(argument, Struct):
+        return {"struct": _dump_struct(argument, positions)}
+    if isinstance(argument, Array):
+        return {"array": [_dump_argument(one, positions) for one in argument.values]}
     if isinstance(argument, TensorMap):
         return {"map": _dump_map(argument, positions)}
     if isinstance(argument, TensorView):
@@ -190,6 +198,17 @@ def _dump_argument(argument: Argument, positions: _Positions) -> dict[str, Any]:
 def _dump_constant(constant: Constant) -> dict[str, Any]:
     kind = None if constant.dtype is None else constant.dtype.name
     return {"value": _number(constant.held), "dtype": kind}
+
+
+def _dump_struct(struct: Struct, positions: _Positions) -> dict[str, Any]:
+    return {
+        "fields": [
+            {"name": name, "value": _dump_argument(value, positions)} for name, value in struct.fields
+        ],
+        "offsets": None if struct.offsets is None else list(struct.offsets),
+        "nbytes": struct.nbytes,
+        "alignment": struct.alignment,
+    }
 
 
 def _dump_map(tensor_map: TensorMap, positions: _Positions) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from trunnion.model.expr import Const, Expr, Symbol, as_expr, ceildiv, gt
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
+from trunnion.model.struct import Struct
 from trunnion.model.tensormap import TiledTensorMap
 from trunnion.model.window import AccessPolicyWindow
 from trunnion.model.workspace import Workspace
@@ -93,6 +94,9 @@ def plain_program(capabilities: Iterable[Capability]) -> KernelProgram:
     launches = [KernelLaunch("first", (o, i, n.cast("int64")), *shape)]
     if Capability.MULTI_LAUNCH in declared:
         launches.append(KernelLaunch("second", (x, i, n.cast("int64"), *maps), *shape))
+        if Capability.BUILT_STRUCTS in declared:
+            built = Struct((("x", x), ("i", i), ("n", n), *(("map", one) for one in maps)))
+            launches.append(KernelLaunch("third", (built,), *shape))
     return KernelProgram("plain", Signature((x, i), (o,)), (CODE,), tuple(launches))
 
 
@@ -131,7 +135,8 @@ _OPTIONAL: Final = tuple(
     Capability(name)
     for name in (
         "strided_tensors", "nullable_tensors", "pointer_params", "struct_params", "tensor_views", "output_fill",
-        "workspace", "multi_launch", "conditional_launch", "tma_tiled", "access_policy_window", "constants_and_offsets",
+        "built_structs", "workspace", "multi_launch", "conditional_launch", "tma_tiled", "access_policy_window",
+        "constants_and_offsets",
     )
 )  # fmt: skip
 
@@ -170,6 +175,14 @@ def _outputs(draw: st.DrawFn, rows: Expr, wanted: set[Capability]) -> tuple[Tens
     return (TensorParam("o", dtype("float32"), (rows, Const(2)), fill=fill),)
 
 
+def _struct(params: list[Param], memories: list[Memory], wanted: set[Capability]) -> Struct:
+    """Return a struct of all that a launch passes, with a map in its midst."""
+    x: Any = params[0]
+    maps = (TiledTensorMap(x, (4, 8)),) if Capability.TMA_TILED in wanted else ()
+    values: list[Argument] = [*params, *maps, *memories, (x.shape[0] + 1).cast("int32")]
+    return Struct(tuple((f"f{index}", value) for index, value in enumerate(values)))
+
+
 def _launches(
     draw: st.DrawFn, wanted: set[Capability], params: list[Param], memories: list[Memory]
 ) -> tuple[KernelLaunch, ...]:
@@ -183,6 +196,8 @@ def _launches(
         args.append(TiledTensorMap(x, (4, 8)))
     if Capability.CONSTANTS_AND_OFFSETS in wanted:
         args += [x.at(rows), const(choose(draw, (0.0, -0.0, 1.5)), "float32")]
+    if Capability.BUILT_STRUCTS in wanted:
+        args.append(_struct(params, memories, wanted))
     window = AccessPolicyWindow(x, hit_ratio=0.5) if Capability.ACCESS_POLICY_WINDOW in wanted else None
     smem = as_expr(0) if k is None else k * 1024
     first = KernelLaunch(

@@ -15,6 +15,7 @@ from trunnion.model.launch import Argument, KernelLaunch
 from trunnion.model.memory import Memory
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
+from trunnion.model.struct import Struct
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
 from trunnion.testing.strategies.attributes import draw_attributes
@@ -24,6 +25,7 @@ from trunnion.testing.strategies.fixed_arguments import draw_fixed, draw_like
 from trunnion.testing.strategies.maps import draw_im2col_map, draw_map
 from trunnion.testing.strategies.memory import draw_window
 from trunnion.testing.strategies.names import names
+from trunnion.testing.strategies.structs import draw_struct, struct_like
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,6 +100,8 @@ def _required_arguments(draft: Draft, maps: _Maps) -> tuple[Argument, ...]:
         args += [_new_map(draft, memory, maps, image=False) for _ in range(count)]
     if draft.wants(Capability.TMA_IM2COL):
         args.append(_new_map(draft, choose(draft.draw, draft.images), maps, image=True))
+    if draft.wants(Capability.BUILT_STRUCTS):
+        args.append(draw_struct(draft, lambda: _leaf(draft, maps)))
     return tuple(draft.draw(st.permutations(args)))
 
 
@@ -178,6 +182,13 @@ def _smem(draft: Draft) -> Expr:
 
 
 def _argument(draft: Draft, maps: _Maps) -> Argument:
+    if draft.wants(Capability.BUILT_STRUCTS) and draft.draw(st.integers(0, 3)) == 0:
+        return draw_struct(draft, lambda: _leaf(draft, maps))
+    return _leaf(draft, maps)
+
+
+def _leaf(draft: Draft, maps: _Maps) -> Argument:
+    """Draw what is no struct of the launcher's."""
     draw = draft.draw
     if (draft.mapped or draft.images) and draw(st.integers(0, 2)) == 0:
         return _map(draft, maps)
@@ -222,7 +233,9 @@ def _map(draft: Draft, maps: _Maps) -> TensorMap:
     return old if choice == "old" else replace(old, label=draw(names()))
 
 
-def _like(draft: Draft, argument: Argument, maps: _Maps) -> Argument:  # noqa: PLR0911 - one for each kind
+def _like(  # noqa: C901, PLR0911 - one for each kind
+    draft: Draft, argument: Argument, maps: _Maps
+) -> Argument:
     """Draw an argument that fits the same parameter of the same kernel."""
     draw = draft.draw
     if draw(st.booleans()):
@@ -234,6 +247,8 @@ def _like(draft: Draft, argument: Argument, maps: _Maps) -> Argument:  # noqa: P
             return draw_like(draft, argument)
         case TensorView():
             return argument  # another layout would be another parameter
+        case Struct():
+            return struct_like(argument, lambda one: _like(draft, one, maps))
         case ScalarParam():
             return choose(draw, [s for s in draft.scalars if s.dtype == argument.dtype])
         case PointerParam():

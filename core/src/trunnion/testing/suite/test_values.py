@@ -89,6 +89,17 @@ def views(harness: Harness, scenario: Scenario) -> None:
     delivers(harness, scenario)
 
 
+@law(
+    "V9",
+    tier="launch",
+    given=needing(Capability.BUILT_STRUCTS),
+    requires=frozenset({Capability.BUILT_STRUCTS}),
+)
+def built_structs(harness: Harness, scenario: Scenario) -> None:
+    """A struct that the launcher builds reaches the kernel as C lays it out, or as its offsets say, zeros between."""
+    delivers(harness, scenario)
+
+
 _NULLABLE = frozenset({Capability.NULLABLE_TENSORS})
 
 

@@ -20,6 +20,7 @@ SPEC = BackendSpec(
                 Capability.POINTER_PARAMS,
                 Capability.STRUCT_PARAMS,
                 Capability.CONSTANTS_AND_OFFSETS,
+                Capability.BUILT_STRUCTS,
                 Capability.OUTPUT_FILL,
                 Capability.WORKSPACE,
                 Capability.MULTI_LAUNCH,

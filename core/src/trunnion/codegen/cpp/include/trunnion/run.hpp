@@ -10,6 +10,7 @@
 #include <trunnion/instances.hpp>
 #include <trunnion/memory.hpp>
 #include <trunnion/moved_addresses.hpp>
+#include <trunnion/structs.hpp>
 #include <trunnion/views.hpp>
 
 namespace trunnion {
