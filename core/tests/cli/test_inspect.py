@@ -100,6 +100,7 @@ def test_a_program_is_compiled_only_if_that_is_asked_for(capsys: pytest.CaptureF
     (kernel,) = image["kernels"]
     assert (image["kind"], image["arch"], kernel["name"]) == ("cubin", "sm_90a", "vector_add")
     assert [one["size"] for one in kernel["parameters"]] == [8, 8, 8, 4]
+    assert kernel["parameters"][3]["passed"] == "int32 (4 bytes)"
     assert kernel["registers"] > 0
     assert document["manifest"]["target"] == "cuda:sm_90a"
 

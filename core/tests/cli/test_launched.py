@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import struct
+from struct import pack as struct_pack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from trunnion import DeviceCode, ProgramBuilder, Symbol
+from trunnion import DeviceCode, ProgramBuilder, Symbol, array, struct
 from trunnion.cli.launch_text import print_launches
 from trunnion.cli.launched import Reading
 from trunnion.cli.traced import launches_in, trace_document
@@ -38,7 +38,7 @@ def address(number: int) -> bytes:
 
 
 def int32(number: int) -> bytes:
-    return struct.pack("<i", number)
+    return struct_pack("<i", number)
 
 
 def every_kind() -> KernelProgram:
@@ -75,8 +75,8 @@ def its_launch() -> Launched:
         address(0x2000),
         view,
         tiled(),
-        struct.pack("<f", 0.5),
-        struct.pack("<2f", 1.0, -2.0),
+        struct_pack("<f", 0.5),
+        struct_pack("<2f", 1.0, -2.0),
         b"\1\2\3",
         address(0x3000),
         int32(8),
@@ -156,6 +156,35 @@ def test_an_im2col_map_is_told_too(capsys: pytest.CaptureFixture[str]) -> None:
     print_launches(told(p.build(), launched("_k", encode(request))))
     said = "lower corner (-1, -1), upper corner (-1, -1), 64 channels, 32 pixels"
     assert said in capsys.readouterr().out
+
+
+def test_a_struct_is_told_field_by_field(capsys: pytest.CaptureFixture[str]) -> None:
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    m, n = Symbol("m"), Symbol("n", multiple_of=4)
+    x = p.input("x", "float32", (m, n), alignment=16)
+    k = p.scalar("k", "float32")
+    inner = struct(("map", x.tiled(box_dim=(2, 16), swizzle="64B")), ("v", x.view()))
+    p.launch("k", (struct(("x", x), ("ks", array(k, k)), ("inner", inner)), struct()), 1, 32)
+    view = address(0x1000) + int32(4) + int32(8) + address(8)
+    data = address(0x1000) + struct_pack("<2f", 0.5, 0.25) + bytes(48) + tiled() + view + bytes(40)
+    (row,) = told(p.build(), launched("_k", data, b"\0"))
+    built, empty = row["arguments"]
+    assert (built["name"], built["kind"], built["type"]) == ("", "built struct", f"{len(data)} bytes")
+    assert [(one["path"], one["offset"], one["name"], one["kind"]) for one in built["value"]] == [
+        (".x", 0, "x", "tensor"),
+        (".ks[0]", 8, "k", "scalar"),
+        (".ks[1]", 12, "k", "scalar"),
+        (".inner.map", 64, "x", "tensor map"),
+        (".inner.v", 192, "x", "view"),
+    ]
+    assert [one["value"] for one in built["value"][:3]] == [0x1000, 0.5, 0.25]
+    assert empty["value"] == []
+    print_launches([row])
+    out = capsys.readouterr().out
+    assert ".x = 0x1000, .ks[0] = 0.5, .ks[1] = 0.25, .inner.map = 0x1000, float32 (8, 4)" in " ".join(
+        out.split()
+    )
+    assert "nothing" in out
 
 
 def pairs() -> KernelProgram:

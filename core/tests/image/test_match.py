@@ -13,7 +13,7 @@ from trunnion.image.match import match_launches, match_parameters
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol, eq, minimum
-from trunnion.model.plan import KernelParameter, KernelSignature
+from trunnion.model.plan import KernelField, KernelParameter, KernelSignature
 
 if TYPE_CHECKING:
     from trunnion.model.expr import ExprLike
@@ -25,6 +25,12 @@ POINTER = KernelParameter(8, 8, "a pointer to float16 (8 bytes)")
 INT = KernelParameter(4, 4, "int32 (4 bytes)")
 BYTE = KernelParameter(1, 1, "int8 (1 byte)")
 MAP = KernelParameter(128, 64, "a tensor map (128 bytes)")
+STRUCT = KernelParameter(
+    24,
+    8,
+    "a struct of the launcher's (24 bytes)",
+    (KernelField(0, ".x", "a pointer to float16 (8 bytes)"), KernelField(20, ".n[1]", "int32 (4 bytes)")),
+)
 
 
 def image(
@@ -69,6 +75,30 @@ def test_kernels_in_another_order_are_refused_whose_signatures_are_equal(kernels
         ((INT, POINTER), (BYTE, POINTER), 0, "int32 (4 bytes) at offset 0", "1 byte at offset 0"),
         ((INT, INT, INT), (INT, INT, POINTER), 2, "int32 (4 bytes) at offset 8", "8 bytes at offset 8"),
         ((POINTER,), (MAP,), 0, "a pointer to float16 (8 bytes) at offset 0", "128 bytes at offset 48"),
+        (
+            (STRUCT,),
+            (POINTER,),
+            0,
+            (
+                "a struct of the launcher's (24 bytes) at offset 0, of the fields "
+                ".x at 0: a pointer to float16 (8 bytes); .n[1] at 20: int32 (4 bytes)"
+            ),
+            "8 bytes at offset 0",
+        ),
+        (
+            (POINTER,),
+            (STRUCT,),
+            0,
+            "a pointer to float16 (8 bytes) at offset 0",
+            "24 bytes at offset 0, and may be a struct (struct(...) builds one)",
+        ),
+        (
+            (POINTER, INT),
+            (STRUCT,),
+            -1,
+            "2 arguments",
+            "1 parameters, of which number 0 has 24 bytes, and may be a struct (struct(...) builds one)",
+        ),
         ((INT,), (INT, INT), -1, "1 arguments", "2 parameters"),
         ((INT,), (), -1, "1 arguments", "0 parameters"),
         ((), (INT,), -1, "0 arguments", "1 parameters"),
@@ -93,6 +123,15 @@ def test_a_mismatch_names_kernel_and_ordinal(
         declared,
         actual,
     )
+
+
+def test_of_a_large_struct_the_first_fields_are_told() -> None:
+    fields = tuple(KernelField(4 * index, f".f{index}", "int32 (4 bytes)") for index in range(1000))
+    large = KernelParameter(4000, 4, "a struct of the launcher's (4000 bytes)", fields)
+    with pytest.raises(
+        ParameterMismatchError, match=r"\.f23 at 92: int32 \(4 bytes\); and 976 more, the compiled"
+    ):
+        match_parameters([KernelSignature("k", (large,))], image(("k", (INT,))))
 
 
 @pytest.mark.parametrize("arch", ["", "x86-64-v3"])

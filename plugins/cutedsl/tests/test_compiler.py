@@ -16,6 +16,7 @@ from trunnion.image.match import match_parameters
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol
+from trunnion.model.struct import struct
 from trunnion_cutedsl.compiler.compiler import CuteDslCompiler
 from trunnion_cutedsl.compiler.dtypes import SPELLINGS
 
@@ -95,6 +96,10 @@ def test_it_compiles_for_architectures_that_are_not_here(compiler, arch):
     ("make", "said"),
     [
         (lambda p: p.struct("s", nbytes=8, alignment=8), "a struct has no counterpart in CuTeDSL"),
+        (
+            lambda p: struct(("n", p.scalar("n", "int32"))),
+            "a struct has no counterpart in CuTeDSL: pass its members",
+        ),
         (
             lambda p: p.input("a", "complex64", (4,)).view(),
             "got dtype complex64, which CuTeDSL does not have",

@@ -20,6 +20,7 @@ from trunnion.cli.inspection import (
     launcher_of,
     launchers_in,
     program_document,
+    tell_what_is_passed,
 )
 from trunnion.cli.presentation import Report, print_line, print_mapping, print_source
 from trunnion.cli.subject import Subject, find_subject
@@ -85,6 +86,9 @@ def inspect(  # noqa: PLR0913 - a command's options are its parameters
     if artifact is not None:
         document["manifest"] = artifact_document(artifact)
         document["images"] = image_documents(artifact)
+        if subject.program is not None:
+            symbols = [kernel.symbol for kernel in artifact.manifest.kernels]
+            tell_what_is_passed(document["images"], symbols, subject.program.plan().kernels)
     if subject.program is not None and device_source:
         document["device_source"] = device_sources(subject.program)
     if subject.program is not None and host_source:

@@ -16,8 +16,11 @@ from trunnion.image.ptx import read_ptx
 from trunnion.selection import choose_backend, launch_kind, load_part, named_target
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from trunnion.artifacts.artifact import Artifact
     from trunnion.model.code import DeviceCode
+    from trunnion.model.plan import KernelSignature
     from trunnion.model.program import KernelProgram
 
 __all__ = [
@@ -28,6 +31,7 @@ __all__ = [
     "launcher_of",
     "launchers_in",
     "program_document",
+    "tell_what_is_passed",
 ]
 
 _LANGUAGES = {".py": "python", ".cpp": "c++", ".cc": "c++", ".cu": "cuda", ".hpp": "c++", ".h": "c++"}
@@ -132,6 +136,27 @@ def image_document(data: bytes, kind: str) -> dict[str, Any]:
     if kind != "cubin":
         return document
     return {**document, **_untyped(plain(read_cubin(data)))}
+
+
+def tell_what_is_passed(
+    images: Iterable[dict[str, Any]], symbols: Sequence[str], kernels: Sequence[KernelSignature]
+) -> None:
+    """Put beside each parameter of a program's kernels what the program passes there, as ``passed``.
+
+    Parameters
+    ----------
+    images
+        What `image_documents` returned.
+    symbols
+        The kernels' exact names in the images, in the plan's order.
+    kernels
+        `LaunchPlan.kernels`.
+    """
+    passed = {symbol: kernel.parameters for symbol, kernel in zip(symbols, kernels, strict=True)}
+    for image in images:
+        for kernel in image.get("kernels", ()):
+            for parameter in kernel.get("parameters", ()) if kernel["name"] in passed else ():
+                parameter["passed"] = passed[kernel["name"]][parameter["ordinal"]].description
 
 
 def _bytes(part: DeviceCode) -> bytes:

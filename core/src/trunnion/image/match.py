@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["match_launches", "match_parameters"]
 
+_PLAIN = frozenset({1, 2, 4, 8, 16, 128})  # bytes of numbers, addresses and tensor maps
+_MOST_FIELDS = 24
+_STRUCT = ", and may be a struct (struct(...) builds one)"
+
 
 def match_parameters(kernels: Iterable[KernelSignature], image: DeviceImage) -> None:
     """Compare what a plan passes to each kernel with the image's parameter table.
@@ -110,17 +114,24 @@ def _kernel(image: DeviceImage, index: int, name: str) -> ImageKernel:
 def _match(kernel: KernelSignature, actual: ImageKernel, target: Target) -> None:
     declared = kernel.parameters
     if len(declared) != len(actual.parameters):
+        wide = (one for one in actual.parameters if one.size not in _PLAIN)
+        meant = next((f", of which number {one.ordinal} has {one.size} bytes{_STRUCT}" for one in wide), "")
         raise ParameterMismatchError(
-            kernel.name, -1, f"{len(declared)} arguments", f"{len(actual.parameters)} parameters"
+            kernel.name, -1, f"{len(declared)} arguments", f"{len(actual.parameters)} parameters{meant}"
         )
     wanted = pack_parameters_for(((p.size, p.alignment) for p in declared), target)
     for ordinal, (said, place, real) in enumerate(zip_longest(declared, wanted, actual.parameters)):
         if said.size != real.size or place.offset != real.offset:
-            raise ParameterMismatchError(kernel.name, ordinal, _said(said, place), _real(real))
+            meant = "" if real.size in _PLAIN or said.fields else _STRUCT
+            raise ParameterMismatchError(kernel.name, ordinal, _said(said, place), _real(real) + meant)
 
 
 def _said(parameter: KernelParameter, place: ImageParameter) -> str:
-    return f"{parameter.description} at offset {place.offset}"
+    shown = [f"{one.path} at {one.offset}: {one.description}" for one in parameter.fields[:_MOST_FIELDS]]
+    more = len(parameter.fields) - len(shown)
+    shown += [f"and {more} more"] if more else []
+    fields = f", of the fields {'; '.join(shown)}" if shown else ""
+    return f"{parameter.description} at offset {place.offset}{fields}"
 
 
 def _real(parameter: ImageParameter) -> str:
