@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from trunnion import examples
 from trunnion.model.expr import Expr, Slot
 from trunnion.model.expr_tree import walk
-from trunnion.model.plan import BuiltArgument, ConditionCheck, ExprArgument, ViewArgument
+from trunnion.model.plan import BuiltArgument, ConditionCheck, ExprArgument, MovedArgument, ViewArgument
 from trunnion.model.plan.steps import (
     Bind,
     CheckDestinations,
@@ -85,7 +85,7 @@ def is_computed(argument: object) -> bool:
     """Whether an argument, or a field of it, is a number that a call computes."""
     if isinstance(argument, BuiltArgument):
         return any(is_computed(one.argument) for one in argument.fields)
-    return isinstance(argument, (ExprArgument, ViewArgument))
+    return isinstance(argument, (ExprArgument, MovedArgument, ViewArgument))
 
 
 def check(plan: LaunchPlan) -> None:
