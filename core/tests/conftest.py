@@ -162,6 +162,7 @@ class RecordingFacade:
         self.lock = threading.Lock()
         self.version = 13000
         self.attributes = {75: 9, 76: 0, 97: 232_448, 108: 1 << 20, 109: 1 << 24}
+        self.occupancies: dict[str, int] = {}
         self.stream_devices: dict[int, int] = {}
         self.captured: set[int] = set()
         self.limit: int | None = 4096
@@ -196,6 +197,10 @@ class RecordingFacade:
 
     def driver_version(self) -> int:
         return self.version
+
+    def occupancy(self, kernel: str, threads: int, dynamic_smem_bytes: int) -> int:
+        self._note("occupancy", kernel, threads, dynamic_smem_bytes)
+        return self.occupancies.get(kernel, 2)
 
     def device_attribute(self, device: int, attribute: int) -> int:
         self._note("device_attribute", device, attribute)

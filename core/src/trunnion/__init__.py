@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         select,
         symbols,
     )
+    from trunnion.model.facts import device, occupancy
     from trunnion.model.launch import KernelLaunch
     from trunnion.model.moved_address import MovedAddress
     from trunnion.model.params import Check, PointerParam, ScalarParam, Signature, StructParam, TensorParam
@@ -110,6 +111,7 @@ _HOMES = {
         "select",
         "symbols",
     ),
+    "trunnion.model.facts": ("device", "occupancy"),
     "trunnion.model.launch": ("KernelLaunch",),
     "trunnion.model.code": ("DeviceCode",),
     "trunnion.model.constant": ("Constant", "const"),
@@ -198,6 +200,7 @@ __all__ = [
     "compile",
     "const",
     "default_registry",
+    "device",
     "dtype",
     "eq",
     "explain",
@@ -215,6 +218,7 @@ __all__ = [
     "maximum",
     "minimum",
     "ne",
+    "occupancy",
     "provenance",
     "select",
     "sign",

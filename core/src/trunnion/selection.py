@@ -287,7 +287,7 @@ def choose_backend(
         features, hint = [f"target {shorten(kind)}"], _spelling(kind)
     elif not concerned:
         hint = _way_out(program, None, registry, kind)
-    uses = requirements(plan.signature, plan.workspaces, plan.launches, plan.encodes)
+    uses = requirements(plan.signature, plan.workspaces, plan.launches, plan.encodes, plan.facts)
     reasons[:0] = [f"{capability}: {uses[capability]}" for capability in sorted(nowhere)]
     raise UnsupportedFeatureError("no installed backend", features, "; ".join(hint), reasons)
 

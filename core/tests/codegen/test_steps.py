@@ -12,7 +12,8 @@ from trunnion.codegen.cpp.host import emit_host_launcher
 from trunnion.codegen.python.emitter import emit_launcher as emit_python
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
-from trunnion.model.expr import symbols
+from trunnion.model.expr import ge, symbols
+from trunnion.model.facts import device, occupancy
 from trunnion.model.plan import steps
 from trunnion.model.plan.steps import Action, Phase, ReadTensors, Step
 
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
 PRINTERS = {"python": emit_python, "cpp": emit_cpp}
 
 
-def everything() -> KernelProgram:
-    """Return a program whose plan has steps of every kind."""
+def everything(*, facts: bool = True) -> KernelProgram:
+    """Return a program whose plan has steps of every kind; without facts of the device, of every other."""
     p = ProgramBuilder("everything", DeviceCode("cuda", "//"))
     m, n = symbols("m n")
     x = p.input("x", "float32", (n, 64))
     left = p.input("left", "float32", (n, 64), nullable=True)
     p.scalar("m", "int32", symbol=m)
+    if facts:
+        p.check(ge(device.compute_capability_major, occupancy("first", 32)), "a device")
     y = p.output("y", "float32", (n,), fill=0.0)
     scratch = p.workspace("scratch", "int8", (m,), zeroed=True)
     window = x.window(hit_ratio=0.5, nbytes=m)
@@ -93,5 +96,7 @@ def test_an_interpreter_refuses_a_step_that_it_does_not_know(
 
 
 def test_a_host_launcher_passes_over_no_step_of_a_device() -> None:
-    with pytest.raises(TypeError, match="RefuseCapture"):
+    with pytest.raises(TypeError, match="ReadFacts"):
         emit_host_launcher(everything().plan())
+    with pytest.raises(TypeError, match="RefuseCapture"):
+        emit_host_launcher(everything(facts=False).plan())

@@ -47,13 +47,25 @@ def number(library, name, *arguments, kind=ctypes.c_int):
 def test_blocks_of_a_multiprocessor(library, kernel, name, threads, smem, blocks):
     call = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
     size = ctypes.c_uint64(smem)
+    library("cuKernelSetAttribute", 8, smem, kernel(name), 0)
     assert number(library, call, kernel(name), threads, size) == blocks
     assert number(library, f"{call}WithFlags", kernel(name), threads, size, 1) == blocks
+
+
+def test_a_kernel_that_is_not_allowed_so_much_has_no_block(library, kernel):
+    call, size = "cuOccupancyMaxActiveBlocksPerMultiprocessor", ctypes.c_uint64
+    light = kernel("light")
+    assert number(library, call, light, 128, size(49152)) == 4
+    assert number(library, call, light, 128, size(49153)) == 0
+    library.ok("cuKernelSetAttribute", 8, 49153, light, 0)
+    assert number(library, call, light, 128, size(49153)) == 4
 
 
 def test_shared_memory_that_is_left(library, kernel):
     call, size = "cuOccupancyAvailableDynamicSMemPerBlock", ctypes.c_uint64
     for name, blocks in (("light", 1), ("light", 2), ("static", 3)):
+        most = 232448 - (40000 if name == "static" else 0)
+        library("cuKernelSetAttribute", 8, most, kernel(name), 0)
         nbytes = number(library, call, kernel(name), blocks, 128, kind=size)
         held = number(library, "cuOccupancyMaxActiveBlocksPerMultiprocessor", kernel(name), 128, size(nbytes))
         more = number(

@@ -120,7 +120,7 @@ class SourceWrapper(ABC):
 
     def _reasons(self, plan: LaunchPlan, missing: Iterable[Capability], target_kind: str) -> Iterator[str]:
         """Yield of each capability that is missing what needs it, and what the backend has of it."""
-        uses = requirements(plan.signature, plan.workspaces, plan.launches, plan.encodes)
+        uses = requirements(plan.signature, plan.workspaces, plan.launches, plan.encodes, plan.facts)
         for capability in missing:
             kinds = sorted(kind for kind, has in self.spec.targets.items() if capability in has)
             elsewhere = f"declares it for {', '.join(kinds)}, not for {target_kind}"

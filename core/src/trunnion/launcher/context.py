@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 from trunnion.contract.convention import WORDS, Convention
 from trunnion.errors import (
     ArgumentError,
+    DeviceRequirementError,
     DriverError,
     ExprError,
     TrunnionError,
@@ -29,6 +30,7 @@ from trunnion.launcher.walk import Walk
 from trunnion.launcher.windows import ProgramWindows
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER_BLOCKS
 from trunnion.model.plan import refusals as rows
+from trunnion.model.plan.facts import OccupancyFact
 from trunnion.turns import Turns
 
 if TYPE_CHECKING:
@@ -37,10 +39,11 @@ if TYPE_CHECKING:
 
     from trunnion.contract.runtime import Runtime
     from trunnion.errors import LifecycleError
-    from trunnion.launcher.facade import DriverFacade, LaunchSpec, PreparingFacade
+    from trunnion.launcher.facade import DriverFacade, LaunchSpec, OccupancyFacade, PreparingFacade
     from trunnion.launcher.frames import Frame, LaunchFrame
     from trunnion.launcher.maps import MapSpec
     from trunnion.model.plan import LaunchPlan
+    from trunnion.model.plan.facts import PlannedFact
     from trunnion.model.plan.refusals import Refusal
 
 _P = ParamSpec("_P")
@@ -71,6 +74,9 @@ class Parts:
     encodes: tuple[MapSpec, ...]
     """``ENCODES``."""
 
+    facts: tuple[PlannedFact, ...]
+    """``FACTS``."""
+
     plan: Callable[[], LaunchPlan]
     """Returns the plan: a call that is refused is told what comes first in its order."""
 
@@ -84,7 +90,7 @@ class Parts:
 class DeviceState:
     """What was done for one device."""
 
-    __slots__ = ("longest_window", "set_aside", "smem")
+    __slots__ = ("facts", "longest_window", "set_aside", "smem")
 
     def __init__(self, kernels: int) -> None:
         self.smem = [0] * kernels
@@ -93,6 +99,8 @@ class DeviceState:
         """The bytes of the L2 cache that were set aside for the program's windows."""
         self.longest_window = 0
         """The bytes of the longest window that the device allows, if some launch has a window."""
+        self.facts: tuple[int, ...] = ()
+        """The facts of the device that the program is over, in the order of the plan."""
 
 
 class Context(LauncherMemory):
@@ -118,7 +126,7 @@ class Context(LauncherMemory):
         super().__init__(parts.runtime, facade.device_count())
         self.facade = facade
         self.enter, self.leave, self.fill = facade.enter, facade.leave, facade.fill
-        self.specs = parts.launches
+        self.specs, self._facts = parts.launches, parts.facts
         self._plan = functools.cache(parts.plan)  # who makes it may read it from an artifact
         self.windows = ProgramWindows(parts.launches, facade)
         self.window_bytes = self.windows.length
@@ -277,6 +285,7 @@ class Context(LauncherMemory):
                 state = DeviceState(len(self.kernels))
                 for spec in self.specs:
                     self._prepare(state, device, spec)
+                state.facts = tuple(self._fact(state, device, fact) for fact in self._facts)
                 if any(spec.window or spec.stream_window for spec in self.specs):
                     state.longest_window = self.windows.longest(device)
                 self.states[device] = state
@@ -371,6 +380,28 @@ class Context(LauncherMemory):
             for alias, symbol in enumerate(self.symbols):
                 if symbol == self.symbols[kernel]:
                     state.smem[alias] = nbytes
+
+    def _fact(self, state: DeviceState, device: int, fact: PlannedFact) -> int:
+        """Return a fact of a device, whose context is current.
+
+        Raises
+        ------
+        DeviceRequirementError
+            If the device has less than an attribute must be.
+        """
+        if isinstance(fact, OccupancyFact):
+            # Without the allowance the driver answers for what a kernel has unasked. What a device cannot allow at all,
+            # of that it answers that it holds none.
+            with suppress(DeviceRequirementError):
+                self._allow(state, device, fact.kernel, fact.dynamic_smem_bytes)
+            facade = cast("OccupancyFacade", self.facade)
+            with naming_kernel(self.symbols[fact.kernel], device):
+                ask = self.explaining(facade.occupancy)
+                return ask(self.kernels[fact.kernel], fact.threads, fact.dynamic_smem_bytes)
+        value = self.facade.device_attribute(device, fact.attribute)
+        if value < fact.least:
+            raise rows.FACT(fact.least, fact.name, value, device)
+        return value
 
     # Streams ---------------------------------------------------------------------------------------------------
 

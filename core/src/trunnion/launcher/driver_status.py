@@ -53,6 +53,7 @@ _PREPARATIONS = frozenset(
         "cuLibraryLoadData",
         "cuLibraryGetKernel",
         "cuKernelSetAttribute",
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor",
         "cuDevicePrimaryCtxRetain",
     }
 )
@@ -61,7 +62,9 @@ _PREPARATIONS = frozenset(
 _CLOSING = frozenset({"cuCtxSynchronize", "cuLibraryUnload"})
 """What a program calls when it is closed, and at no other time."""
 
-_OF_KERNELS = frozenset({"cuLibraryGetKernel", "cuKernelSetAttribute"})
+_OF_KERNELS = frozenset(
+    {"cuLibraryGetKernel", "cuKernelSetAttribute", "cuOccupancyMaxActiveBlocksPerMultiprocessor"}
+)
 """What is asked of one kernel."""
 
 _IMPLICIT = "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"

@@ -30,6 +30,7 @@ __all__ = [
     "GoneFacade",
     "LaunchSpec",
     "MakeCaller",
+    "OccupancyFacade",
     "PreparingFacade",
     "StreamState",
     "WindowFacade",
@@ -225,6 +226,28 @@ class DriverFacade(Protocol):
 
     def synchronize(self, device: int) -> None:
         """Wait for all work on a device (``cuCtxSynchronize``)."""
+
+
+class OccupancyFacade(Protocol):
+    """What facts of the device ask of a driver, beside its attributes.
+
+    A backend that does not declare them leaves it out.
+    """
+
+    def occupancy(self, kernel: Any, threads: int, dynamic_smem_bytes: int) -> int:
+        """Return the most blocks of a kernel that one multiprocessor of the current device holds at once.
+
+        ``cuOccupancyMaxActiveBlocksPerMultiprocessor``, which takes a ``CUkernel`` in the place of a ``CUfunction``.
+
+        Parameters
+        ----------
+        kernel
+            What `DriverFacade.kernel` returned.
+        threads
+            Threads of a block.
+        dynamic_smem_bytes
+            Dynamic shared memory of a block, in bytes.
+        """
 
 
 class PriorityFacade(Protocol):

@@ -29,15 +29,23 @@ from trunnion.model.plan import (
 )
 from trunnion.model.plan.steps import (
     AllowSmem,
+    ComputeArguments,
+    ComputeWindow,
     EncodeMap,
     Fill,
     Launch,
+    LayOutMap,
     LimitWindow,
     Phase,
     PrepareDevice,
+    ReadFacts,
     RefuseCapture,
+    Require,
+    RequirePresence,
     Return,
     SetAside,
+    ShapeLaunch,
+    SizeWorkspace,
     TakeOutputs,
     TakeWorkspace,
     steps_of,
@@ -192,6 +200,13 @@ class _Call:
     def _prepare_device(self, _: PrepareDevice | None = None) -> None:
         self._state = self._context.states[self._device] or self._context.preload(self._device, self._stream)
 
+    def _read_facts(self, _: ReadFacts) -> None:
+        self._walk.learn(self._state.facts)
+
+    def _follow(self, step: Action) -> None:
+        """Do what the walk would have done, had it known the device."""
+        self._walk.do(step)
+
     def _refuse_capture(self, _: RefuseCapture) -> None:
         self._context.refuse_capture(self._stream, self._device)
 
@@ -322,6 +337,14 @@ class _Call:
 
     _STEPS: ClassVar[dict[type, Callable[..., Any]]] = {
         PrepareDevice: _prepare_device,
+        ReadFacts: _read_facts,
+        Require: _follow,
+        ShapeLaunch: _follow,
+        SizeWorkspace: _follow,
+        ComputeArguments: _follow,
+        ComputeWindow: _follow,
+        LayOutMap: _follow,
+        RequirePresence: _follow,
         RefuseCapture: _refuse_capture,
         LimitWindow: _limit_window,
         TakeOutputs: _take_outputs,

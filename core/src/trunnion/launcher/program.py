@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trunnion.launcher.facade import DriverFacade, LaunchSpec
     from trunnion.launcher.maps import MapSpec
     from trunnion.model.plan import LaunchPlan
+    from trunnion.model.plan.facts import PlannedFact
 
 __all__ = ["Launcher", "LauncherModule", "PythonProgram"]
 
@@ -68,6 +69,9 @@ class LauncherModule:
     plan: Callable[[], LaunchPlan]
     """Returns the plan."""
 
+    facts: tuple[PlannedFact, ...] = ()
+    """``FACTS``, which a launcher has whose plan is over facts of the device."""
+
     @classmethod
     def execute(cls, text: str, filename: str, plan: Callable[[], LaunchPlan]) -> LauncherModule:
         """Run the text of a generated module. It is code: the caller has decided to trust it.
@@ -90,6 +94,7 @@ class LauncherModule:
         try:
             exec(_compiled(text, f"<{filename}>"), namespace)  # noqa: S102 - a launcher is code; load() says so
             make, launches, encodes = (namespace[name] for name in ("make", "LAUNCHES", "ENCODES"))
+            facts = namespace.get("FACTS", ())
         except _BROKEN as error:
             raise CorruptArtifactError(filename, f"is not a launcher of this version: {error}") from error
 
@@ -97,7 +102,7 @@ class LauncherModule:
             entry, bind = make(context)
             return Launcher(entry, bind, lambda frame: frame.f_globals is namespace)
 
-        return cls(launcher, launches, encodes, functools.cache(plan))
+        return cls(launcher, launches, encodes, functools.cache(plan), facts)
 
     @classmethod
     def interpret(cls, plan: LaunchPlan) -> LauncherModule:
@@ -108,7 +113,8 @@ class LauncherModule:
             return Launcher(made.entry, made.bind, made.owns)
 
         launches = tuple(launch_spec(plan, launch) for launch in plan.launches)
-        return cls(launcher, launches, tuple(map_spec(plan, encode) for encode in plan.encodes), lambda: plan)
+        encodes = tuple(map_spec(plan, encode) for encode in plan.encodes)
+        return cls(launcher, launches, encodes, lambda: plan, plan.facts)
 
 
 @functools.lru_cache(maxsize=32)
@@ -237,7 +243,7 @@ class PythonProgram(LoadedProgram):
         runtime: Runtime,
     ) -> None:
         self._module = module
-        parts = Parts(module.launches, module.encodes, module.plan, facade, runtime)
+        parts = Parts(module.launches, module.encodes, module.facts, module.plan, facade, runtime)
         self._context = Context(parts, image, symbols)
         launcher = module.make(self._context)
         self._entry, self._bind = launcher.entry, launcher.bind

@@ -103,8 +103,8 @@ class Walk:
         """The stream's handle, once all steps are done."""
         self.device: Any = device
         """The device's ordinal, once the tensors are read."""
-        self.values = [0] * len(plan.bindings)
-        """The symbols' values, by slot."""
+        self.values = [0] * len(plan.symbols)
+        """The values of the symbols and of the device's facts, by slot."""
         self.tensors: dict[int, Any] = {}
         """The inputs by slot; None: the call leaves it out."""
         self.addresses: dict[int, int] = {}
@@ -147,6 +147,10 @@ class Walk:
                 return
             self.do(step.action)
             yield step
+
+    def learn(self, facts: Sequence[int]) -> None:
+        """Take the facts of the device, in the order of the plan; what is over them is for `do`, step by step."""
+        self.values[len(self.plan.bindings) :] = facts
 
     def happens(self, action: Action) -> bool:
         """Whether a call comes to a step: whether one of the launches that it is done for happens."""

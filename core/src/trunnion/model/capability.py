@@ -89,6 +89,9 @@ class Capability(enum.StrEnum):
     MEM_SYNC_DOMAIN = "mem_sync_domain"
     """A launch names its memory synchronisation domain."""
 
+    DEVICE_FACTS = "device_facts"
+    """An expression is over a fact of the device: one of its attributes, or the occupancy of a kernel."""
+
     AOT = "aot"
     """Of the backend, not of a program: it builds for a named target on a machine that has no device."""
 

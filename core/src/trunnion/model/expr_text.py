@@ -2,8 +2,9 @@
 
 The grammar is Python's arithmetic, cut down: integers, symbols, ``+ - * // % << >> & ^ |`` with its precedence,
 parentheses and the functions of `trunnion.model.expr` by name. A symbol whose name is not a plain word is written as a
-JSON string. The parser goes by the operators' precedence (Floyd, *Syntactic analysis and operator precedence*, 1963);
-nothing is ever evaluated as Python.
+JSON string; a fact of the device is ``device.warp_size`` or ``occupancy("kernel", 256, 0)``, unlike any symbol.
+The parser goes by the operators' precedence (Floyd, *Syntactic analysis and operator precedence*, 1963); nothing is
+ever evaluated as Python.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from trunnion.errors import ExprError, shorten
 from trunnion.messages import describe, type_name
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Slot, Symbol, binary, select
+from trunnion.model.facts import DeviceFact, Fact, Occupancy
 from trunnion.model.op import Op
 from trunnion.plain import text as plain_text
 
@@ -26,11 +28,15 @@ __all__ = ["brief_expr", "format_expr", "parse_expr"]
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOKEN = re.compile(
-    r'\s*(?:([0-9]{1,20})|([A-Za-z_][A-Za-z0-9_]*)|("(?:[^"\\]|\\.)*")|(//|<<|>>|[-+*%&^|(),]))', re.DOTALL
+    r'\s*(?:([0-9]{1,20})|(device\.[A-Za-z0-9_]+|[A-Za-z_][A-Za-z0-9_]*)|("(?:[^"\\]|\\.)*")|(//|<<|>>|[-+*%&^|(),]))',
+    re.DOTALL,
 )
 _CALLS = {op.value: op for op in Op if not op.is_infix}
 _RESERVED = frozenset({*_CALLS, "select", "cast"})
 _BINDING = {"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4, "+": 5, "-": 5, "*": 6, "//": 6, "%": 6}
+_DEVICE = "device."
+_OCCUPANCY = "occupancy"
+_FACT = re.compile(r'device\.[a-z0-9_]+|occupancy\("(?:[^"\\]|\\.)*", [0-9]+, [0-9]+\)')
 _MAX_TEXT = 1 << 20
 _MAX_SHOWN = 120  # characters of an expression in a message that names it
 _MAX_NESTING = 100  # as deep as an expression can be; a level takes at most five Python frames
@@ -93,8 +99,11 @@ def _parts(  # noqa: PLR0911 - one line for each kind of node
             return (str(value),)
         case Symbol(name):
             return (_word(name),)
+        case Fact():
+            return (expr.spelled,)
         case Slot(index) if names is not None:
-            return (_word(names[index] if index < len(names) else f"slot {index}"),)
+            name = names[index] if index < len(names) else f"slot {index}"
+            return (name if _FACT.fullmatch(name) else _word(name),)  # a plan's fact has a slot, too
         case Binary(op, left, right) if op.is_infix:
             return "(", left, f" {op.value} ", right, ")"
         case Binary(op, left, right):
@@ -208,9 +217,17 @@ class _Parser:
             return inner
         if token.startswith('"'):
             return self.symbol(_unquote(token))
-        if _WORD.fullmatch(token):
-            return self._call(token) if token in _RESERVED else self.symbol(token)
+        if _WORD.fullmatch(token.removeprefix(_DEVICE)):
+            return self._named(token)
         raise ExprError(f"got {_shown(token)}, expected a value in {shorten(self.text)}")
+
+    def _named(self, token: str) -> Expr:
+        """Return a symbol, a call of a function, or a fact of the device."""
+        if token.startswith(_DEVICE):
+            return DeviceFact(token.removeprefix(_DEVICE))
+        if token == _OCCUPANCY and self._peek() == "(":
+            return self._occupancy()
+        return self._call(token) if token in _RESERVED else self.symbol(token)
 
     def _call(self, name: str) -> Expr:
         self._expect("(")
@@ -225,6 +242,23 @@ class _Parser:
             result = binary(_CALLS[name], left, right)
         self._expect(")")
         return result
+
+    def _occupancy(self) -> Expr:
+        self._expect("(")
+        kernel = self._next()
+        if not kernel.startswith('"'):
+            raise ExprError(
+                f"got {_shown(kernel)}, expected a kernel's name in quotes in {shorten(self.text)}"
+            )
+        numbers = []
+        for _ in range(2):
+            self._expect(",")
+            number = self._next()
+            if not number.isdecimal():
+                raise ExprError(f"got {_shown(number)}, expected a number in {shorten(self.text)}")
+            numbers.append(int(number))
+        self._expect(")")
+        return Occupancy(_unquote(kernel), *numbers)
 
     def _arguments(self, count: int) -> list[Expr]:
         arguments = [self._expression()]

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ExprError
 from trunnion.model.expr import Binary, Cast, Expr, Select, Slot, Symbol
+from trunnion.model.facts import Fact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["substitute", "symbols_of", "walk"]
+__all__ = ["facts_of", "substitute", "symbols_of", "walk"]
 
 
 def _children(expr: Expr) -> tuple[Expr, ...]:
@@ -52,10 +53,15 @@ def symbols_of(expr: Expr) -> Iterator[Symbol]:
             yield node
 
 
-def substitute(expr: Expr, leaf: Callable[[Symbol], Expr]) -> Expr:
-    """Return the expression with every symbol replaced by ``leaf(symbol)``."""
+def facts_of(expr: Expr) -> Iterator[Fact]:
+    """Yield every occurrence of a fact of the device, from left to right."""
+    yield from (node for node in walk(expr) if isinstance(node, Fact))
+
+
+def substitute(expr: Expr, leaf: Callable[[Symbol | Fact], Expr]) -> Expr:
+    """Return the expression with every symbol, and every fact of the device, replaced by ``leaf`` of it."""
     match expr:
-        case Symbol():
+        case Symbol() | Fact():
             return leaf(expr)
         case Binary():
             return Binary(expr.op, substitute(expr.left, leaf), substitute(expr.right, leaf))

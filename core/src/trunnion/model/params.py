@@ -10,7 +10,7 @@ from trunnion.messages import one_of
 from trunnion.model.dtypes import DType, Kind, dtype
 from trunnion.model.expr import Expr, OutsideExpr, Symbol, as_expr
 from trunnion.model.expr_text import format_expr
-from trunnion.model.expr_tree import symbols_of
+from trunnion.model.expr_tree import facts_of, symbols_of
 from trunnion.model.fields import flag, instance, instances, integer, place, text
 from trunnion.model.memory import Memory, exprs, power_of_two
 from trunnion.model.scalars import comparable, scalar_bytes
@@ -71,6 +71,7 @@ class TensorParam(Memory):
             object.__setattr__(self, "dtype", dtype(self.dtype))
         object.__setattr__(self, "shape", exprs(self.shape, "shape"))
         self.check_shape()
+        _refuse_facts(self.shape, "shape")
         if self.strides is not None:
             strides = exprs(self.strides, "strides")
             object.__setattr__(self, "strides", strides)
@@ -78,6 +79,7 @@ class TensorParam(Memory):
                 raise ProgramError(
                     f"got {len(strides)} strides for {len(self.shape)} dimensions", field="strides"
                 )
+            _refuse_facts(strides, "strides")
         access = text(self.access, "access")
         object.__setattr__(self, "access", access)
         if access not in _ACCESS:
@@ -99,6 +101,23 @@ class TensorParam(Memory):
     def steps(self) -> tuple[Expr, ...]:
         """Return `strides` with its default filled in."""
         return Memory.steps(self) if self.strides is None else self.strides
+
+
+def _refuse_facts(numbers: tuple[Expr, ...], field: str) -> None:
+    """Refuse a tensor whose layout a device decides: its caller, and whoever traces the call, goes by it before.
+
+    Raises
+    ------
+    ProgramError
+        If there is a fact of the device in it.
+    """
+    for axis, number in enumerate(numbers):
+        for fact in facts_of(number):
+            raise ProgramError(
+                f"got {fact.spelled}, expected symbols and numbers: the layout of a tensor is known before the device "
+                "is; give it a symbol, and compare that in a check, or use a workspace",
+                field=f"{field}[{axis}]",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +215,10 @@ Param = TensorParam | ScalarParam | PointerParam | StructParam
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A condition of the author's own, checked at every call after all symbols have their values."""
+    """A condition of the author's own, checked at every call after all symbols have their values.
+
+    One over facts of the device is checked once these are known, after the arguments were.
+    """
 
     condition: Expr
     """Any value but 0 lets the call pass."""

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.messages import suggestion
 from trunnion.model.code import DeviceCode, code_parts, part_position
 from trunnion.model.constant import Constant
 from trunnion.model.expr import Expr
-from trunnion.model.expr_tree import symbols_of
+from trunnion.model.expr_tree import facts_of, symbols_of
+from trunnion.model.facts import Occupancy
 from trunnion.model.fields import instance, instances, place, text
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.limits import MOST_NODES, expect_at_most
@@ -61,6 +63,7 @@ class KernelProgram:
             if not getattr(self, name):
                 raise ProgramError("got none, expected at least one", field=name)
         self._check_size()
+        self._check_occupancies()
         known = set(self.signature.symbols())
         params: set[Param] = {*self.signature.params, *self.signature.outputs}
         part = part_position(self.code)
@@ -81,6 +84,30 @@ class KernelProgram:
         nodes += sum(check.condition.nodes for check in signature.checks)
         nodes += sum(map(_launch_size, self.launches))
         expect_at_most(nodes, MOST_NODES, "nodes of expressions in all", "launches")
+
+    def _check_occupancies(self) -> None:
+        """Refuse the occupancy of a kernel that the program does not launch, or that may be one of several."""
+        parts: dict[str, set[DeviceCode | None]] = {}
+        for launch in self.launches:
+            parts.setdefault(launch.kernel, set()).add(launch.code or self.code[0])
+        for field, expr in self._expressions():
+            for fact in facts_of(expr):
+                if not isinstance(fact, Occupancy) or len(parts.get(fact.kernel, ())) == 1:
+                    continue
+                if fact.kernel in parts:
+                    got = "two parts of the code have a kernel of that name: give one another"
+                else:
+                    got = f"expected a kernel that the program launches{suggestion(fact.kernel, parts)}"
+                raise ProgramError(f"occupancy of kernel {shorten(fact.kernel)}: {got}", field=field)
+
+    def _expressions(self) -> Iterator[tuple[str, Expr]]:
+        """Yield every expression that is computed once the device is known, with the field that it stands in."""
+        for index, check in enumerate(self.signature.checks):
+            yield f"checks[{index}].condition", check.condition
+        for index, launch in enumerate(self.launches):
+            yield from ((f"launches[{index}].{field}", expr) for field, expr in _places(launch))
+            spaces = [memory for memory in launch.memories() if isinstance(memory, Workspace)]
+            yield from ((f"launches[{index}]", extent) for space in spaces for extent in space.shape)
 
     @property
     def workspaces(self) -> tuple[Workspace, ...]:

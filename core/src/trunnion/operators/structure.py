@@ -12,7 +12,15 @@ from trunnion.launcher import refusals
 from trunnion.launcher.walk import Walk
 from trunnion.model.plan import refusals as rows
 from trunnion.model.plan.slots import ScalarSlot
-from trunnion.model.plan.steps import Bind, ReadNumber, ReadTensors, Require, RequireLayouts, ShapeOutput
+from trunnion.model.plan.steps import (
+    Bind,
+    Phase,
+    ReadNumber,
+    ReadTensors,
+    Require,
+    RequireLayouts,
+    ShapeOutput,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +54,7 @@ class StructureWalk(Walk):
         self._kinds = kinds
 
     def walk(self) -> None:
-        """Do the steps that structure decides.
+        """Do the steps that structure decides; what is over facts of the device is for the call to judge.
 
         Raises
         ------
@@ -54,7 +62,7 @@ class StructureWalk(Walk):
             If the structure of the arguments is enough for the call to be refused.
         """
         for step in self.plan.steps:
-            if isinstance(step.action, self.seen):
+            if step.phase is not Phase.ADMIT and isinstance(step.action, self.seen):
                 self.do(step.action)
 
     def element_type(self, name: str) -> Any:

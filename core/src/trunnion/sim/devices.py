@@ -2,7 +2,8 @@
 
 The values of ``sm_90a`` were read from an H200 under driver 580 (CUDA 13.0) with ``cuDeviceGetAttribute``. The
 other architectures have the same, but for what the CUDA C++ Programming Guide says of their compute capability
-(Technical Specifications): enough to try a program's rules on them, no portrait of a product.
+(Technical Specifications), and how many multiprocessors some products have: enough to try a program's rules on them,
+no portrait of a product.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ _SPECIFICATIONS: Final = {
     (10, 3): (2048, 32, 228),
     (12, 0): (1536, 24, 100),
 }
+# Compute capability: the multiprocessors of a device of it, where it is no other's: an A100's, a B200's.
+_MULTIPROCESSORS: Final = {(8, 0): 108, (10, 0): 148}
 _HOPPER: Final = (9, 0)
 _INT32_MAX: Final = 2**31 - 1
 _FIRST_VERSION, _NO_VERSION = 1000, 100_000
@@ -91,6 +94,9 @@ def _derived(capability: tuple[int, int]) -> Architecture:
     changes: dict[int, int] = {
         DeviceAttribute.COMPUTE_CAPABILITY_MAJOR: major,
         DeviceAttribute.COMPUTE_CAPABILITY_MINOR: minor,
+        DeviceAttribute.MULTIPROCESSOR_COUNT: _MULTIPROCESSORS.get(
+            capability, _H200[DeviceAttribute.MULTIPROCESSOR_COUNT]
+        ),
         DeviceAttribute.MAX_THREADS_PER_MULTIPROCESSOR: threads,
         DeviceAttribute.MAX_BLOCKS_PER_MULTIPROCESSOR: blocks,
         DeviceAttribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: shared << 10,

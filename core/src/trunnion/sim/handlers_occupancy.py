@@ -1,6 +1,6 @@
 """Occupancy.
 
-Source: CUDA Driver API, Occupancy.
+Source: CUDA Driver API, Occupancy; cuda_occupancy.h of the CUDA toolkit.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from trunnion.sim.abi import DeviceAttribute
+from trunnion.sim.abi import DeviceAttribute, FunctionAttribute
 from trunnion.sim.handlers_launch import read_config, resolve
 from trunnion.sim.host import put
 from trunnion.sim.launch_attributes import decode_attributes
@@ -42,7 +42,10 @@ def _blocks_with_flags(
         raise Refusal(Status.INVALID_VALUE, f"flags are {flags}, 0 and 1 are allowed")
     _check_threads(threads)
     most = stream.device.attribute(DeviceAttribute.MAX_THREADS_PER_BLOCK)
-    count = active_blocks(kernel, threads, smem, stream.device) if threads <= most else 0
+    # cuda_occupancy.h, cudaOccMaxBlocksPerSMSmemLimit: a block that the kernel is not allowed is none
+    allowed = kernel.attribute(stream.device, FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES)
+    fits = threads <= most and smem <= allowed
+    count = active_blocks(kernel, threads, smem, stream.device) if fits else 0
     put(ctypes.c_int32, result, count, "numBlocks")
 
 

@@ -7,8 +7,8 @@ Identifiers come from slots alone: ``t0`` a tensor, ``d0_1`` its extent along di
 ``p0`` its address, ``s0`` a scalar (``s0_bits`` as a kernel takes it), ``a0`` an address, ``u0`` a struct, ``v0`` a
 symbol that may be read in several places, ``y2`` the shape of an output, ``z0`` of a workspace and ``w0`` its address,
 ``m0`` a tensor map, ``c0`` a launch's condition, ``g0_x`` its grid, ``b0_x`` its block, ``e0_3`` a computed argument
-or a struct, ``e0_3_1`` what is computed for a field of it, ``o0`` and ``n0`` a window. A user's name stands only
-inside a string literal.
+or a struct, ``e0_3_1`` what is computed for a field of it, ``o0`` and ``n0`` a window, ``facts[0]`` a fact of the
+device. A user's name stands only inside a string literal.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from trunnion.model.plan.steps import (
     Launch,
     LimitWindow,
     Phase,
+    ReadFacts,
     RefuseCapture,
     Require,
     Return,
@@ -360,8 +361,11 @@ class CudaEmitter(LauncherEmitter):
         return has_windows(plan) or bool(plan.encodes or steps_of(plan, Fill))
 
     def emit_device_step(self, text: CallText, action: Action) -> bool:
-        """Write a step of windows, of the kernels' limits, or of tensor maps."""
+        """Write a step of the device's facts, of windows, of the kernels' limits, or of tensor maps."""
         match action:
+            case ReadFacts():
+                text.line("[[maybe_unused]] bool failed = false;")
+                text.line("[[maybe_unused]] const int64_t* const facts = program.facts(place.device);")
             case RefuseCapture():
                 text.require(f"refuse_capture({SITE})")
             case LimitWindow(launch):

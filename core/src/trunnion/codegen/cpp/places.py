@@ -58,7 +58,9 @@ def presence(tensor: TensorSlot) -> str:
 
 
 def slot_name(plan: LaunchPlan, index: int) -> str:
-    """Return the variable that holds a symbol's value."""
+    """Return the variable that holds a symbol's value, or a fact of the device."""
+    if index >= len(plan.bindings):
+        return f"facts[{index - len(plan.bindings)}]"
     binding = plan.bindings[index]
     return f"v{index}" if binding.candidates else place_of(plan, binding.source).variable
 

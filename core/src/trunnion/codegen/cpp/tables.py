@@ -9,11 +9,13 @@ from trunnion.codegen.literals import cpp_name, cpp_string
 from trunnion.launcher.refusals import out_place
 from trunnion.model.expr import Const
 from trunnion.model.launch_attributes import PORTABLE_CLUSTER_BLOCKS, attribute_row
+from trunnion.model.plan.facts import AttributeFact
 from trunnion.model.plan.places import author_extents
 
 if TYPE_CHECKING:
     from trunnion.codegen.writer import SourceWriter
     from trunnion.model.plan import LaunchPlan, PlannedLaunch, TensorSlot
+    from trunnion.model.plan.facts import PlannedFact
 
 __all__ = ["argument_names", "braces", "emit_names", "emit_program_rule", "emit_tensor_rules"]
 
@@ -80,8 +82,20 @@ def emit_program_rule(out: SourceWriter, plan: LaunchPlan) -> None:
             out.line(f"constexpr AttributeNeed kNeeds{launch.index}[] = {braces(needs)};")
         rules.append(_launch_rule(launch, len(needs)))
     out.line(f"constexpr LaunchRule kLaunches[] = {braces(rules or ['{}'])};")
-    out.line(f"constexpr ProgramRule kProgram{{{len(plan.kernels)}, kLaunches, {len(rules)}}};")
+    fields = [str(len(plan.kernels)), "kLaunches", str(len(rules))]
+    if plan.facts:
+        out.line(f"constexpr FactRule kFacts[] = {braces([_fact_rule(fact) for fact in plan.facts])};")
+        fields += ["kFacts", str(len(plan.facts))]
+    out.line(f"constexpr ProgramRule kProgram{braces(fields)};")
     out.line("Program own(kProgram);")
+
+
+def _fact_rule(fact: PlannedFact) -> str:
+    """Return a row of what a device is asked for: an attribute, or the occupancy of a kernel."""
+    if isinstance(fact, AttributeFact):
+        return braces([cpp_string(fact.name), str(fact.attribute), str(fact.least), "0", "0", "0"])
+    numbers = fact.kernel, fact.threads, fact.dynamic_smem_bytes
+    return braces([cpp_string(fact.name), "FactRule::kOccupancy", "0", *map(str, numbers)])
 
 
 def _needs(launch: PlannedLaunch) -> list[str]:

@@ -27,7 +27,9 @@ __all__ = ["emit_binding", "emit_check", "live_variables", "place_variable", "sl
 
 
 def slot_name(plan: LaunchPlan, index: int) -> str:
-    """Return the variable that holds a symbol's value."""
+    """Return the variable that holds a symbol's value, or a fact of the device."""
+    if index >= len(plan.bindings):
+        return f"f{index - len(plan.bindings)}"
     binding = plan.bindings[index]
     return f"v{index}" if binding.candidates else place_variable(plan, binding.source)
 

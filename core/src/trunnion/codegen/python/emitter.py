@@ -8,8 +8,8 @@ the stream.
 Identifiers come from slots alone: ``t0`` a tensor, ``d0_1`` its extent along dimension 1, ``r0_1`` its stride there,
 ``p0`` its address, ``s0`` a scalar, ``a0`` an address, ``u0`` a struct, ``v0`` a symbol that may be read in several
 places, ``y2`` the shape of an output, ``z0`` of a workspace and ``w0`` its address, ``k0`` the layout of a tensor map
-and ``m0`` the map, ``c0`` a launch's condition, ``g0_x`` its grid, ``o0`` and ``n0`` its window; ``passed`` the
-integers of a call. A user's name stands only inside a string literal.
+and ``m0`` the map, ``c0`` a launch's condition, ``g0_x`` its grid, ``o0`` and ``n0`` its window; ``f0`` a fact of the
+device; ``passed`` the integers of a call. A user's name stands only inside a string literal.
 
 What the tensors alone decide comes first (the fixed part), and is recalled where the tensors are like the last ones.
 """
@@ -125,6 +125,8 @@ class _Emitter:
         out.line("from trunnion.launcher.maps import MapSpec")
         out.line("from trunnion.launcher.refusals import *")
         out.line("from trunnion.launcher.scalars import *")
+        if self.plan.facts:
+            out.line("from trunnion.model.plan.facts import AttributeFact, OccupancyFact")
         out.line("from trunnion.model.tensormap.fields import Im2colFields, TiledFields")
         out.lines(*self.dialect.imports(), "")
         emit_tables(out, self.plan)
@@ -224,8 +226,9 @@ class _Emitter:
 
     def _free_part(self, kind: str) -> SourceWriter:
         """Return what the tensors alone do not decide."""
-        free, bound = self._steps(kind).values(), kind == "bind"
-        LaunchBody(self.plan, self.dialect, known=self.destined and not bound, bound=bound).emit(free)
+        steps, bound = self._steps(kind), kind == "bind"
+        free, known = steps.values(), self.destined and not bound
+        LaunchBody(self.plan, self.dialect, steps.admitted, known=known, bound=bound).emit(free)
         return free
 
     def _diagnosis(self) -> str:

@@ -59,6 +59,9 @@ class LaunchBody:
     dialect: Dialect
     """How the driver is called."""
 
+    admitted: Callable[[SourceWriter, Action], bool]
+    """Writes a step that is over facts of the device, and returns whether it is one."""
+
     known: bool
     """Whether destinations, and their addresses, were taken before where the caller gives them."""
 
@@ -127,7 +130,7 @@ class LaunchBody:
 
     def _phases(self, out: SourceWriter, *phases: Phase) -> None:
         for phase in phases:
-            emit_phase(out, self.plan, phase, self._before, self._launched)
+            emit_phase(out, self.plan, phase, self._before, self._launched, self.admitted)
 
     def _before(self, out: SourceWriter, action: Action) -> bool:
         """Write a step that comes before anything is written."""

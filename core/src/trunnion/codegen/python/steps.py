@@ -24,6 +24,7 @@ from trunnion.model.plan.steps import (
     ComputeWindow,
     LayOutMap,
     Phase,
+    ReadFacts,
     ReadNumber,
     ReadStream,
     ReadTensors,
@@ -77,11 +78,23 @@ class StepPrinter:
 
     def kept(self) -> list[str]:
         """Return the variables that the tensors alone decide, and that are read later."""
-        return kept(self.plan, self.plan.actions(Phase.TENSORS), self.plan.actions(Phase.VALUES))
+        rest = (*self.plan.actions(Phase.VALUES), *self.plan.actions(Phase.ADMIT))
+        return kept(self.plan, self.plan.actions(Phase.TENSORS), rest)
 
     def values(self) -> SourceWriter:
         """Return the rest, up to the last check of a call's arguments."""
         return self._phase(Phase.VALUES)
+
+    def admitted(self, out: SourceWriter, action: Action) -> bool:
+        """Write a step that is over facts of the device, and return whether it is one; ``state`` is the device's."""
+        match action:
+            case ReadFacts(facts):
+                out.line(f"{', '.join(f'f{place}' for place in range(len(facts)))}, = state.facts")
+            case Require(check):
+                emit_check(out, self.plan, check, self.exprs)
+            case _:
+                return self._derived(out, action)
+        return True
 
     def _phase(self, phase: Phase) -> SourceWriter:
         out = SourceWriter()

@@ -16,10 +16,13 @@ __all__ = ["emit_tables"]
 
 
 def emit_tables(out: SourceWriter, plan: LaunchPlan) -> None:
-    """Write ``KERNELS``, ``LAUNCHES``, ``ENCODES`` and the fills' constants."""
+    """Write ``KERNELS``, ``LAUNCHES``, ``ENCODES``, ``FACTS`` if there are any, and the fills' constants."""
     out.line(f"KERNELS = {python_tuple([python_string(kernel.name) for kernel in plan.kernels])}")
     with out.block("LAUNCHES = (", ")"):
         out.lines(*(f"{launch_spec(plan, launch)!a}," for launch in plan.launches))
     with out.block("ENCODES = (", ")"):
         out.lines(*(f"{map_spec(plan, encode)!a}," for encode in plan.encodes))
+    if plan.facts:
+        with out.block("FACTS = (", ")"):
+            out.lines(*(f"{fact!a}," for fact in plan.facts))
     out.lines(*fill_table(plan))

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from trunnion.model.interval import Interval
     from trunnion.model.launch import Dims
     from trunnion.model.params import Signature
+    from trunnion.model.plan.facts import PlannedFact
     from trunnion.model.plan.steps import Action, ConditionCheck, Encode, Phase, Step, ValueCheck
 
 __all__ = [
@@ -73,7 +74,7 @@ PLAN_VERSION: Final = 4
 
 Plans' hashes are made with it, and the versions of core's emitters: an artifact of another one is refused by that name.
 3: a plan says every step of a call, to its result. 4: arguments may be constants, moved addresses, and structs that the
-launcher builds.
+launcher builds, and a plan says which facts of the device it is over.
 """
 
 
@@ -484,6 +485,9 @@ class LaunchPlan:
     requires: frozenset[Capability]
     """What a backend must declare."""
 
+    facts: tuple[PlannedFact, ...] = ()
+    """What its expressions ask of the device, in the order of value slots: these follow those of `bindings`."""
+
     @kept_property
     def steps(self) -> tuple[Step, ...]:
         """What a call does, in order."""
@@ -515,8 +519,8 @@ class LaunchPlan:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The names of the value slots' symbols, by slot."""
-        return tuple(binding.symbol for binding in self.bindings)
+        """The names of the value slots' symbols, then the texts of facts of the device, by slot."""
+        return (*(binding.symbol for binding in self.bindings), *(fact.name for fact in self.facts))
 
     @property
     def symbol_map(self) -> dict[str, tuple[int, int, int]]:

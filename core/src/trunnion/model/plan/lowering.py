@@ -2,11 +2,14 @@
 
 Of a call in which several rules are broken, the refusal that comes first here is the one that its caller is told,
 whoever launches. A launcher may test in any order while all holds.
+
+What is over facts of the device comes once that is prepared, in the order that it has among the values of a call: the
+author's conditions, launches, workspaces, arguments, windows, maps, and what has to be there for these. So whatever the
+arguments alone decide is refused before, and what a stream's capture or the length of a window decides behind it.
 """
 
 from __future__ import annotations
 
-from itertools import filterfalse
 from typing import TYPE_CHECKING
 
 from trunnion.model.expr import Const
@@ -24,6 +27,7 @@ from trunnion.model.plan.steps import (
     LimitWindow,
     Phase,
     PrepareDevice,
+    ReadFacts,
     ReadNumber,
     ReadStream,
     ReadTensors,
@@ -87,7 +91,8 @@ class _Lowering:
             for binding in plan.bindings
             if all(source.kind != "scalar" for source in (binding.source, *binding.candidates))
         )
-        self.shaped = {launch.index for launch in plan.launches if self._decided(ShapeLaunch(launch))}
+        self.facts = frozenset(range(len(plan.bindings), len(plan.bindings) + len(plan.facts)))
+        self.shaped = {launch.index: self._decided(ShapeLaunch(launch)) for launch in plan.launches}
 
     def comes(self, action: Action) -> bool:
         """Whether any call comes to a step."""
@@ -98,9 +103,9 @@ class _Lowering:
         plan = self.plan
         yield ReadTensors()
         yield from (Bind(binding) for binding in plan.bindings if binding.slot in self.slots)
-        yield from filter(self._judges, map(Require, plan.checks))
+        yield from self._requirements(Phase.TENSORS)
         yield RequireLayouts()
-        yield from self._derived(by_tensors=True)
+        yield from self._derived(Phase.TENSORS)
 
     def of_values(self) -> Iterator[Action]:
         """Yield what else the arguments decide."""
@@ -108,16 +113,21 @@ class _Lowering:
         for numbers in (plan.scalars, plan.pointers, plan.structs):
             yield from map(ReadNumber, numbers)
         yield from (Bind(binding) for binding in plan.bindings if binding.slot not in self.slots)
-        yield from filterfalse(self._judges, map(Require, plan.checks))
+        yield from self._requirements(Phase.VALUES)
         yield TakeAddresses()
-        yield from self._derived(by_tensors=False)
-        yield from self._presences()
+        yield from self._derived(Phase.VALUES)
+        yield from self._presences(Phase.VALUES)
         yield CheckDestinations()
         yield ReadStream()
 
     def of_admission(self) -> Iterator[Action]:
         """Yield what a device and a stream may refuse."""
         yield PrepareDevice()
+        if self.facts:
+            yield ReadFacts(self.plan.facts)
+            yield from self._requirements(Phase.ADMIT)
+            yield from self._derived(Phase.ADMIT)
+            yield from self._presences(Phase.ADMIT)
         yield from self.captures
         yield from (LimitWindow(launch, window) for launch, window in self.windows)
 
@@ -143,8 +153,8 @@ class _Lowering:
                 yield Fill(workspace, bytes(1))
         yield from map(Launch, plan.launches)
 
-    def _derived(self, *, by_tensors: bool) -> Iterator[Action]:
-        """Yield what follows from symbols: shapes of outputs and launches, sizes, arguments, windows, maps."""
+    def _derived(self, phase: Phase) -> Iterator[Action]:
+        """Yield what is known in a phase: shapes of outputs and launches, sizes, arguments, windows, maps."""
         plan = self.plan
         candidates: list[Action] = [
             *map(ShapeOutput, plan.outputs),
@@ -152,40 +162,55 @@ class _Lowering:
             *map(SizeWorkspace, plan.workspaces),
         ]
         for launch in plan.launches:
-            ordinals = self._ordinals(launch, by_tensors=by_tensors)
+            ordinals = self._ordinals(launch, phase)
             candidates += [ComputeArguments(launch, ordinals)] if ordinals else []
             candidates += [] if launch.window is None else [ComputeWindow(launch, launch.window)]
         candidates += map(LayOutMap, plan.encodes)
-        yield from (action for action in candidates if self._follows(action) is by_tensors)
+        yield from (action for action in candidates if self._known(action) is phase)
 
-    def _ordinals(self, launch: PlannedLaunch, *, by_tensors: bool) -> tuple[int, ...]:
-        """Return the computed arguments of a launch which the tensors decide, or the others."""
+    def _ordinals(self, launch: PlannedLaunch, phase: Phase) -> tuple[int, ...]:
+        """Return the computed arguments of a launch that are known in a phase."""
         return tuple(
             ordinal
             for ordinal, argument in enumerate(launch.args)
-            if _is_computed(argument) and self._follows(ComputeArguments(launch, (ordinal,))) is by_tensors
+            if _is_computed(argument) and self._known(ComputeArguments(launch, (ordinal,))) is phase
         )
 
-    def _presences(self) -> Iterator[Action]:
+    def _presences(self, phase: Phase) -> Iterator[Action]:
+        """Yield what has to be there, once it is known which launches happen: with the values at the earliest."""
         plan = self.plan
-        for encode in plan.encodes:
-            if plan.may_be_absent(encode.memory):
-                yield RequirePresence(encode.memory, encode.readers, "a tensor map")
-        for launch, window in self.windows:
-            if plan.may_be_absent(window.memory):
-                yield RequirePresence(window.memory, (launch.index,), "a window")
+        needs: list[Action] = [
+            RequirePresence(encode.memory, encode.readers, "a tensor map")
+            for encode in plan.encodes
+            if plan.may_be_absent(encode.memory)
+        ]
+        needs += [
+            RequirePresence(window.memory, (launch.index,), "a window")
+            for launch, window in self.windows
+            if plan.may_be_absent(window.memory)
+        ]
+        late = phase is Phase.ADMIT
+        yield from (need for need in needs if (self._known(need) is Phase.ADMIT) is late)
 
-    def _judges(self, require: Require) -> bool:
-        check = require.check
-        given = isinstance(check, ValueCheck) and check.source.kind == "scalar"
-        return not given and self._decided(require)
+    def _requirements(self, phase: Phase) -> Iterator[Action]:
+        """Yield the checks that can be made in a phase."""
+        for require in map(Require, self.plan.checks):
+            check, known = require.check, self._decided(require)
+            given = isinstance(check, ValueCheck) and check.source.kind == "scalar"
+            if (Phase.VALUES if given else known) is phase:
+                yield require
 
-    def _follows(self, action: Action) -> bool:
-        """Whether the tensors decide what an action computes, and whether the launches that read it happen."""
-        return self.shaped.issuperset(action.readers or ()) and self._decided(action)
+    def _known(self, action: Action) -> Phase:
+        """Return where it is known what an action computes, and whether the launches that read it happen."""
+        phases = {self._decided(action), *(self.shaped[reader] for reader in action.readers or ())}
+        return next(phase for phase in (Phase.ADMIT, Phase.VALUES, Phase.TENSORS) if phase in phases)
 
-    def _decided(self, action: Action) -> bool:
-        return self.slots.issuperset(slots_of(action))
+    def _decided(self, action: Action) -> Phase:
+        """Return where it is known what an action computes, whether or not a call comes to it."""
+        slots = slots_of(action)
+        if not self.facts.isdisjoint(slots):
+            return Phase.ADMIT
+        return Phase.TENSORS if self.slots.issuperset(slots) else Phase.VALUES
 
 
 def _is_computed(argument: PlannedArgument) -> bool:

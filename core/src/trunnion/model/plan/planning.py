@@ -10,7 +10,8 @@ from trunnion.model.code import part_position
 from trunnion.model.constant import Constant
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.expr import Cast, Expr, Slot, Symbol
-from trunnion.model.expr_tree import substitute
+from trunnion.model.expr_tree import facts_of, substitute
+from trunnion.model.facts import ATTRIBUTES, DeviceFact, Fact, Occupancy
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
 from trunnion.model.moved_address import MovedAddress
@@ -44,6 +45,7 @@ from trunnion.model.plan import (
     ValueCheck,
     WorkspaceSlot,
 )
+from trunnion.model.plan.facts import AttributeFact, OccupancyFact, PlannedFact
 from trunnion.model.plan.launch_plan import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from trunnion.model.plan.planning_memory import (
     Slots,
@@ -91,7 +93,19 @@ def plan_signature(name: str, signature: Signature) -> LaunchPlan:
     """Return the plan of a call that launches nothing: what it is given, and what follows from that.
 
     So is a function called that somebody else wrote and that launches by itself.
+
+    Raises
+    ------
+    ProgramError
+        If a check is over a fact of the device: nothing of what is called reads any.
     """
+    for index, check in enumerate(signature.checks):
+        for fact in facts_of(check.condition):
+            raise ProgramError(
+                f"got {fact.spelled}, expected symbols and numbers: who calls a function that launches by itself "
+                "knows nothing of its device",
+                field=f"checks[{index}].condition",
+            )
     return _Planner(_Interface(name, signature)).plan()
 
 
@@ -118,6 +132,7 @@ class _Planner:
         for table in (tensors, signature.scalars, signature.pointers, signature.structs, self.workspaces):
             self.slot_of |= {member: index for index, member in enumerate(table)}
         self.value_slot: dict[Symbol, Slot] = {}
+        self.fact_slot: dict[Fact, Slot] = {}
         self.bindings: list[Binding] = []
         self.kernel_slot: dict[tuple[str, int], int] = {}
         self.map_slot: dict[tuple[object, ...], int] = {}
@@ -131,26 +146,29 @@ class _Planner:
         signature = self.program.signature
         launches = tuple(self._launches())  # collects the maps and the kernels, too
         outputs = tuple(self.slot_of[output] for output in signature.outputs)
-        workspaces = tuple(self._workspaces())
+        workspaces, tensors = tuple(self._workspaces()), tuple(self._tensors())
         encodes = tuple(
             plan_map(index, one, tuple(readers), self.slots)
             for index, (one, readers) in enumerate(zip(self.maps, self.map_readers, strict=True))
         )
+        checks: tuple[ValueCheck | ConditionCheck, ...] = (*self._value_checks(), *self._condition_checks())
+        facts = tuple(map(self._fact, self.fact_slot))  # all that was planned until here is over
         return LaunchPlan(
             name=self.program.name,
             signature=signature,
-            tensors=tuple(self._tensors()),
+            tensors=tensors,
             scalars=tuple(self._scalars()),
             pointers=tuple(self._pointers()),
             structs=tuple(self._structs()),
             workspaces=workspaces,
             bindings=tuple(self.bindings),
-            checks=(*self._value_checks(), *self._condition_checks()),
+            checks=checks,
             encodes=encodes,
             launches=launches,
             results=outputs,
             kernels=self._kernels(launches),
-            requires=frozenset(requirements(signature, workspaces, launches, encodes)),
+            requires=frozenset(requirements(signature, workspaces, launches, encodes, facts)),
+            facts=facts,
         )
 
     def _memory(self, memory: Memory) -> MemoryRef:
@@ -197,7 +215,23 @@ class _Planner:
                 )
 
     def _over_slots(self, expr: Expr) -> Expr:
-        return substitute(expr, self.value_slot.__getitem__)
+        return substitute(expr, self._slot)
+
+    def _slot(self, leaf: Symbol | Fact) -> Slot:
+        """Return the value slot of a symbol; of a fact of the device, which gets the next one behind all symbols'."""
+        if isinstance(leaf, Symbol):
+            return self.value_slot[leaf]
+        place = len(self.bindings) + len(self.fact_slot)
+        return self.fact_slot.setdefault(leaf, Slot(place, leaf.bounds.low, leaf.bounds.high))
+
+    def _fact(self, fact: Fact) -> PlannedFact:
+        if isinstance(fact, DeviceFact):
+            row = ATTRIBUTES[fact.name]
+            return AttributeFact(fact.spelled, row.number, row.least)
+        if not isinstance(fact, Occupancy):
+            raise TypeError(f"a program is over a {type(fact).__name__}")
+        kernel = next(slot for (name, _), slot in self.kernel_slot.items() if name == fact.kernel)
+        return OccupancyFact(fact.spelled, kernel, fact.threads, fact.dynamic_smem_bytes)
 
     def _dims(self, dims: Dims) -> Dims:
         x, y, z = dims

@@ -429,6 +429,10 @@ DYNAMIC_SMEM = _need(
     "device {device}, which allows a block {most} bytes, static ones included", nbytes=_INT, kernel=_NAME,
     device=_INT, most=_INT
 )
+FACT = _need(
+    "fact", "at least {least} as {name}", "{value}, as device {device} answers", least=_INT, name=_TEXT, value=_INT,
+    device=_INT
+)
 NO_DRIVER = _need(
     "no-driver", "a CUDA driver (libcuda.so.1)", "none: {said}",
     "install the NVIDIA driver, or simulate: trunnion.sim.start()", "cpp", said=_TEXT

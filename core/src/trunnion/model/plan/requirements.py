@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from trunnion.model.params import Param, Signature, TensorParam
     from trunnion.model.plan import PlannedArgument, PlannedLaunch, WorkspaceSlot
+    from trunnion.model.plan.facts import PlannedFact
     from trunnion.model.plan.steps import Encode
 
 __all__ = ["requirements"]
@@ -29,12 +30,13 @@ def requirements(
     workspaces: Sequence[WorkspaceSlot],
     launches: Sequence[PlannedLaunch],
     encodes: Sequence[Encode],
+    facts: Sequence[PlannedFact] = (),
 ) -> dict[Capability, str]:
     """Return the capabilities that a backend must declare to launch what is planned, each with its first use.
 
     Parameters
     ----------
-    signature, workspaces, launches, encodes
+    signature, workspaces, launches, encodes, facts
         The plan's, as `LaunchPlan` has them.
 
     Returns
@@ -50,6 +52,7 @@ def requirements(
     if len(launches) > 1:
         uses.append((Capability.MULTI_LAUNCH, f"{len(launches)} launches"))
     uses += [use for launch in launches for use in _of_launch(launch, encodes)]
+    uses += [(Capability.DEVICE_FACTS, fact.name) for fact in facts]
     for capability, place in uses:
         found.setdefault(capability, place)
     return found

@@ -17,6 +17,7 @@ from trunnion.model.plan.slots import MemoryKind, MemoryRef, TensorSlot
 
 if TYPE_CHECKING:
     from trunnion.model.expr import Expr
+    from trunnion.model.plan.facts import PlannedFact
     from trunnion.model.plan.launch_plan import LaunchPlan, PlannedArgument, PlannedLaunch, PlannedWindow
     from trunnion.model.plan.slots import (
         Binding,
@@ -44,6 +45,7 @@ __all__ = [
     "LimitWindow",
     "Phase",
     "PrepareDevice",
+    "ReadFacts",
     "ReadNumber",
     "ReadStream",
     "ReadTensors",
@@ -137,7 +139,7 @@ class Phase(enum.StrEnum):
     """What the numbers of the call, the addresses of its memory and its stream decide, too."""
 
     ADMIT = "admit"
-    """What the device decides, and the state of the stream."""
+    """What the device decides, its facts and what follows from them included, and the state of the stream."""
 
     MEMORY = "memory"
     """Where outputs and workspaces lie."""
@@ -372,6 +374,14 @@ class PrepareDevice(_Action):
 
 
 @dataclass(frozen=True, slots=True)
+class ReadFacts(_Action):
+    """The facts of the device have their slots, as they were when it was prepared."""
+
+    facts: tuple[PlannedFact, ...]
+    """Which, in the order of their slots."""
+
+
+@dataclass(frozen=True, slots=True)
 class RefuseCapture(_Action):
     """The stream is not being captured: a window that it holds is taken from it once the kernel is done."""
 
@@ -458,6 +468,7 @@ Action = (
     | CheckDestinations
     | ReadStream
     | PrepareDevice
+    | ReadFacts
     | RefuseCapture
     | LimitWindow
     | TakeOutputs

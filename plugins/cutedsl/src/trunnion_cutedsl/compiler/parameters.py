@@ -222,7 +222,9 @@ def _divisor(plan: LaunchPlan, number: Expr) -> int:
         case Const(value):
             return abs(value) or _MAX_DIVISOR
         case Slot(index):
-            return plan.bindings[index].multiple_of
+            return (
+                plan.bindings[index].multiple_of if index < len(plan.bindings) else 1
+            )  # a fact of the device
         case Cast():
             return _divisor(plan, number.operand)
         case Binary(Op.MUL, left, right):

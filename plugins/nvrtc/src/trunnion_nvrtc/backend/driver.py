@@ -138,6 +138,17 @@ class CudaDriver:
         (status,) = calls.cuKernelSetAttribute(name, value, kernel, self._device(device))
         check("cuKernelSetAttribute", status)
 
+    def occupancy(self, kernel: Any, threads: int, dynamic_smem_bytes: int) -> int:
+        """Return the blocks that a multiprocessor holds (``cuOccupancyMaxActiveBlocksPerMultiprocessor``)."""
+        function = cu.CUfunction(
+            int(kernel)
+        )  # the driver takes a kernel's handle in the place of a function's
+        status, blocks = calls.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            function, threads, dynamic_smem_bytes
+        )
+        check("cuOccupancyMaxActiveBlocksPerMultiprocessor", status)
+        return int(blocks)
+
     def _device(self, ordinal: int) -> Any:
         status, device = calls.cuDeviceGet(ordinal)
         check("cuDeviceGet", status)

@@ -52,6 +52,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuLibraryUnload": (_POINTER,),
     "cuLibraryGetKernel": (_POINTER, _POINTER, ctypes.c_char_p),
     "cuKernelSetAttribute": (_INT, _INT, _POINTER, _INT),
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor": (_POINTER, _POINTER, _INT, ctypes.c_size_t),
     "cuTensorMapEncodeTiled": (_POINTER, _INT, _UINT, *(_POINTER,) * 5, *(_INT,) * 4),
     "cuTensorMapEncodeIm2col": (
         _POINTER,
@@ -253,6 +254,13 @@ class AcmeDriver:
     def set_kernel_attribute(self, kernel: int, device: int, attribute: int, value: int) -> None:
         """Set an attribute of a kernel on a device."""
         self._call("cuKernelSetAttribute", attribute, value, kernel, self._device(device))
+
+    def occupancy(self, kernel: int, threads: int, dynamic_smem_bytes: int) -> int:
+        """Return how many blocks of a kernel one multiprocessor of the current device holds at once."""
+        blocks = _INT()
+        name = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
+        self._call(name, ctypes.byref(blocks), kernel, threads, dynamic_smem_bytes)
+        return blocks.value
 
     # Launches --------------------------------------------------------------------------------------------------
 

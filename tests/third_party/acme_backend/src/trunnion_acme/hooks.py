@@ -31,6 +31,7 @@ SPEC = BackendSpec(
                 Capability.COOPERATIVE,
                 Capability.PDL,
                 Capability.PRIORITY,
+                Capability.DEVICE_FACTS,
                 Capability.AOT,
                 Capability.GRAPH_CAPTURE,
             }

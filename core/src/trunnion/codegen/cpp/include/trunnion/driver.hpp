@@ -38,6 +38,7 @@ struct Driver {
   decltype(&::cuLibraryUnload) library_unload;
   decltype(&::cuLibraryGetKernel) library_get_kernel;
   decltype(&::cuKernelSetAttribute) kernel_set_attribute;
+  decltype(&::cuOccupancyMaxActiveBlocksPerMultiprocessor) most_active_blocks;
   decltype(&::cuLaunchKernelEx) launch_kernel_ex;
   decltype(&::cuMemsetD8Async) memset_d8;
   decltype(&::cuMemsetD16Async) memset_d16;
@@ -80,6 +81,7 @@ inline constexpr EntryPoint kEntryPoints[] = {
     {"cuLibraryUnload", 12000},
     {"cuLibraryGetKernel", 12000},
     {"cuKernelSetAttribute", 12000},
+    {"cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050},
     {"cuLaunchKernelEx", 11060},
     {"cuMemsetD8Async", 3020},
     {"cuMemsetD16Async", 3020},

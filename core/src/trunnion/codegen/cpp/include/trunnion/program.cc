@@ -65,10 +65,12 @@ bool Program::load_locked(const void* image, size_t nbytes, const char* names) {
   status = driver_.device_get_count(&device_count_);
   if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGetCount", status);
   if (states_ == nullptr) states_ = allocate<DeviceState*>(static_cast<size_t>(device_count_));
+  if (facts_ == nullptr) facts_ = allocate<int64_t*>(static_cast<size_t>(device_count_));
   if (retained_ == nullptr) retained_ = allocate<Retained>(static_cast<size_t>(device_count_));
   if (kernels_ == nullptr) kernels_ = allocate<CUkernel>(rule_->kernel_count);
-  if (!watch_forks() || states_ == nullptr || retained_ == nullptr || kernels_ == nullptr)
-    return raise_no_own_memory();
+  const bool allocated =
+      states_ != nullptr && facts_ != nullptr && retained_ != nullptr && kernels_ != nullptr;
+  if (!watch_forks() || !allocated) return raise_no_own_memory();
   // A first call may be made while a stream is captured: a capture in the usual mode would be broken by the load.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   status = driver_.exchange_capture_mode(&mode);
@@ -133,6 +135,7 @@ DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
   for (uint32_t index = 0; good && index < rule_->launch_count; ++index) {
     good = prepare_launch(*state, ordinal, retained.device(), rule_->launches[index]);
   }
+  good = good && read_facts(*state, ordinal, retained.device());
   if (!good) {
     entered.leave();
     retained.release(driver_);
@@ -194,6 +197,53 @@ bool Program::prepare_launch(DeviceState& state, int32_t ordinal, CUdevice devic
   return status == CUDA_SUCCESS ? true : refused("cuKernelSetAttribute", status, &refused_kernel);
 }
 
+bool Program::read_facts(DeviceState& state, int32_t ordinal, CUdevice device) {
+  if (rule_->fact_count == 0) return true;
+  if (facts_[ordinal] == nullptr) facts_[ordinal] = allocate<int64_t>(rule_->fact_count);
+  if (facts_[ordinal] == nullptr) return raise_no_own_memory();
+  for (uint32_t index = 0; index < rule_->fact_count; ++index) {
+    int value = 0;
+    if (!read_fact(state, ordinal, device, rule_->facts[index], value)) return false;
+    facts_[ordinal][index] = value;
+  }
+  return true;
+}
+
+bool Program::read_fact(DeviceState& state, int32_t ordinal, CUdevice device, const FactRule& fact,
+                        int& value) {
+  if (fact.attribute != FactRule::kOccupancy) {
+    if (!read_attribute(driver_, device, static_cast<CUdevice_attribute>(fact.attribute), value))
+      return false;
+    if (value >= fact.least) return true;
+    return raise_fact(fact.least, fact.name, value, ordinal);
+  }
+  const RefusedKernel refused_kernel{symbol(fact.kernel), ordinal};
+  // Without the allowance the driver answers for what a kernel has unasked. What a device cannot allow at all, of that it
+  // answers that it holds none.
+  CUresult status = try_smem(state, device, fact.kernel, fact.dynamic_smem_bytes);
+  if (status != CUDA_SUCCESS && status != CUDA_ERROR_INVALID_VALUE)
+    return refused("cuKernelSetAttribute", status, &refused_kernel);
+  // The driver takes a kernel's handle in the place of a function's.
+  status = driver_.most_active_blocks(&value, reinterpret_cast<CUfunction>(kernels_[fact.kernel]),
+                                      fact.threads, fact.dynamic_smem_bytes);
+  return status == CUDA_SUCCESS
+             ? true
+             : refused("cuOccupancyMaxActiveBlocksPerMultiprocessor", status, &refused_kernel);
+}
+
+// Two names of a program may be one kernel: they share the limit.
+CUresult Program::try_smem(DeviceState& state, CUdevice device, uint32_t kernel, uint32_t nbytes) {
+  if (nbytes <= state.dynamic_smem[kernel]) return CUDA_SUCCESS;
+  const CUresult status = driver_.kernel_set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                       static_cast<int>(nbytes), kernels_[kernel], device);
+  for (uint32_t alias = 0; status == CUDA_SUCCESS && alias < rule_->kernel_count; ++alias) {
+    if (std::strcmp(symbol(alias), symbol(kernel)) == 0) {
+      __atomic_store_n(&state.dynamic_smem[alias], nbytes, __ATOMIC_RELAXED);
+    }
+  }
+  return status;
+}
+
 bool Program::raise_smem_alone(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
   Gate* gate = loading();
   if (gate == nullptr) return false;
@@ -207,8 +257,7 @@ bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, u
   CUdevice device = 0;
   CUresult status = driver_.device_get(&device, ordinal);
   if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGet", status);
-  status = driver_.kernel_set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                        static_cast<int>(nbytes), kernels_[kernel], device);
+  status = try_smem(state, device, kernel, nbytes);
   if (status == CUDA_ERROR_INVALID_VALUE) {
     int most = 0;
     if (!read_attribute(driver_, device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, most))
@@ -217,14 +266,7 @@ bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, u
     return raise_dynamic_smem(nbytes, Name{name, static_cast<uint32_t>(std::strlen(name))}, ordinal, most);
   }
   const RefusedKernel refused_kernel{symbol(kernel), ordinal};
-  if (status != CUDA_SUCCESS) return refused("cuKernelSetAttribute", status, &refused_kernel);
-  // Two names of a program may be one kernel: they share the limit.
-  for (uint32_t alias = 0; alias < rule_->kernel_count; ++alias) {
-    if (std::strcmp(symbol(alias), symbol(kernel)) == 0) {
-      __atomic_store_n(&state.dynamic_smem[alias], nbytes, __ATOMIC_RELAXED);
-    }
-  }
-  return true;
+  return status == CUDA_SUCCESS ? true : refused("cuKernelSetAttribute", status, &refused_kernel);
 }
 
 void Program::forget() {
@@ -233,7 +275,10 @@ void Program::forget() {
     std::free(states_[ordinal]->dynamic_smem);  // of a process before a fork
     std::free(states_[ordinal]);
   }
+  for (int32_t ordinal = 0; facts_ != nullptr && ordinal < device_count_; ++ordinal)
+    std::free(facts_[ordinal]);
   std::free(states_);
+  std::free(facts_);
   std::free(retained_);
   std::free(kernels_);
   if (names_ != trunnion_kernel_names) std::free(const_cast<char*>(names_));

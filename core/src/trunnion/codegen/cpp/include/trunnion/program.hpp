@@ -28,10 +28,24 @@ struct LaunchRule {
   uint32_t need_count;
 };
 
+// A fact of a device: an attribute, or how many blocks of a kernel one multiprocessor holds at once.
+struct FactRule {
+  const char* name;
+  int32_t attribute;  // or kOccupancy
+  int32_t least;      // of an attribute
+  uint32_t kernel;
+  int32_t threads;  // of a block
+  uint32_t dynamic_smem_bytes;
+
+  static constexpr int32_t kOccupancy = 0;  // which is no attribute
+};
+
 struct ProgramRule {
   uint32_t kernel_count;
   const LaunchRule* launches;
   uint32_t launch_count;
+  const FactRule* facts = nullptr;
+  uint32_t fact_count = 0;
 };
 
 // What was done for one device. Fields are written before it is published, but for the limits, which only grow.
@@ -121,6 +135,10 @@ class Program : public Life {
     return there ? __atomic_load_n(&states_[ordinal], __ATOMIC_ACQUIRE) : nullptr;
   }
 
+  // The facts of a device that is prepared, in the order of `ProgramRule`. They outlive what was done for the device: a
+  // call may read them before it is under way.
+  const int64_t* facts(int32_t ordinal) const { return facts_[ordinal]; }
+
   // Allow a kernel more dynamic shared memory than any call before needed; never less.
   bool allow_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes) {
     if (__builtin_expect(nbytes <= __atomic_load_n(&state.dynamic_smem[kernel], __ATOMIC_RELAXED), 1))
@@ -163,6 +181,9 @@ class Program : public Life {
   bool retain(int32_t ordinal, DeviceState& state, Retained& retained);
   bool check_attributes(const DeviceState& state, int32_t ordinal, const LaunchRule& launch);
   bool prepare_launch(DeviceState& state, int32_t ordinal, CUdevice device, const LaunchRule& launch);
+  bool read_facts(DeviceState& state, int32_t ordinal, CUdevice device);
+  bool read_fact(DeviceState& state, int32_t ordinal, CUdevice device, const FactRule& fact, int& value);
+  CUresult try_smem(DeviceState& state, CUdevice device, uint32_t kernel, uint32_t nbytes);
   [[gnu::cold]] bool raise_smem_alone(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes);
   [[gnu::cold]] bool raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes);
   [[gnu::cold]] bool unload();
@@ -174,6 +195,7 @@ class Program : public Life {
   CUkernel* kernels_ = nullptr;
   const char* names_ = nullptr;
   DeviceState** states_ = nullptr;
+  int64_t** facts_ = nullptr;     // of each device that was prepared
   Retained* retained_ = nullptr;  // of each device that was prepared; given back when the image is unloaded
   int32_t device_count_ = 0;
   bool loaded_ = false;

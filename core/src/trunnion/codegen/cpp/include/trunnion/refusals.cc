@@ -330,6 +330,11 @@ bool raise_dynamic_smem(int64_t nbytes, const Name& kernel, int64_t device, int6
   return refuse({"dynamic-smem", "RuntimeError", Form::kRequirement, {"{0} bytes of dynamic shared memory for kernel {1}", "device {2}, which allows a block {3} bytes, static ones included", ""}}, fields, 4);
 }
 
+bool raise_fact(int64_t least, const Words& name, int64_t value, int64_t device) {
+  const Field fields[] = {Field::number(least), Field::raw(name), Field::number(value), Field::number(device)};
+  return refuse({"fact", "RuntimeError", Form::kRequirement, {"at least {0} as {1}", "{2}, as device {3} answers", ""}}, fields, 4);
+}
+
 bool raise_no_driver(const Words& said) {
   const Field fields[] = {Field::raw(said)};
   return refuse({"no-driver", "RuntimeError", Form::kRequirement, {"a CUDA driver (libcuda.so.1)", "none: {0}", "install the NVIDIA driver, or simulate: trunnion.sim.start()"}}, fields, 1);

@@ -73,6 +73,7 @@ bool raise_window_in_capture();
 bool raise_attribute_version(int64_t needed, const Words& attribute, int64_t version);
 bool raise_attribute_capability(int64_t major, int64_t minor, const Words& attribute, int64_t device, int64_t has_major, int64_t has_minor);
 bool raise_dynamic_smem(int64_t nbytes, const Name& kernel, int64_t device, int64_t most);
+bool raise_fact(int64_t least, const Words& name, int64_t value, int64_t device);
 bool raise_no_driver(const Words& said);
 bool raise_old_driver(int64_t needed, const Words& function, int64_t version);
 bool raise_other_cpu(const Words& architecture);
