@@ -10,6 +10,7 @@ import operator
 from typing import TYPE_CHECKING
 
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Symbol
+from trunnion.model.facts import Fact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -90,7 +91,7 @@ _RULES: Mapping[str, Callable[[int, int], int]] = {
 }
 
 
-def evaluate(expr: Expr, values: Mapping[str, int]) -> int:
+def evaluate(expr: Expr, values: Mapping[str, int], fact: Callable[[Fact], int] | None = None) -> int:
     """Return an expression's value.
 
     Parameters
@@ -99,6 +100,8 @@ def evaluate(expr: Expr, values: Mapping[str, int]) -> int:
         An expression over symbols.
     values
         Each symbol's value, by its name.
+    fact
+        Returns the value of a fact of the device; None: there is none in the expression.
 
     Raises
     ------
@@ -113,18 +116,20 @@ def evaluate(expr: Expr, values: Mapping[str, int]) -> int:
             return expr.value
         case Symbol():
             return values[expr.name]
+        case Fact() if fact is not None:
+            return fact(expr)
         case Select():
-            chosen = expr.then if evaluate(expr.condition, values) != 0 else expr.otherwise
-            return evaluate(chosen, values)
+            chosen = expr.then if evaluate(expr.condition, values, fact) != 0 else expr.otherwise
+            return evaluate(chosen, values, fact)
         case Cast():
-            value = evaluate(expr.operand, values)
+            value = evaluate(expr.operand, values, fact)
             least, greatest = integer_range(expr.to.name)
             if not least <= value <= greatest:
                 raise UncomputableError(f"{value} does not fit {expr.to.name}")
             return value
         case Binary():
-            left = evaluate(expr.left, values)
-            right = evaluate(expr.right, values)
+            left = evaluate(expr.left, values, fact)
+            right = evaluate(expr.right, values, fact)
             value = _RULES[expr.op.value](left, right)
             if not _LEAST <= value <= _GREATEST:
                 raise UncomputableError(f"{value} does not fit 64 signed bits")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from trunnion.testing.reference_facts import USUAL_ATTRIBUTES
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trunnion.errors import TrunnionError
 
 __all__ = [
@@ -79,6 +83,12 @@ class CallSignature:
 
     only_device: int | None = None
     """The one device that there is, which a call need not name: the CPU is 0; None: there may be several."""
+
+    attributes: Mapping[int, int] = field(default_factory=lambda: USUAL_ATTRIBUTES, repr=False, compare=False)
+    """What the device answers, by ``CUdevice_attribute``: all that facts are."""
+
+    resources: Mapping[str, tuple[int | None, int]] = field(default_factory=dict, repr=False, compare=False)
+    """Of kernels, by name, the registers of a thread and the static shared memory, in bytes; others' are usual."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from trunnion.testing.kept_launchers import kept_launchers
 from trunnion.testing.laws import LawViolation
 from trunnion.testing.machine import ALIKE, USED, SimulatedMachine
 from trunnion.testing.observed import observe
+from trunnion.testing.reference_facts import FACT_NUMBERS
 from trunnion.testing.strategies.numbers import Raiser, RaiserSpec
 from trunnion.testing.ways import WAYS, Arguments
 
@@ -133,6 +134,10 @@ class Harness:
     def most_window_bytes(self, device: int = 0) -> int:
         """Return the longest access-policy window that a device allows."""
         return self.machine.attribute(device, DeviceAttribute.MAX_ACCESS_POLICY_WINDOW_SIZE)
+
+    def attributes(self, device: int = 0) -> dict[int, int]:
+        """Return what a device answers of all that is a fact, by ``CUdevice_attribute``."""
+        return {number: self.machine.attribute(device, number) for number in FACT_NUMBERS.values()}
 
     @property
     def wrapper(self) -> SourceWrapper:
@@ -316,6 +321,7 @@ class Harness:
             facts,
             most_window_bytes=self.most_window_bytes(_device_of(facts)),
             only_device=self.machine.runtime.only_device,
+            attributes=self.attributes(_device_of(facts)),
         )
 
     def facts_of(self, value: Any) -> object:

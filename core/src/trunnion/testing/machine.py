@@ -123,7 +123,7 @@ UNLIKE: Final = (0, 2, 3)
 
 _SMALL: Final[tuple[Mapping[int, int] | None, ...]] = (
     None,
-    None,
+    {DeviceAttribute.MULTIPROCESSOR_COUNT: 114},  # an H100 PCIe: alike, but for how much of it there is
     {DeviceAttribute.MAX_ACCESS_POLICY_WINDOW_SIZE: 4096, DeviceAttribute.MAX_PERSISTING_L2_CACHE_SIZE: 2048},
     {
         DeviceAttribute.MAX_ACCESS_POLICY_WINDOW_SIZE: 512,
@@ -131,7 +131,8 @@ _SMALL: Final[tuple[Mapping[int, int] | None, ...]] = (
         DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: 99 << 10,
     },
 )
-"""What some have less of than any product, so that tensors of a few bytes meet the limit."""
+"""What one has less of than the other that is alike; and others than any product, so that tensors of a few bytes meet
+the limit."""
 
 
 class SimulatedMachine:

@@ -19,6 +19,7 @@ from trunnion.model.expr import Symbol
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
 from trunnion.testing.arithmetic import UncomputableError, evaluate
 from trunnion.testing.expected import CallSignature, Problem, TensorFacts
+from trunnion.testing.reference_facts import fact_value
 from trunnion.testing.reference_numbers import (
     WrongArgumentError,
     encode_number,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trunnion.model.expr import Expr
+    from trunnion.model.facts import Fact
     from trunnion.model.params import Param
     from trunnion.model.program import KernelProgram
     from trunnion.testing.expected import ExpectedNumber
@@ -118,10 +120,13 @@ class Reading:
     def value(self, expr: Expr, what: str) -> int | None:
         """Return an expression's value, or None once the reason why it has none is recorded."""
         try:
-            return evaluate(expr, self.values)
+            return evaluate(expr, self.values, self._fact)
         except UncomputableError as error:
             self.refuse(_UNCOMPUTABLE, None, f"{what}: {error}")
             return None
+
+    def _fact(self, fact: Fact) -> int:
+        return fact_value(fact, self.call.attributes, self.call.resources)
 
     # One argument by itself ------------------------------------------------------------------------------------
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.model.capability import Capability
+from trunnion.model.code import DeviceCode
 from trunnion.model.constant import Constant
+from trunnion.model.dtypes import DType
+from trunnion.model.facts import Fact
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import TensorParam
 from trunnion.model.struct import Struct
@@ -45,9 +49,19 @@ def needs_of(program: KernelProgram) -> frozenset[Capability]:
         Capability.STRUCT_PARAMS: signature.structs,
         Capability.OUTPUT_FILL: any(output.fill is not None for output in signature.outputs),
         Capability.MULTI_LAUNCH: len(launches) > 1,
+        Capability.DEVICE_FACTS: _holds_fact((signature.checks, launches)),
     }
     found = {capability for capability, there in said.items() if there}
     return frozenset(found.union(*map(_needs_of_launch, launches)))
+
+
+def _holds_fact(value: object) -> bool:
+    """Whether a fact of the device stands anywhere in a part of a program."""
+    if isinstance(value, tuple):
+        return any(map(_holds_fact, value))
+    if isinstance(value, (Fact, DType, DeviceCode)) or not is_dataclass(value):
+        return isinstance(value, Fact)
+    return any(_holds_fact(getattr(value, part.name)) for part in fields(value) if part.compare)
 
 
 def _needs_of_launch(launch: KernelLaunch) -> Iterator[Capability]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from trunnion.model.dtypes import DType
 from trunnion.model.expr import Expr, Symbol
+from trunnion.model.facts import Occupancy
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import Check, PointerParam, ScalarParam, Signature, StructParam, TensorParam
@@ -35,9 +36,13 @@ _FIELD = {
     Workspace: "name",
     Symbol: "name",
     Check: "message",
+    Occupancy: "kernel",
     TiledTensorMap: "label",
     Im2colTensorMap: "label",
 }
+_NAMESAKES: dict[type, type] = {Occupancy: KernelLaunch}
+"""What is called by a name of something else."""
+
 _NAMELESS = (Expr, Signature, AccessPolicyWindow, MovedAddress, TensorView, Array)
 
 
@@ -65,7 +70,7 @@ def _renamed(value: Any, names: dict[tuple[type, str], str]) -> Any:
         if part.init
     }
     if field is not None and changed[field]:
-        key = (type(value), changed[field])
+        key = (_NAMESAKES.get(type(value), type(value)), changed[field])
         changed[field] = names.setdefault(key, f"other_{len(names)}")
     return dataclasses.replace(value, **changed)
 

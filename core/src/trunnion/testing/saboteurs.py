@@ -23,6 +23,7 @@ from trunnion.model.plan import (
 from trunnion.model.tensormap.fields import TiledFields
 from trunnion.sim.trace import Launched, TensorMapEncoded
 from trunnion.testing.build_saboteurs import BUILD_SABOTEURS
+from trunnion.testing.fact_saboteurs import FACT_SABOTEURS
 from trunnion.testing.feature_saboteurs import FEATURE_SABOTEURS
 from trunnion.testing.fixed_saboteurs import FIXED_SABOTEURS
 from trunnion.testing.history_saboteurs import HISTORY_SABOTEURS
@@ -383,6 +384,7 @@ _ALL = (
 
 _OTHERS = (
     *BUILD_SABOTEURS, *LIFECYCLE_SABOTEURS, *LIMIT_SABOTEURS, *FEATURE_SABOTEURS, *HISTORY_SABOTEURS, *FIXED_SABOTEURS,
+    *FACT_SABOTEURS,
 )  # fmt: skip
 
 SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *_OTHERS)}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
+from trunnion.messages import type_name
 from trunnion.model.code import part_position
 from trunnion.model.constant import Constant
 from trunnion.model.dtypes import DType, dtype
@@ -229,7 +230,7 @@ class _Planner:
             row = ATTRIBUTES[fact.name]
             return AttributeFact(fact.spelled, row.number, row.least)
         if not isinstance(fact, Occupancy):
-            raise TypeError(f"a program is over a {type(fact).__name__}")
+            raise TypeError(f"a program is over a {type_name(fact)}")
         kernel = next(slot for (name, _), slot in self.kernel_slot.items() if name == fact.kernel)
         return OccupancyFact(fact.spelled, kernel, fact.threads, fact.dynamic_smem_bytes)
 

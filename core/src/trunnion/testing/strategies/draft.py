@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from trunnion.model.capability import Capability
     from trunnion.model.code import DeviceCode
     from trunnion.model.expr import Symbol
+    from trunnion.model.facts import DeviceFact
     from trunnion.model.memory import Memory
     from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
     from trunnion.model.workspace import Workspace
@@ -33,6 +34,9 @@ class Draft:
 
     names: list[str] = field(default_factory=list)
     """Names not yet given away."""
+
+    facts: list[DeviceFact] = field(default_factory=list)
+    """Facts of the device."""
 
     extent_symbols: list[Symbol] = field(default_factory=list)
     """Symbols that extents bind."""
@@ -72,6 +76,11 @@ class Draft:
     def symbols(self) -> list[Symbol]:
         """Every symbol."""
         return [*self.extent_symbols, *self.free_symbols]
+
+    @property
+    def numbers(self) -> list[Symbol | DeviceFact]:
+        """What is known once the device is: every symbol, and facts."""
+        return [*self.symbols, *self.facts]
 
     @property
     def memories(self) -> list[Memory]:

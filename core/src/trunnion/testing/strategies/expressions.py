@@ -13,6 +13,8 @@ from trunnion.testing.strategies.choices import choose
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from trunnion.model.facts import DeviceFact
+
 __all__ = ["INTEGERS", "expressions", "extents"]
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -43,8 +45,8 @@ _OPERATIONS = tuple(Op)
 
 
 @st.composite
-def expressions(draw: st.DrawFn, symbols: Sequence[Symbol] = (), depth: int = 3) -> Expr:
-    """Draw an expression over ``symbols``.
+def expressions(draw: st.DrawFn, symbols: Sequence[Symbol | DeviceFact] = (), depth: int = 3) -> Expr:
+    """Draw an expression over ``symbols``, which may be facts of the device.
 
     Parameters
     ----------
@@ -57,7 +59,11 @@ def expressions(draw: st.DrawFn, symbols: Sequence[Symbol] = (), depth: int = 3)
     """
     kind = choose(draw, ("leaf", "binary", "binary", "binary", "select", "cast")) if depth else "leaf"
     if kind == "leaf":
-        leaves: list[Sequence[int | Symbol]] = [_SMALL, _EDGES, *([symbols] * 3 if symbols else [])]
+        leaves: list[Sequence[int | Symbol | DeviceFact]] = [
+            _SMALL,
+            _EDGES,
+            *([symbols] * 3 if symbols else []),
+        ]
         leaf = choose(draw, choose(draw, leaves))
         return Const(leaf) if isinstance(leaf, int) else leaf
     parts = [

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from trunnion.model.capability import Capability
 from trunnion.model.constant import const
 from trunnion.model.dtypes import dtype
-from trunnion.model.expr import Const, Expr, Symbol, as_expr, ceildiv, gt
+from trunnion.model.expr import Const, Expr, Symbol, as_expr, ceildiv, gt, minimum
+from trunnion.model.facts import device
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
@@ -67,7 +68,8 @@ def history_programs(draw: st.DrawFn, capabilities: Iterable[Capability]) -> Ker
     outputs = _outputs(draw, rows, wanted)
     memories: list[Memory] = [*outputs]
     if Capability.WORKSPACE in wanted:
-        memories.append(Workspace("w", dtype("uint8"), (rows * 4,), zeroed=draw(st.booleans())))
+        size = rows * device.multiprocessor_count if Capability.DEVICE_FACTS in wanted else rows * 4
+        memories.append(Workspace("w", dtype("uint8"), (size,), zeroed=draw(st.booleans())))
     launches = _launches(draw, wanted, params, memories)
     return KernelProgram(
         "history", Signature(tuple(draw(st.permutations(params))), outputs), (CODE,), launches
@@ -136,7 +138,7 @@ _OPTIONAL: Final = tuple(
     for name in (
         "strided_tensors", "nullable_tensors", "pointer_params", "struct_params", "tensor_views", "output_fill",
         "built_structs", "workspace", "multi_launch", "conditional_launch", "tma_tiled", "access_policy_window",
-        "constants_and_offsets",
+        "constants_and_offsets", "device_facts",
     )
 )  # fmt: skip
 
@@ -200,10 +202,15 @@ def _launches(
         args.append(_struct(params, memories, wanted))
     window = AccessPolicyWindow(x, hit_ratio=0.5) if Capability.ACCESS_POLICY_WINDOW in wanted else None
     smem = as_expr(0) if k is None else k * 1024
+    grid, shared = ceildiv(rows, 4), as_expr(0)
+    if Capability.DEVICE_FACTS in wanted:
+        grid = choose(draw, (minimum(rows * 64, device.multiprocessor_count), grid))
+        shared = choose(draw, (shared, device.max_shared_memory_per_block_optin - device.warp_size))
+        args += [device.compute_capability_major * 10 + device.compute_capability_minor]
     first = KernelLaunch(
         "first",
         tuple(args),
-        (ceildiv(rows, 4), *_ONES),
+        (grid, *_ONES),
         (Const(32), *_ONES),
         dynamic_smem_bytes=smem,
         window=window,
@@ -213,4 +220,7 @@ def _launches(
     when = gt(k, 1) if k is not None and Capability.CONDITIONAL_LAUNCH in wanted else None
     some = [one for one in params if choose(draw, _HALF)]
     others = tuple(draw(st.permutations([*some, rows.cast("int32")])))
-    return (first, KernelLaunch("second", others, (rows, *_ONES), (Const(64), *_ONES), when=when))
+    second = KernelLaunch(
+        "second", others, (rows, *_ONES), (Const(64), *_ONES), when=when, dynamic_smem_bytes=shared
+    )
+    return (first, second)

@@ -11,6 +11,7 @@ from trunnion.model.capability import Capability
 from trunnion.model.code import DeviceCode
 from trunnion.model.constant import Constant
 from trunnion.model.expr import Cast, Const, Expr, ceildiv, eq, ge, maximum, minimum
+from trunnion.model.facts import device
 from trunnion.model.launch import Argument, KernelLaunch
 from trunnion.model.memory import Memory
 from trunnion.model.moved_address import MovedAddress
@@ -89,7 +90,7 @@ def _namesake(draft: Draft, launches: Sequence[KernelLaunch], kernel: str) -> _K
 
 def _required_arguments(draft: Draft, maps: _Maps) -> tuple[Argument, ...]:
     """Return what the first launch must be given for the program to require what it shall."""
-    args: list[Argument] = [*draft.workspaces[:1], *draft.pointers[:1], *draft.structs[:1]]
+    args: list[Argument] = [*draft.workspaces[:1], *draft.pointers[:1], *draft.structs[:1], *draft.facts[:1]]
     if draft.wants(Capability.TENSOR_VIEWS):
         args.append(choose(draft.draw, draft.memories).view())
     if draft.wants(Capability.CONSTANTS_AND_OFFSETS):
@@ -132,6 +133,8 @@ def _grid(draft: Draft, said: dict[str, Any]) -> tuple[Expr, ...]:
     draw = draft.draw
     count = 1 if said.get("cooperative") else draw(st.integers(1, 3))
     grid = [_grid_extent(draft) for _ in range(count)]
+    if draft.facts and not said.get("cooperative") and draw(st.booleans()):
+        grid[0] = _resident(draft)
     widths = said.get("preferred_cluster") or said.get("cluster")
     if widths is None or (
         "preferred_cluster" not in said
@@ -144,12 +147,23 @@ def _grid(draft: Draft, said: dict[str, Any]) -> tuple[Expr, ...]:
     return tuple(extent * width for extent, width in zip(full, widths, strict=True))
 
 
+def _resident(draft: Draft) -> Expr:
+    """Draw a grid as a persistent kernel has it: as many blocks as there is work for, or room."""
+    draw, count = draft.draw, device.multiprocessor_count
+    if draft.extent_symbols and draw(st.booleans()):
+        return minimum(choose(draw, draft.extent_symbols), count)
+    return choose(draw, (count + 0, count * 2, ceildiv(count, 4), device.compute_capability_minor + 0))
+
+
 def _condition(draft: Draft) -> Expr:
     draw = draft.draw
+    if draft.facts and draw(st.booleans()):
+        fact = choose(draw, draft.facts)
+        return choose(draw, (fact, eq(device.multiprocessor_count, 114), fact % 3, ge(fact, 32)))
     if not draft.symbols:
         return Const(choose(draw, (1, 1, 0, -1)))
     symbol = choose(draw, draft.symbols)
-    wild = draw(expressions(draft.symbols, 2))
+    wild = draw(expressions(draft.numbers, 2))
     forms: tuple[Expr, ...] = (symbol, symbol % 2, eq(symbol, 4), ge(symbol, 2), wild)
     return choose(draw, forms)
 
@@ -170,6 +184,8 @@ def _block(draft: Draft) -> tuple[Expr, ...]:
     if draft.extent_symbols and draw(st.integers(0, 3)) == 0:
         symbol = choose(draw, draft.extent_symbols)
         return (choose(draw, (maximum(symbol, 1), minimum(symbol + 1, 64) * 8, symbol + 31)),)
+    if draft.facts and draw(st.integers(0, 3)) == 0:
+        return (choose(draw, (device.warp_size * 4, device.max_threads_per_block, device.warp_size + 0)),)
     numbers = choose(draw, ((1,), (32,), (128,), (1024,), (8, 4), (2, 3, 5), (16, 1, 64)))
     return tuple(Const(number) for number in numbers)
 
@@ -178,6 +194,8 @@ def _smem(draft: Draft) -> Expr:
     draw = draft.draw
     if draft.extent_symbols and draw(st.integers(0, 3)) == 0:
         return choose(draw, draft.extent_symbols) * choose(draw, (4, 1024))
+    if draft.facts and draw(st.integers(0, 3)) == 0:
+        return choose(draw, (device.max_shared_memory_per_block, device.reserved_shared_memory_per_block * 2))
     return Const(choose(draw, (0, 0, 16, 49152, 49153, 100_000)))
 
 
@@ -208,7 +226,7 @@ def _integer(draft: Draft) -> Expr:
     if kind == "narrow":
         value: Expr = choose(draw, [*draft.extent_symbols, Const(5)])
         return value.cast(choose(draw, ("int32", "int64", "uint64", "uint16")))
-    wild = draw(expressions(draft.symbols, 2))
+    wild = draw(expressions(draft.numbers, 2))
     return wild if kind == "wild" else _cast(wild, choose(draw, INTEGERS))
 
 
@@ -259,6 +277,6 @@ def _like(  # noqa: C901, PLR0911 - one for each kind
         case TensorMap():
             return _map(draft, maps)
         case Cast():
-            return _cast(draw(expressions(draft.symbols, 2)), argument.to.name)
-    fitting = draw(expressions(draft.symbols, 2))
+            return _cast(draw(expressions(draft.numbers, 2)), argument.to.name)
+    fitting = draw(expressions(draft.numbers, 2))
     return argument if isinstance(fitting, Cast) else fitting

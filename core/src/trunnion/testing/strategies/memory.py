@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from trunnion.model.capability import Capability
 from trunnion.model.expr import Const, Expr, Symbol, as_expr
+from trunnion.model.facts import device
 from trunnion.model.params import TensorParam
 from trunnion.model.window import AccessPolicyWindow
 from trunnion.model.workspace import Workspace
@@ -155,6 +156,8 @@ def draw_workspaces(draft: Draft) -> None:
             taken.append(workspace)
         else:
             shape = tuple(draw(extents(draft.extent_symbols)) for _ in range(draw(st.integers(0, 3))))
+            if draft.facts and shape and draw(st.booleans()):
+                shape = (choose(draw, (device.multiprocessor_count, device.warp_size)), *shape[1:])
             workspace = Workspace(draft.name(), choose(draw, ELEMENT_TYPES), shape, **fields)  # type: ignore[arg-type]  # reads spellings
         draft.workspaces.append(workspace)
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from trunnion.model.capability import BACKEND_CAPABILITIES, Capability
 from trunnion.model.code import DeviceCode
-from trunnion.model.expr import Symbol, le, ne
+from trunnion.model.expr import Expr, Symbol, ge, le, ne
+from trunnion.model.facts import ATTRIBUTES, DeviceFact, device
 from trunnion.model.params import Check, Param, PointerParam, ScalarParam, Signature, StructParam
 from trunnion.model.program import KernelProgram
 from trunnion.testing.rounding import SIZES
@@ -29,6 +30,9 @@ PROGRAM_CAPABILITIES = frozenset(Capability) - BACKEND_CAPABILITIES
 
 CODE = DeviceCode("cuda", "// a synthetic image stands for this text\n")
 """The device code of most random programs, and a part of all: laws never compile it."""
+
+FACTS = tuple(map(DeviceFact, ATTRIBUTES))
+"""The facts of a device that are attributes."""
 
 PARTS = (
     CODE,
@@ -74,6 +78,8 @@ def programs(
     draft.names = list(dict.fromkeys([*(name + tail for tail in ("2", "1") for name in few), *few]))
     if draft.wants(Capability.DYNAMIC_SHAPES):
         draft.extent_symbols += [_extent_symbol(draft) for _ in range(draw(st.integers(1, 3)))]
+    if draft.wants(Capability.DEVICE_FACTS):
+        draft.facts += draw(st.lists(st.sampled_from(FACTS), min_size=1, max_size=3, unique=True))
     draw_inputs(draft)
     _draw_scalars(draft)
     _draw_values(draft)
@@ -144,6 +150,13 @@ def _draw_values(draft: Draft) -> None:
         draft.structs.append(StructParam(draft.name(), *choose(draw, _STRUCTS)))
 
 
+def _of_facts(draft: Draft) -> tuple[Expr, ...]:
+    """Return conditions over the device, most of which hold on most."""
+    fact = choose(draft.draw, draft.facts)
+    held = le(choose(draft.draw, draft.extent_symbols), fact) if draft.extent_symbols else ne(fact, 3)
+    return (ge(fact, 0), held, ne(device.multiprocessor_count, 114))
+
+
 def _draw_checks(draft: Draft) -> list[Check]:
     checks = []
     for _ in range(choose(draft.draw, (0, 0, 0, 1, 2))):
@@ -151,6 +164,8 @@ def _draw_checks(draft: Draft) -> list[Check]:
             symbol = choose(draft.draw, draft.extent_symbols)
             condition = choose(draft.draw, (le(symbol, 40), ne(symbol, 3), le(symbol, 8)))
         else:
-            condition = draft.draw(expressions(draft.symbols, 2))
+            condition = draft.draw(expressions(draft.numbers, 2))
+        if draft.facts and draft.draw(st.booleans()):
+            condition = choose(draft.draw, _of_facts(draft))
         checks.append(Check(condition, draft.draw(names())))
     return checks
