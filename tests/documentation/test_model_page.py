@@ -6,6 +6,7 @@ import re
 
 from page_reading.tables import page
 
+from trunnion.model.facts import ATTRIBUTES
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 
 _ROW = re.compile(r"^\| `(\w+)` \| `([A-Z_]+)` \| (\d+\.\d+) \| (any|\d+\.\d+) \|", re.MULTILINE)
@@ -22,3 +23,11 @@ def test_the_page_shows_every_launch_attribute() -> None:
         for row in LAUNCH_ATTRIBUTES
     ]
     assert _ROW.findall(page("model")) == wanted
+
+
+_FACT = re.compile(r"^\| `(\w+)` \| (\d+) \| [^|]*\|$", re.MULTILINE)
+
+
+def test_the_page_shows_every_fact_of_a_device() -> None:
+    section = page("model").partition("## Facts of the device")[2].partition("\n## ")[0]
+    assert _FACT.findall(section) == [(name, str(row.least)) for name, row in ATTRIBUTES.items()]
