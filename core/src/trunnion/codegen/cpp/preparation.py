@@ -7,10 +7,11 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trunnion.errors import ArgumentError, ArgumentValueError
+from trunnion.errors import ArgumentError
 from trunnion.launcher import refusals, scalars
 from trunnion.model.dtypes import Kind
 from trunnion.model.dtypes import dtype as dtype_of
+from trunnion.model.plan import refusals as rows
 from trunnion.plain import is_a
 
 if TYPE_CHECKING:
@@ -135,8 +136,9 @@ class Preparation:
 
     def _destination(self, tensor: ParamSignature, value: Any, device: int | None) -> Any:
         if is_a(value, self._class) and not self._checks.runtime.presents_device(value):
-            expected = f"CUDA device {device}" if self._on_cuda else "the CPU"
-            raise ArgumentValueError(tensor.name, f"a tensor on {value.device}", expected)
+            if self._on_cuda:
+                raise rows.OUTPUT_DEVICE(tensor.name, value.device, device)
+            raise rows.OUTPUT_ON_CPU(tensor.name, value.device)
         self._tensor(tensor.name, value, tensor.dtype, output=True)
         return value
 

@@ -338,7 +338,7 @@ DESTINATION = _value(
     "a contiguous row-major tensor to write into: allocate one, and copy from it", strides=_DIMS, shape=_DIMS
 )
 OUTPUT_DEVICE = _value("output-device", "a tensor on {device}", "CUDA device {ordinal}", device=_TEXT, ordinal=_INT)
-OUTPUT_ON_CPU = _value("output-on-cpu", "a tensor on {device}", "the CPU", only="cpp", device=_TEXT)
+OUTPUT_ON_CPU = _value("output-on-cpu", "a tensor on {device}", "the CPU", device=_TEXT)
 OUTPUT_PLACE = _value(
     "output-place", "a tensor on {device}", "{expected}", only="python", device=_TEXT, expected=_TEXT
 )
