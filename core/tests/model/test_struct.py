@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 from typing import Any
 
 import pytest
@@ -215,6 +216,24 @@ def test_json_that_differs_is_refused_where_it_does(old: str, new: str, field: s
     with pytest.raises(ProgramError) as caught:
         KernelProgram.from_json(text.replace(old, new))
     assert caught.value.field.startswith(field)
+
+
+@pytest.mark.parametrize("within", ["struct", "array"])
+def test_json_of_any_depth_is_refused(within: str) -> None:
+    tree = json.loads(program().to_json())
+    fields = tree["launches"][0]["args"][0]["struct"]["fields"]
+    for _ in range(100):
+        inner = {"array": [fields[0]["value"]]} if within == "array" else fields[0]["value"]
+        fields[0]["value"] = {
+            "struct": {
+                "fields": [{"name": "in", "value": inner}],
+                "offsets": None,
+                "nbytes": None,
+                "alignment": None,
+            }
+        }
+    with pytest.raises(ProgramError, match="within one another"):
+        KernelProgram.from_json(json.dumps(tree))
 
 
 def test_a_plan_has_a_struct_in_pieces() -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_STRUCT",
+    "MAX_STRUCT_DEPTH",
     "Array",
     "Layout",
     "Piece",
@@ -41,8 +42,10 @@ __all__ = [
 MAX_STRUCT = 32764
 """The most bytes of parameters that a kernel can have (CUDA C++ Programming Guide, "Kernel parameters", 12.1 on)."""
 
+MAX_STRUCT_DEPTH = 32
+"""How many structs and arrays may lie in one another: whoever reads them does so by recursion."""
+
 _MAX_ALIGNMENT = 128
-_MAX_DEPTH = 32  # structs and arrays within one another: whoever reads them does so by recursion
 _POINTER = 8
 _MAP_BYTES, _MAP_ALIGNMENT = 128, 64
 
@@ -360,7 +363,7 @@ def _by_rule(layouts: Sequence[Layout]) -> tuple[int, ...]:
 
 def _depth(layouts: Sequence[Layout]) -> int:
     depth = 1 + max((one.depth for one in layouts), default=0)
-    expect_at_most(depth, _MAX_DEPTH, "structs and arrays within one another", "fields")
+    expect_at_most(depth, MAX_STRUCT_DEPTH, "structs and arrays within one another", "fields")
     return depth
 
 

@@ -22,7 +22,7 @@ from trunnion.model.params import Check, Param, PointerParam, ScalarParam, Signa
 from trunnion.model.program import KernelProgram
 from trunnion.model.record import Record
 from trunnion.model.serial import SCHEMA
-from trunnion.model.struct import Array, Struct
+from trunnion.model.struct import MAX_STRUCT_DEPTH, Array, Struct
 from trunnion.model.tensormap import Im2colTensorMap, TensorMap, TiledTensorMap
 from trunnion.model.view import TensorView
 from trunnion.model.window import AccessPolicyWindow
@@ -220,7 +220,7 @@ class _Loader:
         with place(record.path):
             return KernelLaunch(**fields)
 
-    def _argument(self, record: Record) -> Argument:
+    def _argument(self, record: Record, depth: int = 0) -> Argument:
         argument: Argument
         if record.has("map"):
             argument = self._map(record.record("map"))
@@ -233,16 +233,17 @@ class _Loader:
         elif record.has("expr"):
             argument = self._expr(record, "expr")
         elif record.has("struct"):
-            argument = self._built(record.record("struct"))
+            argument = self._built(record.record("struct"), depth + 1)
         else:
             return self._reference(record)
         record.done()
         return argument
 
-    def _built(self, record: Record) -> Struct:
+    def _built(self, record: Record, depth: int) -> Struct:
+        expect_at_most(depth, MAX_STRUCT_DEPTH, "structs and arrays within one another", record.path)
         fields = []
         for one in record.records("fields"):
-            fields.append((one.text("name"), self._field(one.record("value"))))
+            fields.append((one.text("name"), self._field(one.record("value"), depth)))
             one.done()
         said: dict[str, Any] = {
             "offsets": None if record.null("offsets") else record.integers("offsets"),
@@ -253,10 +254,11 @@ class _Loader:
         with place(record.path):
             return Struct(tuple(fields), **said)
 
-    def _field(self, record: Record) -> Argument | Array:
+    def _field(self, record: Record, depth: int) -> Argument | Array:
         if not record.has("array"):
-            return self._argument(record)
-        values = tuple(self._field(one) for one in record.records("array"))
+            return self._argument(record, depth)
+        expect_at_most(depth + 1, MAX_STRUCT_DEPTH, "structs and arrays within one another", record.path)
+        values = tuple(self._field(one, depth + 1) for one in record.records("array"))
         record.done()
         with place(record.path):
             return Array(values)

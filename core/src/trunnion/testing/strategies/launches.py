@@ -200,7 +200,7 @@ def _smem(draft: Draft) -> Expr:
 
 
 def _argument(draft: Draft, maps: _Maps) -> Argument:
-    if draft.wants(Capability.BUILT_STRUCTS) and draft.draw(st.integers(0, 3)) == 0:
+    if draft.wants(Capability.BUILT_STRUCTS) and draft.draw(st.integers(0, 4)) == 0:
         return draw_struct(draft, lambda: _leaf(draft, maps))
     return _leaf(draft, maps)
 
