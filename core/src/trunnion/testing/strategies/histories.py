@@ -63,6 +63,8 @@ def history_programs(draw: st.DrawFn, capabilities: Iterable[Capability]) -> Ker
     """
     declared, likely = frozenset(capabilities), choose(draw, (_SELDOM, _MOSTLY))
     wanted = {one for one in _OPTIONAL if one in declared and choose(draw, likely)}
+    if Capability.STRIDED_TENSORS in wanted:
+        wanted |= {Capability.BUILT_STRUCTS} & declared  # with no draw of their own
     params = _params(draw, declared, wanted)
     rows = params[0].shape[0] if isinstance(params[0], TensorParam) else Const(_ROWS)
     outputs = _outputs(draw, rows, wanted)
@@ -137,7 +139,7 @@ _OPTIONAL: Final = tuple(
     Capability(name)
     for name in (
         "strided_tensors", "nullable_tensors", "pointer_params", "struct_params", "tensor_views", "output_fill",
-        "built_structs", "workspace", "multi_launch", "conditional_launch", "tma_tiled", "access_policy_window",
+        "workspace", "multi_launch", "conditional_launch", "tma_tiled", "access_policy_window",
         "constants_and_offsets", "device_facts",
     )
 )  # fmt: skip

@@ -150,14 +150,14 @@ def _grid(draft: Draft, said: dict[str, Any]) -> tuple[Expr, ...]:
 def _resident(draft: Draft) -> Expr:
     """Draw a grid as a persistent kernel has it: as many blocks as there is work for, or room."""
     draw, count = draft.draw, device.multiprocessor_count
-    if draft.extent_symbols and draw(st.booleans()):
+    if bool(draft.extent_symbols) and draw(st.booleans()):
         return minimum(choose(draw, draft.extent_symbols), count)
     return choose(draw, (count + 0, count * 2, ceildiv(count, 4), device.compute_capability_minor + 0))
 
 
 def _condition(draft: Draft) -> Expr:
     draw = draft.draw
-    if draft.facts and draw(st.booleans()):
+    if bool(draft.facts) and draw(st.booleans()):
         fact = choose(draw, draft.facts)
         return choose(draw, (fact, eq(device.multiprocessor_count, 114), fact % 3, ge(fact, 32)))
     if not draft.symbols:

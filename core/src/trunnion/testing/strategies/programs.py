@@ -165,7 +165,7 @@ def _draw_checks(draft: Draft) -> list[Check]:
             condition = choose(draft.draw, (le(symbol, 40), ne(symbol, 3), le(symbol, 8)))
         else:
             condition = draft.draw(expressions(draft.numbers, 2))
-        if draft.facts and draft.draw(st.booleans()):
+        if bool(draft.facts) and draft.draw(st.booleans()):
             condition = choose(draft.draw, _of_facts(draft))
         checks.append(Check(condition, draft.draw(names())))
     return checks
