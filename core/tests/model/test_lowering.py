@@ -23,6 +23,7 @@ from trunnion.model.plan.steps import (
     LimitWindow,
     Phase,
     PrepareDevice,
+    ReadFacts,
     ReadNumber,
     ReadStream,
     ReadTensors,
@@ -99,6 +100,8 @@ def check(plan: LaunchPlan) -> None:
             bound.add(action.binding.slot)
             given = {source.kind for source in (action.binding.source, *action.binding.candidates)}
             assert (step.phase is Phase.TENSORS) == ("scalar" not in given)
+        if isinstance(action, ReadFacts):
+            bound.update(range(len(plan.bindings), len(plan.bindings) + len(plan.facts)))
         used = {node.index for expr in exprs(action) for node in walk(expr) if isinstance(node, Slot)}
         assert used <= bound, f"{action} computes with what is not known yet"
     check_completeness(plan)
