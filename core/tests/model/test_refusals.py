@@ -9,7 +9,7 @@ import pytest
 
 from trunnion.errors import ArgumentError, TrunnionError
 from trunnion.model.plan import refusals
-from trunnion.model.plan.refusals import REFUSALS, FieldKind, Refusal
+from trunnion.model.plan.refusals import REFUSALS, FieldKind, RefusalRow
 
 ROWS = pytest.mark.parametrize("row", REFUSALS.values(), ids=REFUSALS)
 LISTS = {FieldKind.NAMES, FieldKind.PLACES}
@@ -27,12 +27,12 @@ def sample(kind: FieldKind) -> object:
 
 
 def test_no_id_is_that_of_two_rows() -> None:
-    rows = [value for value in vars(refusals).values() if isinstance(value, Refusal)]
+    rows = [value for value in vars(refusals).values() if isinstance(value, RefusalRow)]
     assert len({id(row) for row in rows}) == len(REFUSALS)
 
 
 @ROWS
-def test_a_row_is_well_formed(row: Refusal[Exception]) -> None:
+def test_a_row_is_well_formed(row: RefusalRow[Exception]) -> None:
     assert re.fullmatch("[a-z]+(-[a-z]+)*", row.id)
     assert row.only in ("", "python", "cpp")
     assert not any(kind in LISTS for _, kind in row.fields[:-1]), "a list is the last field"
@@ -42,7 +42,7 @@ def test_a_row_is_well_formed(row: Refusal[Exception]) -> None:
 
 
 @ROWS
-def test_a_row_makes_an_error_that_knows_its_row(row: Refusal[Exception]) -> None:
+def test_a_row_makes_an_error_that_knows_its_row(row: RefusalRow[Exception]) -> None:
     error = row(*(sample(kind) for _, kind in row.fields))
     assert type(error) is row.error
     assert isinstance(error, (TrunnionError, MemoryError))
@@ -53,7 +53,7 @@ def test_a_row_makes_an_error_that_knows_its_row(row: Refusal[Exception]) -> Non
 
 
 @ROWS
-def test_a_row_takes_as_many_values_as_it_has_fields(row: Refusal[Exception]) -> None:
+def test_a_row_takes_as_many_values_as_it_has_fields(row: RefusalRow[Exception]) -> None:
     with pytest.raises(ValueError, match="zip"):
         row(*(sample(kind) for _, kind in row.fields), 0)
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from trunnion.launcher.maps import MapSpec
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.plan.facts import PlannedFact
-    from trunnion.model.plan.refusals import Refusal
+    from trunnion.model.plan.refusals import RefusalRow
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -141,7 +141,7 @@ class Context(LauncherMemory):
         self.sets_aside = any(spec.window is not None for spec in self.specs)
         # A handler or a finalizer may launch the program while it is being prepared.
         self._preparing = Turns("the program is being prepared for a device", nests=True)
-        self.closed_because: Refusal[LifecycleError] | None = None
+        self.closed_because: RefusalRow[LifecycleError] | None = None
         self.symbols = tuple(symbols)
         self._image = image
         self.library = self.explaining(facade.load)(image)
@@ -509,7 +509,7 @@ class Context(LauncherMemory):
 
     # Life ------------------------------------------------------------------------------------------------------
 
-    def shut(self, reason: Refusal[LifecycleError]) -> list[int]:
+    def shut(self, reason: RefusalRow[LifecycleError]) -> list[int]:
         """Let no further call launch; return the devices that were in use."""
         with self._preparing.turn():  # a preload under way would store its state after these were taken away
             self.closed_because = self.closed_because or reason
@@ -523,7 +523,7 @@ class Context(LauncherMemory):
         with self._entered(device):
             self.windows.release(device)
 
-    def forget(self, reason: Refusal[LifecycleError]) -> None:
+    def forget(self, reason: RefusalRow[LifecycleError]) -> None:
         """Refuse every call from now on, in a forked child, and ask the driver nothing."""
         gone: Any = GoneFacade(reason)
         self.facade = gone

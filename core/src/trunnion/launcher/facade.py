@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from trunnion.errors import LifecycleError
     from trunnion.launcher.l2_persisting import SetAside
-    from trunnion.model.plan.refusals import Refusal
+    from trunnion.model.plan.refusals import RefusalRow
     from trunnion.model.tensormap.fields import MapFields
 
 __all__ = [
@@ -296,7 +296,7 @@ class GoneFacade:
         What to say.
     """
 
-    def __init__(self, reason: Refusal[LifecycleError]) -> None:
+    def __init__(self, reason: RefusalRow[LifecycleError]) -> None:
         self._reason = reason
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from trunnion.errors import ArgumentTypeError
     from trunnion.model.dtypes import DType
-    from trunnion.model.plan.refusals import Refusal
+    from trunnion.model.plan.refusals import RefusalRow
 
 __all__ = [
     "address",
@@ -45,7 +45,10 @@ _R = TypeVar("_R")
 
 
 def _type_error(
-    name: str, value: Any, rows: tuple[Refusal[ArgumentTypeError], Refusal[ArgumentTypeError]], *wanted: Any
+    name: str,
+    value: Any,
+    rows: tuple[RefusalRow[ArgumentTypeError], RefusalRow[ArgumentTypeError]],
+    *wanted: Any,
 ) -> ArgumentTypeError:
     """Return the error of an argument that is no such number; a tensor never is, not even one without dimensions."""
     return rows[_is_tensor(value)](name, describe(value, facts=False), *wanted)

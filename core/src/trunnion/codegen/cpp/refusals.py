@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from trunnion.model.plan.refusals import Refusal
+    from trunnion.model.plan.refusals import RefusalRow
 
 __all__ = ["refusals_header", "refusals_source"]
 
@@ -78,36 +78,33 @@ def refusals_source() -> str:
         with out.block(f"{_signature(row)} {{", "}"):
             texts = ", ".join(cpp_string(_numbered(row, text)) for text in row.texts)
             fields = ", ".join(_FIELDS[kind].format(name) for name, kind in row.fields)
-            given = "nullptr"
-            if fields:
-                out.line(f"const Field fields[] = {{{fields}}};")
-                given = f"fields, {len(row.fields)}" + (", argument.place" if _is_placed(row) else "")
-            out.line(f"return refuse({{{cpp_string(row.id)}, {_form(row)}, {{{texts}}}}}, {given});")
-        out.line()
-    out.line("}  // namespace trunnion")
+            given = [f"{{{fields}}}" if fields else "", "argument.place" if _is_placed(row) else ""]
+            said = f"{{{cpp_string(row.id)}, {_form(row)}, {{{texts}}}}}"
+            out.line(f"return refuse({', '.join([said, *filter(None, given)])});")
+    out.lines("", "}  // namespace trunnion")
     return out.text()
 
 
-def _rows() -> list[Refusal[Any]]:
+def _rows() -> list[RefusalRow[Any]]:
     return [row for row in REFUSALS.values() if row.only != "python"]
 
 
-def _signature(row: Refusal[Any]) -> str:
+def _signature(row: RefusalRow[Any]) -> str:
     parameters = ", ".join(_PARAMETERS[kind].format(name) for name, kind in row.fields)
     return f"bool raise_{row.id.replace('-', '_')}({parameters})"
 
 
-def _is_placed(row: Refusal[Any]) -> bool:
+def _is_placed(row: RefusalRow[Any]) -> bool:
     return row.fields[:1] == (("argument", FieldKind.ARGUMENT),)
 
 
-def _numbered(row: Refusal[Any], text: str) -> str:
+def _numbered(row: RefusalRow[Any], text: str) -> str:
     """Return a template with its fields by position."""
     places = {name: f"{{{index}}}" for index, (name, _) in enumerate(row.fields)}
     return re.sub(r"\{(\w+)\}", lambda found: places[found[1]], text)
 
 
-def _form(row: Refusal[Any]) -> str:
+def _form(row: RefusalRow[Any]) -> str:
     """Return the kind of error that those who know nothing of trunnion see, and how it puts its texts together."""
     kinds = (TypeError, ValueError, MemoryError)
     kind = next((kind for kind in kinds if issubclass(row.error, kind)), RuntimeError)

@@ -28,7 +28,7 @@ from trunnion.errors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["AFTER_FORK", "REFUSALS", "FieldKind", "Refusal"]
+__all__ = ["AFTER_FORK", "REFUSALS", "FieldKind", "RefusalRow"]
 
 AFTER_FORK: Final = "start processes by spawn, or fork before CUDA is first used"
 """What to do where a process was forked after CUDA was used."""
@@ -85,7 +85,7 @@ _LISTS: Final = (FieldKind.NAMES, FieldKind.PLACES)
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal(Generic[_ErrorT]):
+class RefusalRow(Generic[_ErrorT]):
     """One row: called with its fields, it returns the error."""
 
     id: str
@@ -160,32 +160,36 @@ _NAMES, _PLACES = FieldKind.NAMES, FieldKind.PLACES
 
 def _type(
     row: str, got: str, expected: str, /, argument: str = "{argument}", only: str = "", **fields: FieldKind
-) -> Refusal[ArgumentTypeError]:
+) -> RefusalRow[ArgumentTypeError]:
     """Return a row of an argument of the wrong type; the argument's name is its first field, or said here."""
     named = {"argument": _ARGUMENT} if argument == "{argument}" else {}
-    return Refusal(row, ArgumentTypeError, tuple((named | fields).items()), (argument, got, expected), only)
+    return RefusalRow(
+        row, ArgumentTypeError, tuple((named | fields).items()), (argument, got, expected), only
+    )
 
 
 def _value(
     row: str, got: str, expected: str, /, argument: str = "{argument}", only: str = "", **fields: FieldKind
-) -> Refusal[ArgumentValueError]:
+) -> RefusalRow[ArgumentValueError]:
     """Return a row of an argument of a value that is not allowed, as `_type` does."""
     named = {"argument": _ARGUMENT} if argument == "{argument}" else {}
-    return Refusal(row, ArgumentValueError, tuple((named | fields).items()), (argument, got, expected), only)
+    return RefusalRow(
+        row, ArgumentValueError, tuple((named | fields).items()), (argument, got, expected), only
+    )
 
 
 def _need(
     row: str, requirement: str, got: str, /, hint: str = "", only: str = "", **fields: FieldKind
-) -> Refusal[DeviceRequirementError]:
+) -> RefusalRow[DeviceRequirementError]:
     """Return a row of what a driver, a device or a machine does not have."""
-    return Refusal(row, DeviceRequirementError, tuple(fields.items()), (requirement, got, hint), only)
+    return RefusalRow(row, DeviceRequirementError, tuple(fields.items()), (requirement, got, hint), only)
 
 
 def _plain(
     row: str, error: type[_ErrorT], message: str, /, only: str = "", **fields: FieldKind
-) -> Refusal[_ErrorT]:
+) -> RefusalRow[_ErrorT]:
     """Return a row of an error that is one text."""
-    return Refusal(row, error, tuple(fields.items()), (message,), only)
+    return RefusalRow(row, error, tuple(fields.items()), (message,), only)
 
 
 # Each row takes as few lines as it can: it is read as a table.
@@ -357,7 +361,7 @@ NO_ALLOCATOR = _need(
     "no-allocator", "an allocator for outputs and workspaces", "none: no tensor library took part in the call",
     "set one (TVMFFIEnvSetDLPackManagedTensorAllocator); outputs alone main_out takes as given", "cpp"
 )
-MAP_OUTSIDE: Final = Refusal(
+MAP_OUTSIDE: Final = RefusalRow(
     "map-outside", TensorMapError, (("memory", _NAME), ("start", _INT), ("end", _TEXT), ("limit", _INT)),
     ("tensor map over {memory}", "the map lies within its memory (got: bytes {start} to {end} of {limit})")
 )
@@ -503,7 +507,7 @@ NARROWED_BY_JAX = _need(
 )
 # fmt: on
 
-REFUSALS: Final[Mapping[str, Refusal[Any]]] = MappingProxyType(
-    {row.id: row for row in tuple(globals().values()) if isinstance(row, Refusal)}
+REFUSALS: Final[Mapping[str, RefusalRow[Any]]] = MappingProxyType(
+    {row.id: row for row in tuple(globals().values()) if isinstance(row, RefusalRow)}
 )
 """Every row, by its id."""

@@ -139,7 +139,7 @@ static void fill(Text& text, const char* words, const Field* fields) {
   }
 }
 
-bool refuse(const Refusal& row, const Field* fields, uint32_t count, const char* place) {
+bool refuse(const RefusalRow& row, const Field* fields, uint32_t count, const char* place) {
   Text texts[3], message;
   for (uint32_t index = 0; index < 3 && row.texts[index] != nullptr; ++index)
     fill(texts[index], row.texts[index], fields);

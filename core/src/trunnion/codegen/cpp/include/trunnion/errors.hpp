@@ -79,7 +79,7 @@ class Field {
   // `before` is what the field in front of this one is shown as.
   void show(Text& text, const Text& before) const;
 
-  // Send the field along, as `Refusal.read` of Python takes it.
+  // Send the field along, as `RefusalRow.read` of Python takes it.
   void send(Raising& raising) const;
 
  private:
@@ -112,7 +112,7 @@ class Field {
 enum class Form { kArgument, kRequirement, kMessage, kPlaced };
 
 // A row of the table of refusals.
-struct Refusal {
+struct RefusalRow {
   const char* id;
   const char* kind;
   Form form;
@@ -120,6 +120,12 @@ struct Refusal {
 };
 
 // Raise the error of a row; always false. `place` is where the argument was given, if its name does not say that.
-bool refuse(const Refusal& row, const Field* fields, uint32_t count = 0, const char* place = nullptr);
+bool refuse(const RefusalRow& row, const Field* fields = nullptr, uint32_t count = 0,
+            const char* place = nullptr);
+
+template <uint32_t Count>
+bool refuse(const RefusalRow& row, const Field (&fields)[Count], const char* place = nullptr) {
+  return refuse(row, fields, Count, place);
+}
 
 }  // namespace trunnion
