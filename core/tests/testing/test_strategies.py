@@ -60,7 +60,7 @@ def test_every_class_of_hostile_names_is_drawn():
 
 def test_programs_reach_every_capability_and_plan():
     seen = set()
-    for program in draws(programs(), 100):
+    for program in draws(programs(), 150):
         seen |= program.plan().requires
     assert seen == PROGRAM_CAPABILITIES
 

@@ -65,6 +65,8 @@ def history_programs(draw: st.DrawFn, capabilities: Iterable[Capability]) -> Ker
     wanted = {one for one in _OPTIONAL if one in declared and choose(draw, likely)}
     if Capability.STRIDED_TENSORS in wanted:
         wanted |= {Capability.BUILT_STRUCTS} & declared  # with no draw of their own
+    if likely is _MOSTLY:
+        wanted |= declared & {Capability.CONSTANTS_AND_OFFSETS}
     params = _params(draw, declared, wanted)
     rows = params[0].shape[0] if isinstance(params[0], TensorParam) else Const(_ROWS)
     outputs = _outputs(draw, rows, wanted)
@@ -140,7 +142,7 @@ _OPTIONAL: Final = tuple(
     for name in (
         "strided_tensors", "nullable_tensors", "pointer_params", "struct_params", "tensor_views", "output_fill",
         "workspace", "multi_launch", "conditional_launch", "tma_tiled", "access_policy_window",
-        "constants_and_offsets", "device_facts",
+        "device_facts",
     )
 )  # fmt: skip
 
@@ -199,7 +201,7 @@ def _launches(
     if Capability.TMA_TILED in wanted:
         args.append(TiledTensorMap(x, (4, 8)))
     if Capability.CONSTANTS_AND_OFFSETS in wanted:
-        args += [x.at(rows), const(choose(draw, (0.0, -0.0, 1.5)), "float32")]
+        args += [x.at(rows), const(-0.0, "float32")]
     if Capability.BUILT_STRUCTS in wanted:
         args.append(_struct(params, memories, wanted))
     window = AccessPolicyWindow(x, hit_ratio=0.5) if Capability.ACCESS_POLICY_WINDOW in wanted else None

@@ -210,7 +210,7 @@ def _leaf(draft: Draft, maps: _Maps) -> Argument:
     draw = draft.draw
     if (draft.mapped or draft.images) and draw(st.integers(0, 2)) == 0:
         return _map(draft, maps)
-    if draft.wants(Capability.CONSTANTS_AND_OFFSETS) and draw(st.integers(0, 2)) == 0:
+    if draft.wants(Capability.CONSTANTS_AND_OFFSETS) and draw(st.integers(0, 2)) == 1:
         return choose(draw, draw_fixed(draft))
     kinds: tuple[Sequence[Argument], ...] = (draft.memories, draft.memories, draft.scalars, draft.pointers)
     given = choose(draw, [(), *(kind for kind in (*kinds, draft.structs) if kind)])
