@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING
 
@@ -152,26 +153,53 @@ def test_what_was_read_and_is_gone_is_not_remembered(cache, settled, tool) -> No
     assert tool.asked == 2
 
 
+def _in_the_first_form(data: bytes) -> bytes:
+    """What trunnion wrote before files had a seal, with the same name: well-formed, and of no use."""
+    said, paths, _ = json.loads(data.partition(b"\n")[2])
+    return json.dumps({"said": said, "stamps": dict.fromkeys(paths)}).encode()
+
+
 @pytest.mark.parametrize(
-    "text",
+    "damage",
     [
-        "",
-        "{",
-        "[]",
-        "7",
-        '{"said": 1}',
-        '{"said": {}, "stamps": {"/": [1]}}',
-        '{"said": {}, "stamps": 3}',
-        "\0",
+        lambda _: b"",
+        lambda _: b"{",
+        lambda _: b"[]",
+        lambda _: b"\0\xff",
+        lambda data: data[:-1],
+        lambda data: data + b" ",
+        lambda data: data.replace(b'"one"', b'"two"'),
+        lambda data: data.replace(b'"it"', b'"its"'),
+        lambda data: data.replace(b'"one"', b"1"),
+        lambda data: data.replace(b'{"it": "one"}', b"{}"),
+        lambda data: data.replace(b'{"it": "one"}', b"[]"),
+        lambda data: data.replace(b"remembers 2", b"remembers 1"),
+        lambda data: data.partition(b"\n")[2],
+        _in_the_first_form,
     ],
 )
-def test_what_cannot_be_read_is_asked_for_again(cache, settled, tool, monkeypatch, text) -> None:
+def test_what_is_not_what_was_written_is_asked_for_again(cache, settled, tool, damage) -> None:
     asked(tool)
     (record,) = cache.iterdir()
-    record.write_text(text)
+    whole = record.read_bytes()
+    record.write_bytes(damage(whole))
+    assert record.read_bytes() != whole
     another_process()
     assert asked(tool) == "one"
     assert tool.asked == 2
+    assert record.read_bytes() == whole
+
+
+def test_the_answer_to_another_question_is_none(cache, settled, tool) -> None:
+    """A file that was copied to another one's name is whole, and says other things."""
+    asked(tool)
+    (record,) = cache.iterdir()
+    asked(tool, "something else")
+    (other,) = {*cache.iterdir()} - {record}
+    other.write_bytes(record.read_bytes())
+    another_process()
+    asked(tool, "something else")
+    assert tool.asked == 3
 
 
 def test_what_others_could_have_written_is_not_read(cache, settled, tool, monkeypatch) -> None:

@@ -10,26 +10,28 @@ import contextvars
 import functools
 import hashlib
 import json
+import marshal
 import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
-from trunnion.storage.stamps import Stamp, note, stamp
+from trunnion.storage.stamps import note, stamps
 from trunnion.storage.user_caches import user_caches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from trunnion.storage.stamps import Sighting
+    from trunnion.storage.stamps import Sighting, Stamp
 
-__all__ = ["Answer", "remembered"]
+__all__ = ["Answer", "Grounds", "remembered"]
 
 _SETTLED = 2_000_000_000
 """How long before the question a file must have changed last, in nanoseconds: the times of file systems are as coarse
 as two seconds, and one that changed while the tool read it must not pass for what was read."""
+_FORM: Final = "trunnion remembers 2"  # how a file begins; another number, where another form is written
 _MOST_KNOWN = 32  # each takes some 50 KiB
 _MOST_KEPT = 512
 _OTHERS_WRITE = 0o022
@@ -53,16 +55,51 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Grounds:
+    """What something stands on that was found out on this machine, for an answer that is made of several such."""
+
+    files: frozenset[str] = frozenset()
+    """As `Answer.files`."""
+
+    folders: frozenset[str] = frozenset()
+    """As `Answer.folders`: also what is not there, and would come first if it were."""
+
+    lasting: bool = True
+    """As `Answer.lasting`."""
+
+    def __or__(self, other: Grounds) -> Grounds:
+        lasting = self.lasting and other.lasting
+        return Grounds(self.files | other.files, self.folders | other.folders, lasting)
+
+    def answer(self, said: Mapping[str, str]) -> Answer:
+        """Return an answer that stands on this."""
+        return Answer(said, self.files, self.folders, self.lasting)
+
+
+@dataclass(frozen=True, slots=True)
 class _Record:
     said: dict[str, str]
-    stamps: dict[str, Stamp | None]
+    paths: tuple[str, ...]
+    seen: str  # what the stamps of these were
+
+    @classmethod
+    def of(cls, said: Mapping[str, str], found: Mapping[str, Stamp | None]) -> _Record:
+        return cls(dict(said), tuple(found), _digest(found.values()))
 
     def holds(self) -> bool:
-        return all(stamp(path) == before for path, before in self.stamps.items())
+        return self.sightings() is not None
 
-    def sightings(self) -> Iterator[Sighting]:
-        """Yield what is there: no file that is remembered had gone, and folders may be missing."""
-        yield from ((path, one) for path, one in self.stamps.items() if one is not None)
+    def sightings(self) -> list[Sighting] | None:
+        """Return what is there, as it was when the answer was given; None if anything is otherwise."""
+        found = stamps(self.paths)
+        return [*zip(self.paths, found, strict=True)] if _digest(found) == self.seen else None
+
+
+def _digest(found: Iterable[Stamp | None]) -> str:
+    """Return what tells stamps from others: to read so many numbers takes longer than to read a digest of them."""
+    # Version 2 says nothing of which objects are one, so that equal numbers are equal bytes.
+    numbers = marshal.dumps([one if one is None else (*one,) for one in found], 2)
+    return hashlib.sha256(numbers).hexdigest()
 
 
 def remembered(question: str, ask: Callable[[], Answer], *, noted: bool = True) -> Mapping[str, str]:
@@ -78,23 +115,29 @@ def remembered(question: str, ask: Callable[[], Answer], *, noted: bool = True) 
         Whether the files count as read where somebody collects that (`trunnion.storage.stamps.witnessed`). Else it is
         an answer of which a process asks once what it uses often: two collections would differ by it.
     """
-    if not noted:
-        return contextvars.Context().run(remembered, question, ask)
     key = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()
     known = _memory().get(key) or _load(key)
-    if known is not None and known.holds():
-        _know(key, known)
-        note(known.sightings())
-        return known.said
+    seen = None if known is None else known.sightings()
+    if known is None or seen is None:
+        return _asked(key, ask) if noted else contextvars.Context().run(_asked, key, ask)
+    _know(key, known)
+    if noted:  # no file that is remembered had gone, and folders may be missing
+        note(one for one in seen if one[1] is not None)
+    return known.said
+
+
+def _asked(key: str, ask: Callable[[], Answer]) -> Mapping[str, str]:
+    """Ask, and remember what was said if that can be."""
     began = time.time_ns()
     answer = ask()
-    stamps = {path: stamp(path) for path in sorted(answer.files | answer.folders)}
-    lost = {path for path in answer.files if stamps[path] is None}
-    if answer.lasting and not lost and all(_settled(one, began) for one in stamps.values()):
-        record = _Record(dict(answer.said), stamps)
+    paths = sorted(answer.files | answer.folders)
+    found = dict(zip(paths, stamps(paths), strict=True))
+    lost = {path for path in answer.files if found[path] is None}
+    if answer.lasting and not lost and all(_settled(one, began) for one in found.values()):
+        record = _Record.of(answer.said, found)
         _know(key, record)
         _save(key, record)
-    note((path, one) for path, one in stamps.items() if one is not None or path in lost)
+    note((path, one) for path, one in found.items() if one is not None or path in lost)
     return answer.said
 
 
@@ -123,25 +166,38 @@ def _folder() -> Path:
 
 
 def _load(key: str) -> _Record | None:
-    """Return what another process kept; None if there is nothing, or others could have written it."""
+    """Return what another process kept; None if there is nothing whole, or others could have written it."""
     try:
         folder = _folder()
-        with open(folder / f"{key}.json", "rb", buffering=0) as file:  # noqa: PTH123 - each hit of a cache waits for it
+        with open(folder / key, "rb", buffering=0) as file:  # noqa: PTH123 - each hit of a cache waits for it
             details = (os.fstat(file.fileno()), folder.stat())
             if any(one.st_uid != os.geteuid() or one.st_mode & _OTHERS_WRITE for one in details):
                 return None
-            return _read(json.loads(file.read()))
-    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            return _read(key, file.readall())
+    except (OSError, ValueError, RecursionError):
         return None
 
 
-def _read(found: Any) -> _Record:
-    said = {str(name): str(value) for name, value in found["said"].items()}
-    stamps = {
-        str(path): None if one is None else Stamp(*one)  # what is no number is no stamp of anything
-        for path, one in found["stamps"].items()
-    }
-    return _Record(said, stamps)
+def _read(key: str, data: bytes) -> _Record | None:
+    """Return the record that a file holds; None if it is not what was written for that question, in this form.
+
+    Of what stands behind its seal nothing else is asked: only `_written` makes one.
+    """
+    seal, _, rest = data.partition(b"\n")
+    if seal != _seal(key, rest):
+        return None
+    said, paths, seen = json.loads(rest)
+    return _Record(said, tuple(paths), seen)
+
+
+def _written(key: str, record: _Record) -> bytes:
+    """Return what `_read` reads."""
+    rest = json.dumps([record.said, record.paths, record.seen]).encode("ascii")
+    return b"\n".join((_seal(key, rest), rest))
+
+
+def _seal(key: str, rest: bytes) -> bytes:
+    return f"{_FORM} {hashlib.sha256(key.encode('ascii') + rest).hexdigest()}".encode("ascii")
 
 
 def _save(key: str, record: _Record) -> None:
@@ -154,9 +210,9 @@ def _save(key: str, record: _Record) -> None:
         _remove_oldest(folder)
         descriptor, name = tempfile.mkstemp(dir=folder, prefix="writing-")
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump({"said": record.said, "stamps": record.stamps}, file)
-            Path(name).replace(folder / f"{key}.json")
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(_written(key, record))
+            Path(name).replace(folder / key)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
