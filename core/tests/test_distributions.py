@@ -199,7 +199,7 @@ def another_process(
 
     def forget() -> None:
         remembered._memory.cache_clear()
-        distributions._first_of_each_name.cache_clear()
+        distributions._names.cache_clear()
 
     forget()
     return forget
@@ -215,6 +215,13 @@ def test_another_process_lists_and_reads_nothing(
         monkeypatch.setattr(distributions, name, lambda *_: pytest.fail("it is looked at again"))
     assert announced("acme") == found
     assert version_of("bare") == "1.0"
+
+
+def test_the_folder_of_all_that_is_python_s_own_is_read_each_time(
+    another_process: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert [point.value for point in announced("acme")] == ["acme:one"]
 
 
 def _edit(site: Path, install: Install) -> None:

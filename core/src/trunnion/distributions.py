@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.messages import nearest
 from trunnion.storage.remembered import Answer, remembered
-from trunnion.storage.stamps import stamp
+from trunnion.storage.stamps import stamps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from importlib.metadata import Distribution, EntryPoint
 
     from trunnion.storage.stamps import Stamp
@@ -34,6 +34,8 @@ _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
 _SEPARATORS = re.compile(r"[-_.]+")
 _MOST_AT_ONCE = 1 << 20
 _POINTS = "entry_points.txt"
+_MOST_KNOWN = 4
+_GROUP = re.compile(rb"\[([^\]\n]*)\]")
 _METADATA = (".dist-info", ".egg-info")
 _VERSION = re.compile(r"\A(?:[!-~]+:.*\n(?:[ \t].*\n)*)*?Version: *(\S+)")
 """The version in the head of a distribution's metadata."""
@@ -58,12 +60,16 @@ def announced(group: str) -> tuple[EntryPoint, ...]:
     """
     from importlib import metadata  # noqa: PLC0415 - takes longer to import than all of trunnion
 
-    places = _metadata_folders()
-    if places is None:
+    folders = _searched()
+    if folders is None:
         return tuple(metadata.entry_points(group=group))
+    own = _own(folder for folder, _ in folders)
+    said = _installed_in(own)  # as it is now: who is installed may announce something else since
+    places, known = _names_in(folders, said), json.loads(said[_POINTS]).get(group, ())
     return tuple(
         point
-        for place in _mentioning(group, places.values())
+        for place in places.values()
+        if place in known or (place.rpartition("/")[0] not in own and group in _groups(place))
         for point in metadata.Distribution.at(place).entry_points.select(group=group)
     )
 
@@ -111,46 +117,63 @@ def _metadata_folders() -> dict[str, str] | None:
 
     None where anybody but Python itself finds distributions, or one may lie elsewhere than in a folder.
     """
+    folders = _searched()
+    if folders is None:
+        return None
+    known = _names().get(folders)
+    return _names_in(folders, _installed_in(_own(one for one, _ in folders))) if known is None else known
+
+
+def _searched() -> tuple[tuple[str, Stamp], ...] | None:
+    """Return the folders in which Python looks for distributions, as they are now; None as `_metadata_folders`."""
     others = [one for one in sys.meta_path if hasattr(one, "find_distributions")]
     said: list[Any] = sys.path  # also what is no text, such as a Path, from which Python imports nothing
-    folders = dict.fromkeys(path or os.curdir for path in said if isinstance(path, str))
-    return (
-        _first_of_each_name(tuple((path, found) for path in folders if (found := stamp(path)) is not None))
-        if others == [PathFinder]
-        else None
-    )
+    paths = dict.fromkeys(path or os.curdir for path in said if isinstance(path, str))
+    found = zip(paths, stamps(paths), strict=True)
+    folders = tuple((path, status) for path, status in found if status is not None)
+    archives = any(path.endswith(".egg") or status.regular for path, status in folders)
+    return folders if others == [PathFinder] and not archives else None
 
 
-def _mentioning(group: str, places: Iterable[str]) -> list[str]:
-    """Return those folders of metadata whose entry points may be of a group."""
-    wanted, own = f"[{group}]".encode(), _own(places)
-
-    def ask() -> Answer:
-        found = [place for place in own if wanted in _read(place, _POINTS)]
-        return Answer({"places": json.dumps(found)}, folders=frozenset(f"{place}/{_POINTS}" for place in own))
-
-    known = json.loads(remembered(json.dumps([_POINTS, group, own]), ask, noted=False)["places"])
-    live = {*places}.difference(own)
-    return [
-        place for place in places if place in known or (place in live and wanted in _read(place, _POINTS))
-    ]
+@functools.cache
+def _names() -> dict[tuple[tuple[str, Stamp], ...], dict[str, str]]:
+    """Return what this process knows of folders that are searched, as long as nothing comes or goes there."""
+    return {}
 
 
-@functools.lru_cache(4)
-def _first_of_each_name(folders: tuple[tuple[str, Stamp], ...]) -> dict[str, str] | None:
-    own = _own(folder for folder, _ in folders)
-
-    def ask() -> Answer:
-        return Answer({folder: json.dumps(_named_in(folder)) for folder in own}, folders=frozenset(own))
-
-    said = remembered(json.dumps(["metadata", own]), ask, noted=False)
+def _names_in(folders: tuple[tuple[str, Stamp], ...], said: Mapping[str, str]) -> dict[str, str]:
+    """Return where metadata lie, by name, in folders of which the own ones are known."""
     found: dict[str, str] = {}
-    for folder, status in folders:
-        if folder.endswith(".egg") or status.regular:
-            return None
-        named = json.loads(said[folder]) if folder in said else _named_in(folder)
-        found = named | found
+    for folder, _ in folders:
+        found = (json.loads(said[folder]) if folder in said else _named_in(folder)) | found
+    known = _names()
+    if len(known) >= _MOST_KNOWN:
+        known.clear()
+    known[folders] = found
     return found
+
+
+def _installed_in(own: Iterable[str]) -> Mapping[str, str]:
+    """Return what lies in this Python's own folders: of each the names, and for all who announces what."""
+    folders = [*own]
+
+    def ask() -> Answer:
+        named = {folder: _named_in(folder) for folder in folders}
+        places = [place for names in named.values() for place in names.values()]
+        announcing: dict[str, list[str]] = {}
+        for place in places:
+            for group in _groups(place):
+                announcing.setdefault(group, []).append(place)
+        said = {folder: json.dumps(names) for folder, names in named.items()}
+        files = (*folders, *(f"{place}/{_POINTS}" for place in places), __file__)
+        return Answer({**said, _POINTS: json.dumps(announcing)}, folders=frozenset(files))
+
+    return remembered(json.dumps(["what is installed", folders]), ask, noted=False)
+
+
+def _groups(place: str) -> set[str]:
+    """Return the groups of which the entry points of a folder of metadata may be."""
+    return {group.decode("utf-8", "replace") for group in _GROUP.findall(_read(place, _POINTS))}
 
 
 def _own(paths: Iterable[str]) -> list[str]:

@@ -40,7 +40,7 @@ def test_there_is_no_folder() -> None:
 
 def test_plugins_are_found_and_nothing_is_kept(tmp_path: Path) -> None:
     remembered._memory.cache_clear()
-    distributions._first_of_each_name.cache_clear()
+    distributions._names.cache_clear()
     assert "nvrtc" in {one.name for one in distributions.announced("trunnion")}
     assert default_store() is None
     assert not [*tmp_path.iterdir()]
