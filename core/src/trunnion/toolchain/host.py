@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trunnion.toolchain.host_compiler import HostCompiler, host_compiler
-from trunnion.toolchain.host_headers import CudaHeaders, FfiFiles, cuda_headers, ffi_files
+from trunnion.distributions import metadata_folder
+from trunnion.storage.remembered import Grounds
+from trunnion.toolchain.host_compiler import HostCompiler, counted_environment, host_compiler
+from trunnion.toolchain.host_headers import (
+    FFI_DISTRIBUTION,
+    CudaHeaders,
+    FfiFiles,
+    cuda_headers,
+    cuda_variables,
+    ffi_files,
+)
+from trunnion.toolchain.search import site_folders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["HostToolchain", "find_host_toolchain"]
+__all__ = ["HostToolchain", "find_host_toolchain", "toolchain_question"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +52,22 @@ class HostToolchain:
             versions["cuda.h"] = ".".join(map(str, self.cuda.version))
         return versions
 
+    @property
+    def grounds(self) -> Grounds:
+        """What it is this toolchain by, and no other: beside what `toolchain_question` returns."""
+        found = self.compiler.grounds | self.ffi.grounds | Grounds(folders=frozenset({__file__}))
+        return found if self.cuda is None else found | self.cuda.grounds
+
     def fingerprint(self) -> str:
         """Return what identifies it: equal fingerprints build equal launchers. Where it is installed does not count."""
         versions = {**self.versions, "host compiler": self.compiler.fingerprint}
         return "; ".join(f"{name}: {version}" for name, version in sorted(versions.items()))
+
+
+def toolchain_question() -> tuple[object, ...]:
+    """Return what it depends on which toolchain this machine has, beside the `HostToolchain.grounds` of that one."""
+    search = (os.environ.get("CXX"), os.environ.get("PATH"), counted_environment(), *cuda_variables())
+    return (*search, site_folders(), metadata_folder(FFI_DISTRIBUTION), platform.machine())
 
 
 def find_host_toolchain(plugin: str, *, cuda: bool = True) -> HostToolchain:

@@ -10,19 +10,20 @@ import re
 import shlex
 import shutil
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.errors import BackendUnavailableError
 from trunnion.messages import shorten
-from trunnion.storage.remembered import Answer, remembered
+from trunnion.storage.remembered import Grounds, remembered
 from trunnion.storage.stamps import stamp
-from trunnion.toolchain.search import path_text
+from trunnion.toolchain.search import earlier_on_path, path_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from trunnion.storage.remembered import Answer
     from trunnion.storage.stamps import Stamp
 
 __all__ = [
@@ -109,6 +110,9 @@ class HostCompiler:
     environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """The variables that change what it reads or makes (`counted_environment`)."""
 
+    grounds: Grounds = field(default=Grounds(lasting=False), repr=False, compare=False)
+    """What it is this compiler by, and no other: beside the variables ``CXX`` and ``PATH`` and those that count."""
+
     @property
     def programs(self) -> tuple[str, ...]:
         """By absolute path, the programs that the command's further words name: behind ``env``, say, the compiler."""
@@ -183,10 +187,11 @@ def host_compiler(plugin: str) -> HostCompiler:
     BackendUnavailableError
         If there is none. It says what was tried, why that cannot be used, and what to install.
     """
-    failed = []
+    failed: list[CompilerTrial] = []
     for trial in try_compilers():
         if trial.compiler is not None:
-            return trial.compiler
+            found = trial.compiler
+            return replace(found, grounds=found.grounds | _passed_over([*failed, trial]))
         failed.append(trial)
         if trial.origin == _VARIABLE and trial.named:
             break
@@ -194,6 +199,17 @@ def host_compiler(plugin: str) -> HostCompiler:
     advice = f"mend CXX, or unset it; or {INSTALL_COMPILER}" if named else INSTALL_COMPILER
     tried = "; ".join(trial.text for trial in failed)
     raise BackendUnavailableError(plugin, "its toolchain", f"no C++ compiler can be used ({tried}); {advice}")
+
+
+def _passed_over(trials: Iterable[CompilerTrial]) -> Grounds:
+    """Return what the last of some trials came to be made by, and where the earlier ones found nothing."""
+    found = Grounds(folders=frozenset({__file__}))
+    *earlier, last = (trial for trial in trials if trial.named)
+    for trial in earlier:
+        # Why a program that is there cannot be used, nobody knows that asks no more.
+        found |= Grounds(lasting=False) if trial.path else earlier_on_path(trial.named)
+    word = shlex.split(last.named)[0]
+    return found | (earlier_on_path(word) if os.sep not in word else Grounds(lasting=word.startswith(os.sep)))
 
 
 def try_compilers() -> Iterator[CompilerTrial]:
@@ -297,7 +313,8 @@ def _identify(
     if identity is None or target is None:
         raise ValueError("it does not say that it is GCC or Clang")
     family, line = _FAMILIES[identity[1]], identity[0].strip()
-    compiler = HostCompiler(command, family, identity[2], line, target[1], environment)
+    grounds = _grounds(command, said)
+    compiler = HostCompiler(command, family, identity[2], line, target[1], environment, grounds)
     least = _LEAST[compiler.family]
     if int(compiler.version.partition(".")[0]) < least:
         raise ValueError(f"it is {compiler.name}; {least} or newer is needed")
@@ -325,16 +342,19 @@ def _said_of_itself(
             check=False,
         )
         said = done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
-        parts = _PARTS.findall(said)
-        # What stands before a compiler, a script or a program of another name, may look for it anywhere.
-        itself = len(command) == 1 and bool(_COMPILERS.search(os.path.realpath(command[0])))
-        lasting = itself and bool(parts) and not is_script(command[0])
-        return Answer(
-            {"said": said}, frozenset((command[0], *parts)) if lasting else frozenset(), lasting=lasting
-        )
+        return _grounds(command, said).answer({"said": said})
 
     question = repr(("who is it", command, search_path, environment))
     return remembered(question, ask, noted=False)["said"]
+
+
+def _grounds(command: tuple[str, ...], said: str) -> Grounds:
+    """Return what a compiler says of itself depends on, by that what it said."""
+    parts = _PARTS.findall(said)
+    # What stands before a compiler, a script or a program of another name, may look for it anywhere.
+    itself = len(command) == 1 and bool(_COMPILERS.search(os.path.realpath(command[0])))
+    lasting = itself and bool(parts) and not is_script(command[0])
+    return Grounds(frozenset((command[0], *parts)) if lasting else frozenset(), lasting=lasting)
 
 
 def is_script(path: str) -> bool:

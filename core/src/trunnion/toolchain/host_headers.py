@@ -6,27 +6,30 @@ Nothing is imported or loaded: versions are read from the text of the headers.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import platform
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.distributions import distribution_of, metadata_folder, version_of
 from trunnion.errors import BackendUnavailableError
-from trunnion.storage.remembered import Answer, remembered
+from trunnion.storage.remembered import Grounds, remembered
 from trunnion.toolchain.search import Place, installed_stamps, root_places, wheel_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from trunnion.storage.remembered import Answer
+
 __all__ = [
     "FFI_DISTRIBUTION", "INSTALL_CUDA", "INSTALL_FFI", "LEAST_CUDA", "LEAST_FFI", "CudaHeaders", "FfiFiles",
-    "cuda_headers", "cuda_places", "ffi_files", "find_cuda", "find_ffi",
+    "cuda_headers", "cuda_places", "cuda_variables", "ffi_files", "find_cuda", "find_ffi",
 ]  # fmt: skip
 
 LEAST_CUDA = (12, 8)
@@ -52,6 +55,7 @@ _FFI_VERSION = re.compile(rb"^\s*#\s*define\s+\w+_VERSION_(MAJOR|MINOR|PATCH)\s+
 _FFI_HEADER = ("tvm", "ffi", "c_api.h")
 _DLPACK_HEADER = ("include", "dlpack", "dlpack.h")
 _FFI_LIBRARY = "libtvm_ffi.so"
+_CONDA, _ROOTS, _NVCC = ("CONDA_PREFIX",), ("CUDA_PATH", "CUDA_HOME"), "nvcc"
 _WHEELS = ("nvidia/cu13/include", "nvidia/cuda_runtime/include")
 _USUAL = ("/usr/local/cuda/include", "/usr/include")
 _TARGETS = {"x86_64": ("x86_64-linux",), "aarch64": ("sbsa-linux", "aarch64-linux")}
@@ -66,6 +70,9 @@ class CudaHeaders:
 
     version: tuple[int, int]
     """Their version: ``(13, 0)``."""
+
+    grounds: Grounds = field(default=Grounds(lasting=False), repr=False, compare=False)
+    """What it is these by, and no others: beside what `cuda_variables` returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,9 @@ class FfiFiles:
 
     distribution: str
     """The version of the distribution."""
+
+    grounds: Grounds = field(default=Grounds(lasting=False), repr=False, compare=False)
+    """What it is these by, and no others: beside where the metadata of the distribution lie."""
 
 
 def cuda_headers(plugin: str) -> CudaHeaders:
@@ -116,11 +126,22 @@ def cuda_headers(plugin: str) -> CudaHeaders:
 
 def find_cuda() -> CudaHeaders | None:
     """Return the first headers of CUDA that are new enough; None if there are none."""
+    looked_at: list[str] = [__file__]
+    lasting = True
     for place in cuda_places():
+        if place.path:
+            looked_at.append(f"{place.path}/{_CUDA_LANDMARK}")
+            # Where nvcc leads is a question of links and of PATH; another place depends on where the process is.
+            lasting = lasting and place.origin != _NVCC and place.path.startswith("/")
         version = _cuda_version(Path(place.path)) if place.path and not place.note else None
         if version is not None:
-            return CudaHeaders(place.path, version)
+            return CudaHeaders(place.path, version, Grounds(folders=frozenset(looked_at), lasting=lasting))
     return None
+
+
+def cuda_variables() -> tuple[str | None, ...]:
+    """Return the variables that tell where CUDA's headers may lie; None for one that is not set."""
+    return tuple(os.environ.get(name) for name in (*_CONDA, *_ROOTS))
 
 
 def cuda_places() -> Iterator[Place]:
@@ -129,15 +150,22 @@ def cuda_places() -> Iterator[Place]:
     The order is that of ``cuda.pathfinder``. A place whose headers cannot be used has a note that says why.
     """
     targets = _TARGETS.get(platform.machine(), ())
-    places = [*wheel_places(_WHEELS)]
-    places += root_places(("CONDA_PREFIX",), (f"targets/{target}/include" for target in targets))
-    places += root_places(("CUDA_PATH", "CUDA_HOME"), ("include",))
-    nvcc = shutil.which("nvcc")
-    beside = os.fspath(Path(nvcc).resolve().parent.parent / "include") if nvcc else ""
-    places.append(Place("nvcc", beside, "" if nvcc else "it is not on PATH"))
-    places += [Place("the usual folder", folder) for folder in _USUAL]
+    places = itertools.chain(
+        wheel_places(_WHEELS),
+        root_places(_CONDA, (f"targets/{target}/include" for target in targets)),
+        root_places(_ROOTS, ("include",)),
+        _nvcc_places(),
+        (Place("the usual folder", folder) for folder in _USUAL),
+    )
     for place in places:
         yield Place(place.origin, place.path, _cuda_problem(Path(place.path))) if place.path else place
+
+
+def _nvcc_places() -> Iterator[Place]:
+    """Yield where headers lie beside the compiler that is on ``PATH``: looked for by who comes so far."""
+    nvcc = shutil.which(_NVCC)
+    beside = os.fspath(Path(nvcc).resolve().parent.parent / "include") if nvcc else ""
+    yield Place(_NVCC, beside, "" if nvcc else "it is not on PATH")
 
 
 def ffi_files(plugin: str) -> FfiFiles:
@@ -176,7 +204,9 @@ def _read_ffi(_installed: object) -> FfiFiles:
     question = json.dumps(["the files of TVM-FFI", LEAST_FFI, place])
     said = remembered(question, lambda: _ask_ffi(place), noted=False)
     folders, library, version, distribution = json.loads(said["files"])
-    return FfiFiles(tuple(folders), library, tuple(version), distribution)
+    read, candidates = (frozenset(json.loads(said[name])) for name in ("read", "candidates"))
+    grounds = Grounds(read, candidates, place is not None)
+    return FfiFiles(tuple(folders), library, tuple(version), distribution, grounds)
 
 
 def _ask_ffi(place: str | None) -> Answer:
@@ -197,14 +227,12 @@ def _ask_ffi(place: str | None) -> Answer:
         raise ValueError(f"{header} is {said}; {_text(LEAST_FFI)} or newer is needed")
     folders = dict.fromkeys((str(header.parents[2]), str(dlpack.parents[1])))
     files_said = [*folders], str(library), (major, minor, patch), version_of(FFI_DISTRIBUTION) or ""
-    read = () if place is None else (f"{place}/{name}" for name in ("RECORD", "METADATA"))
-    # One that is listed and not there may come first once it is.
-    return Answer(
-        {"files": json.dumps(files_said)},
-        frozenset((*read, *map(str, (header, dlpack, library)))),
-        frozenset(map(str, files)),
-        lasting=place is not None,
-    )
+    metadata_read = () if place is None else (f"{place}/{name}" for name in ("RECORD", "METADATA"))
+    read = (*metadata_read, *map(str, (header, dlpack, library)))
+    candidates = (*map(str, files), __file__)  # one that is listed and not there may come first once it is
+    told = {"files": files_said, "read": read, "candidates": candidates}
+    grounds = Grounds(frozenset(read), frozenset(candidates), place is not None)
+    return grounds.answer({name: json.dumps(value) for name, value in told.items()})
 
 
 def _ending(files: list[Path], *parts: str) -> Path:

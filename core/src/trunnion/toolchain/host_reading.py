@@ -17,13 +17,13 @@ import subprocess
 import tempfile
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.errors import BackendUnavailableError, CompileError
 from trunnion.storage.refusals import refusals
-from trunnion.storage.remembered import Answer, remembered
+from trunnion.storage.remembered import Answer, Grounds, remembered
 from trunnion.storage.scratch import scratch_folder
 from trunnion.storage.stamps import Stamp, stamp, witness
 from trunnion.toolchain.assembly import may_read_files
@@ -32,7 +32,7 @@ from trunnion.toolchain.host_compilation import run_host
 from trunnion.toolchain.host_compiler import compiler_environment, is_script
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from trunnion.toolchain.host_compilation import HostCompilation, HostOutput
     from trunnion.toolchain.host_compiler import HostCompiler
@@ -74,8 +74,13 @@ class HostReading:
     """The SHA-256 of the names and contents of all headers of this machine: comments and lines, too, which count for
     messages and for debugging."""
 
+    grounds: Grounds = field(default=Grounds(lasting=False), repr=False, compare=False)
+    """What both depend on, beside the question, where it was asked now; else not told."""
 
-def read_host(compiler: HostCompiler, wanted: HostCompilation, plugin: str) -> HostReading:
+
+def read_host(
+    compiler: HostCompiler, wanted: HostCompilation, plugin: str, *, kept: bool = True
+) -> HostReading:
     """Return what a compilation reads. The compiler is run, some 50 ms, only if that is not known.
 
     Parameters
@@ -87,19 +92,30 @@ def read_host(compiler: HostCompiler, wanted: HostCompilation, plugin: str) -> H
         any more the next time.
     plugin
         Who asks; named in errors.
+    kept
+        Whether the answer is remembered. Else it is asked for now, and comes with its `HostReading.grounds`: whoever
+        asks makes an answer of it that is.
 
     Raises
     ------
     CompileError, BackendUnavailableError, DeviceRequirementError
         As `run_host` does.
     """
+    if not kept:
+        answer = _ask(compiler, wanted, plugin)
+        whole = answer.said["whole"] == "yes"  # else it is another one the next time
+        grounds = Grounds(answer.files, answer.folders, answer.lasting and whole)
+        return replace(_reading(answer.said), grounds=grounds)
     question = repr((
         *(_FORM, compiler.fingerprint, compiler.command, compiler.environment, os.environ.get("PATH", "")),
         *(wanted.source, wanted.text, wanted.options, sorted(wanted.inputs.items())),
     ))  # fmt: skip
-    said = remembered(question, lambda: _ask(compiler, wanted, plugin))
+    return _reading(remembered(question, lambda: _ask(compiler, wanted, plugin)))
+
+
+def _reading(said: Mapping[str, str]) -> HostReading:
     if said["whole"] != "yes":
-        return HostReading(*[uuid.uuid4().hex] * 2)
+        return HostReading(uuid.uuid4().hex, uuid.uuid4().hex)
     return HostReading(said["text"], said["headers"])
 
 
@@ -204,7 +220,7 @@ def _ask(compiler: HostCompiler, wanted: HostCompilation, plugin: str) -> Answer
     return Answer(
         said,
         files=frozenset((*files, *tools, *settings)),
-        folders=search.watched | above | candidates | _earlier(compiler.programs) | beside,
+        folders=search.watched | above | candidates | _earlier(compiler.programs) | beside | {__file__},
         lasting=search.known and bool(front_end) and not any(map(is_script, programs)),
     )
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.contract.diagnosis import Candidate
+from trunnion.storage.remembered import Grounds
 from trunnion.storage.stamps import stamp
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from trunnion.storage.stamps import Stamp
 
 __all__ = [
-    "Place", "installed_stamps", "judge", "loader_places", "path_text", "root_places", "site_folders", "wheel_places",
+    "Place", "earlier_on_path", "installed_stamps", "judge", "loader_places", "path_text", "root_places",
+    "site_folders", "wheel_places",
 ]  # fmt: skip
 
 _SECONDS = 10.0
@@ -85,6 +87,19 @@ def root_places(variables: Iterable[str], paths: Iterable[str]) -> Iterator[Plac
             continue
         for path in relative:
             yield Place(variable, os.fspath(Path(root, path)))
+
+
+def earlier_on_path(name: str) -> Grounds:
+    """Return what decides which program of a name is the one on ``PATH``, beside the program itself."""
+    tried = []
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        path = os.path.join(folder, name)  # noqa: PTH118 - as text: a Path for each takes longer than to look
+        if not os.path.isabs(path):  # noqa: PTH117 - likewise; it depends on where the process is
+            return Grounds(lasting=False)
+        tried.append(path)
+        if shutil.which(path):
+            break
+    return Grounds(folders=frozenset(tried))
 
 
 def loader_places(soname: str) -> Iterator[Place]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +13,8 @@ from trunnion.codegen.cpp.library import check_library, check_object
 from trunnion.codegen.cpp.relocations import check_relocations
 from trunnion.codegen.cpp.runtime_parts import forget_header, renewed_object, runtime_header, runtime_object
 from trunnion.errors import CompileError, CorruptArtifactError
-from trunnion.toolchain.host import find_host_toolchain
+from trunnion.storage.remembered import Grounds, remembered
+from trunnion.toolchain.host import find_host_toolchain, toolchain_question
 from trunnion.toolchain.host_compilation import HostCompilation, compile_host
 from trunnion.toolchain.host_reading import read_host, witness_reading
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from trunnion.contract.compiler import DeviceImage
+    from trunnion.storage.remembered import Answer
     from trunnion.toolchain.host import HostToolchain
     from trunnion.toolchain.host_compiler import HostCompiler
 
@@ -39,6 +40,7 @@ _EXPORTS, _DEPENDENCIES = "exports.map", "launcher.d"
 # is not exported on purpose is nobody's, so that two launchers cannot share it whatever way they are loaded.
 _SHOWN = "__tvm_ffi_"
 _VERSION_SCRIPT = f"{{ global: {_SHOWN}*; local: *; }};\n".encode()
+_WHAT = "what a launcher is built with"
 _RUNTIME, _RUNTIME_SOURCE = "runtime.o", "runtime.cc"
 _COMPILING = (
     "-std=c++17",
@@ -306,16 +308,25 @@ def launcher_fingerprint(plugin: str, *, cuda: bool = True) -> str:
     CompileError
         If the compiler cannot read the headers.
     """
+    own = (_WHAT, cuda, os.fspath(runtime_folder()), _COMPILING, _FAMILY, _LINKING)
+    question = repr((*own, *toolchain_question()))
+    return remembered(question, lambda: _ask_fingerprint(plugin, cuda=cuda))["fingerprint"]
+
+
+def _ask_fingerprint(plugin: str, *, cuda: bool) -> Answer:
+    """Return what `launcher_fingerprint` does, with all that it depends on: one look at that tells that it holds."""
     toolchain = find_host_toolchain(plugin, cuda=cuda)
     options = " ".join((*launcher_options(toolchain.compiler.family), *_LINKING))
     wanted = _runtime(toolchain, f"{'launch' if cuda else 'host'}_runtime.cc")
-    headers = read_host(toolchain.compiler, wanted, plugin).text
-    return f"{toolchain.fingerprint()}; options: {options}; headers: {headers}"
+    found = toolchain.grounds | Grounds(folders=frozenset({__file__}))
+    reading = read_host(toolchain.compiler, wanted, plugin, kept=not found.lasting)
+    said = f"{toolchain.fingerprint()}; options: {options}; headers: {reading.text}"
+    return (found | reading.grounds).answer({"fingerprint": said})
 
 
 def runtime_folder() -> Path:
     """Return the folder that the headers of launchers are included from."""
-    return Path(str(resources.files("trunnion.codegen.cpp").joinpath("include")))
+    return Path(__file__).with_name("include")
 
 
 def _include_folders(toolchain: HostToolchain) -> tuple[str, ...]:
