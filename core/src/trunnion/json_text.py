@@ -44,6 +44,8 @@ def over_lines(value: Any, *, sort_keys: bool = False, depth: int = 1) -> str:
         return _enclosed(
             "[", [over_lines(one, sort_keys=sort_keys, depth=depth + 1) for one in value], "]", depth
         )
+    if kind is int:  # by far the most of what is left
+        return int.__repr__(value)
     return json.dumps(value, allow_nan=False)
 
 
