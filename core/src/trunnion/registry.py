@@ -1,8 +1,8 @@
 """Which plugins are installed, and what each of them announces.
 
 A registry lists entry points without importing anything behind them. A plugin is imported when it is first
-asked for, alone: each has a plugin manager of its own, may announce only what bears its own name, and if it
-fails it becomes an `Unavailable` with its traceback while every other plugin goes on working.
+asked for, alone: its plugin manager holds no other one meanwhile. It may announce only what bears its own name,
+and if it fails it becomes an `Unavailable` with its traceback while every other plugin goes on working.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def _check_contract(version: int) -> None:
 
 @functools.cache
 def _manager_class() -> Any:
-    """Return the class of what finds a plugin's hooks, and calls them: for each plugin one of its own."""
+    """Return the class of what finds a plugin's hooks, and calls them: it holds one plugin at a time."""
     import pluggy  # noqa: PLC0415 - listing the plugins must not pay for it
 
     from trunnion import hookspecs  # noqa: PLC0415 - as above
@@ -249,13 +249,22 @@ def _manager_class() -> Any:
     return Manager
 
 
+@functools.cache
+def _idle_managers() -> list[Any]:
+    """Return the managers that hold no plugin: to make one, and declare the hooks to it, takes as long as to use it."""
+    return []
+
+
 def _announced(entry_point: EntryPoint) -> tuple[BackendSpec | None, CompilerSpec | None]:
     """Import one plugin and call its hooks. Raises whatever the plugin raises."""
-    manager = _manager_class()()
-    manager.register(entry_point.load(), name=entry_point.name)
+    plugin, idle = entry_point.load(), _idle_managers()
+    manager = idle.pop() if idle else _manager_class()()  # nobody else's as long as the plugin is in it
+    manager.register(plugin, name=entry_point.name)
     manager.check_pending()
     backend = _collect(entry_point.name, manager.hook.trunnion_register_backends(), BackendSpec)
     compiler = _collect(entry_point.name, manager.hook.trunnion_register_compilers(), CompilerSpec)
+    manager.unregister(plugin)
+    idle.append(manager)  # of a plugin that failed it may hold anything, and goes
     if backend is None and compiler is None:
         raise PluginRuleError(
             f"{entry_point.value} announces neither a backend nor a device compiler; "
