@@ -70,6 +70,9 @@ class Row:
     fresh: float
     """Of finding it there for the first time, after that."""
 
+    confirming: float
+    """Of taking what was found: its launcher is written once more, to compare the two, as before a first call."""
+
     reading: float
     """Of reading the artifact's files."""
 
@@ -92,7 +95,7 @@ class Row:
         known = (
             f"cold {self.cold * 1e3:.0f} ms, warm {self.warm * 1e3:.1f} ms, remote {self.remote * 1e3:.1f} ms"
         )
-        imports = f"after {self.imports * 1e3:.0f} ms of imports"
+        imports = f"after {self.imports * 1e3:.0f} ms of imports, confirmed in {self.confirming * 1e3:.1f} ms"
         return f"{self.backend}: {known}, {fresh} {imports}, {among}: {'ok' if self.ok else 'TOO SLOW'}"
 
 
@@ -100,8 +103,8 @@ def compiled(backend: str, store: ArtifactStore | Path) -> tuple[float, Any]:
     """Compile the program or find it; return the seconds, and the artifact."""
     program = examples.load(_PROGRAM).program
     began = spent()
-    artifact = trunnion.compile(program, backend, target=TARGET, cache=store).artifact
-    return spent() - began, artifact
+    found = trunnion.compile(program, backend, target=TARGET, cache=store)
+    return spent() - began, found.artifact
 
 
 def measured(module: str, *words: str, environment: Mapping[str, str] = os.environ) -> dict[str, float]:
@@ -190,7 +193,9 @@ def measure(backend: str, rounds: int, entries: int) -> Row:
         new = fresh(backend, folder, rounds)
         behind = remote(backend, folder, rounds)
         ratio = among(backend, folder, entries, max(rounds * 4, 8))
-    return Row(backend, cold, warm, new["imports"], new["first"], new["reading"], behind, ratio)
+    return Row(
+        backend, cold, warm, new["imports"], new["first"], new["confirming"], new["reading"], behind, ratio
+    )
 
 
 def others(rounds: int) -> dict[str, str]:

@@ -124,15 +124,20 @@ def plugins_of(compiler: type[Surrounded], wrapper: type[Counting], **said: Any)
 
 
 @pytest.fixture
-def compile_in(
+def program_in(
     compiler: type[Surrounded], wrapper: type[Counting], store: ArtifactStore
 ) -> Callable[..., Any]:
     plugins = plugins_of(compiler, wrapper)
 
     def compiled(program: KernelProgram = PROGRAM, **said: Any) -> Any:
-        return trunnion.compile(program, "nvrtc", **{"cache": store, "registry": plugins, **said}).artifact
+        return trunnion.compile(program, "nvrtc", **{"cache": store, "registry": plugins, **said})
 
     return compiled
+
+
+@pytest.fixture
+def compile_in(program_in: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *program, **said: program_in(*program, **said).artifact
 
 
 def kept(store: ArtifactStore) -> int:
@@ -146,14 +151,18 @@ def test_what_stays_as_it_is_is_compiled_once(compile_in, compiler, store) -> No
 
 @pytest.mark.parametrize("version", ["", "acme 1"])
 def test_what_has_a_version_is_found_without_writing_it(
-    compile_in, compiler, wrapper, store, version
+    program_in, compiler, wrapper, store, version
 ) -> None:
+    """It is written when somebody takes what was found, once."""
     wrapper.version = version
-    compile_in()
+    program_in()
     written = wrapper.written
-    compile_in()
+    program = program_in()
     assert (compiler.compiled, kept(store)) == (1, 1)
     assert (wrapper.written - written, written) == (0 if version else 1, 1)
+    for _ in range(2):
+        assert program.artifact.manifest.key
+        assert wrapper.written - written == 1
 
 
 def test_what_another_emitter_wrote_is_not_found(compile_in, compiler, wrapper, store, monkeypatch) -> None:

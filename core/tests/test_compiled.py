@@ -21,6 +21,9 @@ from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.manifest import FileRecord
 from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.artifacts.store import CorruptArtifactWarning
+from trunnion.built_program import BuiltProgram
+from trunnion.bundles.bundle import Bundle
+from trunnion.bundles.writing import write_bundle
 from trunnion.errors import CaptureError, CorruptArtifactError, DriverError, LifecycleError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
@@ -49,9 +52,9 @@ def program(backend: str) -> Any:
     return trunnion.compile(ones(), backend, compiler="nvrtc", target="sm_90")
 
 
-def test_what_an_emitter_of_the_same_version_wrote_otherwise_is_built_again_before_it_runs(
-    backend: str, simulator: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def kept(backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Artifact, Callable[[], Any]]:
+    """What an emitter of the same version wrote otherwise, kept; and what compiles the program in that cache."""
     spec = trunnion.default_registry().backend(backend)
     wrapper = load_part(spec, spec.load_wrapper)
     emit = wrapper.emit
@@ -63,16 +66,59 @@ def test_what_an_emitter_of_the_same_version_wrote_otherwise_is_built_again_befo
     def compiled() -> Any:
         return trunnion.compile(ones(), backend, compiler="nvrtc", target="sm_90", cache=tmp_path / "store")
 
-    kept = compiled().artifact
+    before = compiled().artifact
     monkeypatch.setattr(wrapper, "emit", otherwise)
-    program = compiled()
-    assert program.artifact == kept
-    with simulator.torch_mode(), pytest.warns(CorruptArtifactWarning, match="built again"):
+    return before, compiled
+
+
+def call(program: Any, simulator: Any, folder: Path) -> None:
+    with simulator.torch_mode():
         program(torch.zeros(8, device="cuda"))
-    assert program.artifact.digest != kept.digest
+
+
+def take(program: Any, simulator: Any, folder: Path) -> None:
+    assert program.artifact is program.artifact
+
+
+def save(program: Any, simulator: Any, folder: Path) -> None:
+    program.artifact.save(folder / "saved")
+    assert Artifact.open(folder / "saved") == program.artifact
+
+
+def export(program: Any, simulator: Any, folder: Path) -> None:
+    write_bundle(folder / "all.trn", {"ones": program})
+    bundle = Bundle.open(folder / "all.trn")
+    (variant,) = bundle.index.variants
+    assert bundle.artifact(variant) == program.artifact
+
+
+@pytest.mark.parametrize("use", [call, take, save, export])
+def test_what_an_emitter_of_the_same_version_wrote_otherwise_is_built_again_before_it_is_used(
+    backend: str,
+    simulator: Any,
+    tmp_path: Path,
+    kept: tuple[Artifact, Callable[[], Any]],
+    use: Callable[[Any, Any, Path], None],
+) -> None:
+    before, compiled = kept
+    program = compiled()
+    with pytest.warns(CorruptArtifactWarning, match="built again"):
+        use(program, simulator, tmp_path)
+    assert program.artifact.digest != before.digest
     assert program.artifact == compiled().artifact
     assert program.host_source.endswith(" other\n")
     program.close()
+
+
+def test_what_was_built_of_another_text_and_not_kept_is_refused(
+    backend: str, kept: tuple[Artifact, Callable[[], Any]]
+) -> None:
+    """Nobody can build it again."""
+    before, compiled = kept
+    known = compiled()._built._known
+    program = CompiledProgram(BuiltProgram(before, trunnion.default_registry().backend(backend), known))
+    with pytest.raises(CorruptArtifactError, match="not what this version writes"):
+        _ = program.artifact
 
 
 def refuse(program: Any, x: torch.Tensor) -> None:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     ("fresh", "among", "ok"), [(0.006, 1.2, True), (0.0061, 1.0, False), (0.001, 1.21, False)]
 )
 def test_both_budgets_count(fresh: float, among: float, ok: bool) -> None:
-    row = cache.Row("x", 1.0, 0.005, 0.1, fresh=fresh, reading=0.001, remote=0.01, among=among)
+    row = cache.Row(
+        "x", 1.0, 0.005, 0.1, fresh=fresh, confirming=0.003, reading=0.001, remote=0.01, among=among
+    )
     assert row.ok is ok
     assert row.line().endswith("ok" if ok else "TOO SLOW")
 

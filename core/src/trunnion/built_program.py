@@ -165,7 +165,7 @@ class BuiltProgram:
         return self._source
 
     def confirm(self) -> None:
-        """Refuse a launcher that this version would write otherwise, before it runs.
+        """Refuse a launcher that this version would write otherwise, before it runs, or is handed to anybody.
 
         What was found by its program and its emitter's version was not written anew for that. What was compiled from a
         text and came without its program is known by its bytes alone.

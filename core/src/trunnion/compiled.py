@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from trunnion.arguments import expect, expect_ordinal, expect_text, file_path
 from trunnion.artifacts.artifact import Artifact
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CompiledProgram"]
 
+_T = TypeVar("_T")
 
 _CALL = """Launch the program: ``program(a, b, n=3, out=None, stream=None, device=None)``.
 
@@ -206,8 +207,17 @@ class CompiledProgram:
 
     @property
     def artifact(self) -> Artifact:
-        """What was built; it is built now if it was not before."""
-        return self._built.artifact
+        """What was built; it is built now if it was not before.
+
+        What a cache had is compared first with what this version writes for the program, as before a first call; if
+        that is something else, it is built again.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If it was built from another text, and not kept by a cache.
+        """
+        return self._used(lambda artifact: artifact)
 
     @property
     def target(self) -> Target:
@@ -378,29 +388,37 @@ class CompiledProgram:
             raise LifecycleError("the program was closed; compile or load it again")
 
     def _made(self) -> _Loaded:
-        artifact = self.artifact
-        runtime = self._runtime or default_runtime(self._built.kind)
-        adapter = load_part(self._spec, self._spec.load_adapter)(self._spec)
+        def load(artifact: Artifact) -> _Loaded:
+            runtime = self._runtime or default_runtime(self._built.kind)
+            adapter = load_part(self._spec, self._spec.load_adapter)(self._spec)
+            program = adapter.load(artifact, runtime)
+            return _Loaded(
+                program,
+                runtime,
+                runtime.guarded(program.entry),
+                runtime.guarded(program.bind),
+            )
 
-        def load(artifact: Artifact) -> LoadedProgram:
-            self._built.confirm()
-            return adapter.load(artifact, runtime)
+        return self._used(load)
 
+    def _used(self, use: Callable[[Artifact], _T]) -> _T:
+        """Return what is made of the artifact, after a look that it is this version's.
+
+        One that a cache kept, and of which nothing can be made, is built again.
+        """
+        artifact = self._built.artifact
         try:
-            program = load(artifact)
+            self._built.confirm()
+            return use(artifact)
         except CorruptArtifactError as error:
             rebuilt = self._built.rebuilt(artifact)
             if rebuilt is None:
                 raise
-            program = load(rebuilt)
-            text = f"artifact {artifact.manifest.key[:12]} was kept and cannot be loaded; it was built again: {error}"
-            warnings.warn(text, CorruptArtifactWarning, stacklevel=2)
-        return _Loaded(
-            program,
-            runtime,
-            runtime.guarded(program.entry),
-            runtime.guarded(program.bind),
-        )
+            self._built.confirm()
+            made = use(rebuilt)
+            text = f"artifact {artifact.manifest.key[:12]} was kept and cannot be used; it was built again: {error}"
+            warnings.warn(text, CorruptArtifactWarning, stacklevel=3)
+            return made
 
     def preload(self, device: Any) -> None:
         """Do for ``device``, now, all that a first launch would do, so that it can be captured.

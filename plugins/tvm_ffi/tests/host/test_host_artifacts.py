@@ -91,7 +91,7 @@ def test_what_is_kept_and_cannot_be_loaded_is_built_again(
     key = kept.manifest.key
     store.get_or_build(key, lambda _: kept.including("launcher.so", broken[how]))
     with trunnion.compile(program, cache=store, lazy=lazy) as again:
-        with pytest.warns(CorruptArtifactWarning, match="was kept and cannot be loaded; it was built again"):
+        with pytest.warns(CorruptArtifactWarning, match="was kept and cannot be used; it was built again"):
             assert again(x, 2.0).tolist() == [2.0] * 4
         assert again.artifact.files == kept.files
     assert len(list((store.root / "corrupt").iterdir())) == 1
