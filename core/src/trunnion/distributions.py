@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.messages import nearest
 from trunnion.storage.remembered import Answer, remembered
-from trunnion.storage.stamps import stamps
+from trunnion.storage.stamps import Stamp, stamps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from importlib.metadata import Distribution, EntryPoint
+    from typing import TypeAlias
 
-    from trunnion.storage.stamps import Stamp
+    _Folders: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]  # of each its stamp
 
 __all__ = [
     "PREFIX", "announced", "canonical", "distribution_of", "installation_hint", "installed", "metadata_folder",
@@ -124,24 +125,24 @@ def _metadata_folders() -> dict[str, str] | None:
     return _names_in(folders, _installed_in(_own(one for one, _ in folders))) if known is None else known
 
 
-def _searched() -> tuple[tuple[str, Stamp], ...] | None:
+def _searched() -> _Folders | None:
     """Return the folders in which Python looks for distributions, as they are now; None as `_metadata_folders`."""
     others = [one for one in sys.meta_path if hasattr(one, "find_distributions")]
     said: list[Any] = sys.path  # also what is no text, such as a Path, from which Python imports nothing
     paths = dict.fromkeys(path or os.curdir for path in said if isinstance(path, str))
     found = zip(paths, stamps(paths), strict=True)
     folders = tuple((path, status) for path, status in found if status is not None)
-    archives = any(path.endswith(".egg") or status.regular for path, status in folders)
+    archives = any(path.endswith(".egg") or Stamp(*status).regular for path, status in folders)
     return folders if others == [PathFinder] and not archives else None
 
 
 @functools.cache
-def _names() -> dict[tuple[tuple[str, Stamp], ...], dict[str, str]]:
+def _names() -> dict[_Folders, dict[str, str]]:
     """Return what this process knows of folders that are searched, as long as nothing comes or goes there."""
     return {}
 
 
-def _names_in(folders: tuple[tuple[str, Stamp], ...], said: Mapping[str, str]) -> dict[str, str]:
+def _names_in(folders: _Folders, said: Mapping[str, str]) -> dict[str, str]:
     """Return where metadata lie, by name, in folders of which the own ones are known."""
     found: dict[str, str] = {}
     for folder, _ in folders:

@@ -155,7 +155,7 @@ def test_what_was_read_and_is_gone_is_not_remembered(cache, settled, tool) -> No
 
 def _in_the_first_form(data: bytes) -> bytes:
     """What trunnion wrote before files had a seal, with the same name: well-formed, and of no use."""
-    said, paths, _ = json.loads(data.partition(b"\n")[2])
+    said, paths, *_ = json.loads(data.partition(b"\n")[2])
     return json.dumps({"said": said, "stamps": dict.fromkeys(paths)}).encode()
 
 

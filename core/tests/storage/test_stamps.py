@@ -6,7 +6,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from trunnion.storage.stamps import stamp, unchanged, witness, witnessed
+from trunnion.storage.stamps import are_absent, stamp, stamps, unchanged, witness, witnessed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,3 +69,21 @@ def test_another_thread_s_reading_is_its_own(tmp_path: Path) -> None:
         thread.start()
         thread.join()
     assert seen == set()
+
+
+def test_what_many_stamps_say_is_what_each_says(tmp_path) -> None:
+    (tmp_path / "file").write_text("one")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "nothing").symlink_to("later")
+    paths = [
+        str(tmp_path),
+        *(f"{tmp_path}/{name}" for name in ("file", "loop", "nothing", "later", "file/x", "a\0b")),
+    ]
+    assert stamps(paths) == [stamp(path) for path in paths]
+    absent = [path for path in paths if stamp(path) is None]
+    assert len(absent) == 5
+    assert are_absent(absent[:-1])
+    assert are_absent([])
+    (tmp_path / "later").touch()
+    assert not are_absent(absent[:-1])
+    assert not are_absent([paths[-1]]), "nobody can tell"

@@ -390,5 +390,13 @@ def _read_file(root: int, name: str, record: FileRecord | None, owner: int | tup
         if status.st_size > limit or (record is not None and status.st_size != record.size):
             expected = f"at most {limit}" if record is None else str(record.size)
             raise CorruptArtifactError(name, f"has {status.st_size} bytes, expected {expected}")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(status.st_size)
+        return _bytes_of(descriptor, status.st_size)
+
+
+def _bytes_of(descriptor: int, nbytes: int) -> bytes:
+    """Return so many bytes of a file, or all if there are fewer: a file object would take longer than to read it."""
+    parts = []
+    while nbytes and (part := os.read(descriptor, nbytes)):
+        parts.append(part)
+        nbytes -= len(part)
+    return b"".join(parts)

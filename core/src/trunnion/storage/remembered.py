@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from trunnion.storage.stamps import note, stamps
+from trunnion.storage.stamps import Stamp, are_absent, note, stamps
 from trunnion.storage.user_caches import user_caches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import TypeAlias
 
-    from trunnion.storage.stamps import Sighting, Stamp
+    _Numbers: TypeAlias = tuple[int, ...] | None
 
 __all__ = ["Answer", "Grounds", "remembered"]
 
@@ -81,25 +82,27 @@ class _Record:
     said: dict[str, str]
     paths: tuple[str, ...]
     seen: str  # what the stamps of these were
+    absent: tuple[str, ...]  # where nothing was
 
     @classmethod
-    def of(cls, said: Mapping[str, str], found: Mapping[str, Stamp | None]) -> _Record:
-        return cls(dict(said), tuple(found), _digest(found.values()))
+    def of(cls, said: Mapping[str, str], found: Mapping[str, _Numbers]) -> _Record:
+        there = {path: one for path, one in found.items() if one is not None}
+        absent = tuple(path for path in found if path not in there)
+        return cls(dict(said), tuple(there), _digest(there.values()), absent)
 
     def holds(self) -> bool:
-        return self.sightings() is not None
+        return self.looked_at() is not None
 
-    def sightings(self) -> list[Sighting] | None:
-        """Return what is there, as it was when the answer was given; None if anything is otherwise."""
+    def looked_at(self) -> list[_Numbers] | None:
+        """Return the stamps of the paths, as they were when the answer was given; None if anything is otherwise."""
         found = stamps(self.paths)
-        return [*zip(self.paths, found, strict=True)] if _digest(found) == self.seen else None
+        return found if _digest(found) == self.seen and are_absent(self.absent) else None
 
 
-def _digest(found: Iterable[Stamp | None]) -> str:
+def _digest(found: Iterable[_Numbers]) -> str:
     """Return what tells stamps from others: to read so many numbers takes longer than to read a digest of them."""
     # Version 2 says nothing of which objects are one, so that equal numbers are equal bytes.
-    numbers = marshal.dumps([one if one is None else (*one,) for one in found], 2)
-    return hashlib.sha256(numbers).hexdigest()
+    return hashlib.sha256(marshal.dumps([*found], 2)).hexdigest()
 
 
 def remembered(question: str, ask: Callable[[], Answer], *, noted: bool = True) -> Mapping[str, str]:
@@ -117,12 +120,12 @@ def remembered(question: str, ask: Callable[[], Answer], *, noted: bool = True) 
     """
     key = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()
     known = _memory().get(key) or _load(key)
-    seen = None if known is None else known.sightings()
-    if known is None or seen is None:
+    found = None if known is None else known.looked_at()
+    if known is None or found is None:
         return _asked(key, ask) if noted else contextvars.Context().run(_asked, key, ask)
     _know(key, known)
-    if noted:  # no file that is remembered had gone, and folders may be missing
-        note(one for one in seen if one[1] is not None)
+    if noted:
+        note(zip(known.paths, found, strict=True))
     return known.said
 
 
@@ -141,8 +144,11 @@ def _asked(key: str, ask: Callable[[], Answer]) -> Mapping[str, str]:
     return answer.said
 
 
-def _settled(one: Stamp | None, began: int) -> bool:
-    return one is None or max(one.modified_ns, one.changed_ns) < began - _SETTLED
+def _settled(numbers: _Numbers, began: int) -> bool:
+    if numbers is None:
+        return True
+    one = Stamp(*numbers)
+    return max(one.modified_ns, one.changed_ns) < began - _SETTLED
 
 
 def _know(key: str, record: _Record) -> None:
@@ -186,13 +192,13 @@ def _read(key: str, data: bytes) -> _Record | None:
     seal, _, rest = data.partition(b"\n")
     if seal != _seal(key, rest):
         return None
-    said, paths, seen = json.loads(rest)
-    return _Record(said, tuple(paths), seen)
+    said, paths, seen, absent = json.loads(rest)
+    return _Record(said, tuple(paths), seen, tuple(absent))
 
 
 def _written(key: str, record: _Record) -> bytes:
     """Return what `_read` reads."""
-    rest = json.dumps([record.said, record.paths, record.seen]).encode("ascii")
+    rest = json.dumps([record.said, record.paths, record.seen, record.absent]).encode("ascii")
     return b"\n".join((_seal(key, rest), rest))
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from collections.abc import Set as AbstractSet
 
-__all__ = ["Sighting", "Stamp", "note", "stamp", "stamps", "unchanged", "witness", "witnessed"]
+__all__ = ["Sighting", "Stamp", "are_absent", "note", "stamp", "stamps", "unchanged", "witness", "witnessed"]
 
 
 class Stamp(NamedTuple):
@@ -31,6 +31,10 @@ class Stamp(NamedTuple):
         return S_ISREG(self.mode)
 
 
+_MODE = Stamp._fields.index("mode")
+_AS_WHO_OPENS = os.access in os.supports_effective_ids  # else it is asked for who started the process
+
+
 def stamp(path: str) -> Stamp | None:
     """Return the stamp of a file or folder; None if there is none."""
     try:
@@ -41,9 +45,13 @@ def stamp(path: str) -> Stamp | None:
     return Stamp(*details)
 
 
-def stamps(paths: Iterable[str]) -> list[Stamp | None]:
-    """Return what `stamp` says of each of many: to call that for each takes longer than to ask the system."""
-    found: list[Stamp | None] = []
+def stamps(paths: Iterable[str]) -> list[tuple[int, ...] | None]:
+    """Return the numbers of each one's stamp, None if there is none.
+
+    It is what `stamp` says of each: to call that takes longer than to ask the system, and so does a name for each
+    number.
+    """
+    found: list[tuple[int, ...] | None] = []
     add, ask = found.append, os.stat
     for path in paths:
         try:
@@ -51,8 +59,16 @@ def stamps(paths: Iterable[str]) -> list[Stamp | None]:
         except (OSError, ValueError):
             add(None)
             continue
-        add(Stamp(one.st_dev, one.st_ino, one.st_mode, one.st_size, one.st_mtime_ns, one.st_ctime_ns))
+        add((one.st_dev, one.st_ino, one.st_mode, one.st_size, one.st_mtime_ns, one.st_ctime_ns))
     return found
+
+
+def are_absent(paths: Iterable[str]) -> bool:
+    """Whether `stamp` finds nothing at any of some paths: for each that takes a third of the time."""
+    try:
+        return not any(os.access(path, os.F_OK, effective_ids=_AS_WHO_OPENS) for path in paths)
+    except ValueError:  # a name with a NUL
+        return False
 
 
 Sighting: TypeAlias = tuple[str, Stamp | None]
@@ -90,11 +106,23 @@ def witness(paths: Iterable[str]) -> None:
         note((path, stamp(path)) for path in paths)
 
 
-def note(sightings: Iterable[Sighting]) -> None:
+def note(sightings: Iterable[tuple[str, tuple[int, ...] | None]]) -> None:
     """Note that files were read, as they were then.
 
     Folders are left out: in many of them things come and go that have nothing to do with what is compiled.
+
+    Parameters
+    ----------
+    sightings
+        Each path with its stamp, or with the numbers of that.
     """
     seen = _WITNESSED.get()
     if seen is not None:
-        seen.update((path, found) for path, found in sightings if found is None or found.regular)
+        made = Stamp._make
+        seen.update(
+            [
+                (path, None if found is None else made(found))
+                for path, found in sightings
+                if found is None or S_ISREG(found[_MODE])
+            ]
+        )

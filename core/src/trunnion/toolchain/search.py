@@ -64,9 +64,10 @@ def wheel_places(paths: Iterable[str]) -> Iterator[Place]:
     paths
         The path of each layout, relative to the folder of installed packages.
     """
+    folders = site_folders()
     for path in paths:
-        for folder in site_folders():
-            yield Place("a wheel", os.fspath(Path(folder, path)))
+        for folder in folders:
+            yield Place("a wheel", os.path.join(folder, path))  # noqa: PTH118 - a hit of a cache waits for it
 
 
 def root_places(variables: Iterable[str], paths: Iterable[str]) -> Iterator[Place]:
