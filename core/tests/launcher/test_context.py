@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from trunnion.errors import ArgumentValueError, CaptureError, DeviceRequirementError, DriverError
 from trunnion.launcher import context
+from trunnion.launcher.entered import EnteredContexts
 from trunnion.launcher.walk import Walk
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import symbols
@@ -188,3 +190,38 @@ def test_what_was_refused_is_not_launched_if_nothing_is_wrong_with_it_any_more(
     assert r.facade.launched == []
     r.program.entry(x)
     assert len(r.facade.launched) == 1
+
+
+def test_a_call_that_fails_while_a_device_is_prepared_leaves_the_context_of_that(
+    rig: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    r = rig(plain(dynamic_smem_bytes=1024))
+    stack: list[int] = []
+    seen: list[tuple[int, ...]] = []
+    entered = EnteredContexts(lambda: stack[-1] if stack else None, stack.pop)
+
+    def push(device: int) -> bool:
+        entered.note(sys._getframe(1))
+        stack.append(device)
+        return True
+
+    def leave() -> None:
+        stack.pop()
+        entered.left()
+
+    def failing_call() -> None:  # as a finalizer makes one
+        push(0)
+        recover()
+
+    def recover() -> None:
+        entered.recover()
+
+    def meanwhile(*_: object) -> None:
+        failing_call()
+        seen.append(tuple(stack))
+
+    for name, method in (("enter", push), ("leave", leave)):
+        monkeypatch.setattr(r.facade, name, method)
+    r.facade.on["set_kernel_attribute"] = meanwhile
+    r.program.preload(1)
+    assert (seen, stack) == ([(1,)], [])

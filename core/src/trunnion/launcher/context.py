@@ -277,19 +277,20 @@ class Context(LauncherMemory):
         with self._preparing.turn():
             self.refuse_closed()
             state = self.states[device]
-            if state is not None:
-                return state
-            with self._entered(device):
-                if stream is not None and self.facade.stream_state(stream).capturing:
-                    raise rows.UNPREPARED(device)
-                state = DeviceState(len(self.kernels))
-                for spec in self.specs:
-                    self._prepare(state, device, spec)
-                state.facts = tuple(self._fact(state, device, fact) for fact in self._facts)
-                if any(spec.window or spec.stream_window for spec in self.specs):
-                    state.longest_window = self.windows.longest(device)
-                self.states[device] = state
-            return state
+            return self._within(device, self._prepared_state, device, stream) if state is None else state
+
+    def _prepared_state(self, device: int, stream: int | None) -> DeviceState:
+        """Do what `preload` does, in a context of the device."""
+        if stream is not None and self.facade.stream_state(stream).capturing:
+            raise rows.UNPREPARED(device)
+        state = DeviceState(len(self.kernels))
+        for spec in self.specs:
+            self._prepare(state, device, spec)
+        state.facts = tuple(self._fact(state, device, fact) for fact in self._facts)
+        if any(spec.window or spec.stream_window for spec in self.specs):
+            state.longest_window = self.windows.longest(device)
+        self.states[device] = state
+        return state
 
     def prepare(self, device: int) -> None:
         """Do all for a device that can be done before the first call: `preload`, and cache for windows of known length.
@@ -299,8 +300,7 @@ class Context(LauncherMemory):
         with self._preparing.turn():
             state, nbytes = self.preload(device), self.windows.known(device)
             if nbytes > state.set_aside:
-                with self._entered(device):
-                    self.windows.request(device, nbytes)
+                self._within(device, self.windows.request, device, nbytes)
                 state.set_aside = nbytes
 
     @contextmanager
@@ -312,11 +312,15 @@ class Context(LauncherMemory):
             self.recover()
             raise
 
-    @contextmanager
-    def _entered(self, device: int) -> Iterator[None]:
+    def _within(self, device: int, work: Callable[_P, _R], /, *args: _P.args, **named: _P.kwargs) -> _R:
+        """Do something in a context of a device.
+
+        No context manager: its frame is none of the thread's while a block runs, so a call that fails in the middle of
+        the block, made by a finalizer say, would take the context for its own and pop it; see `EnteredContexts`.
+        """
         entered = self.facade.enter(device)
         try:
-            yield
+            return work(*args, **named)
         finally:
             if entered:
                 self.facade.leave()
@@ -427,9 +431,8 @@ class Context(LauncherMemory):
         CaptureError
             If it is.
         """
-        with self._entered(device):
-            if self.facade.stream_state(stream).capturing:
-                raise rows.WINDOW_IN_CAPTURE()
+        if self._within(device, self.facade.stream_state, stream).capturing:
+            raise rows.WINDOW_IN_CAPTURE()
 
     # Refusals --------------------------------------------------------------------------------------------------
 
@@ -493,13 +496,18 @@ class Context(LauncherMemory):
         """
         with self._preparing.turn():
             state = self.preload(device, stream)
-            with self._entered(device):
-                if self.facade.stream_state(stream).capturing:
-                    kernel = self.symbols[self.specs[launch].kernel]
-                    warnings.warn(captured_window(kernel, nbytes, state.set_aside), stacklevel=2)
-                    return
-                self.windows.request(device, nbytes)
-            state.set_aside = nbytes
+            if self._within(device, self._request, device, stream, nbytes):
+                state.set_aside = nbytes
+                return
+        kernel = self.symbols[self.specs[launch].kernel]
+        warnings.warn(captured_window(kernel, nbytes, state.set_aside), stacklevel=2)
+
+    def _request(self, device: int, stream: int, nbytes: int) -> bool:
+        """Ask for cache, unless a stream is being captured; return whether it was asked for."""
+        if self.facade.stream_state(stream).capturing:
+            return False
+        self.windows.request(device, nbytes)
+        return True
 
     def stream_window(
         self, launch: int, device: int, stream: int, memory: tuple[int, int]
@@ -520,8 +528,7 @@ class Context(LauncherMemory):
 
     def give_back(self, device: int) -> None:
         """Give back the cache that was set aside on a device; if that fails, it may be asked for again."""
-        with self._entered(device):
-            self.windows.release(device)
+        self._within(device, self.windows.release, device)
 
     def forget(self, reason: RefusalRow[LifecycleError]) -> None:
         """Refuse every call from now on, in a forked child, and ask the driver nothing."""

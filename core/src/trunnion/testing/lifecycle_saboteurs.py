@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trunnion import sim
 from trunnion.errors import DriverError
 from trunnion.sim.capture import CaptureMode
+from trunnion.sim.trace import Launched
 from trunnion.testing.saboteur import Changed, Saboteur, Swallowing, saboteur
 
 if TYPE_CHECKING:
@@ -153,6 +154,29 @@ class _UnwaitedFailure(Changed):
             self._true.close()
 
 
+class _PopsAnothers(Changed):
+    """A loaded program of which a call that fails within another pops what that one entered, if it launched nothing."""
+
+    _begun: tuple[int, int] | None = None
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch."""
+        simulator = sim.active()
+        if simulator is None:
+            return self._true.call(*args, **how)
+        there = simulator.state.stack(), sum(isinstance(event, Launched) for event in simulator.trace)
+        outer, begun = self._begun, (len(there[0]), there[1])
+        self._begun = outer or begun
+        try:
+            return self._true.call(*args, **how)
+        except DriverError:
+            if outer is not None and outer[0] < begun[0] and outer[1] == begun[1]:
+                there[0].pop()
+            raise
+        finally:
+            self._begun = outer
+
+
 class _OtherStatus(Changed):
     """A loaded program that takes every driver's status for one."""
 
@@ -181,6 +205,7 @@ LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("open-after-failure", "Never unloads what failed to preload.", "F3", _OpenAfterFailure),
     _saboteur("relaxed-loading", "Leaves the capture mode when loading fails.", "F3", _relaxed_loading),
     _saboteur("unwaited-failure", "Closes without waiting for half a call.", "Y3", _UnwaitedFailure),
+    _saboteur("pops-anothers", "Pops the context of the call around one that fails.", "H1", _PopsAnothers),
     _saboteur("other-status", "Reports another status than the driver's.", "F1 F2", _OtherStatus),
 )
 """The saboteurs."""

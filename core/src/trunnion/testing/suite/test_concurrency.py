@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import assume
@@ -54,8 +55,15 @@ _DRIVERS: Final = (0, 1, 2)
 _HANDLES: Final = ((None, None), (0, None), (None, 0), (None, 1), (None, 2))
 """The streams of both calls; of the driver's own one at most, since memory does not tell those apart."""
 
-_WITHIN: Final = ("launch", "allocation", "kernel")
+_LAST_PUSH: Final = 3
+"""The last push of a context behind which a call may come: of a stream, of what prepares, of maps, of the launches."""
+
+_WITHIN: Final = ("launch", "allocation", "kernel", "preparation", "context")
 """Where a call can come in the middle of another in the same thread."""
+
+
+_PREPARING: Final = ("preparation", "context")
+"""Where a device is being prepared, perhaps: who does that may let nobody in, and says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,9 @@ class Overlap:
     odd: bool = False
     """Of a call within another: the driver refuses its launch. Of two threads': the first has the lesser identity."""
 
+    later: int = 0
+    """How many contexts the first call pushes before the one behind which the second comes, where ``"context"`` is."""
+
 
 @st.composite
 def _overlaps(draw: st.DrawFn, harness: Harness, *places: str) -> Overlap:
@@ -87,6 +98,7 @@ def _overlaps(draw: st.DrawFn, harness: Harness, *places: str) -> Overlap:
         choose(draw, places),
         choose(draw, _HANDLES),
         draw(st.booleans()),
+        draw(st.integers(0, _LAST_PUSH)),
     )
 
 
@@ -139,16 +151,21 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "allocation": ("allocate",),
     "kernel": (),
     "loading": ("cuLibraryLoadData", "cuKernelSetAttribute"),
+    "preparation": ("cuKernelSetAttribute", "cuCtxGetLimit", "cuCtxSetLimit"),
+    "context": ("cuCtxPushCurrent",),
 }
-"""Where a call can come in the middle of another: ahead of which driver calls, before they read what they are given;
-none: while the first kernel runs. Of two threads the second waits for the first where that loads the program."""
+"""Where a call can come in the middle of another: ahead of which driver calls, before they read what they are given,
+and behind a push; none: while the first kernel runs. Of two threads the second waits for the first where that loads the
+program."""
 
 
 @contextmanager
-def _comes(harness: Harness, first: _Caller, place: str, inner: Callable[[], None]) -> Iterator[None]:
+def _comes(
+    harness: Harness, first: _Caller, place: str, inner: Callable[[], None], later: int = 0
+) -> Iterator[None]:
     """Have something happen once in the middle of a caller's call."""
     simulator = harness.simulator
-    once = threading.Event()
+    once, pushes = threading.Event(), count()
 
     def happen() -> None:
         if not once.is_set():
@@ -159,9 +176,14 @@ def _comes(harness: Harness, first: _Caller, place: str, inner: Callable[[], Non
         happen()
         proceed(*arguments)
 
+    def behind(proceed: Callable[..., None], *arguments: Any) -> None:
+        proceed(*arguments)
+        if next(pushes) == later:
+            happen()
+
     with ExitStack() as until:
         for call in _PLACES[place]:
-            until.enter_context(simulator.intercept(call, ahead))
+            until.enter_context(simulator.intercept(call, behind if place == "context" else ahead))
         if not _PLACES[place]:
             symbol = symbols_of(first.program)[_first_kernel(first.expected)]
             simulator.register_body(symbol, lambda _: happen())
@@ -218,10 +240,13 @@ def nested_calls(harness: Harness, overlap: Overlap) -> None:
             except BaseException as error:  # noqa: BLE001 - raised again below, where the call around it has ended
                 ended.append(error)
 
-        with _accepted(harness), _comes(harness, first, overlap.place, call):
+        with _accepted(harness), _comes(harness, first, overlap.place, call, overlap.later):
             harness.simulator.call(first.launch, loaded)
         left, stack[:] = tuple(stack), before
         harness.require(left == before, f"{len(left)} contexts are current, not {len(before)}")
+        if overlap.place in _PREPARING and any(isinstance(error, LifecycleError) for error in ended):
+            _check(harness, first)  # whoever prepares a device may let nobody in
+            return
         refused = [error for error in ended if getattr(error, "code", None) == Status.UNKNOWN]
         with _accepted(harness):
             for error in ended if not overlap.odd or ended != refused else ():
