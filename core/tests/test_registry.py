@@ -96,7 +96,7 @@ def spec(name: str = "local", version: int = 2) -> BackendSpec:
     return BackendSpec(
         name=name,
         contract_version=version,
-        targets={"cuda": frozenset({Capability.AOT})},
+        targets={"cuda": frozenset({Capability.PDL})},
         accepts=("cubin",),
         load_wrapper=absent,
         load_adapter=absent,

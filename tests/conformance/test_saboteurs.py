@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from trunnion.examples import load
+from trunnion.model.capability import Capability
 from trunnion.testing.laws import LawViolation, catalogue
 from trunnion.testing.saboteurs import SABOTEURS
 
@@ -26,6 +27,11 @@ _UNWATCHED = frozenset({"Z4"})
 def test_every_other_law_has_a_saboteur():
     watched = {law_id for _, law_id in _PAIRS}
     assert set(catalogue().laws) - watched == _UNWATCHED
+
+
+def test_every_capability_is_required_by_a_law():
+    required = frozenset().union(*(law.requires for law in catalogue().laws.values()))
+    assert set(Capability) - required == set()
 
 
 def test_there_is_a_saboteur_in_every_stage():

@@ -30,7 +30,7 @@ def _missing() -> Availability:
 BACKEND = BackendSpec(
     name="acme",
     contract_version=2,
-    targets={"cuda": frozenset({Capability.PDL}), "cpu": frozenset({Capability.AOT})},
+    targets={"cuda": frozenset({Capability.PDL}), "cpu": frozenset({Capability.WORKSPACE})},
     accepts=("cubin",),
     load_wrapper=_never,
     load_adapter=_never,
@@ -64,7 +64,7 @@ def test_json_has_a_row_for_every_role(capsys: pytest.CaptureFixture[str]) -> No
         "distribution": "acme-dist",
         "role": "backend",
         "targets": ["cpu", "cuda"],
-        "capabilities": ["aot", "pdl"],
+        "capabilities": ["pdl", "workspace"],
         "usable": True,
         "unusable": {},
         "detail": "needs nothing more",
@@ -81,7 +81,7 @@ def test_json_has_a_row_for_every_role(capsys: pytest.CaptureFixture[str]) -> No
 def test_the_table_says_what_to_install(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["backends"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    for word in ("acme-dist", "aot, pdl", "pip install", "[acme]", "no_such_module"):
+    for word in ("acme-dist", "pdl, workspace", "pip install", "[acme]", "no_such_module"):
         assert word in out
 
 

@@ -70,7 +70,7 @@ is wrong with a call that it refuses."""
 BACKENDS: Final[Mapping[str, tuple[str, ...]]] = {"python": ("nvrtc", INTERPRETED), "cpp": ("tvm_ffi",)}
 """By the laws of which backends mutants of a language are tried."""
 
-STARTS_PROCESSES: Final[Mapping[str, frozenset[str]]] = {INTERPRETED: frozenset({"S2", "Z4"})}
+STARTS_PROCESSES: Final[Mapping[str, frozenset[str]]] = {INTERPRETED: frozenset({"B4", "S2", "Z4"})}
 """The laws that a backend is not held to, because they start processes which do not know it."""
 
 _OF_INTERPRETER: Final = re.compile(r".*/launcher/(?:interpreter|walk)\.py")

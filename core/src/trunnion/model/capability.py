@@ -10,7 +10,7 @@ __all__ = ["BACKEND_CAPABILITIES", "Capability"]
 class Capability(enum.StrEnum):
     """A feature that a plugin declares, or does not.
 
-    The world is closed: what a plugin declares, the conformance suite checks (all but `AOT`); what it does not declare,
+    The world is closed: what a plugin declares, the conformance suite checks; what it does not declare,
     it refuses with `UnsupportedFeatureError`. Launching contiguous tensors of static shape with scalars, on a given
     stream, with every argument checked, is not a capability: no backend may leave it out.
 
@@ -92,12 +92,9 @@ class Capability(enum.StrEnum):
     DEVICE_FACTS = "device_facts"
     """An expression is over a fact of the device: one of its attributes, or the occupancy of a kernel."""
 
-    AOT = "aot"
-    """Of the backend, not of a program: it builds for a named target on a machine that has no device."""
-
     GRAPH_CAPTURE = "graph_capture"
     """Of the backend, not of a program: its launches can be captured into a CUDA graph."""
 
 
-BACKEND_CAPABILITIES = frozenset({Capability.AOT, Capability.GRAPH_CAPTURE})
+BACKEND_CAPABILITIES = frozenset({Capability.GRAPH_CAPTURE})
 """The members that describe a backend; no program ever requires one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 import weakref
@@ -9,6 +10,7 @@ import zlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from trunnion import sim
 from trunnion.contract.compiler import ImageKernel
 from trunnion.errors import ParameterMismatchError, UnsupportedFeatureError
 from trunnion.image import pack_parameters
@@ -108,6 +110,19 @@ class _Counting(Changed):
         return built
 
 
+class _Asking(Changed):
+    """An adapter that asks the driver how many devices there are."""
+
+    def build(self, source: GeneratedSource, image: DeviceImage, staging: Path) -> Artifact:
+        """Build."""
+        if simulator := sim.active():
+            driver = ctypes.CDLL(simulator.library_path)
+            driver.cuInit(0)
+            driver.cuDeviceGetCount(ctypes.byref(ctypes.c_int()))
+        built: Artifact = self._true.build(source, image, staging)
+        return built
+
+
 class _Guessing(Changed):
     """An adapter that takes a kernel whose name begins alike where there is none of that name."""
 
@@ -195,6 +210,7 @@ BUILD_SABOTEURS: tuple[Saboteur, ...] = (
     saboteur("modest", "Refuses what it declares.", "S4", "L7", stage="emitter", wrapper=_Modest),
     saboteur("trusting", "Asks no kernel what it takes.", "B1", stage="binding", adapter=_Trusting),
     saboteur("counting", "Numbers its artifacts.", "B2", stage="binding", adapter=_Counting),
+    saboteur("asking", "Asks the driver when it builds.", "B4", stage="binding", adapter=_Asking),
     saboteur("guessing", "Searches for kernels.", "B3", stage="binding", adapter=_Guessing),
     saboteur(
         "closing-together",

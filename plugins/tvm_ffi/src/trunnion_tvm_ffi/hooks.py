@@ -28,7 +28,6 @@ _CPU = frozenset(
         Capability.WORKSPACE,
         Capability.MULTI_LAUNCH,
         Capability.CONDITIONAL_LAUNCH,
-        Capability.AOT,
     }
 )
 """What needs no GPU: no tensor maps, no clusters, and no streams, so nothing that orders launches on them."""

@@ -32,7 +32,7 @@ NEEDS_NO_GPU = frozenset(
 
 def test_it_declares_all_that_needs_no_gpu():
     """Said here again, on purpose: what it no longer declared would no longer be tried either."""
-    assert SPEC.targets["cpu"] == NEEDS_NO_GPU | {Capability.AOT}
+    assert SPEC.targets["cpu"] == NEEDS_NO_GPU
 
 
 @pytest.mark.parametrize("threads", [0, 2, 3])

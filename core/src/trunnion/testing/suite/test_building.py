@@ -17,13 +17,16 @@ from trunnion.image import SyntheticKernel, synthetic_cubin
 from trunnion.image.match import match_launches
 from trunnion.model.expr import Const
 from trunnion.testing.comparison import check_call
+from trunnion.testing.driverless import built_without_a_driver, files_of
+from trunnion.testing.faults import asked
 from trunnion.testing.laws import ONE_WAY, law
 from trunnion.testing.machine import synthetic_image
-from trunnion.testing.strategies import Scenario, scenarios
+from trunnion.testing.strategies import Scenario, programs, scenarios
 from trunnion.testing.ways import taken_up
 
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan
+    from trunnion.model.program import KernelProgram
     from trunnion.testing.harness import Harness
 
 __all__: list[str] = []
@@ -133,3 +136,16 @@ def unknown_kernels(harness: Harness, scenario: Scenario) -> None:
         return
     loaded.close()
     harness.violation("loaded an image that has no kernel of that name")
+
+
+@law("B4", given=lambda harness: programs(harness.capabilities), cost="toolchain", ways=ONE_WAY)
+def built_without_driver(harness: Harness, program: KernelProgram) -> None:
+    """Building asks no driver anything, and where none can be loaded it makes the very same bytes."""
+    with asked(harness) as calls:
+        here = files_of(harness.build(program))
+    harness.require(not calls, f"the build asked the driver: {', '.join(calls)}")
+    there = built_without_a_driver(harness.name, program)
+    if isinstance(there, str):
+        harness.violation(f"where no driver can be loaded nothing was built: {there}")
+    unlike = sorted(name for name in here.keys() | there.keys() if here.get(name) != there.get(name))
+    harness.require(not unlike, f"where no driver can be loaded other bytes were built: {unlike}")

@@ -32,7 +32,6 @@ SPEC = BackendSpec(
                 Capability.PDL,
                 Capability.PRIORITY,
                 Capability.DEVICE_FACTS,
-                Capability.AOT,
                 Capability.GRAPH_CAPTURE,
             }
         )
