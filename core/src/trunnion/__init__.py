@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from trunnion.hookspecs import hookimpl
     from trunnion.image.prebuilt import PrebuiltImage
     from trunnion.lock import Lock
+    from trunnion.measuring import measured
     from trunnion.model.builder import ProgramBuilder
     from trunnion.model.code import DeviceCode
     from trunnion.model.constant import Constant, const
@@ -93,6 +94,7 @@ _HOMES = {
     "trunnion.hookspecs": ("hookimpl",),
     "trunnion.image.prebuilt": ("PrebuiltImage",),
     "trunnion.lock": ("Lock",),
+    "trunnion.measuring": ("measured",),
     "trunnion.model.builder": ("ProgramBuilder",),
     "trunnion.model.dtypes": ("DType", "dtype"),
     "trunnion.model.expr": (
@@ -216,6 +218,7 @@ __all__ = [
     "load",
     "lt",
     "maximum",
+    "measured",
     "minimum",
     "ne",
     "occupancy",

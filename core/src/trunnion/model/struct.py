@@ -141,6 +141,8 @@ class Struct(OutsideExpr):
 
     def _lay_out(self) -> None:
         layouts = [layout_of(value) for _, value in self.fields]
+        places = _by_rule(layouts) if self.offsets is None else self._said(layouts)
+        object.__setattr__(self, "places", places)
         least = max((one.alignment for one in layouts), default=1)
         alignment = least
         if self.alignment is not None:
@@ -150,8 +152,6 @@ class Struct(OutsideExpr):
                 raise ProgramError(
                     f"got {alignment} bytes, expected at least the {least} of its fields", field="alignment"
                 )
-        places = _by_rule(layouts) if self.offsets is None else self._said(layouts)
-        object.__setattr__(self, "places", places)
         ends = [start + one.nbytes for start, one in zip(places, layouts, strict=True)]
         end = max(ends, default=1)
         if self.nbytes is not None:

@@ -1,0 +1,238 @@
+"""`measured`: ask a device compiler where a struct's fields lie, by a probe that it compiles with the same code."""
+
+from __future__ import annotations
+
+import re
+import struct as packing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from trunnion.arguments import expect, expect_text
+from trunnion.attempts import probe
+from trunnion.contract.compiler import CompileRequest
+from trunnion.contract.spec import Target
+from trunnion.errors import (
+    CorruptArtifactError,
+    DeviceRequirementError,
+    ProgramError,
+    UnsupportedFeatureError,
+    shorten,
+)
+from trunnion.image.elf import read_elf
+from trunnion.model.code import DeviceCode
+from trunnion.model.fields import place
+from trunnion.model.plan import KernelParameter, KernelSignature
+from trunnion.model.struct import Array, Struct, layout_of
+from trunnion.registry import Registry, default_registry
+from trunnion.selection import load_part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from trunnion.contract.compiler import DeviceCompiler, DeviceImage
+    from trunnion.contract.spec import CompilerSpec
+    from trunnion.model.launch import Argument
+
+__all__ = ["measured"]
+
+_KERNEL: Final = "trunnion_measuring_kernel"
+_NUMBERS: Final = "trunnion_measured_numbers"
+_TYPE: Final = "trunnion_measured_type"
+_LANGUAGE: Final = "cuda"
+_IMAGE: Final = "cubin"
+_MEMBER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PROBE: Final = """
+#ifdef __CUDACC_RTC__
+#define TRUNNION_OFFSET(member) __INTADDR__(&((trunnion_measured_type*)0)->member)
+#else
+#define TRUNNION_OFFSET(member) __builtin_offsetof(trunnion_measured_type, member)
+#endif
+using trunnion_measured_type = {type};
+extern "C" __device__ __constant__ unsigned long long {numbers}[] = {{
+{values}
+}};
+extern "C" __global__ void {kernel}(unsigned long long* out) {{ *out = {numbers}[*out]; }}
+"""
+"""The kernel reads the numbers at a place that no compiler can know, so that it keeps them all.
+
+NVRTC has neither ``offsetof`` nor its builtin; ``__INTADDR__`` is what its front end's own ``<stddef.h>`` makes of it.
+"""
+
+
+def measured(  # noqa: PLR0913 - what compiles the program's code, as `trunnion.compile` takes it
+    value: Struct,
+    name: str,
+    code: DeviceCode,
+    *,
+    target: str | Target | None = None,
+    compiler: str | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    registry: Registry | None = None,
+) -> Struct:
+    """Return a struct with the layout that a C++ type has for a device compiler. Needs no device if a target is named.
+
+    A probe is compiled with the same code and options; ``sizeof``, ``alignof`` and ``offsetof`` of the type, and of
+    what is within it, are read from the image. So templates, packing, base classes and members between the fields
+    have their effect. Members that the struct does not name are 0.
+
+    Parameters
+    ----------
+    value
+        The struct; its fields bear the names of the type's members.
+    name
+        The type, as the code spells it at its end: ``"ns::Params<3>"``.
+    code
+        The program's device code.
+    target
+        What the program is compiled for; None: what the code names, else the first device.
+    compiler
+        The device compiler's name; None: the usable one with the highest rank for the code's language.
+    options
+        Options for plugins, ``{plugin: {option: value}}``, as `compile` takes them; those of others are not read.
+    registry
+        The plugins to choose from; None: those that are installed.
+
+    Raises
+    ------
+    ProgramError
+        If a field's name is no member's, or a member has another size than what is passed there, or is not aligned to
+        what that asks for; the field is named.
+    CompileError
+        If the compiler refuses the code, or a field is no member of the type.
+    UnsupportedFeatureError
+        If no installed compiler makes a cubin of the code.
+    DeviceRequirementError
+        If no target is named and there is no device.
+    """
+    expect(value, Struct, "value", "a Struct: what struct(...) returns")
+    expect(code, DeviceCode, "code", "a DeviceCode")
+    plugins = default_registry() if registry is None else expect(registry, Registry, "registry", "a Registry")
+    places = tuple(_places(value, ""))
+    spec = _compiler(plugins, compiler, code)
+    device = load_part(spec, spec.load_compiler)()
+    request = CompileRequest(
+        code=(_probe(code, expect_text(name, "name", "a C++ type"), places),),
+        kernels=(KernelSignature(_KERNEL, (KernelParameter(8, 8, "a pointer to uint64 (8 bytes)"),)),),
+        target=_target(target, code, device),
+        options=(options or {}).get(spec.name, {}),
+        accepts=(_IMAGE,),
+    )
+    numbers = dict(zip(places, _read(device.compile(request), len(places)), strict=True))
+    with place(shorten(name)):
+        return _measured(value, "", numbers)
+
+
+def _places(value: Argument | Array, path: str) -> Iterator[tuple[str, str]]:
+    """Yield what is asked, each by an operator and the path of a member; empty: of the type itself."""
+    yield "sizeof", path
+    if isinstance(value, (Struct, Array)):
+        yield "alignof", path
+    if path:
+        yield "offsetof", path
+    for inner, one in _members(value, path):
+        yield from _places(one, inner)
+
+
+def _members(value: Argument | Array, path: str) -> list[tuple[str, Argument | Array]]:
+    if isinstance(value, Array):
+        return [(f"{path}[{index}]", one) for index, one in enumerate(value.values)]
+    if not isinstance(value, Struct):
+        return []
+    for name, _ in value.fields:
+        if not _MEMBER.fullmatch(name):
+            raise ProgramError("expected the name of a C++ member", field=f"struct.field {shorten(name)}")
+    return [(f"{path}.{name}" if path else name, one) for name, one in value.fields]
+
+
+def _probe(code: DeviceCode, name: str, places: tuple[tuple[str, str], ...]) -> DeviceCode:
+    """Return the code with the probe behind it."""
+    values = ",\n".join(_question(operator, path) for operator, path in places)
+    text = _PROBE.format(type=name, numbers=_NUMBERS, values=values, kernel=_KERNEL)
+    return replace(code, source=str(code.source) + text)
+
+
+def _question(operator: str, path: str) -> str:
+    if operator == "offsetof":
+        return f"TRUNNION_OFFSET({path})"
+    member = f"(({_TYPE}*)nullptr)->{path}"
+    if operator == "sizeof":
+        return f"sizeof({member if path else _TYPE})"
+    return f"alignof({f'decltype({member})' if path else _TYPE})"
+
+
+def _compiler(plugins: Registry, name: str | None, code: DeviceCode) -> CompilerSpec:
+    """Return who compiles the probe."""
+    if code.language != _LANGUAGE:
+        raise UnsupportedFeatureError(
+            "measured",
+            [f"code in {code.language}"],
+            f"types are declared in {_LANGUAGE}; else say offsets={{...}}",
+        )
+    named = plugins.compilers() if name is None else (plugins.compiler(name),)
+    fitting = [
+        spec
+        for spec in named
+        if code.language in spec.languages and _IMAGE in spec.produces and not spec.runs_source
+    ]
+    if not fitting:
+        raise UnsupportedFeatureError(
+            "no installed device compiler" if name is None else name,
+            [f"a cubin of {code.language}, to measure a struct"],
+            "say the offsets: struct(..., offsets={...})",
+        )
+    usable = [spec for spec in fitting if not probe(spec).problem(frozenset(spec.targets))]
+    return min(usable or fitting, key=lambda spec: (-spec.auto_rank, spec.name))
+
+
+def _target(given: str | Target | None, code: DeviceCode, device: DeviceCompiler) -> Target:
+    said = given or code.target
+    found = Target.parse(said) if said else device.default_target()
+    if found is None:
+        raise DeviceRequirementError(
+            "a target", "none, and no device to take it from", "name one, such as target='sm_90a'"
+        )
+    return found
+
+
+def _read(image: DeviceImage, count: int) -> tuple[int, ...]:
+    """Return the numbers that stand in an image.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If they do not.
+    """
+    elf = read_elf(image.data)
+    symbols = elf.symbols()
+    for symbol, name in zip(symbols, elf.symbol_names(symbols), strict=True):
+        if name == _NUMBERS and 0 < symbol.section < len(elf.sections):
+            data = elf.contents(elf.sections[symbol.section])[symbol.value : symbol.value + 8 * count]
+            if len(data) == 8 * count:
+                return packing.unpack(f"<{count}Q", data)
+    raise CorruptArtifactError("cubin", f"it has no {count} numbers called {_NUMBERS}")
+
+
+def _measured(value: Struct, path: str, numbers: Mapping[tuple[str, str], int]) -> Struct:
+    """Return a struct as the compiler lays it out."""
+    start = numbers["offsetof", path] if path else 0
+    fields, offsets = [], []
+    for (name, _), (inner, one) in zip(value.fields, _members(value, path), strict=True):
+        fields.append((name, _measured_value(one, inner, numbers)))
+        offsets.append(numbers["offsetof", inner] - start)
+    return Struct(tuple(fields), tuple(offsets), numbers["sizeof", path], numbers["alignof", path])
+
+
+def _measured_value(
+    value: Argument | Array, path: str, numbers: Mapping[tuple[str, str], int]
+) -> Argument | Array:
+    """Return a field as the compiler lays it out, if it has the size that is passed."""
+    found: Argument | Array = value
+    if isinstance(value, Struct):
+        found = _measured(value, path, numbers)
+    elif isinstance(value, Array):
+        found = Array(tuple(_measured_value(one, inner, numbers) for inner, one in _members(value, path)))
+    size, passed = numbers["sizeof", path], layout_of(found).nbytes
+    if size != passed:
+        raise ProgramError(f"got {passed} bytes, where the member has {size}", field=f"field {shorten(path)}")
+    return found

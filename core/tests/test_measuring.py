@@ -1,0 +1,150 @@
+"""Layouts that a device compiler is asked for: read from an image with no device, refused where they do not fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import trunnion
+from trunnion import DeviceCode, ProgramBuilder, Registry, Symbol, array, measured, struct
+from trunnion.contract.compiler import DeviceCompiler, DeviceImage, ImageKernel, ImageParameter
+from trunnion.contract.spec import CompilerSpec, Target
+from trunnion.errors import (
+    ArgumentTypeError,
+    CompileError,
+    CorruptArtifactError,
+    DeviceRequirementError,
+    ProgramError,
+    UnsupportedFeatureError,
+)
+from trunnion.image import SyntheticKernel, synthetic_cubin
+
+if TYPE_CHECKING:
+    from trunnion.model.struct import Struct
+
+N = Symbol("n")
+SOURCE = """
+namespace ns {
+struct alignas(64) Map { char opaque[128]; };
+struct Base { int tag; };
+template <int N> struct Inner { short flags[N]; long long rows; };
+template <int N, typename T> struct Params : Base {
+  const float* x; char skipped; T n; Map map; Inner<N> inner[2];
+#ifdef WIDE
+  alignas(256) char wide;
+#endif
+};
+#pragma pack(push, 1)
+struct Packed { char first; long long second; };
+#pragma pack(pop)
+}
+extern "C" __global__ void f(const __grid_constant__ ns::Params<3, int> p, float* y) { *y = p.n; }
+"""
+TYPE = "ns::Params<3, int>"
+CODE = DeviceCode("cuda", SOURCE, target="sm_90a")
+
+
+def inner(rows: Any = N) -> Struct:
+    return struct(("rows", rows), ("flags", array(*[N.cast("int16")] * 3)))
+
+
+def test_a_type_is_measured_down_through_structs_and_arrays() -> None:
+    p = ProgramBuilder("p", CODE)
+    x, a = p.input("x", "float32", (N,)), p.input("a", "float16", (N, 64))
+    value = struct(
+        ("n", N.cast("int32")), ("x", x), ("map", a.tiled((8, 64))), ("inner", array(inner(), inner(N + 1)))
+    )
+    found = measured(value, TYPE, CODE)
+    assert found.offsets == (20, 8, 64, 192)
+    assert (found.nbytes, found.alignment) == (256, 64)
+    assert [name for name, _ in found.fields] == [name for name, _ in value.fields]
+    assert found.fields[3][1] == array(
+        *(measured(one, "ns::Inner<3>", CODE) for one in (inner(), inner(N + 1)))
+    )
+    assert measured(inner(), "ns::Inner<3>", CODE).offsets == (8, 0)
+    p.launch("f", args=(found, p.output("y", "float32", ())), grid=1, block=1)
+    built = trunnion.compile(p.build(), target="sm_90a")
+    assert built.kernels["f"].parameters[0].size == 256
+
+
+def test_the_code_is_compiled_as_the_program_is() -> None:
+    value = struct(("n", N))
+    assert measured(value, "ns::Params<3, long long>", CODE).offsets == (24,)
+    assert measured(
+        value,
+        "T",
+        DeviceCode("cuda", "struct T { char c[W]; long long n; };", defines=(("W", "17"),)),
+        target="sm_80",
+    ).offsets == (24,)
+    header = DeviceCode("cuda", '#include "t.h"', includes=(("t.h", "struct T { int a; long long n; };"),))
+    assert measured(value, "T", header, target="sm_100a").nbytes == 16
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "field", "message"),
+    [
+        (struct(("n", N)), TYPE, "field 'n'", "got 8 bytes, where the member has 4"),
+        (struct(("inner", array(inner()))), TYPE, "field 'inner'", "got 16 bytes, where the member has 32"),
+        (struct(("second", N)), "ns::Packed", "field 'second'", "got offset 1, expected a multiple of 8"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_field(value: Struct, name: str, field: str, message: str) -> None:
+    with pytest.raises(ProgramError, match=message) as caught:
+        measured(value, name, CODE)
+    assert caught.value.field.endswith(field)
+    assert name in caught.value.field
+
+
+def test_a_name_that_is_no_member_is_refused() -> None:
+    with pytest.raises(ProgramError, match="the name of a C\\+\\+ member") as caught:
+        measured(struct(("n", inner()), ("a b", N)), TYPE, CODE)
+    assert caught.value.field == "struct.field 'a b'"
+    with pytest.raises(CompileError, match='has no member "missing"'):
+        measured(struct(("missing", N)), TYPE, CODE)
+    with pytest.raises(CompileError):
+        measured(struct(("n", N)), "ns::Unknown", CODE)
+
+
+def test_what_is_asked_is_checked() -> None:
+    with pytest.raises(ArgumentTypeError, match="a Struct"):
+        measured(N, TYPE, CODE)  # type: ignore[arg-type]  # which it checks
+    with pytest.raises(ArgumentTypeError, match="a DeviceCode"):
+        measured(struct(("n", N)), TYPE, SOURCE)  # type: ignore[arg-type]  # which it checks
+    with pytest.raises(UnsupportedFeatureError, match="a cubin of cuda"):
+        measured(struct(("n", N)), TYPE, CODE, registry=Registry(()))
+    for other in (DeviceCode("ptx", "//"), DeviceCode("cubin", b"\x7fELF")):
+        with pytest.raises(UnsupportedFeatureError, match=f"code in {other.language}"):
+            measured(struct(("n", N)), TYPE, other)
+
+
+class _Blind(DeviceCompiler):
+    """Makes an image without the numbers."""
+
+    def compile(self, request: Any) -> DeviceImage:
+        (kernel,) = request.kernels
+        assert request.options == {"fast": True}
+        made = synthetic_cubin([SyntheticKernel(name=kernel.name, parameters=(ImageParameter(0, 0, 8),))])
+        image = ImageKernel(kernel.name, kernel.name, (ImageParameter(0, 0, 8),))
+        return DeviceImage(kind="cubin", data=made, target=request.target, kernels=(image,))
+
+    def fingerprint(self) -> str:
+        return "blind"
+
+    def default_target(self) -> Target | None:
+        return None
+
+
+def test_an_image_without_the_numbers_is_refused_and_a_target_is_asked_for() -> None:
+    registry = Registry(())
+    registry.register(
+        CompilerSpec(
+            name="blind", contract_version=2, languages=("cuda",), targets=("cuda",), produces=("cubin",),
+            load_compiler=lambda: _Blind,
+        )
+    )  # fmt: skip
+    said: dict[str, Any] = {"registry": registry, "options": {"blind": {"fast": True}, "other": {"x": 1}}}
+    with pytest.raises(CorruptArtifactError, match="no 4 numbers"):
+        measured(struct(("n", N)), "T", DeviceCode("cuda", "//"), target="sm_90a", **said)
+    with pytest.raises(DeviceRequirementError, match="name one"):
+        measured(struct(("n", N)), "T", DeviceCode("cuda", "//"), **said)
