@@ -20,7 +20,7 @@ from trunnion.launcher.program import LauncherModule, PythonProgram
 from trunnion.model.dtypes import dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from trunnion.model.program import KernelProgram
 
@@ -167,6 +167,7 @@ class RecordingFacade:
         self.captured: set[int] = set()
         self.limit: int | None = 4096
         self.set_aside = SetAside()
+        self.variables: dict[str, tuple[int, int]] = {}
 
     def _note(self, name: str, *facts: object) -> None:
         with self.lock:
@@ -212,6 +213,16 @@ class RecordingFacade:
 
     def fill(self, step: Any, address: int, count: int, stream: int) -> None:
         self._note("fill", step, address, count, stream)
+
+    def variable(self, library: str, symbol: str) -> tuple[int, int]:
+        self._note("variable", library, symbol)
+        return self.variables[symbol]
+
+    def write(self, writes: Sequence[tuple[int, bytes]]) -> None:
+        self._note("write", *writes)
+
+    def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
+        self._note("copy", target, source, nbytes, stream)
 
     def persisting_limit(self) -> int | None:
         return self.limit
@@ -276,8 +287,9 @@ def build_rig(program: KernelProgram, *, interprets: bool = False) -> Rig:
     plan = program.plan()
     text = emit_launcher(plan)
     facade = RecordingFacade({k.name: [p.size for p in k.parameters] for k in plan.kernels})
+    facade.variables = {one.name: (0x7000 + 0x100 * one.index, one.nbytes) for one in plan.variables}
     runtime = FakeRuntime()
-    symbols = [kernel.name for kernel in plan.kernels]
+    symbols = [one.name for one in (*plan.kernels, *plan.variables)]
     module = LauncherModule.execute(text, "launcher.py", plan=lambda: plan)
     if interprets:
         module = LauncherModule.interpret(plan)

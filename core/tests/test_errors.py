@@ -33,8 +33,10 @@ from trunnion.errors import (
     UnknownBackendError,
     UnknownKernelError,
     UnknownProgramError,
+    UnknownVariableError,
     UnsupportedFeatureError,
     UntrustedArtifactError,
+    VariableMismatchError,
 )
 
 SOURCE = "int a;\nint b\nint c;\nint d;\nint e;\nint f;\nint g;"
@@ -65,6 +67,8 @@ SAMPLES = (
     ArgumentValueError("y", "5", "6", "out[0]"),
     UnknownKernelError("gem", ["gemm", "split_k"]),
     UnknownProgramError("gem", ["gemm", "norm"]),
+    VariableMismatchError("ns::filter", "252 bytes", "256 bytes"),
+    UnknownVariableError("filtr", ["filter", "gain"]),
 )
 
 
@@ -137,6 +141,8 @@ class ForeignError(DriverError):
         (UnknownBackendError, LookupError),
         (UnsupportedFeatureError, NotImplementedError),
         (ParameterMismatchError, ValueError),
+        (VariableMismatchError, ValueError),
+        (UnknownVariableError, LookupError),
         (KernelBodyError, ValueError),
         (DriverError, RuntimeError),
         (CaptureError, RuntimeError),
@@ -207,6 +213,20 @@ def test_leaves_are_also_what_python_would_raise(error: type, builtin: type) -> 
         (
             SAMPLES[22],
             "kernel 'scale' was asked for parameter 9 as int32; the kernel has 4 parameters",
+        ),
+        (
+            SAMPLES[-2],
+            (
+                "variable 'ns::filter': the program says 252 bytes, the compiled code has 256 bytes; correct its dtype "
+                "and shape, or the declaration"
+            ),
+        ),
+        (
+            SAMPLES[-1],
+            (
+                "the compiled code has no variable 'filtr' (it has: 'filter', 'gain'); did you mean 'filter'?; one "
+                "that no kernel uses may be dropped where it is linked"
+            ),
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     )
     from trunnion.model.facts import device, occupancy
     from trunnion.model.launch import KernelLaunch
+    from trunnion.model.module_variable import CopyToVariable, ModuleVariable
     from trunnion.model.moved_address import MovedAddress
     from trunnion.model.params import Check, PointerParam, ScalarParam, Signature, StructParam, TensorParam
     from trunnion.model.plan import LaunchPlan
@@ -115,6 +116,7 @@ _HOMES = {
     ),
     "trunnion.model.facts": ("device", "occupancy"),
     "trunnion.model.launch": ("KernelLaunch",),
+    "trunnion.model.module_variable": ("CopyToVariable", "ModuleVariable"),
     "trunnion.model.code": ("DeviceCode",),
     "trunnion.model.constant": ("Constant", "const"),
     "trunnion.model.moved_address": ("MovedAddress",),
@@ -162,6 +164,7 @@ __all__ = [
     "CompiledProgram",
     "CompilerSpec",
     "Constant",
+    "CopyToVariable",
     "DType",
     "DeviceCode",
     "DeviceCompiler",
@@ -175,6 +178,7 @@ __all__ = [
     "LaunchPlan",
     "LoadedProgram",
     "Lock",
+    "ModuleVariable",
     "MovedAddress",
     "PointerParam",
     "PrebuiltImage",

@@ -218,6 +218,8 @@ def _check_source(artifact: Artifact, source: GeneratedSource) -> None:
         raise CorruptArtifactError(PROGRAM_FILE, "is not the program that the launcher was built from")
     if [kernel.name for kernel in manifest.kernels] != [kernel.name for kernel in plan.kernels]:
         raise CorruptArtifactError("manifest.json", "its kernels are not those of the program")
+    if [one.name for one in manifest.variables] != [one.name for one in plan.variables]:
+        raise CorruptArtifactError("manifest.json", "its variables are not those of the program")
     if artifact.files.get(source.filename) != source.text.encode():
         raise CorruptArtifactError(source.filename, "is not what this version writes for the program")
 

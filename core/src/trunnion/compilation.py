@@ -317,6 +317,7 @@ class _Job:
         return CompileRequest(
             code=self.program.code,
             kernels=self.plan.kernels,
+            variables=self.plan.variables,
             plan=self.plan,
             target=target,
             options=options,

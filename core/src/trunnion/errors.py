@@ -19,7 +19,8 @@ __all__ = [
     "CaptureError", "CompileError", "CorruptArtifactError", "DeviceRequirementError", "DriverError",
     "DuplicatePluginError", "ExprError", "KernelBodyError", "LifecycleError", "ParameterMismatchError",
     "ProgramError", "RegistryError", "TensorMapError", "TrunnionError", "UnboundSymbolError", "UnknownBackendError",
-    "UnknownKernelError", "UnknownProgramError", "UnsupportedFeatureError", "UntrustedArtifactError", "shorten",
+    "UnknownKernelError", "UnknownProgramError", "UnknownVariableError", "UnsupportedFeatureError",
+    "UntrustedArtifactError", "VariableMismatchError", "shorten",
 ]  # fmt: skip
 
 _MOST_PLACES, _EXCERPT_RADIUS = 12, 3
@@ -372,6 +373,47 @@ class ParameterMismatchError(TrunnionError, ValueError):
         head = f"kernel {shorten(self.kernel)}, {what}: the program passes {self.declared}"
         advice = "correct the launch's args (an expression is int64 unless cast) or the declaration"
         return f"{head}, the compiled kernel takes {self.actual}; {advice}"
+
+
+class VariableMismatchError(TrunnionError, ValueError):
+    """A module variable of the compiled code is not what the program says of it.
+
+    Parameters
+    ----------
+    variable
+        The variable's name, as the program spells it.
+    declared, actual
+        What the program says, and what the image, or the driver, says.
+    """
+
+    def __init__(self, variable: str, declared: str, actual: str) -> None:
+        super().__init__(variable, declared, actual)
+        self.variable, self.declared, self.actual = variable, declared, actual
+
+    def _text(self) -> str:
+        head = f"variable {shorten(self.variable)}: the program says {self.declared}"
+        return f"{head}, the compiled code has {self.actual}; correct its dtype and shape, or the declaration"
+
+
+class UnknownVariableError(TrunnionError, LookupError):
+    """The compiled code has no variable that a program names.
+
+    Parameters
+    ----------
+    name
+        The name, as the program spells it.
+    variables
+        The exact names of those that there are.
+    """
+
+    def __init__(self, name: str, variables: Iterable[str]) -> None:
+        self.name, self.variables = name, tuple(variables)
+        known = listed(self.variables) or "none"
+        meant = suggestion(name, self.variables)
+        super().__init__(
+            f"the compiled code has no variable {shorten(name)} (it has: {known}){meant}; one that no kernel uses may "
+            "be dropped where it is linked"
+        )
 
 
 class KernelBodyError(TrunnionError, ValueError):

@@ -12,7 +12,7 @@ from trunnion.artifacts.program_file import PROGRAM_FILE, program_of
 from trunnion.built_program import LOG_FILE, target_of
 from trunnion.contract.compiler import CompileRequest
 from trunnion.errors import ArgumentValueError, CorruptArtifactError, shorten
-from trunnion.image.match import match_launches, match_parameters
+from trunnion.image.match import match_launches, match_parameters, match_variables
 from trunnion.image.prebuilt import PrebuiltCompiler, PrebuiltImage
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def exchange_image(artifact: Artifact, image: PrebuiltImage) -> Artifact:
     manifest = replace(
         artifact.manifest,
         kernels=made.kernels,
+        variables=made.variables,
         files={name: FileRecord.of(data) for name, data in files.items()},
         toolchain={**artifact.manifest.toolchain, **made.toolchain},
         key_inputs={},
@@ -86,15 +87,27 @@ def _fitting(artifact: Artifact, image: PrebuiltImage) -> DeviceImage:
     """Return the image with the program's names for its kernels, if the program's launches fit it."""
     plan, kept, target = program_of(artifact).plan(), artifact.manifest.kernels, target_of(artifact)
     known = [kernel.name for kernel in kept] == [kernel.name for kernel in plan.kernels]
+    known &= [one.name for one in artifact.manifest.variables] == [one.name for one in plan.variables]
     if plan.hash != artifact.manifest.plan_hash or not known:
         raise CorruptArtifactError(PROGRAM_FILE, "is not the program that the launcher was built from")
     wanted = tuple(
         replace(kernel, name=image.names.get(kernel.name, before.symbol))
         for kernel, before in zip(plan.kernels, kept, strict=True)
     )
-    found = PrebuiltCompiler().compile(CompileRequest(code=(image.code,), kernels=wanted, target=target))
+    variables = tuple(
+        replace(slot, name=before.symbol, part=0)
+        for slot, before in zip(plan.variables, artifact.manifest.variables, strict=True)
+    )
+    request = CompileRequest(code=(image.code,), kernels=wanted, variables=variables, target=target)
+    found = PrebuiltCompiler().compile(request)
     pairs = zip(found.kernels, plan.kernels, strict=True)
-    made = replace(found, kernels=tuple(replace(one, name=kernel.name) for one, kernel in pairs))
+    others = zip(found.variables, plan.variables, strict=True)
+    made = replace(
+        found,
+        kernels=tuple(replace(one, name=kernel.name) for one, kernel in pairs),
+        variables=tuple(replace(one, name=slot.name) for one, slot in others),
+    )
     match_parameters(plan.kernels, made)
+    match_variables(plan.variables, made)
     match_launches(plan, made)
     return made

@@ -287,7 +287,9 @@ def choose_backend(
         features, hint = [f"target {shorten(kind)}"], _spelling(kind)
     elif not concerned:
         hint = _way_out(program, None, registry, kind)
-    uses = requirements(plan.signature, plan.workspaces, plan.launches, plan.encodes, plan.facts)
+    uses = requirements(
+        plan.signature, plan.workspaces, plan.launches, plan.encodes, plan.facts, plan.variables
+    )
     reasons[:0] = [f"{capability}: {uses[capability]}" for capability in sorted(nowhere)]
     raise UnsupportedFeatureError("no installed backend", features, "; ".join(hint), reasons)
 

@@ -36,6 +36,7 @@ def everything(*, facts: bool = True) -> KernelProgram:
     y = p.output("y", "float32", (n,), fill=0.0)
     scratch = p.workspace("scratch", "int8", (m,), zeroed=True)
     window = x.window(hit_ratio=0.5, nbytes=m)
+    p.copy(p.variable("gain", "float32", (64,)), p.input("gains", "float32", (64,)))
     p.launch("first", (x, left.tiled((8, 64)), y, scratch, m * 2), n, 32, dynamic_smem_bytes=m, window=window)
     p.launch("second", (y,), n, 32, window=x.window(hit_ratio=0.5, policy="stream"))
     return p.build()
@@ -56,7 +57,7 @@ def test_a_program_has_steps_of_every_kind_and_every_reader_does_them(any_rig: A
         printer(plan)
     r = any_rig(everything())
     x = tensor("float32", 4, 64)
-    r.program.call((x, tensor("float32", 4, 64), 256), stream=9)
+    r.program.call((x, tensor("float32", 4, 64), 256, tensor("float32", 64)), stream=9)
     assert [launch.kernel for launch in r.facade.launched] == ["first", "second"]
 
 

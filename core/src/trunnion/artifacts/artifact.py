@@ -133,6 +133,7 @@ class Artifact:
             plan_hash=source.plan.hash,
             emitter=source.emitter,
             kernels=image.kernels,
+            variables=image.variables,
             files={name: FileRecord.of(data) for name, data in files.items()},
             toolchain={**image.toolchain, **(toolchain or {})},
         )

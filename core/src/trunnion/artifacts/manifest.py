@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import expect_text
 from trunnion.artifacts.json_document import JsonDocument, sealed
-from trunnion.contract.compiler import ImageKernel, ImageParameter
+from trunnion.contract.compiler import ImageKernel, ImageParameter, ImageVariable
 from trunnion.errors import ArgumentTypeError, CorruptArtifactError, shorten
 from trunnion.messages import describe, type_name
 from trunnion.plain import ForeignError, pairs
@@ -158,6 +158,9 @@ class Manifest:
     kernels: tuple[ImageKernel, ...]
     """The program's name of each kernel, its exact name in the image, and its parameter table."""
 
+    variables: tuple[ImageVariable, ...] = ()
+    """The program's name of each module variable, its exact name in the image, and its size."""
+
     files: Mapping[str, FileRecord]
     """Every file but the manifest itself, by name."""
 
@@ -172,6 +175,11 @@ class Manifest:
 
     schema: int = SCHEMA
     """The version of this form."""
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The exact names in the image that a launcher asks for: of the kernels, then of the variables, in order."""
+        return *(one.symbol for one in self.kernels), *(one.symbol for one in self.variables)
 
     def __post_init__(self) -> None:
         if self.schema != SCHEMA:
@@ -210,6 +218,8 @@ class Manifest:
             "key_inputs": dict(self.key_inputs),
             "key": self.key,
         }
+        if self.variables:  # of which most programs have none
+            members["variables"] = [_variable_members(one) for one in self.variables]
         return sealed(members)
 
     @classmethod
@@ -229,14 +239,17 @@ class Manifest:
                 MANIFEST_NAME,
                 f"got schema {describe(found)}, this trunnion reads {SCHEMA}; build the artifact again",
             )
-        fields = _DOCUMENT.record(members, _FIELDS, "the manifest")
+        there = isinstance(members, dict) and "variables" in members
+        known = {**_FIELDS, "variables": list} if there else _FIELDS
+        fields = _DOCUMENT.record(members, known, "the manifest")
         del fields["sha256"]  # compared with the rest of the bytes below
         kernels = tuple(_kernel(member) for member in fields["kernels"])
         files = {name: _file(member) for name, member in fields["files"].items()}
         for name in ("toolchain", "key_inputs"):
             for value in fields[name].values():
                 _DOCUMENT.typed(value, str, name)
-        manifest = cls(**{**fields, "kernels": kernels, "files": files})
+        variables = tuple(_variable(member) for member in fields.get("variables", ()))
+        manifest = cls(**{**fields, "kernels": kernels, "files": files, "variables": variables})
         _DOCUMENT.check_spelling(data, manifest.to_json())
         return manifest
 
@@ -258,6 +271,7 @@ _FIELDS: Mapping[str, type] = MappingProxyType(
     }
 )
 _KERNEL_FIELDS: Mapping[str, type] = MappingProxyType({"name": str, "symbol": str, "parameters": list})
+_VARIABLE_FIELDS: Mapping[str, type] = MappingProxyType({"name": str, "symbol": str, "nbytes": int})
 _PARAMETER_FIELDS: Mapping[str, type] = MappingProxyType({"ordinal": int, "offset": int, "size": int})
 _FILE_FIELDS: Mapping[str, type] = MappingProxyType({"sha256": str, "size": int})
 
@@ -274,6 +288,17 @@ def _kernel(members: object) -> ImageKernel:
         for member in fields["parameters"]
     )
     return ImageKernel(fields["name"], fields["symbol"], table)
+
+
+def _variable_members(variable: ImageVariable) -> dict[str, Any]:
+    return {"name": variable.name, "symbol": variable.symbol, "nbytes": variable.nbytes}
+
+
+def _variable(members: object) -> ImageVariable:
+    unsaid = isinstance(members, dict) and members.get("nbytes", 0) is None
+    known = {**_VARIABLE_FIELDS, **({"nbytes": type(None)} if unsaid else {})}
+    fields = _DOCUMENT.record(members, known, "a variable")
+    return ImageVariable(**fields)
 
 
 def _file(members: object) -> FileRecord:

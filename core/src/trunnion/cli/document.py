@@ -20,7 +20,7 @@ from trunnion.model.expr_text import format_expr
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan
 
-__all__ = ["plain", "plan_document", "told"]
+__all__ = ["bytes_told", "plain", "plan_document", "told"]
 
 _MOST_SHOWN = 100
 _SHOWN_DIGITS = 12
@@ -32,6 +32,8 @@ def plan_document(plan: LaunchPlan) -> dict[str, Any]:
         field for field in dataclasses.fields(plan) if field.name != "signature"
     ]  # the program's, said there
     document = {field.name: plain(getattr(plan, field.name), plan.symbols) for field in shown}
+    for row in document["variables"]:
+        row["init"] = bytes_told(plan.variables[row["index"]].init)
     return {"hash": plan.hash, **document, "encodes": [_encode(row) for row in document["encodes"]]}
 
 
@@ -39,6 +41,13 @@ def _encode(row: dict[str, Any]) -> dict[str, Any]:
     """Return a map's row with what its encoding is told beside what the plan computes of that."""
     told_always = {name: one for name, one in row.pop("fields").items() if name != "address"}
     return told_always | row | {"type": told_always["type"]}
+
+
+def bytes_told(data: bytes | None) -> str | None:
+    """Return bytes as hexadecimal digits if they are few, else their number and digest."""
+    if data is None or 2 * len(data) <= _MOST_SHOWN:
+        return None if data is None else data.hex()
+    return f"{len(data)} bytes, SHA-256 {hashlib.sha256(data).hexdigest()[:_SHOWN_DIGITS]}"
 
 
 def told(value: str) -> str:

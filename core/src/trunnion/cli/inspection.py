@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import trunnion
 from trunnion.artifacts.program_file import PROGRAM_FILE
-from trunnion.cli.document import plain, told
+from trunnion.cli.document import bytes_told, plain, told
 from trunnion.contract.spec import Target
 from trunnion.image.cubin import read_cubin
 from trunnion.image.host_object import read_host_object
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from trunnion.artifacts.artifact import Artifact
+    from trunnion.image import CubinInfo, PtxInfo
     from trunnion.model.code import DeviceCode
     from trunnion.model.plan import KernelSignature
     from trunnion.model.program import KernelProgram
@@ -46,6 +47,8 @@ def program_document(program: KernelProgram) -> dict[str, Any]:
         data = _bytes(part)
         said["nbytes"], said["sha256"] = len(data), hashlib.sha256(data).hexdigest()
         said["includes"] = [f"{name} ({len(text.encode())} bytes)" for name, text in part.includes]
+    for said, variable in zip(document.get("variables", ()), program.variables, strict=True):
+        said["init"] = bytes_told(variable.init)
     return document
 
 
@@ -129,13 +132,20 @@ def image_document(data: bytes, kind: str) -> dict[str, Any]:
     """
     document = {"kind": kind, "nbytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     if kind == "ptx":
-        return {**document, **_untyped(plain(read_ptx(data)))}
+        return {**document, **_described(read_ptx(data))}
     if kind == "host-object":
         host = read_host_object(data)
         return {**document, "definitions": list(host.definitions), "references": list(host.references)}
     if kind != "cubin":
         return document
-    return {**document, **_untyped(plain(read_cubin(data)))}
+    return {**document, **_described(read_cubin(data))}
+
+
+def _described(info: PtxInfo | CubinInfo) -> dict[str, Any]:
+    said: dict[str, Any] = _untyped(plain(info))
+    for row, variable in zip(said["variables"], info.variables, strict=True):
+        row["init"] = bytes_told(variable.init)
+    return said
 
 
 def tell_what_is_passed(

@@ -73,7 +73,7 @@ def _window(window: Mapping[str, Any] | None) -> str | None:
 
 def _value(argument: Mapping[str, Any]) -> str:
     value = argument["value"]
-    if argument["kind"] in {"tensor", "workspace", "pointer"}:
+    if argument["kind"] in {"tensor", "workspace", "pointer", "variable"}:
         return f"{value:#x}"
     if argument["kind"] == "view":
         return f"{value['address']:#x}, shape {_tuple(value['shape'])}, strides {_tuple(value['strides'])}"

@@ -18,6 +18,7 @@ from trunnion.model.plan import (
     PointerArgument,
     ScalarArgument,
     StructArgument,
+    VariableArgument,
     ViewArgument,
 )
 
@@ -111,7 +112,14 @@ class Reading:
         self,
         event: Delivered,
         ordinal: int,
-        argument: ConstantArgument | ScalarArgument | ExprArgument | AddressArgument | StructArgument,
+        argument: (
+            ConstantArgument
+            | ScalarArgument
+            | ExprArgument
+            | AddressArgument
+            | StructArgument
+            | VariableArgument
+        ),
     ) -> dict[str, Any]:
         plan = self._plan
         match argument:
@@ -128,6 +136,8 @@ class Reading:
             case StructArgument(slot):
                 data = event.parameters[ordinal]
                 return _said(plan.structs[slot].name, "struct", f"{len(data)} bytes", data.hex())
+            case VariableArgument(slot):
+                return _said(plan.variables[slot].name, "variable", "void*", event.pointer(ordinal))
 
     def _built(self, event: Delivered, ordinal: int, argument: BuiltArgument) -> dict[str, Any]:
         """Return a struct that the launcher built: of its fields what is said of arguments, with path and offset."""

@@ -62,8 +62,14 @@ def program_in_words(program: Mapping[str, Any]) -> dict[str, Any]:
     """
     tables = (("param", "params"), ("output", "outputs"), ("workspace", "workspaces"), ("code", "code"))
     names = {word: [row["name"] for row in program[table]] for word, table in tables}
+    names["variable"] = [row["name"] for row in program.get("variables", ())]
     launches = [_field("launch", launch, names) for launch in program["launches"]]
-    return {**program, "launches": launches}
+    others = {
+        table: [_field(table, row, names) for row in program[table]]
+        for table in ("variables", "copies")
+        if table in program
+    }
+    return {**program, "launches": launches, **others}
 
 
 def plan_in_words(plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,7 +80,7 @@ def plan_in_words(plan: Mapping[str, Any]) -> dict[str, Any]:
     plan
         What `trunnion.cli.document.plan_document` made.
     """
-    tables = ("tensors", "workspaces", "scalars", "pointers", "structs", "kernels")
+    tables = ("tensors", "workspaces", "scalars", "pointers", "structs", "kernels", "variables")
     names = {table[:-1]: [row["name"] for row in plan[table]] for table in tables}
     names["encode"] = [f"map {row['index']}, of {_said(row['memory'], names)}" for row in plan["encodes"]]
     names["readers"] = [f"launch {row['index']}" for row in plan["launches"]]

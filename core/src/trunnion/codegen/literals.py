@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["cpp_name", "cpp_string", "python_string", "python_tuple"]
+__all__ = ["cpp_bytes", "cpp_name", "cpp_string", "python_string", "python_tuple"]
+
+_BYTES_OF_LINE = 24
 
 
 def python_string(text: str) -> str:
@@ -18,6 +20,12 @@ def python_tuple(items: tuple[str, ...] | list[str]) -> str:
 def cpp_string(text: str) -> str:
     """Return a C++ string literal in ASCII: the text in UTF-8, a lone surrogate as the three bytes of its number."""
     return f'"{"".join(map(_cpp_character, _utf8(text)))}"'
+
+
+def cpp_bytes(data: bytes) -> list[str]:
+    """Return a C++ string literal of any bytes, in ASCII, one piece on each line."""
+    pieces = [data[start : start + _BYTES_OF_LINE] for start in range(0, len(data), _BYTES_OF_LINE)] or [b""]
+    return [f'"{"".join(f"{chr(92)}{byte:03o}" for byte in piece)}"' for piece in pieces]
 
 
 def cpp_name(text: str) -> str:

@@ -14,9 +14,16 @@ if TYPE_CHECKING:
 
     from trunnion.contract.spec import Target
     from trunnion.model.code import DeviceCode
-    from trunnion.model.plan import KernelSignature, LaunchPlan
+    from trunnion.model.plan import KernelSignature, LaunchPlan, VariableSlot
 
-__all__ = ["CompileRequest", "DeviceCompiler", "DeviceImage", "ImageKernel", "ImageParameter"]
+__all__ = [
+    "CompileRequest",
+    "DeviceCompiler",
+    "DeviceImage",
+    "ImageKernel",
+    "ImageParameter",
+    "ImageVariable",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,20 @@ class ImageKernel:
     This and `block` are compared when a program is built; an artifact does not hold them."""
 
 
+@dataclass(frozen=True, slots=True)
+class ImageVariable:
+    """One variable of a compiled image."""
+
+    name: str
+    """The name that the program uses: a C identifier or a C++ name expression."""
+
+    symbol: str
+    """The exact name in the image, to be handed to ``cuLibraryGetGlobal``; never searched for."""
+
+    nbytes: int | None
+    """How many bytes it has, as the image says; None: the image does not say."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceImage:
     """Compiled device code."""
@@ -71,6 +92,9 @@ class DeviceImage:
     kernels: tuple[ImageKernel, ...]
     """Every kernel that the request named, in the request's order."""
 
+    variables: tuple[ImageVariable, ...] = ()
+    """Every variable that the request named, in the request's order."""
+
     headers_read: tuple[str, ...] = ()
     """Headers that could be reached from the source: a conservative superset of those that were read."""
 
@@ -82,6 +106,11 @@ class DeviceImage:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "toolchain", MappingProxyType(dict(sorted(self.toolchain.items()))))
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The exact names in the image that a launcher asks for: of the kernels, then of the variables, in order."""
+        return *(one.symbol for one in self.kernels), *(one.symbol for one in self.variables)
 
     def kernel(self, name: str) -> ImageKernel:
         """Return the kernel that the program calls ``name``.
@@ -116,6 +145,9 @@ class CompileRequest:
 
     options: Mapping[str, Any] = field(default_factory=dict)
     """The caller's options for this compiler, by name; an unknown one is refused."""
+
+    variables: tuple[VariableSlot, ...] = ()
+    """The variables of the device code that the program names, with the part and the bytes of each."""
 
     accepts: tuple[str, ...] = ()
     """The kinds of image that the backend loads (`BackendSpec.accepts`): the compiler makes one of these, or says

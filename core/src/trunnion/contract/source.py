@@ -120,7 +120,9 @@ class SourceWrapper(ABC):
 
     def _reasons(self, plan: LaunchPlan, missing: Iterable[Capability], target_kind: str) -> Iterator[str]:
         """Yield of each capability that is missing what needs it, and what the backend has of it."""
-        uses = requirements(plan.signature, plan.workspaces, plan.launches, plan.encodes, plan.facts)
+        uses = requirements(
+            plan.signature, plan.workspaces, plan.launches, plan.encodes, plan.facts, plan.variables
+        )
         for capability in missing:
             kinds = sorted(kind for kind, has in self.spec.targets.items() if capability in has)
             elsewhere = f"declares it for {', '.join(kinds)}, not for {target_kind}"

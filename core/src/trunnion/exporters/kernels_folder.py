@@ -281,7 +281,7 @@ def _launcher(program: str, built: _Built, files: dict[str, bytes]) -> Launcher:
     if image in artifact.files[LAUNCHER]:
         return Launcher(f"{stem}.so", least, most)
     files[f"{stem}.{kind}"] = image
-    symbols = tuple(kernel.symbol for kernel in artifact.manifest.kernels)
+    symbols = artifact.manifest.symbols
     return Launcher(f"{stem}.so", least, most, f"{stem}.{kind}", symbols)
 
 

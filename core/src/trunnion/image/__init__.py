@@ -1,6 +1,6 @@
 """Read device images with no driver, and write synthetic ones for tests."""
 
-from trunnion.image.cubin import CubinInfo, KernelInfo, read_cubin
+from trunnion.image.cubin import CubinInfo, KernelInfo, VariableInfo, read_cubin
 from trunnion.image.host_object import HostObject, read_host_object
 from trunnion.image.layout import (
     ParameterLayout,
@@ -10,7 +10,7 @@ from trunnion.image.layout import (
     place_parameters,
 )
 from trunnion.image.ptx import PtxInfo, read_ptx
-from trunnion.image.synthetic import SyntheticKernel, synthetic_cubin
+from trunnion.image.synthetic import SyntheticKernel, SyntheticVariable, synthetic_cubin
 
 __all__ = [
     "CubinInfo",
@@ -19,6 +19,8 @@ __all__ = [
     "ParameterLayout",
     "PtxInfo",
     "SyntheticKernel",
+    "SyntheticVariable",
+    "VariableInfo",
     "pack_parameters",
     "pack_parameters_for",
     "parameter_base",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -22,10 +22,16 @@ if TYPE_CHECKING:
 
     from trunnion.contract.compiler import ImageParameter
 
-__all__ = ["CubinInfo", "KernelInfo", "read_cubin", "symbol_index"]
+__all__ = ["CubinInfo", "KernelInfo", "VariableInfo", "read_cubin", "symbol_index"]
 
 SHT_CUDA_INFO: Final = 0x70000000
 """``sh_type`` of ``.nv.info`` and ``.nv.info.<kernel>``."""
+STT_OBJECT: Final = 1
+"""``st_info`` type of a variable in a linked file."""
+STT_CUDA_OBJECT: Final = 13
+"""``st_info`` type of a variable in a relocatable file, or that other files may refer to."""
+STO_CUDA_MANAGED: Final = 0x4
+"""``st_other`` flag of a ``__managed__`` variable (tried: CUDA 13.0)."""
 STT_FUNC: Final = 2
 """``st_info`` type of a function."""
 STB_GLOBAL: Final = 1
@@ -49,6 +55,9 @@ RESERVES_SHARED: Final = 90
 USER_CONSTANTS: Final = ".nv.constant3"
 """The section of what the source declares ``__constant__``, which all kernels share: ``CONSTANT[3]`` under "Common" of
 ``cuobjdump --dump-resource-usage`` ("CUDA Binary Utilities"; tried: sm_80 to sm_120, CUDA 13.0)."""
+
+GLOBALS: Final = (".nv.global", ".nv.global.init")
+"""The sections of what the source declares ``__device__``: with no initial value, and with one (tried: CUDA 13.0)."""
 
 _LEGACY_ABI: Final = 7  # what CUDA 12 writes up to sm_90: the architecture is in the low byte of e_flags
 _LEGACY_ACCELERATED: Final = 0x800
@@ -120,6 +129,26 @@ class KernelInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VariableInfo:
+    """One variable of an image, as the image describes it."""
+
+    name: str
+    """The exact symbol name, mangled if the language mangles."""
+
+    nbytes: int | None
+    """How many bytes; None: the image does not say."""
+
+    constant: bool = False
+    """Whether it is ``__constant__``."""
+
+    managed: bool = False
+    """Whether it is ``__managed__``: such a variable is not one of each device."""
+
+    init: bytes = field(default=b"", repr=False)
+    """What the image itself puts there; empty: zeros."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CubinInfo:
     """What a cubin says about itself."""
 
@@ -140,6 +169,9 @@ class CubinInfo:
     constant_bytes: int = 0
     """What the source declares ``__constant__``, in bytes: of the whole file, not of one kernel."""
 
+    variables: tuple[VariableInfo, ...] = ()
+    """Every ``__device__``, ``__constant__`` and ``__managed__`` variable, in the order of the symbol table."""
+
     references: tuple[str, ...] = ()
     """What the file uses and does not define, but for weak names: in a linked file the driver's own functions, such as
     ``vprintf``."""
@@ -147,6 +179,10 @@ class CubinInfo:
     def kernel(self, name: str) -> KernelInfo | None:
         """Return the kernel whose exact symbol name is ``name``; None if there is none."""
         return next((kernel for kernel in self.kernels if kernel.name == name), None)
+
+    def variable(self, name: str) -> VariableInfo | None:
+        """Return the variable whose exact symbol name is ``name``; None if there is none."""
+        return next((variable for variable in self.variables if variable.name == name), None)
 
 
 def read_cubin(data: bytes) -> CubinInfo:
@@ -195,6 +231,7 @@ def read_cubin(data: bytes) -> CubinInfo:
             for symbol, name in zip(entries, names, strict=True)
         ),
         relocatable=relocatable,
+        variables=_read_variables(elf, symbols),
         constant_bytes=sum(section.size for section in elf.sections if section.name == USER_CONSTANTS),
         definitions=elf.symbol_names(
             [symbol for symbol in symbols if relocatable and _is_definition(symbol)]
@@ -227,6 +264,31 @@ def symbol_index(data: bytes, kernel: str) -> int | None:
 def _is_kernel(symbol: Symbol) -> bool:
     # Section 0 means that the symbol is only declared here, which a relocatable file may do.
     return symbol.kind == STT_FUNC and bool(symbol.other & STO_CUDA_ENTRY) and symbol.section != 0
+
+
+def _read_variables(elf: Elf, symbols: tuple[Symbol, ...]) -> tuple[VariableInfo, ...]:
+    """Return the variables: objects in the sections where a source's variables lie."""
+    places = {
+        section.index: section for section in elf.sections if section.name in {USER_CONSTANTS, *GLOBALS}
+    }
+    found = [one for one in symbols if one.kind in {STT_OBJECT, STT_CUDA_OBJECT} and one.section in places]
+    return tuple(
+        _read_variable(elf, places[symbol.section], symbol, name)
+        for symbol, name in zip(found, elf.symbol_names(found), strict=True)
+    )
+
+
+def _read_variable(elf: Elf, section: Section, symbol: Symbol, name: str) -> VariableInfo:
+    if symbol.value + symbol.size > section.size:
+        where = f"{symbol.size} bytes at {symbol.value} of section {shorten(section.name)}, of {section.size}"
+        raise CorruptArtifactError(f"variable {shorten(name)}", where)
+    return VariableInfo(
+        name=name,
+        nbytes=symbol.size,
+        constant=section.name == USER_CONSTANTS,
+        managed=bool(symbol.other & STO_CUDA_MANAGED),
+        init=bytes(elf.contents(section)[symbol.value : symbol.value + symbol.size]),
+    )
 
 
 def _is_definition(symbol: Symbol) -> bool:

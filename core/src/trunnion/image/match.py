@@ -5,7 +5,13 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from trunnion.errors import DeviceRequirementError, ParameterMismatchError, ProgramError, shorten
+from trunnion.errors import (
+    DeviceRequirementError,
+    ParameterMismatchError,
+    ProgramError,
+    VariableMismatchError,
+    shorten,
+)
 from trunnion.image.layout import pack_parameters_for
 from trunnion.image.shared_memory import most_block_smem
 from trunnion.model.expr import Const
@@ -15,9 +21,15 @@ if TYPE_CHECKING:
 
     from trunnion.contract.compiler import DeviceImage, ImageKernel, ImageParameter
     from trunnion.contract.spec import Target
-    from trunnion.model.plan import KernelParameter, KernelSignature, LaunchPlan, PlannedLaunch
+    from trunnion.model.plan import (
+        KernelParameter,
+        KernelSignature,
+        LaunchPlan,
+        PlannedLaunch,
+        VariableSlot,
+    )
 
-__all__ = ["match_launches", "match_parameters"]
+__all__ = ["match_launches", "match_parameters", "match_variables"]
 
 _PLAIN = frozenset({1, 2, 4, 8, 16, 128})  # bytes of numbers, addresses and tensor maps
 _MOST_FIELDS = 24
@@ -43,6 +55,38 @@ def match_parameters(kernels: Iterable[KernelSignature], image: DeviceImage) -> 
     """
     for index, kernel in enumerate(kernels):
         _match(kernel, _kernel(image, index, kernel.name), image.target)
+
+
+def match_variables(variables: Iterable[VariableSlot], image: DeviceImage) -> None:
+    """Compare what a plan says of module variables with what the image has.
+
+    Parameters
+    ----------
+    variables
+        `LaunchPlan.variables`.
+    image
+        The compiled code. Where it does not say how large a variable is, the driver is asked when a device is
+        prepared.
+
+    Raises
+    ------
+    VariableMismatchError
+        If one has another size.
+    ProgramError
+        If the image lacks one, or has them in another order: its device compiler does not know variables.
+    """
+    wanted = tuple(variables)
+    found = [one.name for one in image.variables]
+    if found != [one.name for one in wanted]:
+        raise ProgramError(
+            f"got the variables {', '.join(map(shorten, found)) or 'none'}, expected "
+            f"{', '.join(shorten(one.name) for one in wanted) or 'none'}: a device compiler returns them in the "
+            "request's order",
+            field="image.variables",
+        )
+    for slot, one in zip(wanted, image.variables, strict=True):
+        if one.nbytes is not None and one.nbytes != slot.nbytes:
+            raise VariableMismatchError(slot.name, f"{slot.nbytes} bytes", f"{one.nbytes} bytes")
 
 
 def match_launches(plan: LaunchPlan, image: DeviceImage) -> None:

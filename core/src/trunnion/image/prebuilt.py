@@ -15,9 +15,11 @@ from trunnion.contract.compiler import DeviceCompiler, DeviceImage, ImageKernel
 from trunnion.errors import CorruptArtifactError, ProgramError, shorten
 from trunnion.image.cubin import CubinInfo, KernelInfo, read_cubin
 from trunnion.image.lookup import find_kernel
+from trunnion.image.variables import image_variables
 from trunnion.messages import type_name
 from trunnion.model.code import DeviceCode
 from trunnion.model.fields import instance, text
+from trunnion.model.module_variable import ModuleVariable
 from trunnion.plain import ForeignError, pairs
 
 if TYPE_CHECKING:
@@ -147,10 +149,20 @@ class PrebuiltImage:
         KernelLookupError
             If one of them is not there, or could be several.
         """
+        own = {one: replace(one, code=None) for one in program.variables}  # by their exact names
         launches = tuple(
-            replace(launch, kernel=self.kernel(launch.kernel).name, code=None) for launch in program.launches
+            replace(
+                launch,
+                kernel=self.kernel(launch.kernel).name,
+                code=None,
+                args=tuple(own[one] if isinstance(one, ModuleVariable) else one for one in launch.args),
+            )
+            for launch in program.launches
         )
-        return replace(program, code=(self.code,), launches=launches)
+        copies = tuple(replace(copy, variable=own[copy.variable]) for copy in program.copies)
+        return replace(
+            program, code=(self.code,), launches=launches, variables=tuple(own.values()), copies=copies
+        )
 
 
 class PrebuiltCompiler(DeviceCompiler):
@@ -180,6 +192,7 @@ class PrebuiltCompiler(DeviceCompiler):
             kernels=tuple(
                 _exact_kernel(image.info, wanted.name, index) for index, wanted in enumerate(request.kernels)
             ),
+            variables=image_variables(image.info, ((one.name, one.name) for one in request.variables)),
             toolchain={"image": f"made elsewhere, SHA-256 {sha256(image.data).hexdigest()}"},
         )
 

@@ -7,12 +7,13 @@ Directives"); whether the rest is good PTX, an assembler says.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import CorruptArtifactError, ProgramError, shorten
-from trunnion.image.cubin import KernelInfo
+from trunnion.image.cubin import KernelInfo, VariableInfo
 from trunnion.image.layout import arch_number, pack_parameters
 from trunnion.image.ptx_shared import block_bytes, shared_variables
 
@@ -42,6 +43,10 @@ _SIZES: Final = {
 _DIMS: Final = {".maxntid": "max_threads", ".reqntid": "required_threads", ".reqnctapercluster": "cluster"}
 _VARIABLES: Final = frozenset({".global", ".const", ".shared"})
 _DIM_COUNT: Final = 3
+_DECLARED: Final = re.compile(
+    r"(?:\.v(?P<lanes>[248])\s*)?\.(?P<type>[bufs]\w+)\s+(?P<name>[\w$%]+)\s*(?P<extents>(?:\[[\s\w]*\]\s*)*)\Z"
+)
+"""Of a variable's declaration its type, its name and its extents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +67,17 @@ class PtxInfo:
     definitions: tuple[str, ...] = ()
     """What the text defines and no other file of a link may define too: functions and variables."""
 
+    variables: tuple[VariableInfo, ...] = ()
+    """Every variable of the whole text in global or constant memory, in the order of the text. What the text puts there
+    is not read."""
+
     def kernel(self, name: str) -> KernelInfo | None:
         """Return the kernel whose exact symbol name is ``name``; None if there is none."""
         return next((kernel for kernel in self.kernels if kernel.name == name), None)
+
+    def variable(self, name: str) -> VariableInfo | None:
+        """Return the variable whose exact symbol name is ``name``; None if there is none."""
+        return next((variable for variable in self.variables if variable.name == name), None)
 
 
 def read_ptx(source: str | bytes, arch: str | None = None) -> PtxInfo:
@@ -110,6 +123,7 @@ class _Reader:
         self._ahead: list[str] = []
         self._kernels: list[KernelInfo] = []
         self._definitions: list[str] = []
+        self._variables: list[VariableInfo] = []
 
     def module(self) -> PtxInfo:
         version, target = self._head()
@@ -138,6 +152,7 @@ class _Reader:
             target=target,
             kernels=tuple(self._kernels),
             definitions=tuple(self._definitions),
+            variables=tuple(self._variables),
         )
 
     # Parts of the text -------------------------------------------------------------------------------------------
@@ -249,8 +264,11 @@ class _Reader:
                     pass
                 break
             name = token
+        said = self._rest[start : self._at]
         if space == ".shared" and not external:
-            self._shared |= shared_variables(f".shared {self._rest[start : self._at]}")
+            self._shared |= shared_variables(f".shared {said}")
+        elif not external:
+            self._variables.append(_declared(name, space, said))
         return name
 
     # Tokens ------------------------------------------------------------------------------------------------------
@@ -309,6 +327,20 @@ class _Reader:
     def _skip_parentheses(self) -> None:
         while self._next() != ")":
             pass
+
+
+def _declared(name: str, space: str, said: str) -> VariableInfo:
+    """Return a variable by its declaration, behind the word for its space ("PTX ISA", "Variables")."""
+    head = said.partition("=")[0].rstrip("; \t\r\n")
+    found = _DECLARED.search(head)
+    managed = ".managed" in head
+    if found is None or found["name"] != name or found["type"] not in _SIZES:
+        return VariableInfo(name=name, nbytes=None, constant=space == ".const", managed=managed)
+    extents = [extent.strip() for extent in re.findall(r"\[([\s\w]*)\]", found["extents"])]
+    known = all(re.fullmatch(r"[0-9]{1,15}", extent) for extent in extents)
+    width = _SIZES[found["type"]] * int(found["lanes"] or 1)
+    nbytes = width * math.prod(map(int, extents)) if known else None
+    return VariableInfo(name=name, nbytes=nbytes, constant=space == ".const", managed=managed)
 
 
 def _kernel(

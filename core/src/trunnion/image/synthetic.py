@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import CorruptArtifactError, ProgramError, shorten
 from trunnion.image.cubin import (
+    GLOBALS,
     NOTE,
     RESERVED_SHARED,
     RESERVES_SHARED,
     SHT_CUDA_INFO,
     STO_CUDA_ENTRY,
     STT_FUNC,
+    STT_OBJECT,
     TOOLKIT,
     TOOLKIT_NOTE,
+    USER_CONSTANTS,
     KernelInfo,
+    VariableInfo,
 )
 from trunnion.image.elf import EHDR, EM_CUDA, ET_EXEC, SHDR, SHT_NOBITS, SHT_STRTAB, SHT_SYMTAB, SYM
 from trunnion.image.layout import BLACKWELL, arch_number, parameter_base
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
 
     from trunnion.contract.compiler import ImageParameter
 
-__all__ = ["SyntheticKernel", "synthetic_cubin"]
+__all__ = ["SyntheticKernel", "SyntheticVariable", "synthetic_cubin"]
 
 _ABI: Final = 8
 _CUDA_OSABI: Final = 0x41
@@ -48,6 +52,9 @@ _SHT_PROGBITS: Final = 1
 _SHT_NOTE: Final = 7
 _SHF_ALLOC_EXEC: Final = 0x6
 _SHF_ALLOC_WRITE: Final = 0x3
+_SHF_ALLOC: Final = 0x2
+_VARIABLE_ALIGNMENT: Final = 256
+_MOST_VARIABLE: Final = 1 << 24
 _SHF_INFO_LINK: Final = 0x40
 _NOTE_FLAGS: Final = 0x2000000
 _NOTE_KIND: Final = 2000
@@ -167,8 +174,45 @@ class SyntheticKernel:
         )
 
 
-def synthetic_cubin(kernels: Sequence[SyntheticKernel], arch: str = "sm_90a") -> bytes:
-    """Return a cubin that describes ``kernels``; equal arguments give equal bytes.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyntheticVariable:
+    """One variable that a synthetic image describes.
+
+    Raises
+    ------
+    ProgramError
+        If the format cannot hold it; the message names the field.
+    """
+
+    name: str
+    """The exact symbol name: any text without a zero byte."""
+
+    nbytes: int
+    """How many bytes."""
+
+    constant: bool = False
+    """Whether it is ``__constant__``."""
+
+    init: bytes = b""
+    """What the image puts there; empty: zeros."""
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if not 1 <= self.nbytes <= _MOST_VARIABLE:
+            raise ProgramError(f"{self.nbytes}, where 1 to {_MOST_VARIABLE} are allowed", field="nbytes")
+        if self.init and len(self.init) != self.nbytes:
+            raise ProgramError(f"{len(self.init)} bytes, where {self.nbytes} are allowed", field="init")
+
+    def info(self) -> VariableInfo:
+        """Return what a reader finds."""
+        init = self.init or (bytes(self.nbytes) if self.constant else b"")
+        return VariableInfo(name=self.name, nbytes=self.nbytes, constant=self.constant, init=init)
+
+
+def synthetic_cubin(
+    kernels: Sequence[SyntheticKernel], arch: str = "sm_90a", variables: Sequence[SyntheticVariable] = ()
+) -> bytes:
+    """Return a cubin that describes ``kernels`` and ``variables``; equal arguments give equal bytes.
 
     Parameters
     ----------
@@ -176,6 +220,8 @@ def synthetic_cubin(kernels: Sequence[SyntheticKernel], arch: str = "sm_90a") ->
         The kernels, in the order of the symbol table; names must differ.
     arch
         For example ``"sm_90a"``.
+    variables
+        The variables, behind the kernels in the symbol table; names must differ.
 
     Raises
     ------
@@ -185,6 +231,9 @@ def synthetic_cubin(kernels: Sequence[SyntheticKernel], arch: str = "sm_90a") ->
     names = [kernel.name for kernel in kernels]
     if len(set(names)) != len(names):
         raise ProgramError("two kernels have the same name", field="kernels")
+    every = {*names, *(variable.name for variable in variables)}
+    if len(every) != len(names) + len(variables):
+        raise ProgramError("two variables, or a kernel and a variable, have the same name", field="variables")
     if _FIRST_SECTIONS + 3 * len(names) >= _SECTION_LIMIT:
         raise ProgramError(
             f"{len(names)} kernels, where fewer than {_SECTION_LIMIT // 3 - 2} are allowed", field="kernels"
@@ -195,7 +244,15 @@ def synthetic_cubin(kernels: Sequence[SyntheticKernel], arch: str = "sm_90a") ->
         *_code_sections(kernels),
         *_shared_sections(kernels, arch),
     ]
-    return _assemble(arch, _symbols(kernels), [_toolkit_note(arch), *sections])
+    places, own = _variable_sections(variables)
+    first = (
+        _FIRST_SECTIONS - 1 + len(sections)
+    )  # of those of variables: the file-wide records are counted twice
+    placed = [
+        (variable, first + section, offset)
+        for variable, (section, offset) in zip(variables, places, strict=True)
+    ]
+    return _assemble(arch, _symbols(kernels, placed), [_toolkit_note(arch), *sections, *own])
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,14 +374,39 @@ def _shared_sections(kernels: Sequence[SyntheticKernel], arch: str) -> list[_Sec
     ]
 
 
-def _symbols(kernels: Sequence[SyntheticKernel]) -> tuple[_Section, _Section]:
-    """Return the symbol names and the symbol table: a null symbol, then one for each kernel."""
+def _variable_sections(
+    variables: Sequence[SyntheticVariable],
+) -> tuple[list[tuple[int, int]], list[_Section]]:
+    """Return where each variable lies, by the place of its section and its offset there, and the sections."""
+    contents: dict[str, bytearray] = {}
+    places = []
+    for variable in variables:
+        name = USER_CONSTANTS if variable.constant else GLOBALS[1 if variable.init else 0]
+        data = contents.setdefault(name, bytearray())
+        data += bytes(-len(data) % _VARIABLE_ALIGNMENT)
+        places.append((list(contents).index(name), len(data)))
+        data += variable.init or bytes(variable.nbytes)
+    sections = []
+    for name, data in contents.items():
+        fields = (SHT_NOBITS, b"") if name == GLOBALS[0] else (_SHT_PROGBITS, bytes(data))
+        flags = _SHF_ALLOC if name == USER_CONSTANTS else _SHF_ALLOC_WRITE
+        sections.append(_Section(name, *fields, flags=flags, alignment=_VARIABLE_ALIGNMENT, room=len(data)))
+    return places, sections
+
+
+def _symbols(
+    kernels: Sequence[SyntheticKernel], variables: Sequence[tuple[SyntheticVariable, int, int]]
+) -> tuple[_Section, _Section]:
+    """Return the symbol names and the symbol table: a null symbol, then one for each kernel and each variable."""
     first_code = _FIRST_SECTIONS + len(kernels)
     names = bytearray(b"\0")
     table = bytearray(SYM.size)
     for index, kernel in enumerate(kernels):
         table += SYM.pack(len(names), _GLOBAL | STT_FUNC, STO_CUDA_ENTRY, first_code + index, 0, len(_CODE))
         names += kernel.name.encode() + b"\0"
+    for variable, section, offset in variables:
+        table += SYM.pack(len(names), _GLOBAL | STT_OBJECT, 0, section, offset, variable.nbytes)
+        names += variable.name.encode() + b"\0"
     return (
         _Section(".strtab", SHT_STRTAB, bytes(names), alignment=1),
         _Section(".symtab", SHT_SYMTAB, bytes(table), link=2, info=1, alignment=8, entry_size=SYM.size),

@@ -26,6 +26,7 @@ from trunnion.launcher.maps import MapEncoder
 from trunnion.launcher.memory import LauncherMemory
 from trunnion.launcher.recall import ReadingRecall
 from trunnion.launcher.refusals import ABSENT, count_error
+from trunnion.launcher.variables import ProgramVariables
 from trunnion.launcher.walk import Walk
 from trunnion.launcher.windows import ProgramWindows
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER_BLOCKS
@@ -39,9 +40,16 @@ if TYPE_CHECKING:
 
     from trunnion.contract.runtime import Runtime
     from trunnion.errors import LifecycleError
-    from trunnion.launcher.facade import DriverFacade, LaunchSpec, OccupancyFacade, PreparingFacade
+    from trunnion.launcher.facade import (
+        DriverFacade,
+        LaunchSpec,
+        OccupancyFacade,
+        PreparingFacade,
+        VariableFacade,
+    )
     from trunnion.launcher.frames import Frame, LaunchFrame
     from trunnion.launcher.maps import MapSpec
+    from trunnion.launcher.variables import VariableSpec
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.plan.facts import PlannedFact
     from trunnion.model.plan.refusals import RefusalRow
@@ -86,11 +94,14 @@ class Parts:
     runtime: Runtime
     """The tensor library."""
 
+    variables: tuple[VariableSpec, ...] = ()
+    """``VARIABLES``."""
+
 
 class DeviceState:
     """What was done for one device."""
 
-    __slots__ = ("facts", "longest_window", "set_aside", "smem")
+    __slots__ = ("facts", "longest_window", "set_aside", "smem", "variables")
 
     def __init__(self, kernels: int) -> None:
         self.smem = [0] * kernels
@@ -101,6 +112,8 @@ class DeviceState:
         """The bytes of the longest window that the device allows, if some launch has a window."""
         self.facts: tuple[int, ...] = ()
         """The facts of the device that the program is over, in the order of the plan."""
+        self.variables: tuple[int, ...] = ()
+        """The address of each module variable."""
 
 
 class Context(LauncherMemory):
@@ -113,7 +126,7 @@ class Context(LauncherMemory):
     image
         The device image.
     symbols
-        The exact name of each kernel, in the plan's order.
+        The exact name of each kernel, in the plan's order, then of each module variable.
 
     Raises
     ------
@@ -142,14 +155,16 @@ class Context(LauncherMemory):
         # A handler or a finalizer may launch the program while it is being prepared.
         self._preparing = Turns("the program is being prepared for a device", nests=True)
         self.closed_because: RefusalRow[LifecycleError] | None = None
-        self.symbols = tuple(symbols)
+        self.symbols = tuple(symbols)[: len(symbols) - len(parts.variables)]
+        self._variables = ProgramVariables(parts.variables, symbols[len(self.symbols) :])
+        self.copy: Any = getattr(facade, "copy", None)  # a `VariableFacade`'s
         self._image = image
         self.library = self.explaining(facade.load)(image)
         with ExitStack() as undo:
             undo.callback(facade.unload, self.library)
             find = self.explaining(facade.kernel)
             self.kernels = []
-            for symbol in symbols:
+            for symbol in self.symbols:
                 with naming_kernel(symbol):
                     self.kernels.append(find(self.library, symbol))
             undo.pop_all()
@@ -289,8 +304,14 @@ class Context(LauncherMemory):
         state.facts = tuple(self._fact(state, device, fact) for fact in self._facts)
         if any(spec.window or spec.stream_window for spec in self.specs):
             state.longest_window = self.windows.longest(device)
+        if self._variables.there:
+            state.variables = self._prepare_variables(device)
         self.states[device] = state
         return state
+
+    def _prepare_variables(self, device: int) -> tuple[int, ...]:
+        facade = cast("VariableFacade", self.facade)
+        return self._variables.prepare(facade, self.explaining(facade.variable), (self.library, device))
 
     def prepare(self, device: int) -> None:
         """Do all for a device that can be done before the first call: `preload`, and cache for windows of known length.

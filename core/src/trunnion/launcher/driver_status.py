@@ -22,6 +22,7 @@ __all__ = [
     "RefusedLaunch",
     "about",
     "naming_kernel",
+    "naming_variable",
     "of_unlike_device",
     "status_error",
 ]
@@ -51,6 +52,7 @@ _TOO_SMALL = {
 _PREPARATIONS = frozenset(
     {
         "cuLibraryLoadData",
+        "cuLibraryGetGlobal",
         "cuLibraryGetKernel",
         "cuKernelSetAttribute",
         "cuOccupancyMaxActiveBlocksPerMultiprocessor",
@@ -205,6 +207,25 @@ def naming_kernel(symbol: str, device: int | None = None) -> Iterator[None]:
             raise
         where = "" if device is None else f" on device {device}"
         raise about(error, f"the kernel is {shorten(symbol)}{where}") from error.__cause__
+
+
+@contextmanager
+def naming_variable(symbol: str, device: int) -> Iterator[None]:
+    """Name a module variable in what the driver says where it is looked up, until the block ends.
+
+    Parameters
+    ----------
+    symbol
+        The variable's exact name in the image.
+    device
+        The device on which it is looked up.
+    """
+    try:
+        yield
+    except DriverError as error:
+        if error.call != "cuLibraryGetGlobal":
+            raise
+        raise about(error, f"the variable is {shorten(symbol)} on device {device}") from error.__cause__
 
 
 def about(error: DriverError, subject: str) -> DriverError:

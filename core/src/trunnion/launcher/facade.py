@@ -1,8 +1,8 @@
 """`DriverFacade`: all that a Python launcher asks of a driver.
 
 A Python backend of somebody else's is this class and a `BackendSpec`; the emitter, the argument checks and the
-lifecycle come from core. `WindowFacade` is what access-policy windows ask beside it; a backend that does not declare
-them leaves it out.
+lifecycle come from core. `WindowFacade` is what access-policy windows ask beside it, and `VariableFacade` what module
+variables do; a backend that does not declare them leaves it out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trunnion.launcher.l2_persisting import LimitDriver
 from trunnion.model.plan.launch_plan import TENSOR_MAP_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from trunnion.errors import LifecycleError
     from trunnion.launcher.l2_persisting import SetAside
@@ -33,6 +33,7 @@ __all__ = [
     "OccupancyFacade",
     "PreparingFacade",
     "StreamState",
+    "VariableFacade",
     "WindowFacade",
     "WindowSpec",
 ]
@@ -285,6 +286,24 @@ class PreparingFacade(Protocol):
         make_caller
             `Runtime.caller`.
         """
+
+
+class VariableFacade(Protocol):
+    """What module variables ask of a driver; a context of the device is current at every call."""
+
+    def variable(self, library: Any, symbol: str) -> tuple[int, int]:
+        """Return the address and the bytes of the variable of that exact name (``cuLibraryGetGlobal``)."""
+
+    def write(self, writes: Sequence[tuple[int, bytes]]) -> None:
+        """Write bytes, each behind an address, and wait until they are there, whatever is launched next on any stream.
+
+        Some other stream may be being captured, which this must not break: the mode of the thread is relaxed meanwhile
+        (``cuThreadExchangeStreamCaptureMode``), and what is written goes through a stream of its own that waits for no
+        other (``cuStreamCreate`` with ``CU_STREAM_NON_BLOCKING``, ``cuMemcpyHtoDAsync``, ``cuStreamSynchronize``).
+        """
+
+    def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
+        """Copy within a device, in the order of a stream, which may be being captured (``cuMemcpyDtoDAsync``)."""
 
 
 class GoneFacade:

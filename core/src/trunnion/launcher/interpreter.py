@@ -25,12 +25,14 @@ from trunnion.model.plan import (
     ScalarArgument,
     StructArgument,
     TensorSlot,
+    VariableArgument,
     ViewArgument,
 )
 from trunnion.model.plan.steps import (
     AllowSmem,
     ComputeArguments,
     ComputeWindow,
+    CopyVariable,
     EncodeMap,
     Fill,
     Launch,
@@ -180,7 +182,8 @@ class _Call:
         context = self._context
         self._prepare_device()
         # A launch alone needs a context only under the driver's own streams: any other stream knows its device.
-        needs = steps_of(self._plan, Fill) or self._walk.windows or self._stream < FIRST_STREAM
+        written = steps_of(self._plan, Fill) or self._plan.copies
+        needs = written or self._walk.windows or self._stream < FIRST_STREAM
         entered = bool(needs) and context.enter(self._device)
         try:
             self._do(Phase.LAUNCH)
@@ -244,6 +247,10 @@ class _Call:
             for write in writes:
                 self._context.fill(write, self._address(step.memory), count * repeat, self._stream)
 
+    def _copy(self, step: CopyVariable) -> None:
+        target, source = self._state.variables[step.variable], self._address(step.memory)
+        self._context.copy(target, source, step.nbytes, self._stream)
+
     # Launches --------------------------------------------------------------------------------------------------
 
     def _encode(self, step: EncodeMap) -> None:
@@ -284,6 +291,8 @@ class _Call:
                 return walk.pointers[pointer].to_bytes(8, "little")
             case StructArgument(struct):
                 return walk.structs[struct]
+            case VariableArgument(variable):
+                return int(self._state.variables[variable]).to_bytes(8, "little")
             case MapArgument(encode):
                 return self._maps[encode].data
             case BuiltArgument(fields, nbytes):
@@ -353,6 +362,7 @@ class _Call:
         AllowSmem: _allow_smem,
         SetAside: _set_aside,
         Fill: _fill,
+        CopyVariable: _copy,
         Launch: _launch,
         Return: _return,
     }

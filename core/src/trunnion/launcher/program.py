@@ -15,7 +15,7 @@ from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.errors import CaptureError, CorruptArtifactError
 from trunnion.launcher.context import Context, Parts
 from trunnion.launcher.interpreter import Interpreter
-from trunnion.launcher.tables import launch_spec, map_spec
+from trunnion.launcher.tables import launch_spec, map_spec, variable_spec
 from trunnion.launcher.walk import Walk
 from trunnion.model.plan import refusals
 from trunnion.turns import Turns
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from trunnion.contract.runtime import Runtime
     from trunnion.launcher.facade import DriverFacade, LaunchSpec
     from trunnion.launcher.maps import MapSpec
+    from trunnion.launcher.variables import VariableSpec
     from trunnion.model.plan import LaunchPlan
     from trunnion.model.plan.facts import PlannedFact
 
@@ -71,6 +72,8 @@ class LauncherModule:
 
     facts: tuple[PlannedFact, ...] = ()
     """``FACTS``, which a launcher has whose plan is over facts of the device."""
+    variables: tuple[VariableSpec, ...] = ()
+    """``VARIABLES``; there are none in the text of a program without."""
 
     @classmethod
     def execute(cls, text: str, filename: str, plan: Callable[[], LaunchPlan]) -> LauncherModule:
@@ -102,7 +105,8 @@ class LauncherModule:
             entry, bind = make(context)
             return Launcher(entry, bind, lambda frame: frame.f_globals is namespace)
 
-        return cls(launcher, launches, encodes, functools.cache(plan), facts)
+        variables = namespace.get("VARIABLES", ())
+        return cls(launcher, launches, encodes, functools.cache(plan), facts, variables)
 
     @classmethod
     def interpret(cls, plan: LaunchPlan) -> LauncherModule:
@@ -114,7 +118,8 @@ class LauncherModule:
 
         launches = tuple(launch_spec(plan, launch) for launch in plan.launches)
         encodes = tuple(map_spec(plan, encode) for encode in plan.encodes)
-        return cls(launcher, launches, encodes, lambda: plan, plan.facts)
+        variables = tuple(map(variable_spec, plan.variables))
+        return cls(launcher, launches, encodes, lambda: plan, plan.facts, variables)
 
 
 @functools.lru_cache(maxsize=32)
@@ -222,7 +227,8 @@ class PythonProgram(LoadedProgram):
     image
         The device image.
     symbols
-        The exact name of each kernel in the image, in the plan's order.
+        The exact name of each kernel in the image, in the plan's order, then of each module variable:
+        `Manifest.symbols`.
     facade
         The driver.
     runtime
@@ -243,7 +249,9 @@ class PythonProgram(LoadedProgram):
         runtime: Runtime,
     ) -> None:
         self._module = module
-        parts = Parts(module.launches, module.encodes, module.facts, module.plan, facade, runtime)
+        parts = Parts(
+            module.launches, module.encodes, module.facts, module.plan, facade, runtime, module.variables
+        )
         self._context = Context(parts, image, symbols)
         launcher = module.make(self._context)
         self._entry, self._bind = launcher.entry, launcher.bind

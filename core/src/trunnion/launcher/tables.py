@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.launcher.facade import LaunchSpec, WindowSpec
 from trunnion.launcher.maps import MapSpec
+from trunnion.launcher.variables import VariableSpec
 from trunnion.model.expr import Const
 from trunnion.model.plan import (
     BuiltArgument,
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
     from trunnion.launcher.facade import Extents
     from trunnion.model.expr import Expr
     from trunnion.model.launch import Dims
-    from trunnion.model.plan import Encode, LaunchPlan, PlannedArgument, PlannedLaunch
+    from trunnion.model.plan import Encode, LaunchPlan, PlannedArgument, PlannedLaunch, VariableSlot
 
-__all__ = ["ParameterBuffer", "launch_spec", "map_spec"]
+__all__ = ["ParameterBuffer", "launch_spec", "map_spec", "variable_spec"]
 
 _POINTER = "Q"
 
@@ -142,3 +143,14 @@ def map_spec(plan: LaunchPlan, encode: Encode) -> MapSpec:
         The map.
     """
     return MapSpec(plan.memory(encode.memory).name, encode.fields)
+
+
+def variable_spec(slot: VariableSlot) -> VariableSpec:
+    """Return what is known of a module variable before any call.
+
+    Parameters
+    ----------
+    slot
+        The variable.
+    """
+    return VariableSpec(slot.name, slot.nbytes, slot.init)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from trunnion.model.code import code_parts
 from trunnion.model.fields import place, refuse_unknown
 from trunnion.model.launch import KernelLaunch
+from trunnion.model.module_variable import CopyToVariable, ModuleVariable
 from trunnion.model.params import Check, Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
@@ -51,6 +52,8 @@ class ProgramBuilder:
         self._outputs: list[TensorParam] = []
         self._checks: list[Check] = []
         self._launches: list[KernelLaunch] = []
+        self._variables: list[ModuleVariable] = []
+        self._copies: list[CopyToVariable] = []
 
     def input(self, name: str, dtype: DType | str, shape: Sequence[ExprLike], **fields: Any) -> TensorParam:
         """Add a tensor that the caller passes; further fields are those of `TensorParam`.
@@ -126,6 +129,37 @@ class ProgramBuilder:
         refuse_unknown(fields, Workspace.__match_args__[3:], "workspace")
         return Workspace(name, dtype, shape, **fields)  # type: ignore[arg-type]  # the constructor normalises
 
+    def variable(
+        self, name: str, dtype: DType | str, shape: Sequence[int] = (), **fields: Any
+    ) -> ModuleVariable:
+        """Add a ``__device__`` or ``__constant__`` variable of the device code; further fields are `ModuleVariable`'s.
+
+        With ``init`` it holds that before the first launch on each device; as an argument of a launch it is its
+        address; `copy` writes to it in every call.
+
+        Raises
+        ------
+        ProgramError
+            If a field is wrong; it is named.
+        """
+        refuse_unknown(fields, ModuleVariable.__match_args__[3:], "variable")
+        variable = ModuleVariable(name, dtype, shape, **fields)  # type: ignore[arg-type]  # normalised there
+        self._variables.append(variable)
+        return variable
+
+    def copy(self, variable: ModuleVariable, tensor: TensorParam) -> None:
+        """Copy a tensor of the signature to a variable, on the call's stream, before the launches that are added later.
+
+        Raises
+        ------
+        ProgramError
+            If the tensor is not contiguous, or not of the variable's type and size; of sizes that only a call decides,
+            the call is refused.
+        """
+        with place(f"copies[{len(self._copies)}]"):
+            copy = CopyToVariable(variable, tensor, len(self._launches))
+        self._copies.append(copy)
+
     def check(self, condition: Expr, message: str) -> None:
         """Refuse every call for which ``condition`` is 0, with ``message`` as what is expected."""
         self._checks.append(Check(condition, message))
@@ -159,7 +193,14 @@ class ProgramBuilder:
             If its parts do not fit together; the wrong field is named.
         """
         signature = Signature(tuple(self._params), tuple(self._outputs), tuple(self._checks))
-        return KernelProgram(self._name, signature, self._code, tuple(self._launches))  # type: ignore[arg-type]  # which checks the code
+        return KernelProgram(
+            self._name,
+            signature,
+            self._code,  # type: ignore[arg-type]  # the program checks it
+            tuple(self._launches),
+            tuple(self._variables),
+            tuple(self._copies),
+        )
 
 
 def _tensor(name: str, dtype: DType | str, shape: Sequence[ExprLike], fields: dict[str, Any]) -> TensorParam:

@@ -56,6 +56,9 @@ class Capability(enum.StrEnum):
     CONDITIONAL_LAUNCH = "conditional_launch"
     """A launch has a condition of its own."""
 
+    MODULE_VARIABLES = "module_variables"
+    """The program has a variable of the device code: it initialises one, copies to one, or passes its address."""
+
     TMA_TILED = "tma_tiled"
     """A launch takes a tensor map of ``cuTensorMapEncodeTiled``."""
 

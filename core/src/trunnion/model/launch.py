@@ -13,6 +13,7 @@ from trunnion.model.expr import Const, Expr, ExprLike, OutsideExpr, as_expr
 from trunnion.model.fields import instance, members, place, text
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
+from trunnion.model.module_variable import ModuleVariable
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.struct import Array, Struct, leaves
@@ -44,13 +45,15 @@ Argument = (
     | ScalarParam
     | PointerParam
     | StructParam
+    | ModuleVariable
     | TensorMap
     | Struct
     | Expr
     | Constant
 )
 """What a launch passes: a tensor's or a workspace's pointer, moved or not, or either with its layout, a number, an
-address or bytes of the caller's, a tensor map by value, a struct of any of these, an integer expression, or a constant.
+address or bytes of the caller's, a module variable's address, a tensor map by value, a struct of any of these, an
+integer expression, or a constant.
 
 An expression travels as the type of its outermost cast, or as ``int64`` if it has none.
 """
@@ -71,7 +74,8 @@ MAX_SMEM = 2**31 - 1
 """The most bytes that ``cuKernelSetAttribute``, which takes an int, can allow; a device allows far less."""
 
 _ARGUMENTS: tuple[type[Argument], ...] = (
-    Memory, MovedAddress, TensorView, ScalarParam, PointerParam, StructParam, TensorMap, Struct, Expr, Constant,
+    Memory, MovedAddress, TensorView, ScalarParam, PointerParam, StructParam, ModuleVariable, TensorMap, Struct, Expr,
+    Constant,
 )  # fmt: skip
 _MAX_ARGUMENTS = 4096
 _TYPE_OF = {bool: "bool", float: "float32", complex: "complex64"}
@@ -105,8 +109,8 @@ def as_argument(value: object, field: str) -> Argument:
         with place(field):
             return as_expr(value)
     raise ProgramError(
-        f"got {describe(value)}, expected a parameter, a workspace, a view, a tensor map, a struct, an integer "
-        f"expression or a constant{_advice(value)}",
+        f"got {describe(value)}, expected a parameter, a workspace, a view, a module variable, a tensor map, a struct, "
+        f"an integer expression or a constant{_advice(value)}",
         field=field,
     )
 

@@ -16,6 +16,7 @@ from trunnion.model.fields import instance, instances, place, text
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.limits import MOST_NODES, expect_at_most
 from trunnion.model.memory import Memory
+from trunnion.model.module_variable import CopyToVariable, ModuleVariable
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.struct import Struct, leaves, pieces
@@ -54,6 +55,12 @@ class KernelProgram:
     launches: tuple[KernelLaunch, ...]
     """The launches, in stream order."""
 
+    variables: tuple[ModuleVariable, ...] = ()
+    """The variables of the device code that it initialises, copies to, or passes the address of."""
+
+    copies: tuple[CopyToVariable, ...] = ()
+    """What is copied to variables before launches, in stream order."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", text(self.name, "name"))
         instance(self.signature, Signature, "signature")
@@ -72,10 +79,55 @@ class KernelProgram:
                 _check_references(launch, params, known)
                 if launch.code is not None and part(launch.code) < 0:
                     raise ProgramError("is not a part of this program's code", field="code")
+        self._check_variables(params)
         names: dict[str, Workspace] = {}
         for workspace in self.workspaces:
             if names.setdefault(workspace.name, workspace) != workspace:
                 raise ProgramError(f"two workspaces are called {shorten(workspace.name)}", field="launches")
+
+    def _check_variables(self, params: set[Param]) -> None:
+        """Refuse variables that cannot be told apart, and what refers to something else than the program has."""
+        for field, kind in (("variables", ModuleVariable), ("copies", CopyToVariable)):
+            object.__setattr__(self, field, instances(getattr(self, field), kind, field))
+        part = part_position(self.code)
+        known: dict[tuple[str, int], ModuleVariable] = {}
+        for index, variable in enumerate(self.variables):
+            with place(f"variables[{index}]"):
+                where = 0 if variable.code is None else part(variable.code)
+                if where < 0:
+                    raise ProgramError("is not a part of this program's code", field="code")
+                if known.setdefault((variable.name, where), variable) is not variable:
+                    raise ProgramError(f"two variables are called {shorten(variable.name)}", field="name")
+        own = set(self.variables)
+        for field, used in self._variable_uses():
+            if used not in own:
+                raise ProgramError(
+                    f"{shorten(used.name)} is not a variable of this program: expected one of its variables",
+                    field=field,
+                )
+        for index, copy in enumerate(self.copies):
+            field = f"copies[{index}]"
+            if copy.tensor not in params:
+                raise ProgramError(
+                    f"{shorten(copy.tensor.name)} is not a parameter of this program's signature",
+                    field=f"{field}.tensor",
+                )
+            last = self.copies[index - 1].before if index else 0
+            if not last <= copy.before < len(self.launches):
+                raise ProgramError(
+                    f"got {copy.before}, expected {last} to {len(self.launches) - 1}: a launch follows a copy, and "
+                    "copies stand in their order",
+                    field=f"{field}.before",
+                )
+
+    def _variable_uses(self) -> Iterator[tuple[str, ModuleVariable]]:
+        """Yield each variable that a launch or a copy refers to, with the field where it does."""
+        for index, launch in enumerate(self.launches):
+            for ordinal, argument in enumerate(launch.args):
+                if isinstance(argument, ModuleVariable):
+                    yield f"launches[{index}].args[{ordinal}]", argument
+        for index, copy in enumerate(self.copies):
+            yield f"copies[{index}].variable", copy.variable
 
     def _check_size(self) -> None:
         """Refuse a program whose plan would be far larger than its text: many launches of much."""
@@ -161,7 +213,14 @@ def _expressions(argument: Argument) -> Iterator[Expr]:
         case Workspace():
             yield from argument.shape
         case (
-            TensorParam() | ScalarParam() | PointerParam() | StructParam() | Struct() | Memory() | Constant()
+            TensorParam()
+            | ScalarParam()
+            | PointerParam()
+            | StructParam()
+            | Struct()
+            | ModuleVariable()
+            | Memory()
+            | Constant()
         ):
             return
         case _:

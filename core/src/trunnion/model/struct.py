@@ -15,6 +15,7 @@ from trunnion.model.expr import Cast, Const, Expr, OutsideExpr
 from trunnion.model.fields import integer, members, place, refuse_unknown, text
 from trunnion.model.limits import expect_at_most
 from trunnion.model.memory import Memory, power_of_two
+from trunnion.model.module_variable import ModuleVariable
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.tensormap import TensorMap
@@ -282,7 +283,7 @@ def layout_of(argument: Argument | Array) -> Layout:  # noqa: PLR0911 - one for 
     match argument:
         case Struct() | Array():
             return argument.layout
-        case Memory() | MovedAddress() | PointerParam():
+        case Memory() | MovedAddress() | PointerParam() | ModuleVariable():
             return Layout(_POINTER, _POINTER)
         case Constant(dtype=kind):
             return Layout(_POINTER, _POINTER) if kind is None else _of_number(kind)

@@ -310,6 +310,6 @@ def _loaded(program: CompiledProgram) -> Any:
     artifact = program.artifact
     exports = load_library(artifact.files[LAUNCHER], program.backend)
     handed = [image for image in artifact.images.values() if image not in artifact.files[LAUNCHER]]
-    names = b"".join(encoded_name(kernel.symbol) for kernel in artifact.manifest.kernels)
+    names = b"".join(map(encoded_name, artifact.manifest.symbols))
     exports("load")(*((handed[0], names) if program.kind == "cuda" and handed else ()))
     return exports("main_out")

@@ -123,7 +123,7 @@ def operator_files(
     files, beside = {LAUNCHER: launcher}, LauncherFiles(LAUNCHER)
     for kind, image in artifact.images.items():
         if program.kind == "cuda" and image not in launcher:
-            symbols = b"".join(encoded_name(kernel.symbol) for kernel in artifact.manifest.kernels)
+            symbols = b"".join(map(encoded_name, artifact.manifest.symbols))
             beside = LauncherFiles(LAUNCHER, f"image.{kind}", symbols)
             files[beside.image] = image
     files[OPERATOR] = _built(emit_operator(name, schema, key, beside), program.backend)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from trunnion.errors import KernelBodyError
+from trunnion.errors import KernelBodyError, UnknownVariableError
 from trunnion.sim.abi import TENSOR_MAP_BYTES
 from trunnion.sim.im2col_view import Im2colView
 from trunnion.sim.launch_attributes import LaunchAttributes
@@ -15,8 +15,12 @@ from trunnion.sim.tensormap import Im2colRequest, TiledRequest, decode
 from trunnion.sim.tiled_view import TiledView
 
 if TYPE_CHECKING:
+    import torch
+
+    from trunnion.model.dtypes import DType
     from trunnion.sim.launch_attributes import WindowAttribute
     from trunnion.sim.memory import BoundMemory
+    from trunnion.sim.objects import DeviceVariable
 
 __all__ = ["KernelBody", "KernelBodyWarning", "KernelCall"]
 
@@ -58,6 +62,32 @@ class KernelCall(Delivered):
 
     priority: int = 0
     """The priority in force: the launch's, or else the stream's."""
+
+    find_variable: Callable[[str], DeviceVariable] | None = field(default=None, repr=False, compare=False)
+    """Finds a module variable of the kernel's image."""
+
+    def variable(self, name: str, dtype: DType | str, shape: tuple[int, ...] = ()) -> torch.Tensor:
+        """Return a module variable of the kernel's image as a host tensor; writes go through.
+
+        Parameters
+        ----------
+        name
+            The exact symbol name: ``"filter"``, or mangled, as `CompiledProgram.artifact`'s manifest has it.
+        dtype
+            The element type.
+        shape
+            Elements along each dimension.
+
+        Raises
+        ------
+        UnknownVariableError
+            If the image has none of that name.
+        DriverError
+            ``CUDA_ERROR_ILLEGAL_ADDRESS``, if it has fewer bytes.
+        """
+        if self.find_variable is None:
+            raise UnknownVariableError(name, ())
+        return self.memory.view(self.find_variable(name).address, dtype, shape)
 
     def tensor_map(self, ordinal: int) -> TiledView:
         """Return a parameter as a tiled tensor map.

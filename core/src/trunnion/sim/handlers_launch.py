@@ -6,11 +6,13 @@ Source: CUDA Driver API, Execution Control.
 from __future__ import annotations
 
 import ctypes
+import functools
 import warnings
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from trunnion.errors import UnknownVariableError
 from trunnion.messages import listed, nearest, quoted, shorten
 from trunnion.sim.abi import LaunchAttributeStruct, LaunchConfigStruct
 from trunnion.sim.bodies import KernelBodyWarning, KernelCall
@@ -22,11 +24,13 @@ from trunnion.sim.objects import Function, Kernel, Library, Stream
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.submission import submit
 from trunnion.sim.trace import Launched
+from trunnion.sim.variables import variable_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from trunnion.sim.call import Call, Handler
+    from trunnion.sim.objects import DeviceVariable
     from trunnion.sim.state import DriverState
 
 __all__ = ["HANDLERS", "read_config", "resolve"]
@@ -211,8 +215,17 @@ def _run(state: DriverState, event: Launched) -> None:
             attributes=event.attributes,
             window=event.window,
             priority=event.priority,
+            find_variable=functools.partial(_variable, state, event),
         )
     )
+
+
+def _variable(state: DriverState, event: Launched, name: str) -> DeviceVariable:
+    """Return a module variable of a kernel's library, on the device where it runs."""
+    library = state.get(Library, event.library)
+    if library.info.variable(name) is None:
+        raise UnknownVariableError(name, (one.name for one in library.info.variables))
+    return variable_on(state, library, name, event.device)
 
 
 def _warn_of_no_body(state: DriverState, kernel: str) -> None:

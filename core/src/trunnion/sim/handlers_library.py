@@ -20,6 +20,7 @@ from trunnion.sim.host import HostReader, put, text
 from trunnion.sim.objects import Kernel, Library
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import LibraryLoaded, LibraryUnloaded
+from trunnion.sim.variables import variable_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +75,7 @@ def _read_image(call: Call, code: int | None) -> tuple[bytes, CubinInfo, str | N
     if text is not None:
         info = _assemble(call, text)
         arch = call.state.devices[0].arch.name
-        return text, CubinInfo(arch=arch, kernels=info.kernels), info.target
+        return text, CubinInfo(arch=arch, kernels=info.kernels, variables=info.variables), info.target
     try:
         data = _image(code)
     except Refusal as refusal:
@@ -157,6 +158,7 @@ def _unload(call: Call, handle: int | None) -> None:
                 call.state.handled.pop(function.handle, None)
             call.state.handled.pop(kernel.handle, None)
         call.state.handled.pop(library.handle, None)
+        library.variables.clear()
     call.state.trace.add(LibraryUnloaded(library.handle))
 
 
@@ -172,6 +174,21 @@ def _get_kernel(call: Call, result: int | None, handle: int | None, name: int | 
         )
     put(ctypes.c_void_p, result, kernel.handle, "pKernel")
     call.state.add(kernel)
+
+
+def _get_global(
+    call: Call, result: int | None, size: int | None, handle: int | None, name: int | None
+) -> None:
+    library = call.state.get(Library, handle)
+    device = call.state.current().device
+    library.check_runs_on(device)
+    found = variable_on(call.state, library, text(name, "name"), device.ordinal)
+    if not (result or size):
+        raise Refusal(Status.INVALID_VALUE, "dptr and bytes are null pointers, one may be")
+    if result:
+        put(ctypes.c_uint64, result, found.address, "dptr")
+    if size:
+        put(ctypes.c_size_t, size, found.nbytes, "bytes")
 
 
 def _kernel_count(call: Call, result: int | None, handle: int | None) -> None:
@@ -193,6 +210,7 @@ HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
         "cuLibraryLoadData": _load,
         "cuLibraryUnload": _unload,
         "cuLibraryGetKernel": _get_kernel,
+        "cuLibraryGetGlobal": _get_global,
         "cuLibraryGetKernelCount": _kernel_count,
         "cuLibraryEnumerateKernels": _enumerate_kernels,
     }

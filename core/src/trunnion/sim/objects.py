@@ -21,6 +21,7 @@ __all__ = [
     "LEGACY_STREAM",
     "PER_THREAD_STREAM",
     "Context",
+    "DeviceVariable",
     "Event",
     "Function",
     "Kernel",
@@ -118,6 +119,26 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class DeviceVariable:
+    """A module variable of a library, as it is on one device."""
+
+    name: str
+    """The exact symbol name."""
+
+    device: int
+    """The device's ordinal."""
+
+    address: int
+    """The first byte."""
+
+    nbytes: int
+    """How many bytes."""
+
+    buffer: memoryview = field(repr=False)
+    """What owns the memory."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Library:
     """A loaded image."""
 
@@ -135,6 +156,9 @@ class Library:
 
     kernels: dict[str, Kernel] = field(default_factory=dict, repr=False)
     """Its kernels by exact symbol name."""
+
+    variables: dict[tuple[str, int], DeviceVariable] = field(default_factory=dict, repr=False)
+    """Its variables that were looked at, by exact symbol name and device."""
 
     def check_runs_on(self, *devices: Device) -> None:
         """Require that some of the devices can run it.

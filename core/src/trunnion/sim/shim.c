@@ -117,6 +117,7 @@
   E8(cuLibraryLoadData, "cuLibraryLoadData", 12000, P, P, P, P, U, P, P, U) \
   E1(cuLibraryUnload, "cuLibraryUnload", 12000, P) \
   E3(cuLibraryGetKernel, "cuLibraryGetKernel", 12000, P, P, P) \
+  E4(cuLibraryGetGlobal, "cuLibraryGetGlobal", 12000, P, P, P, P) \
   E2(cuLibraryGetKernelCount, "cuLibraryGetKernelCount", 12040, P, P) \
   E3(cuLibraryEnumerateKernels, "cuLibraryEnumerateKernels", 12040, P, U, P) \
   E2(cuKernelGetFunction, "cuKernelGetFunction", 12000, P, P) \

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from trunnion.model.constant import Constant
 from trunnion.model.expr import Cast
 from trunnion.model.memory import Memory
+from trunnion.model.module_variable import ModuleVariable
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.struct import Array, Struct
@@ -34,7 +35,7 @@ def size_and_alignment(argument: Argument | Array) -> tuple[int, int]:  # noqa: 
         return 128, 64
     if isinstance(argument, TensorView):
         return view_size(argument.memory), 8
-    if isinstance(argument, (Memory, MovedAddress, PointerParam)):
+    if isinstance(argument, (Memory, MovedAddress, PointerParam, ModuleVariable)):
         return 8, 8
     if isinstance(argument, StructParam):
         return argument.nbytes, argument.alignment

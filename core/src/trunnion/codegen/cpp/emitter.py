@@ -32,6 +32,7 @@ from trunnion.codegen.cpp.places import slot_name
 from trunnion.codegen.cpp.steps import emit_derived, emit_given
 from trunnion.codegen.cpp.tables import emit_names, emit_program_rule, emit_tensor_rules
 from trunnion.codegen.cpp.text import CallText
+from trunnion.codegen.cpp.variables import emit_copy
 from trunnion.codegen.cpp.windows import SITE, emit_launch_within, emit_window_rules, has_windows
 from trunnion.codegen.exprs import ExprPrinter
 from trunnion.codegen.literals import cpp_name, cpp_string
@@ -41,6 +42,7 @@ from trunnion.model.expr import Const
 from trunnion.model.plan import PLAN_VERSION
 from trunnion.model.plan.steps import (
     AllowSmem,
+    CopyVariable,
     EncodeMap,
     Fill,
     Launch,
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = f"19+plan{PLAN_VERSION}"
+VERSION = f"20+plan{PLAN_VERSION}"
 """Changes whenever the text for some plan does, or the plan."""
 
 _FUNCTIONS = {
@@ -303,14 +305,16 @@ class LauncherEmitter:
         given = [", ".join(parameters(self.plan, launch)) or "nullptr" for launch in launches]
         # An array of many launches is written once: each entry costs a compiler as much as a check.
         often = [values for values, count in Counter(given).items() if count > 1]
-        for index, values in enumerate(often):
-            text.line(f"void* shared{index}[] = {{{values}}};")
+        run = f"{launches[0].index}_" if self.plan.copies else ""  # a copy parts launches from others
+        shared = {values: f"shared{run}{index}" for index, values in enumerate(often)}
+        for values, name in shared.items():
+            text.line(f"void* {name}[] = {{{values}}};")
         for launch, values in zip(launches, given, strict=True):
             with text.out.block(f"if ({launch_condition(launch)}) {{", "}"):
                 emit_views(text, self.plan, launch)
                 emit_structs(text, self.plan, launch)
-                if values in often:
-                    text.line(f"void** parameters = shared{often.index(values)};")
+                if values in shared:
+                    text.line(f"void** parameters = {shared[values]};")
                 else:
                     text.line(f"void* parameters[] = {{{values}}};")
                 self.emit_launch(text, launch, _smem(launch))
@@ -358,7 +362,7 @@ class CudaEmitter(LauncherEmitter):
     def needs_context(self) -> bool:
         """Whether the driver's fills, maps and windows ask for a context, whatever the stream."""
         plan = self.plan
-        return has_windows(plan) or bool(plan.encodes or steps_of(plan, Fill))
+        return has_windows(plan) or bool(plan.encodes or plan.copies or steps_of(plan, Fill))
 
     def emit_device_step(self, text: CallText, action: Action) -> bool:
         """Write a step of the device's facts, of windows, of the kernels' limits, or of tensor maps."""
@@ -373,6 +377,8 @@ class CudaEmitter(LauncherEmitter):
                 text.require(f"fit_window(kWindow{index}, *state, place.device, n{index})")
             case EncodeMap(encode):
                 emit_encode(text, encode)
+            case CopyVariable():
+                emit_copy(text, action)
             case AllowSmem(launch):
                 text.require(f"program.allow_smem(*state, place.device, {launch.kernel}, {_smem(launch)})")
             case SetAside(launch):

@@ -21,6 +21,7 @@ from trunnion.model.plan import (
     PointerArgument,
     ScalarArgument,
     StructArgument,
+    VariableArgument,
     ViewArgument,
 )
 
@@ -222,6 +223,8 @@ def _parameter(  # noqa: PLR0911 - one for each kind
             return f"u{struct}"
         case MapArgument(encode):
             return f"m{encode}"
+        case VariableArgument(variable):
+            return f"state->variables[{variable}]"
         case ConstantArgument():
             return constant_name(plan, given)
         case ExprArgument() | ViewArgument() | MovedArgument() | BuiltArgument():

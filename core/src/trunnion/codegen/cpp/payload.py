@@ -91,6 +91,7 @@ _MAKERS: dict[str, Callable[..., BaseException]] = {
     "DeviceRequirementError": errors.DeviceRequirementError,
     "CaptureError": errors.CaptureError,
     "LifecycleError": errors.LifecycleError,
+    "VariableMismatchError": errors.VariableMismatchError,
     "MemoryError": MemoryError,
 }
 """Of what launchers send that were built before there was a table."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.places import output_rule
+from trunnion.codegen.cpp.variables import emit_variable_rules
 from trunnion.codegen.literals import cpp_name, cpp_string
 from trunnion.launcher.refusals import out_place
 from trunnion.model.expr import Const
@@ -82,11 +83,14 @@ def emit_program_rule(out: SourceWriter, plan: LaunchPlan) -> None:
             out.line(f"constexpr AttributeNeed kNeeds{launch.index}[] = {braces(needs)};")
         rules.append(_launch_rule(launch, len(needs)))
     out.line(f"constexpr LaunchRule kLaunches[] = {braces(rules or ['{}'])};")
-    fields = [str(len(plan.kernels)), "kLaunches", str(len(rules))]
+    rule = [f".kernel_count = {len(plan.kernels)}", ".launches = kLaunches", f".launch_count = {len(rules)}"]
     if plan.facts:
         out.line(f"constexpr FactRule kFacts[] = {braces([_fact_rule(fact) for fact in plan.facts])};")
-        fields += ["kFacts", str(len(plan.facts))]
-    out.line(f"constexpr ProgramRule kProgram{braces(fields)};")
+        rule += [".facts = kFacts", f".fact_count = {len(plan.facts)}"]
+    if plan.variables:
+        emit_variable_rules(out, plan)
+        rule += [".variables = kVariables", f".variable_count = {len(plan.variables)}"]
+    out.line(f"constexpr ProgramRule kProgram{braces(rule)};")
     out.line("Program own(kProgram);")
 
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = f"25+plan{PLAN_VERSION}"
+VERSION = f"26+plan{PLAN_VERSION}"
 """Changes whenever the text for some plan does, or the plan."""
 
 _KINDS = ("entry", "bind")
@@ -127,6 +127,8 @@ class _Emitter:
         out.line("from trunnion.launcher.scalars import *")
         if self.plan.facts:
             out.line("from trunnion.model.plan.facts import AttributeFact, OccupancyFact")
+        if self.plan.variables:
+            out.line("from trunnion.launcher.variables import VariableSpec")
         out.line("from trunnion.model.tensormap.fields import Im2colFields, TiledFields")
         out.lines(*self.dialect.imports(), "")
         emit_tables(out, self.plan)
@@ -188,6 +190,8 @@ class _Emitter:
             out.line(f"dtype_{name} = context.dtype({python_string(name)})")
         for alignment in sorted({tensor.alignment for tensor in plan.inputs}):
             out.line(f"good_{alignment} = context.good_addresses({alignment})")
+        if plan.copies:
+            out.line("copy = context.copy")
         for index in range(len(plan.kernels)):
             out.line(f"kernel{index} = context.kernels[{index}]")
         for encode in plan.encodes:

@@ -21,6 +21,7 @@ from trunnion.model.expr import Const
 from trunnion.model.plan import MapArgument
 from trunnion.model.plan.steps import (
     AllowSmem,
+    CopyVariable,
     EncodeMap,
     Fill,
     Launch,
@@ -116,7 +117,8 @@ class LaunchBody:
 
     def _entered(self, out: SourceWriter, *phases: Phase) -> None:
         windows = any(launch.window is not None for launch in self.plan.launches)
-        self.dialect.emit_enter(out, always=windows or bool(steps_of(self.plan, Fill)))
+        written = bool(steps_of(self.plan, Fill) or self.plan.copies)
+        self.dialect.emit_enter(out, always=windows or written)
         body = SourceWriter()
         self._phases(body, *phases)
         with out.block("try:"):
@@ -165,6 +167,9 @@ class LaunchBody:
                     out.line(f"context.set_aside({launch.index}, device, stream, n{launch.index})")
             case Fill():
                 emit_fill(out, action)
+            case CopyVariable():
+                target, source = f"state.variables[{action.variable}]", memory_address(action.memory)
+                out.line(f"copy({target}, {source}, {action.nbytes}, stream)")
             case Launch(launch):
                 if not self.bound:
                     self._pack_all(out, launch)

@@ -22,6 +22,7 @@ from trunnion.model.plan import (
     PointerArgument,
     ScalarArgument,
     StructArgument,
+    VariableArgument,
     ViewArgument,
 )
 from trunnion.model.plan.steps import ComputeArguments, ShapeLaunch, slots_of, unknown_step
@@ -82,6 +83,8 @@ def _values(  # noqa: C901 - one for each kind
             values.append(f"u{struct}")
         case ExprArgument(value):
             values.append(str(value.value) if isinstance(value, Const) else name)
+        case VariableArgument(variable):
+            values.append(f"state.variables[{variable}]")
         case MapArgument(encode):
             values.append(f"m{encode}.data")
         case BuiltArgument(fields):
@@ -147,6 +150,7 @@ def follows_from_passed(plan: LaunchPlan, launch: PlannedLaunch) -> bool:
     built = (one for one in launch.args if isinstance(one, BuiltArgument))
     memory += [plan.encodes[encode].memory for one in built for encode in one.maps]
     own = any(one.kind is not MemoryKind.TENSOR or plan.tensors[one.slot].output for one in memory)
+    own |= any(isinstance(one, VariableArgument) for one in launch.passed)  # each device's, and each load's
     return not own and recalls(plan) and packs_integers(plan, launch)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.memory import fill_table
-from trunnion.launcher.tables import launch_spec, map_spec
+from trunnion.launcher.tables import launch_spec, map_spec, variable_spec
 
 if TYPE_CHECKING:
     from trunnion.codegen.writer import SourceWriter
@@ -25,4 +25,7 @@ def emit_tables(out: SourceWriter, plan: LaunchPlan) -> None:
     if plan.facts:
         with out.block("FACTS = (", ")"):
             out.lines(*(f"{fact!a}," for fact in plan.facts))
+    if plan.variables:
+        with out.block("VARIABLES = (", ")"):
+            out.lines(*(f"{variable_spec(slot)!a}," for slot in plan.variables))
     out.lines(*fill_table(plan))

@@ -22,6 +22,7 @@ from trunnion.model.plan.launch_plan import (
     PointerArgument,
     ScalarArgument,
     StructArgument,
+    VariableArgument,
     ViewArgument,
 )
 from trunnion.model.plan.slots import (
@@ -33,6 +34,7 @@ from trunnion.model.plan.slots import (
     Source,
     StructSlot,
     TensorSlot,
+    VariableSlot,
     WorkspaceSlot,
 )
 from trunnion.model.plan.steps import ConditionCheck, Encode, ValueCheck
@@ -68,6 +70,8 @@ __all__ = [
     "StructSlot",
     "TensorSlot",
     "ValueCheck",
+    "VariableArgument",
+    "VariableSlot",
     "ViewArgument",
     "WorkspaceSlot",
 ]

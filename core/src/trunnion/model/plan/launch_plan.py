@@ -24,6 +24,7 @@ from trunnion.model.plan.slots import (
     Source,
     StructSlot,
     TensorSlot,
+    VariableSlot,
     WorkspaceSlot,
 )
 from trunnion.turns import kept_property
@@ -35,7 +36,15 @@ if TYPE_CHECKING:
     from trunnion.model.launch import Dims
     from trunnion.model.params import Signature
     from trunnion.model.plan.facts import PlannedFact
-    from trunnion.model.plan.steps import Action, ConditionCheck, Encode, Phase, Step, ValueCheck
+    from trunnion.model.plan.steps import (
+        Action,
+        ConditionCheck,
+        CopyVariable,
+        Encode,
+        Phase,
+        Step,
+        ValueCheck,
+    )
 
 __all__ = [
     "PLAN_VERSION",
@@ -57,6 +66,7 @@ __all__ = [
     "PointerArgument",
     "ScalarArgument",
     "StructArgument",
+    "VariableArgument",
     "ViewArgument",
 ]
 
@@ -74,7 +84,7 @@ PLAN_VERSION: Final = 4
 
 Plans' hashes are made with it, and the versions of core's emitters: an artifact of another one is refused by that name.
 3: a plan says every step of a call, to its result. 4: arguments may be constants, moved addresses, and structs that the
-launcher builds, and a plan says which facts of the device it is over.
+launcher builds; a plan says which facts of the device it is over, and has module variables.
 """
 
 
@@ -200,6 +210,14 @@ class ViewArgument:
 
 
 @dataclass(frozen=True, slots=True)
+class VariableArgument:
+    """The address of a module variable."""
+
+    variable: int
+    """The variable's slot."""
+
+
+@dataclass(frozen=True, slots=True)
 class MapArgument:
     """A tensor map by value."""
 
@@ -249,6 +267,7 @@ PlannedArgument = (
     | AddressArgument
     | StructArgument
     | ExprArgument
+    | VariableArgument
     | MapArgument
     | BuiltArgument
 )
@@ -487,6 +506,11 @@ class LaunchPlan:
 
     facts: tuple[PlannedFact, ...] = ()
     """What its expressions ask of the device, in the order of value slots: these follow those of `bindings`."""
+    variables: tuple[VariableSlot, ...] = ()
+    """The variables of the device code, in the program's order."""
+
+    copies: tuple[CopyVariable, ...] = ()
+    """What is copied to variables, in stream order."""
 
     @kept_property
     def steps(self) -> tuple[Step, ...]:

@@ -151,7 +151,9 @@ class _Lowering:
         for workspace in plan.workspaces:
             if workspace.zeroed:
                 yield Fill(workspace, bytes(1))
-        yield from map(Launch, plan.launches)
+        for launch in plan.launches:
+            yield from (copy for copy in plan.copies if copy.before == launch.index)
+            yield Launch(launch)
 
     def _derived(self, phase: Phase) -> Iterator[Action]:
         """Yield what is known in a phase: shapes of outputs and launches, sizes, arguments, windows, maps."""

@@ -10,11 +10,12 @@ from trunnion.messages import type_name
 from trunnion.model.code import part_position
 from trunnion.model.constant import Constant
 from trunnion.model.dtypes import DType, dtype
-from trunnion.model.expr import Cast, Expr, Slot, Symbol
+from trunnion.model.expr import Cast, Const, Expr, Slot, Symbol
 from trunnion.model.expr_tree import facts_of, substitute
 from trunnion.model.facts import ATTRIBUTES, DeviceFact, Fact, Occupancy
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
+from trunnion.model.module_variable import CopyToVariable, ModuleVariable
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
 from trunnion.model.plan import (
@@ -44,6 +45,8 @@ from trunnion.model.plan import (
     StructSlot,
     TensorSlot,
     ValueCheck,
+    VariableArgument,
+    VariableSlot,
     WorkspaceSlot,
 )
 from trunnion.model.plan.facts import AttributeFact, OccupancyFact, PlannedFact
@@ -57,6 +60,7 @@ from trunnion.model.plan.planning_memory import (
     plan_window,
 )
 from trunnion.model.plan.requirements import requirements
+from trunnion.model.plan.steps import CopyVariable
 from trunnion.model.scalars import scalar_bytes
 from trunnion.model.struct import Struct, layout_of, pieces
 from trunnion.model.tensormap import TensorMap
@@ -119,6 +123,8 @@ class _Interface:
     code: tuple[DeviceCode, ...] = ()
     launches: tuple[KernelLaunch, ...] = ()
     workspaces: tuple[Workspace, ...] = ()
+    variables: tuple[ModuleVariable, ...] = ()
+    copies: tuple[CopyToVariable, ...] = ()
 
 
 class _Planner:
@@ -130,7 +136,8 @@ class _Planner:
         signature = program.signature
         tensors = (*signature.tensors, *signature.outputs)
         self.slot_of: dict[object, int] = {}
-        for table in (tensors, signature.scalars, signature.pointers, signature.structs, self.workspaces):
+        tables = (tensors, signature.scalars, signature.pointers, signature.structs, self.workspaces)
+        for table in (*tables, program.variables):
             self.slot_of |= {member: index for index, member in enumerate(table)}
         self.value_slot: dict[Symbol, Slot] = {}
         self.fact_slot: dict[Fact, Slot] = {}
@@ -148,11 +155,16 @@ class _Planner:
         launches = tuple(self._launches())  # collects the maps and the kernels, too
         outputs = tuple(self.slot_of[output] for output in signature.outputs)
         workspaces, tensors = tuple(self._workspaces()), tuple(self._tensors())
+        variables = tuple(self._variables())
         encodes = tuple(
             plan_map(index, one, tuple(readers), self.slots)
             for index, (one, readers) in enumerate(zip(self.maps, self.map_readers, strict=True))
         )
-        checks: tuple[ValueCheck | ConditionCheck, ...] = (*self._value_checks(), *self._condition_checks())
+        checks: tuple[ValueCheck | ConditionCheck, ...] = (
+            *self._value_checks(),
+            *self._condition_checks(),
+            *self._copy_checks(),
+        )
         facts = tuple(map(self._fact, self.fact_slot))  # all that was planned until here is over
         return LaunchPlan(
             name=self.program.name,
@@ -168,8 +180,10 @@ class _Planner:
             launches=launches,
             results=outputs,
             kernels=self._kernels(launches),
-            requires=frozenset(requirements(signature, workspaces, launches, encodes, facts)),
+            requires=frozenset(requirements(signature, workspaces, launches, encodes, facts, variables)),
             facts=facts,
+            variables=variables,
+            copies=tuple(self._copies()),
         )
 
     def _memory(self, memory: Memory) -> MemoryRef:
@@ -315,6 +329,26 @@ class _Planner:
         for check in self.program.signature.checks:
             yield ConditionCheck(self._over_slots(check.condition), check.message)
 
+    # Module variables ------------------------------------------------------------------------------------------
+
+    def _variables(self) -> Iterator[VariableSlot]:
+        for index, variable in enumerate(self.program.variables):
+            part = 0 if variable.code is None else self.part(variable.code)
+            yield VariableSlot(
+                index=index, name=variable.name, part=part, nbytes=variable.nbytes, init=variable.init
+            )
+
+    def _copies(self) -> Iterator[CopyVariable]:
+        for copy in self.program.copies:
+            slot, memory = self.slot_of[copy.variable], self._memory(copy.tensor)
+            yield CopyVariable(slot, memory, copy.variable.nbytes, copy.before)
+
+    def _copy_checks(self) -> Iterator[ConditionCheck]:
+        """Yield what only a call can say: whether a tensor has as many elements as the variable that it goes to."""
+        for copy in self.program.copies:
+            if not isinstance(copy.fits, Const):
+                yield ConditionCheck(self._over_slots(copy.fits), copy.expected)
+
     # Launches --------------------------------------------------------------------------------------------------
 
     def _launches(self) -> Iterator[PlannedLaunch]:
@@ -335,7 +369,9 @@ class _Planner:
     def _part(self, launch: KernelLaunch) -> int:
         return 0 if launch.code is None else self.part(launch.code)
 
-    def _argument(self, argument: Argument, launch: int) -> PlannedArgument:  # noqa: PLR0911 - one for each kind
+    def _argument(  # noqa: C901, PLR0911 - one for each kind
+        self, argument: Argument, launch: int
+    ) -> PlannedArgument:
         match argument:
             case Memory():
                 return PointerArgument(self._memory(argument))
@@ -351,6 +387,8 @@ class _Planner:
                 return AddressArgument(self.slot_of[argument])
             case StructParam():
                 return StructArgument(self.slot_of[argument])
+            case ModuleVariable():
+                return VariableArgument(self.slot_of[argument])
             case TensorMap():
                 return MapArgument(self._map(argument, launch))
             case Struct():
@@ -385,7 +423,9 @@ class _Planner:
                 )
         return tuple(found.values())
 
-    def _parameter(self, argument: Argument) -> KernelParameter:  # noqa: PLR0911 - one for each kind
+    def _parameter(  # noqa: C901, PLR0911 - one for each kind
+        self, argument: Argument
+    ) -> KernelParameter:
         match argument:
             case Memory():
                 return KernelParameter(
@@ -401,6 +441,9 @@ class _Planner:
                 return KernelParameter(view.size, _POINTER_BYTES, text)
             case PointerParam():
                 return KernelParameter(_POINTER_BYTES, _POINTER_BYTES, "a pointer (8 bytes)")
+            case ModuleVariable():
+                text = f"the address of a variable of {argument.dtype} (8 bytes)"
+                return KernelParameter(_POINTER_BYTES, _POINTER_BYTES, text)
             case StructParam(_, nbytes, alignment):
                 return KernelParameter(nbytes, alignment, f"a struct ({nbytes} bytes)")
             case ScalarParam():

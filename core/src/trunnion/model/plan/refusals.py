@@ -488,6 +488,11 @@ KERNEL_NAMES = _value(
     "kernel-names", "{got} bytes", "{count} kernels' exact names, each with a zero byte behind it", "names", "cpp",
     got=_NUMBER, count=_INT
 )
+IMAGE_NAMES = _value(
+    "image-names", "{got} bytes",
+    "{count} kernels' exact names, then {variables} variables', each with a zero byte behind it", "names", "cpp",
+    got=_NUMBER, count=_INT, variables=_INT
+)
 EMPTY_IMAGE = _value("empty-image", "0 bytes", "a cubin, or PTX", "image", "cpp")
 NO_OWN_MEMORY = _plain("no-own-memory", MemoryError, "the launcher's own memory could not be allocated", "cpp")
 NO_BOUND_MEMORY = _plain("no-bound-memory", MemoryError, "no memory for a bound launch", "cpp")

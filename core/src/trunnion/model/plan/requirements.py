@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trunnion.model.params import Param, Signature, TensorParam
-    from trunnion.model.plan import PlannedArgument, PlannedLaunch, WorkspaceSlot
+    from trunnion.model.plan import PlannedArgument, PlannedLaunch, VariableSlot, WorkspaceSlot
     from trunnion.model.plan.facts import PlannedFact
     from trunnion.model.plan.steps import Encode
 
@@ -31,12 +31,13 @@ def requirements(
     launches: Sequence[PlannedLaunch],
     encodes: Sequence[Encode],
     facts: Sequence[PlannedFact] = (),
+    variables: Sequence[VariableSlot] = (),
 ) -> dict[Capability, str]:
     """Return the capabilities that a backend must declare to launch what is planned, each with its first use.
 
     Parameters
     ----------
-    signature, workspaces, launches, encodes, facts
+    signature, workspaces, launches, encodes, facts, variables
         The plan's, as `LaunchPlan` has them.
 
     Returns
@@ -48,6 +49,7 @@ def requirements(
     uses = [
         *_of_signature(signature),
         *((Capability.WORKSPACE, f"workspace {shorten(one.name)}") for one in workspaces),
+        *((Capability.MODULE_VARIABLES, f"variable {shorten(one.name)}") for one in variables),
     ]
     if len(launches) > 1:
         uses.append((Capability.MULTI_LAUNCH, f"{len(launches)} launches"))

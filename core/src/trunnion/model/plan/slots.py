@@ -19,6 +19,7 @@ __all__ = [
     "Source",
     "StructSlot",
     "TensorSlot",
+    "VariableSlot",
     "WorkspaceSlot",
 ]
 
@@ -142,6 +143,26 @@ class WorkspaceSlot:
 
     readers: tuple[int, ...]
     """The launches that are given it; if all of them are skipped, it is not allocated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariableSlot:
+    """A variable of the device code."""
+
+    index: int
+    """The slot."""
+
+    name: str
+    """What the program calls it: a C identifier, or a C++ name expression."""
+
+    part: int
+    """The part of the program's code that defines it."""
+
+    nbytes: int
+    """How many bytes it has."""
+
+    init: bytes | None
+    """What it holds before the first launch on a device; None: what the image says."""
 
 
 class MemoryKind(enum.StrEnum):

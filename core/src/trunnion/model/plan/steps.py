@@ -37,6 +37,7 @@ __all__ = [
     "ComputeArguments",
     "ComputeWindow",
     "ConditionCheck",
+    "CopyVariable",
     "Encode",
     "EncodeMap",
     "Fill",
@@ -439,6 +440,23 @@ class Fill(_Action):
 
 
 @dataclass(frozen=True, slots=True)
+class CopyVariable(_Action):
+    """A tensor's elements are copied to a module variable, whatever launches happen."""
+
+    variable: int
+    """The variable's slot."""
+
+    memory: MemoryRef
+    """The tensor, contiguous."""
+
+    nbytes: int
+    """How many bytes."""
+
+    before: int
+    """The place of the launch before which it is done."""
+
+
+@dataclass(frozen=True, slots=True)
 class Launch(_OfLaunch):
     """A launch whose condition holds and whose grid is not empty is launched, within its window if it has one."""
 
@@ -477,6 +495,7 @@ Action = (
     | AllowSmem
     | SetAside
     | Fill
+    | CopyVariable
     | Launch
     | Return
 )

@@ -17,6 +17,7 @@ from trunnion.model.launch import KernelLaunch
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.limits import MOST_TEXT_BYTES, expect_at_most
 from trunnion.model.memory import Memory
+from trunnion.model.module_variable import CopyToVariable, ModuleVariable
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import Check, Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
@@ -91,6 +92,7 @@ class _Loader:
         self.outputs: list[TensorParam] = []
         self.workspaces: list[Workspace] = []
         self.code: list[DeviceCode] = []
+        self.variables: list[ModuleVariable] = []
 
     def program(self) -> KernelProgram:
         root = self.root
@@ -104,10 +106,12 @@ class _Loader:
         signature = Signature(tuple(self.params), tuple(self.outputs), tuple(checks))
         self.workspaces = [self._workspace(record) for record in root.records("workspaces")]
         self.code = [_load_code(record) for record in root.records("code")]
+        self.variables = [self._variable(record) for record in _some(root, "variables")]
         launches = tuple(self._launch(record) for record in root.records("launches"))
+        copies = tuple(self._copy(record) for record in _some(root, "copies"))
         name = root.text("name")
         root.done()
-        program = KernelProgram(name, signature, tuple(self.code), launches)
+        program = KernelProgram(name, signature, tuple(self.code), launches, tuple(self.variables), copies)
         if list(program.workspaces) != self.workspaces:
             raise ProgramError(
                 "expected just those that launches are given, in the order of their first use",
@@ -197,6 +201,25 @@ class _Loader:
         with place(record.path):
             return Workspace(**fields)
 
+    def _variable(self, record: Record) -> ModuleVariable:
+        fields: dict[str, Any] = {
+            "name": record.text("name"),
+            "dtype": record.text("dtype"),
+            "shape": record.integers("shape"),
+            "init": None if record.null("init") else _decoded(record, "init"),
+            "code": None if record.null("code") else _at(self.code, record, "code"),
+        }
+        record.done()
+        with place(record.path):
+            return ModuleVariable(**fields)
+
+    def _copy(self, record: Record) -> CopyToVariable:
+        variable, before = _at(self.variables, record, "variable"), record.integer("before")
+        tensor = self._memory(record, "tensor")
+        record.done()
+        with place(record.path):
+            return CopyToVariable(variable, tensor, before)  # type: ignore[arg-type]  # which checks it
+
     def _check(self, record: Record) -> Check:
         condition, message = self._expr(record, "condition"), record.text("message")
         record.done()
@@ -263,14 +286,15 @@ class _Loader:
         with place(record.path):
             return Array(values)
 
-    def _reference(self, record: Record) -> Param | Workspace:
+    def _reference(self, record: Record) -> Param | Workspace | ModuleVariable:
         tables: dict[str, list[Any]] = {
             "param": self.params,
             "output": self.outputs,
             "workspace": self.workspaces,
+            "variable": self.variables,
         }
         name = next((name for name in tables if record.has(name)), "param")
-        member: Param | Workspace = _at(tables[name], record, name)
+        member: Param | Workspace | ModuleVariable = _at(tables[name], record, name)
         record.done()
         return member
 
@@ -326,6 +350,22 @@ class _Loader:
             return AccessPolicyWindow(**fields)
 
 
+def _some(root: Record, name: str) -> list[Record]:
+    """Read a list that is there only if it has members."""
+    found = root.records(name) if root.has(name) else None
+    if found == []:
+        raise ProgramError("got none, expected some, or no such field", field=name)
+    return found or []
+
+
+def _decoded(record: Record, name: str) -> bytes:
+    encoded = record.text(name)
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except ValueError as error:
+        raise ProgramError(f"is not base64: {error}", field=f"{record.path}.{name}") from error
+
+
 def _at(table: list[Any], record: Record, name: str) -> Any:
     """Return the member of a table that a field names by its place."""
     index = record.integer(name)
@@ -347,11 +387,7 @@ def _load_code(record: Record) -> DeviceCode:
     fields |= {name: record.pairs(name) for name in ("includes", "defines")}
     fields["options"] = record.texts("options")
     if record.has("base64"):
-        encoded = record.text("base64")
-        try:
-            fields["source"] = base64.b64decode(encoded, validate=True)
-        except ValueError as error:
-            raise ProgramError(f"is not base64: {error}", field=f"{record.path}.base64") from error
+        fields["source"] = _decoded(record, "base64")
     else:
         fields["source"] = record.text("source")
     record.done()

@@ -1,10 +1,10 @@
 """Programs as JSON: a schema with a version, every field named, unknown fields refused.
 
-References are positions: ``{"param": 0}``, ``{"output": 0}``, ``{"workspace": 0}``; ``{"view": ...}``,
-``{"at": {...}}`` and ``{"map": {...}}`` hold one; ``{"const": {...}}`` is a value; ``{"struct": {...}}`` and
-``{"array": [...]}`` hold arguments. Expressions are
-text in the grammar of `trunnion.model.expr_text`; symbols are declared once, with their bounds. This module writes;
-`trunnion.model.serial.reading` reads.
+References are positions: ``{"param": 0}``, ``{"output": 0}``, ``{"workspace": 0}``, ``{"variable": 0}``;
+``{"view": ...}``, ``{"at": {...}}`` and ``{"map": {...}}`` hold one; ``{"const": {...}}`` is a value;
+``{"struct": {...}}`` and ``{"array": [...]}`` hold arguments. Expressions are text in the grammar of
+`trunnion.model.expr_text`; symbols are declared once, with their bounds. What few programs have, ``variables`` and
+``copies``, is left out of the others. This module writes; `trunnion.model.serial.reading` reads.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from trunnion.model.code import DeviceCode
     from trunnion.model.launch import Argument, KernelLaunch
+    from trunnion.model.module_variable import ModuleVariable
     from trunnion.model.params import Param
     from trunnion.model.program import KernelProgram
     from trunnion.model.window import AccessPolicyWindow
@@ -61,6 +62,7 @@ def dump_program(program: KernelProgram) -> str:
         "workspaces": [_dump_workspace(workspace) for workspace in workspaces],
         "code": [_dump_code(part) for part in program.code],
         "launches": [_dump_launch(launch, positions) for launch in program.launches],
+        **_dump_variables(program, positions),
     }
     return over_lines(tree)
 
@@ -70,16 +72,17 @@ class _Positions:
 
     def __init__(self, program: KernelProgram) -> None:
         self.part = part_position(program.code)
-        self._members: dict[Param | Workspace | Memory, dict[str, int]] = {}
+        self._members: dict[Param | Workspace | Memory | ModuleVariable, dict[str, int]] = {}
         for name, table in (
             ("param", program.signature.params),
             ("output", program.signature.outputs),
             ("workspace", program.workspaces),
+            ("variable", program.variables),
         ):
             for index, member in enumerate(table):
                 self._members.setdefault(member, {name: index})
 
-    def of(self, member: Param | Workspace | Memory) -> dict[str, int]:
+    def of(self, member: Param | Workspace | Memory | ModuleVariable) -> dict[str, int]:
         """Return the reference of a member; the program checked that it is one."""
         return dict(self._members[member])
 
@@ -140,6 +143,32 @@ def _dump_workspace(workspace: Workspace) -> dict[str, Any]:
         "shape": _texts(workspace.shape),
         "alignment": workspace.alignment,
         "zeroed": workspace.zeroed,
+    }
+
+
+def _dump_variables(program: KernelProgram, positions: _Positions) -> dict[str, Any]:
+    """Return the fields of a program with module variables; none for one without."""
+    if not program.variables:
+        return {}
+    copies = [
+        {
+            "variable": positions.of(one.variable)["variable"],
+            "tensor": positions.of(one.tensor),
+            "before": one.before,
+        }
+        for one in program.copies
+    ]
+    variables = [_dump_variable(one, positions) for one in program.variables]
+    return {"variables": variables, **({"copies": copies} if copies else {})}
+
+
+def _dump_variable(variable: ModuleVariable, positions: _Positions) -> dict[str, Any]:
+    return {
+        "name": variable.name,
+        "dtype": variable.dtype.name,
+        "shape": list(variable.shape),
+        "init": None if variable.init is None else base64.b64encode(variable.init).decode(),
+        "code": None if variable.code is None else positions.part(variable.code),
     }
 
 

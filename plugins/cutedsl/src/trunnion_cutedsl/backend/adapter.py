@@ -11,7 +11,7 @@ from trunnion.codegen.cpp.image import encoded_name
 from trunnion.codegen.cpp.program import CppProgram, HandedImage
 from trunnion.contract.adapter import KernelAdapter
 from trunnion.errors import CorruptArtifactError
-from trunnion.image.match import match_parameters
+from trunnion.image.match import match_parameters, match_variables
 from trunnion.toolchain.torch_release import refuse_old_torch
 from trunnion_cutedsl.availability import DISTRIBUTION
 
@@ -32,10 +32,9 @@ class CuteDslAdapter(KernelAdapter):
     def build(self, source: GeneratedSource, image: DeviceImage, staging: Path) -> Artifact:
         """Return the artifact; see `KernelAdapter.build`."""
         match_parameters(source.plan.kernels, image)
-        for kernel in image.kernels:
-            encoded_name(
-                kernel.symbol
-            )  # what no launcher could be handed is refused here, not when it is loaded
+        match_variables(source.plan.variables, image)
+        for symbol in image.symbols:
+            encoded_name(symbol)  # what no launcher could be handed is refused here, not when it is loaded
         library = build_launcher(source.text, None, (), staging, plugin=self.spec.name)
         return Artifact.create(self.spec, source, image, launcher_files(source, image, library))
 
@@ -43,8 +42,7 @@ class CuteDslAdapter(KernelAdapter):
         """Load the launcher, which is native code, and its image; see `KernelAdapter.load`."""
         refuse_old_torch(self.spec.name, DISTRIBUTION)
         library, facts = kept_launcher(artifact.files)
-        symbols = tuple(kernel.symbol for kernel in artifact.manifest.kernels)
-        image = HandedImage(self._image(artifact), symbols)
+        image = HandedImage(self._image(artifact), artifact.manifest.symbols)
         return CppProgram(library, facts, runtime, self.spec.name, image)
 
     def _image(self, artifact: Artifact) -> bytes:

@@ -22,6 +22,7 @@ from trunnion.model.plan import (
     MovedArgument,
     PointerArgument,
     ScalarArgument,
+    VariableArgument,
     ViewArgument,
 )
 from trunnion.model.tensormap.fields import TiledFields
@@ -129,7 +130,7 @@ class MapParameter:
 Parameter = TensorParameter | PointerParameter | ScalarParameter | MapParameter
 
 
-def describe(  # noqa: PLR0911 - one for each kind
+def describe(  # noqa: C901, PLR0911 - one for each kind
     plan: LaunchPlan, argument: PlannedArgument, field: str
 ) -> Parameter:
     """Return what an argument of a launch becomes.
@@ -169,6 +170,8 @@ def describe(  # noqa: PLR0911 - one for each kind
             return ScalarParameter(dtype=scalar_type(argument.dtype, field))
         case MapArgument(encode):
             return _map(plan, plan.encodes[encode])
+        case VariableArgument():
+            raise ProgramError("CuTeDSL has no module variables: pass a pointer", field=field)
     raise ProgramError(
         "a struct has no counterpart in CuTeDSL: pass its members, or a pointer to it in memory", field=field
     )

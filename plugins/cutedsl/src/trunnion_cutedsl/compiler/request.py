@@ -153,6 +153,8 @@ def _kernels(request: CompileRequest) -> tuple[KernelJob, ...]:
     plan = request.plan
     if plan is None:
         raise ProgramError("got no plan, expected the one that launches these kernels", field="plan")
+    if request.variables:
+        raise ProgramError("got some, expected none: CuTeDSL has no module variables", field="variables")
     if tuple(request.kernels) != plan.kernels:
         raise ProgramError("got other kernels than the plan has", field="kernels")
     jobs = []

@@ -10,7 +10,7 @@ from trunnion.artifacts.program_file import program_of
 from trunnion.contract.adapter import KernelAdapter
 from trunnion.distributions import version_of
 from trunnion.errors import CorruptArtifactError
-from trunnion.image.match import match_parameters
+from trunnion.image.match import match_parameters, match_variables
 from trunnion.launcher.program import LauncherModule, PythonProgram
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class NvrtcAdapter(KernelAdapter):
     def build(self, source: GeneratedSource, image: DeviceImage, staging: Path) -> Artifact:  # noqa: ARG002 - nothing is compiled, so nothing is staged
         """Return the artifact; see `KernelAdapter.build`."""
         match_parameters(source.plan.kernels, image)
+        match_variables(source.plan.variables, image)
         files = {_LAUNCHER: source.text.encode(), f"image.{image.kind}": image.data}
         return Artifact.create(self.spec, source, image, files)
 
@@ -47,7 +48,7 @@ class NvrtcAdapter(KernelAdapter):
                 "artifact",
                 f"must hold {_LAUNCHER} and one of {' and '.join(_IMAGES)} (has: {', '.join(files)})",
             )
-        symbols = [kernel.symbol for kernel in artifact.manifest.kernels]
+        symbols = artifact.manifest.symbols
         module = LauncherModule.execute(
             files[_LAUNCHER].decode(), _LAUNCHER, plan=lambda: program_of(artifact).plan()
         )

@@ -28,7 +28,7 @@ from trunnion_nvrtc.backend.structures import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
     from trunnion.launcher.facade import FillStep, LaunchSpec, MakeCaller, WindowSpec
@@ -120,6 +120,38 @@ class CudaDriver:
                 self._exchange_mode(mode)
         check("cuLibraryLoadData", status)
         return library
+
+    def variable(self, library: Any, symbol: str) -> tuple[int, int]:
+        """Return the address and the bytes of a variable on the current device (``cuLibraryGetGlobal``)."""
+        status, address, nbytes = calls.cuLibraryGetGlobal(library, symbol.encode())
+        check("cuLibraryGetGlobal", status)
+        return int(address), int(nbytes)
+
+    def write(self, writes: Sequence[tuple[int, bytes]]) -> None:
+        """Write bytes, and wait until they are there; see `VariableFacade.write`."""
+        mode = ctypes.c_int(_RELAXED)  # as in `load`
+        try:
+            check("cuThreadExchangeStreamCaptureMode", self._exchange_mode(mode))
+            status, stream = calls.cuStreamCreate(int(cu.CUstream_flags.CU_STREAM_NON_BLOCKING))
+            check("cuStreamCreate", status)
+            try:
+                for address, data in writes:
+                    (status,) = calls.cuMemcpyHtoDAsync(cu.CUdeviceptr(address), data, len(data), stream)
+                    check("cuMemcpyHtoDAsync", status)
+                (status,) = calls.cuStreamSynchronize(stream)
+                check("cuStreamSynchronize", status)
+            finally:
+                (status,) = calls.cuStreamDestroy(stream)
+            check("cuStreamDestroy", status)
+        finally:
+            if mode.value != _RELAXED:
+                self._exchange_mode(mode)
+
+    def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
+        """Copy within a device, in a stream's order (``cuMemcpyDtoDAsync``)."""
+        places = cu.CUdeviceptr(target), cu.CUdeviceptr(source)
+        (status,) = calls.cuMemcpyDtoDAsync(*places, nbytes, cu.CUstream(stream))
+        check("cuMemcpyDtoDAsync", status, stream)
 
     def unload(self, library: Any) -> None:
         """Unload an image (``cuLibraryUnload``)."""

@@ -14,6 +14,7 @@ from trunnion.contract.spec import Target
 from trunnion.errors import ProgramError, shorten
 from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import PtxInfo, read_ptx
+from trunnion.image.variables import image_variables
 from trunnion.storage.stamps import witness
 from trunnion.toolchain.device import device_arch
 from trunnion_nvrtc.compiler import linker
@@ -38,7 +39,7 @@ __all__ = ["NvrtcCompiler"]
 # Of what NVRTC and nvJitLink ask the environment for: NV_NVVM_VERSION=nvvm70, say, makes other machine code.
 _VARIABLES = ("EDG_", "LIBNVVM_", "LLVM_", "NVJITLINK", "NVRTC", "NVVM_", "NV_NVVM_")
 _LTOIR_MAGIC = b"\xed\x43\x4e\x7f"
-_VERSION = 2  # of what this plugin makes of a request; it changes whenever some image does
+_VERSION = 3  # of what this plugin makes of a request; it changes whenever some image does
 
 
 class NvrtcCompiler(DeviceCompiler):
@@ -102,6 +103,7 @@ class NvrtcCompiler(DeviceCompiler):
             data=data,
             target=request.target,
             kernels=tuple(_kernel(index, *pair, info) for index, pair in enumerate(symbols)),
+            variables=image_variables(info, _variables(job, parts)),
             headers_read=tuple(sorted({name for part in parts for name in part.headers})),
             log="\n".join(log for log in logs if log),
             toolchain=_toolchain(job, parts),
@@ -179,7 +181,7 @@ def _ptx_part(part: Part, job: Job) -> CompiledPart:
             f"got PTX for {shorten(info.target)}, which cannot be compiled for {shorten(str(job.arch))}",
             field=part.field,
         )
-    return CompiledPart("ptx", data, _exact_names(part, info), "", ())
+    return CompiledPart("ptx", data, _exact_names(part, info), "", (), variables=_exact_variables(part))
 
 
 def _cubin_part(part: Part, job: Job) -> CompiledPart:
@@ -190,7 +192,7 @@ def _cubin_part(part: Part, job: Job) -> CompiledPart:
             f"got a cubin for {shorten(info.arch)}, which does not run on {shorten(str(job.arch))}",
             field=part.field,
         )
-    return CompiledPart("cubin", data, _exact_names(part, info), "", ())
+    return CompiledPart("cubin", data, _exact_names(part, info), "", (), variables=_exact_variables(part))
 
 
 def _ltoir_part(part: Part) -> CompiledPart:
@@ -216,6 +218,11 @@ def _exact_names(part: Part, info: CubinInfo | PtxInfo) -> tuple[str, ...]:
     return tuple(name for _, name in part.kernels)
 
 
+def _exact_variables(part: Part) -> tuple[str, ...]:
+    """Return the symbols of variables in finished code, which go by their exact names."""
+    return tuple(name for _, name in part.variables)
+
+
 # Kernels ------------------------------------------------------------------------------------------------------------
 
 
@@ -238,6 +245,16 @@ def _symbols(job: Job, parts: Sequence[CompiledPart]) -> list[tuple[str, str]]:
                     field=f"kernels[{place}].name",
                 )
             found[place] = (name, symbol)
+    return [found[place] for place in sorted(found)]
+
+
+def _variables(job: Job, parts: Sequence[CompiledPart]) -> list[tuple[str, str]]:
+    """Return the name and the symbol of each variable, in the request's order."""
+    found = {
+        place: (name, symbol)
+        for part, compiled in zip(job.parts, parts, strict=True)
+        for (place, name), symbol in zip(part.variables, compiled.variables, strict=True)
+    }
     return [found[place] for place in sorted(found)]
 
 

@@ -18,6 +18,7 @@ from trunnion_nvrtc.compiler.headers import (
 )
 from trunnion_nvrtc.compiler.missing_header import cuda_hints, missing_header_hint
 from trunnion_nvrtc.compiler.missing_kernel import MissingKernelError, kernel_names, missing_kernels
+from trunnion_nvrtc.compiler.missing_variable import MissingVariableError
 from trunnion_nvrtc.compiler.nvrtc import title
 from trunnion_nvrtc.compiler.options import render_options
 from trunnion_nvrtc.compiler.pch import pch_options
@@ -63,6 +64,9 @@ class CompiledPart:
 
     build: str = ""
     """The build of NVRTC."""
+
+    variables: tuple[str, ...] = ()
+    """The symbol of each variable that was asked for in this part."""
 
 
 def compile_part(part: Part, job: Job) -> CompiledPart:
@@ -137,13 +141,15 @@ class _Compilation:
         self.kind = _KIND.get(job.mode, job.output)
         self.arch = job.arch.name(virtual=self.kind == "ptx")
         self.names = tuple(name for _, name in part.kernels)
+        # A variable is asked for by its address (NVRTC's manual, "Accessing Lowered Names").
+        self.variables = tuple(f"&{name}" for _, name in part.variables)
 
     def run(self) -> CompiledPart:
         directories, headers = part_headers(self.part)
         options = self._options(directories, headers)
         source, includes = self._texts()
         with Program(source, _FOLDER + self.part.file_name, includes) as program:
-            for name in self.names:
+            for name in (*self.names, *self.variables):
                 program.add_name_expression(name)
             result = program.run(options)
             log = _without_folder(result.log)
@@ -153,10 +159,13 @@ class _Compilation:
             if not result.succeeded:
                 raise self._refusal(log, options)
             data = program.get_output(self.kind).data
-            symbols = tuple(self._symbol(program, name, log, options) for name in self.names)
+            symbols, variables = (
+                tuple(self._symbol(program, name, log, options) for name in names)
+                for names in (self.names, self.variables)
+            )
             # The PTX that comes with a cubin names the build; asking for it alone takes another compilation.
             build = build_id() if self.kind == "ltoir" else build_of(program.get_ptx())
-        return CompiledPart(self.kind, data, symbols, log, headers.names, build)
+        return CompiledPart(self.kind, data, symbols, log, headers.names, build, variables)
 
     def _options(self, directories: tuple[str, ...], headers: ReachableHeaders) -> tuple[str, ...]:
         elsewhere = {"include-path", "pch", "pre-include"}
@@ -193,6 +202,8 @@ class _Compilation:
             encoded(text, f"{field}.includes[{index}]")
         for place, name in self.part.kernels:
             encoded(name, f"kernels[{place}].name")
+        for place, name in self.part.variables:
+            encoded(name, f"variables[{place}].name")
         encoded(self.part.file_name, f"{field}.name")
         return encoded(self.code.source, f"{field}.source"), list(self.code.includes)
 
@@ -215,6 +226,10 @@ class _Compilation:
         if lost:
             texts = (text, *(held for _, held in self.code.includes))
             error = MissingKernelError(error, lost, [name for one in texts for name in kernel_names(one)])
+        elif lost_variables := missing_kernels(log, self.variables):
+            error = MissingVariableError(
+                error, [(name.removeprefix("&"), why) for name, why in lost_variables]
+            )
         elif "__nv_name_map" in log:
             names = ", ".join(shorten(name) for name in self.names)
             error.add_note(

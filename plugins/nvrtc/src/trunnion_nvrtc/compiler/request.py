@@ -60,6 +60,9 @@ class Part:
     kernels: tuple[tuple[int, str], ...]
     """The place in the request and the name of each kernel that is in this part."""
 
+    variables: tuple[tuple[int, str], ...] = ()
+    """The place in the request and the name of each variable that the program names of this part."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
@@ -175,11 +178,14 @@ def _parts(request: CompileRequest, arch: Architecture) -> tuple[Part, ...]:
                 file_name=names[index] if twice[names[index]] == 1 else f"{index}/{names[index]}",
                 options=_options(code, field, request.options),
                 kernels=_kernels(request, index),
+                variables=_variables(request, index),
             )
         )
     known = sum(len(part.kernels) for part in parts)
     if known != len(request.kernels):
         raise ProgramError(f"a kernel is in none of the {len(parts)} parts", field="kernels")
+    if sum(len(part.variables) for part in parts) != len(request.variables):
+        raise ProgramError(f"a variable is in none of the {len(parts)} parts", field="variables")
     return tuple(parts)
 
 
@@ -188,6 +194,14 @@ def _kernels(request: CompileRequest, part: int) -> tuple[tuple[int, str], ...]:
         (place, kernel_name(kernel.name, f"kernels[{place}].name"))
         for place, kernel in enumerate(request.kernels)
         if kernel.part == part
+    )
+
+
+def _variables(request: CompileRequest, part: int) -> tuple[tuple[int, str], ...]:
+    return tuple(
+        (place, kernel_name(variable.name, f"variables[{place}].name"))
+        for place, variable in enumerate(request.variables)
+        if variable.part == part
     )
 
 

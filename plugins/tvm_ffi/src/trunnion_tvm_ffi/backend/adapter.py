@@ -11,7 +11,7 @@ from trunnion.codegen.cpp.host import host_kernel_symbol
 from trunnion.codegen.cpp.program import CppProgram
 from trunnion.contract.adapter import KernelAdapter
 from trunnion.errors import CorruptArtifactError, shorten
-from trunnion.image.match import match_parameters
+from trunnion.image.match import match_parameters, match_variables
 from trunnion.toolchain.torch_release import refuse_old_torch
 from trunnion_tvm_ffi.availability import DISTRIBUTION
 
@@ -32,7 +32,8 @@ class TvmFfiAdapter(KernelAdapter):
     def build(self, source: GeneratedSource, image: DeviceImage, staging: Path) -> Artifact:
         """Return the artifact; see `KernelAdapter.build`."""
         match_parameters(source.plan.kernels, image)
-        symbols = [kernel.symbol for kernel in image.kernels]
+        match_variables(source.plan.variables, image)
+        symbols = list(image.symbols)
         if image.kind == HOST_OBJECT:
             _check_host_symbols(symbols)
         library = build_launcher(source.text, image, symbols, staging, plugin=self.spec.name)

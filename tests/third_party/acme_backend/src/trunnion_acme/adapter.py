@@ -9,7 +9,7 @@ from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.program_file import program_of
 from trunnion.contract.adapter import KernelAdapter
 from trunnion.errors import CorruptArtifactError
-from trunnion.image.match import match_parameters
+from trunnion.image.match import match_parameters, match_variables
 from trunnion.launcher.program import LauncherModule, PythonProgram
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class AcmeAdapter(KernelAdapter):
         """Return the artifact; ``staging`` is where a backend with a host compiler would work."""
         del staging
         match_parameters(source.plan.kernels, image)
+        match_variables(source.plan.variables, image)
         files = {_LAUNCHER: source.text.encode(), _IMAGE: image.data}
         return Artifact.create(self.spec, source, image, files)
 
@@ -45,7 +46,7 @@ class AcmeAdapter(KernelAdapter):
             raise CorruptArtifactError("artifact", f"has no file {', '.join(sorted(missing))}")
         text = artifact.files[_LAUNCHER].decode()
         module = LauncherModule.execute(text, _LAUNCHER, plan=lambda: program_of(artifact).plan())
-        symbols = [kernel.symbol for kernel in artifact.manifest.kernels]
+        symbols = artifact.manifest.symbols
         return PythonProgram(module, artifact.files[_IMAGE], symbols, acme_driver(), runtime)
 
     def fingerprint(self) -> str:

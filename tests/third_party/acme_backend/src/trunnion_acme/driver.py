@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["AcmeDriver", "LaunchConfig", "acme_driver"]
 
 _PER_THREAD_STREAM = 2
+_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _CAPTURE_IMPLICIT = 906
 _TENSOR_MAP_BYTES = 128
@@ -51,6 +52,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuLibraryLoadData": (_POINTER, _POINTER, _POINTER, _POINTER, _UINT, _POINTER, _POINTER, _UINT),
     "cuLibraryUnload": (_POINTER,),
     "cuLibraryGetKernel": (_POINTER, _POINTER, ctypes.c_char_p),
+    "cuLibraryGetGlobal": (_POINTER, _POINTER, _POINTER, ctypes.c_char_p),
     "cuKernelSetAttribute": (_INT, _INT, _POINTER, _INT),
     "cuOccupancyMaxActiveBlocksPerMultiprocessor": (_POINTER, _POINTER, _INT, ctypes.c_size_t),
     "cuTensorMapEncodeTiled": (_POINTER, _INT, _UINT, *(_POINTER,) * 5, *(_INT,) * 4),
@@ -66,6 +68,11 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     ),
     "cuStreamGetCtx": (_POINTER, _POINTER),
     "cuStreamIsCapturing": (_POINTER, _POINTER),
+    "cuStreamCreate": (_POINTER, _UINT),
+    "cuStreamSynchronize": (_POINTER,),
+    "cuStreamDestroy_v2": (_POINTER,),
+    "cuMemcpyHtoDAsync_v2": (ctypes.c_uint64, _POINTER, ctypes.c_size_t, _POINTER),
+    "cuMemcpyDtoDAsync_v2": (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, _POINTER),
     "cuMemsetD8Async": (ctypes.c_uint64, ctypes.c_ubyte, ctypes.c_size_t, _POINTER),
     "cuMemsetD16Async": (ctypes.c_uint64, ctypes.c_ushort, ctypes.c_size_t, _POINTER),
     "cuMemsetD32Async": (ctypes.c_uint64, _UINT, ctypes.c_size_t, _POINTER),
@@ -261,6 +268,37 @@ class AcmeDriver:
         name = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
         self._call(name, ctypes.byref(blocks), kernel, threads, dynamic_smem_bytes)
         return blocks.value
+
+    # Module variables ------------------------------------------------------------------------------------------
+
+    def variable(self, library: int, symbol: str) -> tuple[int, int]:
+        """Return the address and the bytes of a variable on the current device."""
+        address, nbytes = ctypes.c_uint64(), ctypes.c_size_t()
+        where = ctypes.byref(address), ctypes.byref(nbytes)
+        self._call("cuLibraryGetGlobal", *where, library, symbol.encode())
+        return address.value, nbytes.value
+
+    def write(self, writes: Sequence[tuple[int, bytes]]) -> None:
+        """Write bytes through a stream of its own, which disturbs no capture, and wait for it."""
+        stream, mode = _POINTER(), _INT(_RELAXED)
+        try:
+            self._call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+            self._call("cuStreamCreate", ctypes.byref(stream), _NON_BLOCKING)
+            try:
+                for address, data in writes:
+                    self._call("cuMemcpyHtoDAsync_v2", address, data, len(data), stream)
+                self._call("cuStreamSynchronize", stream)
+            finally:
+                status = self._library.cuStreamDestroy_v2(stream)
+            if status:
+                raise self._error("cuStreamDestroy_v2", status)
+        finally:
+            if mode.value != _RELAXED:
+                self._library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+
+    def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
+        """Copy within a device, in a stream's order."""
+        self._call("cuMemcpyDtoDAsync_v2", target, source, nbytes, stream)
 
     # Launches --------------------------------------------------------------------------------------------------
 

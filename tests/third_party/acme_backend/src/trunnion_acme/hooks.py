@@ -25,6 +25,7 @@ SPEC = BackendSpec(
                 Capability.WORKSPACE,
                 Capability.MULTI_LAUNCH,
                 Capability.CONDITIONAL_LAUNCH,
+                Capability.MODULE_VARIABLES,
                 Capability.TMA_TILED,
                 Capability.TMA_IM2COL,
                 Capability.CLUSTER,

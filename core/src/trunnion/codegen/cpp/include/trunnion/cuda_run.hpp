@@ -4,6 +4,7 @@
 #include <trunnion/launching.hpp>
 #include <trunnion/maps.hpp>
 #include <trunnion/memory.hpp>
+#include <trunnion/variables.hpp>
 #include <trunnion/windows.hpp>
 
 namespace trunnion {

@@ -84,7 +84,7 @@ static void show_subject(const Driver& driver, CUresult code, const RefusedCall&
   if (unlike && refused.image != nullptr) show_architectures(driver, *refused.image, text);
   if (refused.kernel == nullptr) return;
   const char* symbol = refused.kernel->symbol;
-  text << (text.size() != 0 ? "; " : "") << "the kernel is "
+  text << (text.size() != 0 ? "; " : "") << "the " << refused.kernel->what << " is "
        << Name{symbol, static_cast<uint32_t>(std::strlen(symbol))};
   if (refused.kernel->device != RefusedKernel::kNoDevice) text << " on device " << refused.kernel->device;
 }

@@ -32,14 +32,19 @@ struct Driver {
   decltype(&::cuStreamGetCtx) stream_get_ctx;
   decltype(&::cuStreamIsCapturing) stream_is_capturing;
   decltype(&::cuThreadExchangeStreamCaptureMode) exchange_capture_mode;
+  decltype(&::cuStreamCreate) stream_create;
+  decltype(&::cuStreamDestroy) stream_destroy;
   decltype(&::cuStreamSynchronize) stream_synchronize;
   decltype(&::cuStreamSetAttribute) stream_set_attribute;
   decltype(&::cuLibraryLoadData) library_load_data;
   decltype(&::cuLibraryUnload) library_unload;
   decltype(&::cuLibraryGetKernel) library_get_kernel;
+  decltype(&::cuLibraryGetGlobal) library_get_global;
   decltype(&::cuKernelSetAttribute) kernel_set_attribute;
   decltype(&::cuOccupancyMaxActiveBlocksPerMultiprocessor) most_active_blocks;
   decltype(&::cuLaunchKernelEx) launch_kernel_ex;
+  decltype(&::cuMemcpyHtoDAsync) memcpy_htod;
+  decltype(&::cuMemcpyDtoDAsync) memcpy_dtod;
   decltype(&::cuMemsetD8Async) memset_d8;
   decltype(&::cuMemsetD16Async) memset_d16;
   decltype(&::cuMemsetD32Async) memset_d32;
@@ -75,14 +80,19 @@ inline constexpr EntryPoint kEntryPoints[] = {
     {"cuStreamGetCtx", 9020},
     {"cuStreamIsCapturing", 10000},
     {"cuThreadExchangeStreamCaptureMode", 10010},
+    {"cuStreamCreate", 2000},
+    {"cuStreamDestroy", 4000},
     {"cuStreamSynchronize", 2000},
     {"cuStreamSetAttribute", 11000},
     {"cuLibraryLoadData", 12000},
     {"cuLibraryUnload", 12000},
     {"cuLibraryGetKernel", 12000},
+    {"cuLibraryGetGlobal", 12000},
     {"cuKernelSetAttribute", 12000},
     {"cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050},
     {"cuLaunchKernelEx", 11060},
+    {"cuMemcpyHtoDAsync", 3020},
+    {"cuMemcpyDtoDAsync", 3020},
     {"cuMemsetD8Async", 3020},
     {"cuMemsetD16Async", 3020},
     {"cuMemsetD32Async", 3020},
@@ -112,10 +122,12 @@ struct RefusedLaunch {
   Text attributes, priorities;
 };
 
-// A kernel that the driver refuses, by its exact name; the device is none where it is looked up for all of them.
+// A kernel that the driver refuses, by its exact name; the device is none where it is looked up for all of them. Or a
+// variable.
 struct RefusedKernel {
   const char* symbol;
   int32_t device;
+  const char* what = "kernel";
 
   static constexpr int32_t kNoDevice = -1;
 };

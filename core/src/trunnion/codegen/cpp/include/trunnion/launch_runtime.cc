@@ -15,4 +15,5 @@
 #include <trunnion/python_memory.cc>
 #include <trunnion/run.cc>
 #include <trunnion/value_runtime.cc>
+#include <trunnion/variables.cc>
 #include <trunnion/windows.cc>

@@ -22,7 +22,7 @@ static char* copy_of(const TVMFFIByteArray& bytes) {
   return static_cast<char*>(memory);
 }
 
-// Whether there is a name for each kernel, and nothing else.
+// Whether there are so many names, and nothing else.
 static bool has_names(const TVMFFIByteArray& names, uint32_t count) {
   size_t found = 0;
   for (size_t at = 0; at < names.size; ++at) {
@@ -34,8 +34,10 @@ static bool has_names(const TVMFFIByteArray& names, uint32_t count) {
 }
 
 bool Program::load(const HandedImage& handed) {
-  if (!has_names(handed.names, rule_->kernel_count))
-    return raise_kernel_names(handed.names.size, rule_->kernel_count);
+  if (!has_names(handed.names, rule_->kernel_count + rule_->variable_count))
+    return rule_->variable_count == 0
+               ? raise_kernel_names(handed.names.size, rule_->kernel_count)
+               : raise_image_names(handed.names.size, rule_->kernel_count, rule_->variable_count);
   if (handed.data.size == 0) return raise_empty_image();
   Gate* gate = loading();
   if (gate == nullptr) return false;
@@ -49,6 +51,12 @@ bool Program::load(const HandedImage& handed) {
   std::free(image);  // of which the driver has made its own
   if (!good) std::free(names);
   return good;
+}
+
+static void free_state(DeviceState* state) {
+  std::free(state->dynamic_smem);
+  std::free(state->variables);
+  std::free(state);
 }
 
 bool Program::refused(const char* call, CUresult status, const RefusedKernel* kernel) const {
@@ -122,7 +130,9 @@ DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
   if (!locked.is_mine()) return raise_refused(locked), nullptr;
   DeviceState* state = allocate<DeviceState>(1);
   if (state != nullptr) state->dynamic_smem = allocate<uint32_t>(rule_->kernel_count);
-  if (state == nullptr || state->dynamic_smem == nullptr) return raise_no_own_memory(), nullptr;
+  if (state != nullptr) state->variables = allocate<uint64_t>(rule_->variable_count);
+  if (state == nullptr || state->dynamic_smem == nullptr || state->variables == nullptr)
+    return raise_no_own_memory(), nullptr;
   Retained retained{};
   bool good = retain(ordinal, *state, retained);
   Entered entered;
@@ -135,12 +145,11 @@ DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
   for (uint32_t index = 0; good && index < rule_->launch_count; ++index) {
     good = prepare_launch(*state, ordinal, retained.device(), rule_->launches[index]);
   }
-  good = good && read_facts(*state, ordinal, retained.device());
+  good = good && read_facts(*state, ordinal, retained.device()) && prepare_variables(*state, ordinal);
   if (!good) {
     entered.leave();
     retained.release(driver_);
-    std::free(state->dynamic_smem);
-    std::free(state);
+    free_state(state);
     return nullptr;
   }
   retained_[ordinal] = retained;
@@ -272,8 +281,7 @@ bool Program::raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, u
 void Program::forget() {
   for (int32_t ordinal = 0; states_ != nullptr && ordinal < device_count_; ++ordinal) {
     if (states_[ordinal] == nullptr) continue;
-    std::free(states_[ordinal]->dynamic_smem);  // of a process before a fork
-    std::free(states_[ordinal]);
+    free_state(states_[ordinal]);  // of a process before a fork
   }
   for (int32_t ordinal = 0; facts_ != nullptr && ordinal < device_count_; ++ordinal)
     std::free(facts_[ordinal]);
@@ -310,8 +318,7 @@ bool Program::unload() {
       continue;
     }
     states_[ordinal] = nullptr;
-    std::free(state->dynamic_smem);
-    std::free(state);
+    free_state(state);
   }
   if (loaded_ && !unfinished_) {  // else a kernel may still run
     const CUresult status = driver_.library_unload(library_);

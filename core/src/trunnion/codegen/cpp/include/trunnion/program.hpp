@@ -40,12 +40,21 @@ struct FactRule {
   static constexpr int32_t kOccupancy = 0;  // which is no attribute
 };
 
+// A variable of the image, as the program says: its bytes, and what it holds before the first launch on a device.
+struct VariableRule {
+  Name name;
+  uint64_t nbytes;
+  const char* init;  // null: what the image says
+};
+
 struct ProgramRule {
   uint32_t kernel_count;
   const LaunchRule* launches;
   uint32_t launch_count;
   const FactRule* facts = nullptr;
   uint32_t fact_count = 0;
+  const VariableRule* variables = nullptr;
+  uint32_t variable_count = 0;
 };
 
 // What was done for one device. Fields are written before it is published, but for the limits, which only grow.
@@ -55,6 +64,7 @@ struct DeviceState {
   int32_t most_window_bytes;
   uint64_t set_aside;      // asked for, in bytes
   uint32_t* dynamic_smem;  // that each kernel is allowed, in bytes
+  uint64_t* variables;     // the address of each
 };
 
 // A reference to a device's primary context, which is gone once nobody has one.
@@ -84,8 +94,8 @@ class Retained {
   bool is_held_;
 };
 
-// An image from elsewhere, and the exact names of the kernels in it, in the program's order, each with a zero byte behind
-// it. It lies where it lies for as long as it is loaded, and no longer.
+// An image from elsewhere, and the exact names of the kernels in it, then of the variables, in the program's order, each
+// with a zero byte behind it. It lies where it lies for as long as it is loaded, and no longer.
 struct HandedImage {
   TVMFFIByteArray data;
   TVMFFIByteArray names;
@@ -102,10 +112,10 @@ class Program : public Life {
   CUkernel kernel(uint32_t index) const { return kernels_[index]; }
   int32_t device_count() const { return device_count_; }
 
-  // The exact name of a kernel in the image.
-  const char* symbol(uint32_t kernel) const {
+  // The exact name of a kernel in the image; behind those of kernels come those of variables.
+  const char* symbol(uint32_t index) const {
     const char* name = names_;
-    while (kernel-- != 0) name += std::strlen(name) + 1;
+    while (index-- != 0) name += std::strlen(name) + 1;
     return name;
   }
 
@@ -184,6 +194,8 @@ class Program : public Life {
   bool read_facts(DeviceState& state, int32_t ordinal, CUdevice device);
   bool read_fact(DeviceState& state, int32_t ordinal, CUdevice device, const FactRule& fact, int& value);
   CUresult try_smem(DeviceState& state, CUdevice device, uint32_t kernel, uint32_t nbytes);
+  bool prepare_variables(DeviceState& state, int32_t ordinal);
+  bool find_variables(DeviceState& state, int32_t ordinal);
   [[gnu::cold]] bool raise_smem_alone(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes);
   [[gnu::cold]] bool raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes);
   [[gnu::cold]] bool unload();

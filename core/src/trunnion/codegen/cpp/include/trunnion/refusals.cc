@@ -245,6 +245,9 @@ bool raise_not_loaded() {
 bool raise_kernel_names(const Number& got, int64_t count) {
   return refuse({"kernel-names", "ValueError", Form::kArgument, {"names", "{0} bytes", "{1} kernels' exact names, each with a zero byte behind it"}}, {Field::number(got), Field::number(count)});
 }
+bool raise_image_names(const Number& got, int64_t count, int64_t variables) {
+  return refuse({"image-names", "ValueError", Form::kArgument, {"names", "{0} bytes", "{1} kernels' exact names, then {2} variables', each with a zero byte behind it"}}, {Field::number(got), Field::number(count), Field::number(variables)});
+}
 bool raise_empty_image() {
   return refuse({"empty-image", "ValueError", Form::kArgument, {"image", "0 bytes", "a cubin, or PTX"}});
 }

@@ -87,6 +87,7 @@ bool raise_no_image();
 bool raise_second_image();
 bool raise_not_loaded();
 bool raise_kernel_names(const Number& got, int64_t count);
+bool raise_image_names(const Number& got, int64_t count, int64_t variables);
 bool raise_empty_image();
 bool raise_no_own_memory();
 bool raise_no_bound_memory();
