@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from trunnion import DeviceCode, ProgramBuilder, Symbol, array, struct
+from trunnion import DeviceCode, ProgramBuilder, Symbol, array, const, struct
 from trunnion.cli.launch_text import print_launches
 from trunnion.cli.launched import Reading
 from trunnion.cli.traced import launches_in, trace_document
@@ -51,6 +51,23 @@ def every_kind() -> KernelProgram:
     maps = (x.tiled(box_dim=(2, 16), swizzle="64B"),)
     p.launch("k", (x, space, x.view(), *maps, alpha, phase, flags, table, (m * 2).cast("int32"), n), m, 32)
     return p.build()
+
+
+def test_constants_and_moved_addresses_are_told_as_the_program_says_them() -> None:
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    n = Symbol("n")
+    x = p.input("x", "float32", (n,))
+    args = (x.at(n - 2), const(0.5, "float32"), const(None), const(True), const(1 - 2j, "complex64"))
+    p.launch("k", args, 1, 32)
+    parameters = (address(0x1008), struct.pack("<f", 0.5), address(0), b"\1", struct.pack("<2f", 1.0, -2.0))
+    (launch,) = told(p.build(), launched("_k", *parameters))
+    assert [(one["name"], one["kind"], one["type"], one["value"]) for one in launch["arguments"]] == [
+        ("x.at((n - 2))", "tensor", "float32*", 0x1008),
+        ("const(0.5)", "constant", "float32", 0.5),
+        ("null", "constant", "void*", 0),
+        ("const(True)", "constant", "bool", True),
+        ("const((1-2j))", "constant", "complex64", "(1-2j)"),
+    ]
 
 
 def tiled() -> bytes:

@@ -89,6 +89,8 @@ def test_equal_are_those_of_one_type_and_the_same_bytes():
     [
         (0.5, None, "const.dtype", "write const(0.5, 'float32')"),
         (1j, None, "const.dtype", "write const(1j, 'complex64')"),
+        (math.inf, None, "const.dtype", "write const(float('inf'), 'float32')"),
+        (0.5, "", "const.dtype", "expected"),
         ("0.5", None, "const.dtype", "expected the type of the kernel's parameter"),
         (256, "uint8", "const.value", "got 256, expected a number that fits uint8"),
         (-1, "uint32", "const.value", "expected a number that fits uint32"),

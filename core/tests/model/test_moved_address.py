@@ -96,7 +96,7 @@ def test_an_offset_is_an_integer_expression(offset):
 
 def test_a_moved_address_is_of_memory():
     with pytest.raises(ProgramError, match="memory"):
-        MovedAddress(3, Const(0))  # type: ignore[arg-type]
+        MovedAddress(3, Const(0))  # type: ignore[arg-type]  # which is refused
 
 
 def test_an_address_is_moved_once():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from trunnion.errors import ProgramError
@@ -10,12 +11,12 @@ from trunnion.model.dtypes import DType, dtype
 from trunnion.model.expr import OutsideExpr
 from trunnion.model.fields import place
 from trunnion.model.scalars import comparable, scalar_bytes, scalar_value
+from trunnion.plain import is_exactly
 
-__all__ = ["Constant", "const"]
+__all__ = ["Constant", "const", "usual_type", "written_as_constant"]
 
 _NULL = bytes(8)
-_FOLLOWS = {bool: "bool", int: "int64"}
-_USUAL = {float: "float32", complex: "complex64"}
+_USUAL = ((bool, "bool"), (float, "float32"), (complex, "complex64"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +62,33 @@ class Constant(OutsideExpr):
 
     def _type(self) -> object:
         """Return the type's spelling; of a whole number and of a bool there is but one that it must mean."""
-        kind = type(self.value)
-        if self.dtype is not None or kind in _FOLLOWS:
-            return self.dtype or _FOLLOWS[kind]
-        advice = f"; write const({self.value!r}, '{_USUAL[kind]}')" if kind in _USUAL else ""
+        if self.dtype is not None:
+            return self.dtype
+        if is_exactly(self.value, bool):
+            return "bool"
+        if is_exactly(self.value, int):
+            return "int64"
+        written = written_as_constant(self.value)
+        advice = f"; write {written}" if written else ""
         raise ProgramError(
             f"got none for {describe(self.value)}, expected the type of the kernel's parameter{advice}"
         )
 
     def _instead(self) -> str:
         return "an expression takes a plain integer: n + 1"
+
+
+def usual_type(value: object) -> str:
+    """Return the type that kernels mostly have for a plain bool, float or complex number; empty: it is none of them."""
+    return next((name for kind, name in _USUAL if is_exactly(value, kind)), "")
+
+
+def written_as_constant(value: object) -> str:
+    """Return how a plain bool, float or complex number is written as a constant; empty: it is none of them."""
+    kind = usual_type(value)
+    if isinstance(value, float) and kind and not math.isfinite(value):
+        return f"const(float('{value}'), '{kind}')"
+    return f"const({value}, '{kind}')" if kind else ""
 
 
 def const(value: complex | bool | None, dtype: DType | str | None = None) -> Constant:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ProgramError
 from trunnion.messages import describe
 from trunnion.model.code import DeviceCode, device_code
-from trunnion.model.constant import Constant
+from trunnion.model.constant import Constant, usual_type, written_as_constant
 from trunnion.model.expr import Const, Expr, ExprLike, OutsideExpr, as_expr
 from trunnion.model.fields import instance, members, place, text
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
@@ -78,7 +78,6 @@ _ARGUMENTS: tuple[type[Argument], ...] = (
     Constant,
 )  # fmt: skip
 _MAX_ARGUMENTS = 4096
-_TYPE_OF = {bool: "bool", float: "float32", complex: "complex64"}
 
 
 def _dims(value: ExprLike | Sequence[ExprLike], field: str) -> Dims:
@@ -121,11 +120,10 @@ def _advice(value: object) -> str:
         return "; for a null pointer write const(None)"
     if is_a(value, Array):
         return ": C passes an array as a field of a struct, struct(('values', array(...)))"
-    for kind, name in _TYPE_OF.items():
-        if type(value) is kind:
-            each = f"a number of each call is a parameter, scalar('x', '{name}')"
-            return f"; write const({value!r}, '{name}'); {each}"
-    return ""
+    written = written_as_constant(value)
+    if not written:
+        return ""
+    return f"; write {written}; a number of each call is a parameter, scalar('x', '{usual_type(value)}')"
 
 
 @dataclass(frozen=True, slots=True)
