@@ -1,0 +1,79 @@
+"""Facts of the device on a GPU: what launches are sized by, compared with what torch and the driver say."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+import torch
+
+import trunnion
+from trunnion.model.facts import ATTRIBUTES
+
+pytestmark = pytest.mark.gpu
+
+SOURCE = """
+extern "C" __global__ void __launch_bounds__(256) sums(const float* x, float* partial, long long* told, int n,
+                                                       long long blocks, long long processors) {
+  extern __shared__ float rows[];
+  float sum = 0.0f;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += x[i];
+  rows[threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int i = 1; i < blockDim.x; ++i) sum += rows[i];
+    partial[blockIdx.x] = sum;
+    if (blockIdx.x == 0) { told[0] = gridDim.x; told[1] = blocks; told[2] = processors; }
+  }
+}
+extern "C" __global__ void total(const float* partial, float* y, int count) {
+  float sum = 0.0f;
+  for (int i = 0; i < count; ++i) sum += partial[i];
+  y[0] = sum;
+}
+"""
+SMEM = 65536
+RESERVED = 1024  # bytes of a block that the driver takes, since compute capability 8.0
+
+
+def persistent():
+    p = trunnion.ProgramBuilder("persistent", trunnion.DeviceCode("cuda", SOURCE))
+    (n,) = trunnion.symbols("n")
+    x = p.input("x", "float32", (n,))
+    told, y = p.output("told", "int64", (3,)), p.output("y", "float32", (1,))
+    processors, blocks = trunnion.device.multiprocessor_count, trunnion.occupancy("sums", 256, SMEM)
+    grid = trunnion.minimum(trunnion.ceildiv(n, 256), processors * blocks)
+    partial = p.workspace("partial", "float32", (processors * blocks,))
+    args = (x, partial, told, n.cast("int32"), blocks, processors)
+    p.launch("sums", args, grid, 256, dynamic_smem_bytes=SMEM)
+    p.launch("total", (partial, y, grid.cast("int32")), 1, 1)
+    return p.build()
+
+
+@pytest.mark.parametrize("n", [1, 1000, 10_000_019])
+def test_a_persistent_kernel(build, n):
+    device = torch.cuda.get_device_properties(0)
+    room = device.shared_memory_per_multiprocessor // (SMEM + RESERVED)  # which runs out before threads do
+    with build(persistent()) as program:
+        told, y = program(torch.ones(n, device="cuda"))
+        grid, blocks, processors = told.tolist()
+        assert (blocks, processors) == (room, device.multi_processor_count)
+        assert grid == min(-(-n // 256), processors * blocks)
+        assert y.item() == n
+
+
+def test_every_attribute_is_what_the_driver_answers(build):
+    source = (
+        'extern "C" __global__ void store(long long* y, long long value, long long at) { y[at] = value; }'
+    )
+    p = trunnion.ProgramBuilder("facts", trunnion.DeviceCode("cuda", source))
+    y = p.output("y", "int64", (len(ATTRIBUTES),))
+    for place, name in enumerate(ATTRIBUTES):
+        p.launch("store", (y, getattr(trunnion.device, name), place), 1, 1)
+    driver, value = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+    with build(p.build()) as program:
+        for ordinal in range(torch.cuda.device_count()):
+            got = program(device=ordinal).tolist()
+            for row, answered in zip(ATTRIBUTES.values(), got, strict=True):
+                assert driver.cuDeviceGetAttribute(ctypes.byref(value), row.number, ordinal) == 0
+                assert answered == value.value
