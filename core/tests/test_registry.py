@@ -261,6 +261,41 @@ def test_a_plugin_that_asks_for_itself_is_unavailable(make_plugin: MakePlugin) -
     assert [found.name for found in registry.backends()] == ["good"]
 
 
+def test_a_plugin_that_asks_for_another_while_it_announces_mixes_nothing(make_plugin: MakePlugin) -> None:
+    inner = make_plugin("inner")
+    asking = """
+        import trunnion.registry
+        @hookimpl
+        def trunnion_register_backends():
+            assert ASKED.backend("inner").name == "inner"
+            return [backend("{name}")]
+    """
+    outer = make_plugin("outer", asking)
+    found = Registry([inner, outer, make_plugin("broken", "raise OSError"), make_plugin("last")])
+    vars(importlib.import_module(outer.value))["ASKED"] = found
+    assert [one.name for one in found.backends()] == ["inner", "last", "outer"]
+    assert [one.name for one in found.compilers()] == ["inner", "last"]
+    again = Registry([outer])  # with a manager that the others are out of
+    assert [one.name for one in again.backends()] == ["outer"]
+    assert not again.compilers()
+
+
+def test_a_plugin_that_compares_itself_to_nothing_is_one_like_any(make_plugin: MakePlugin) -> None:
+    body = """
+        class Plugin:
+            def __eq__(self, other):
+                raise ArithmeticError
+            __hash__ = object.__hash__
+            @hookimpl
+            def trunnion_register_backends(self):
+                return [backend("{name}")]
+        plugin = Plugin()
+    """
+    point = make_plugin("object", body)
+    found = Registry([EntryPoint("object", f"{point.value}:plugin", "trunnion"), make_plugin("other")])
+    assert [one.name for one in found.backends()] == ["object", "other"]
+
+
 def test_one_name_from_two_distributions_is_refused_naming_both(make_plugin: MakePlugin) -> None:
     points = [make_plugin("acme", distribution=owner) for owner in ("acme-one", "acme-two")]
     registry = Registry([*points, make_plugin("good")])

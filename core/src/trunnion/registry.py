@@ -263,13 +263,14 @@ def _announced(entry_point: EntryPoint) -> tuple[BackendSpec | None, CompilerSpe
     manager.check_pending()
     backend = _collect(entry_point.name, manager.hook.trunnion_register_backends(), BackendSpec)
     compiler = _collect(entry_point.name, manager.hook.trunnion_register_compilers(), CompilerSpec)
-    manager.unregister(plugin)
-    idle.append(manager)  # of a plugin that failed it may hold anything, and goes
     if backend is None and compiler is None:
         raise PluginRuleError(
             f"{entry_point.value} announces neither a backend nor a device compiler; "
             "mark its hooks with trunnion.hookspecs.hookimpl"
         )
+    if isinstance(plugin, ModuleType):  # to compare another object, as pluggy does here, is code of its own
+        manager.unregister(plugin)
+        idle.append(manager)  # of a plugin that failed it may hold anything, and goes
     return backend, compiler
 
 
