@@ -213,7 +213,9 @@ def test_another_process_lists_and_reads_nothing(
     another_process()
     for name in ("_named_in", "_read"):
         monkeypatch.setattr(distributions, name, lambda *_: pytest.fail("it is looked at again"))
-    assert announced("acme") == found
+    again = announced("acme")
+    assert again == found
+    assert [point.dist.name for point in again if point.dist is not None] == ["acme"]
     assert version_of("bare") == "1.0"
 
 
@@ -222,6 +224,17 @@ def test_the_folder_of_all_that_is_python_s_own_is_read_each_time(
 ) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     assert [point.value for point in announced("acme")] == ["acme:one"]
+
+
+def test_damaged_entry_points_hurt_those_alone_who_ask_for_them(
+    another_process: Callable[[], None], install: Install
+) -> None:
+    (install("broken") / "entry_points.txt").write_bytes(b"[other]\n\xff = \xff\n")
+    for _ in range(2):
+        assert [point.value for point in announced("acme")] == ["acme:one"]
+        with pytest.raises(ValueError, match="decode"):
+            announced("other")
+        another_process()
 
 
 def _edit(site: Path, install: Install) -> None:

@@ -15,7 +15,7 @@ from trunnion.storage.remembered import Answer, remembered
 from trunnion.storage.stamps import Stamp, stamps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from importlib.metadata import Distribution, EntryPoint
     from typing import TypeAlias
 
@@ -34,9 +34,8 @@ _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
 _SEPARATORS = re.compile(r"[-_.]+")
 _MOST_AT_ONCE = 1 << 20
-_POINTS = "entry_points.txt"
+_POINTS, _DAMAGED = "entry_points.txt", "damaged"
 _MOST_KNOWN = 4
-_GROUP = re.compile(rb"\[([^\]\n]*)\]")
 _METADATA = (".dist-info", ".egg-info")
 _VERSION = re.compile(r"\A(?:[!-~]+:.*\n(?:[ \t].*\n)*)*?Version: *(\S+)")
 """The version in the head of a distribution's metadata."""
@@ -66,13 +65,35 @@ def announced(group: str) -> tuple[EntryPoint, ...]:
         return tuple(metadata.entry_points(group=group))
     own = _own(folder for folder, _ in folders)
     said = _installed_in(own)  # as it is now: who is installed may announce something else since
-    places, known = _names_in(folders, said), json.loads(said[_POINTS]).get(group, ())
-    return tuple(
-        point
-        for place in places.values()
-        if place in known or (place.rpartition("/")[0] not in own and group in _groups(place))
-        for point in metadata.Distribution.at(place).entry_points.select(group=group)
-    )
+    known, unknown = json.loads(said[_POINTS]).get(group, {}), json.loads(said[_DAMAGED])
+    found, made = list[Any](), _point_class()
+    for place in _names_in(folders, said).values():
+        if place in known:
+            found += (made(name, value, group, place) for name, value in known[place])
+        elif place.rpartition("/")[0] in own and place not in unknown:
+            continue
+        elif f"[{group}]".encode() in _read(place, _POINTS):
+            found += metadata.Distribution.at(place).entry_points.select(group=group)
+    return tuple(found)
+
+
+@functools.cache
+def _point_class() -> Callable[[str, str, str, str], EntryPoint]:
+    """Return the class of an entry point that was read before, of a distribution whose metadata lie at a place."""
+    from importlib import metadata  # noqa: PLC0415 - as above
+
+    class Point(metadata.EntryPoint):
+        """Its distribution is looked at when somebody wants to know it."""
+
+        def __init__(self, name: str, value: str, group: str, place: str) -> None:
+            super().__init__(name=name, value=value, group=group)
+            vars(self)["place"] = place  # of its class nothing can be set by name
+
+        @property
+        def dist(self) -> Distribution:  # type: ignore[override]  # which is what importlib sets
+            return metadata.Distribution.at(vars(self)["place"])
+
+    return Point
 
 
 def distribution_of(name: str) -> Distribution:
@@ -159,22 +180,28 @@ def _installed_in(own: Iterable[str]) -> Mapping[str, str]:
     folders = [*own]
 
     def ask() -> Answer:
+        from importlib import metadata  # noqa: PLC0415 - as above
+
         named = {folder: _named_in(folder) for folder in folders}
         places = [place for names in named.values() for place in names.values()]
-        announcing: dict[str, list[str]] = {}
+        announcing: dict[str, dict[str, list[tuple[str, str]]]] = {}
+        damaged: list[str] = []
         for place in places:
-            for group in _groups(place):
-                announcing.setdefault(group, []).append(place)
+            if not _read(place, _POINTS):
+                continue
+            try:
+                points = [*metadata.Distribution.at(place).entry_points]
+            except (ValueError, TypeError, AttributeError):
+                damaged.append(place)  # importlib says so again to whoever asks for what it may announce
+                continue
+            for point in points:
+                announcing.setdefault(point.group, {}).setdefault(place, []).append((point.name, point.value))
         said = {folder: json.dumps(names) for folder, names in named.items()}
         files = (*folders, *(f"{place}/{_POINTS}" for place in places), __file__)
-        return Answer({**said, _POINTS: json.dumps(announcing)}, folders=frozenset(files))
+        said |= {_POINTS: json.dumps(announcing), _DAMAGED: json.dumps(damaged)}
+        return Answer(said, folders=frozenset(files))
 
     return remembered(json.dumps(["what is installed", folders]), ask, noted=False)
-
-
-def _groups(place: str) -> set[str]:
-    """Return the groups of which the entry points of a folder of metadata may be."""
-    return {group.decode("utf-8", "replace") for group in _GROUP.findall(_read(place, _POINTS))}
 
 
 def _own(paths: Iterable[str]) -> list[str]:
