@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 import trunnion
-from trunnion import DeviceCode, ProgramBuilder, Symbol, examples
+from trunnion import DeviceCode, ProgramBuilder, Symbol, const, examples
 from trunnion.cli.application import run
 from trunnion.cli.document import plan_document, told
 from trunnion.cli.inspect import _show
@@ -273,6 +273,26 @@ def test_people_see_the_words_of_the_model_and_names(capsys: pytest.CaptureFixtu
     document = inspect(capsys, "hopper_gemm")
     assert document["program"]["launches"][0]["args"][2] == {"output": 0}  # and positions
     assert document["plan"]["encodes"][0]["swizzle"] == 3  # the document keeps the driver's number
+
+
+def test_a_null_pointer_is_called_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    x = p.input("x", "float32", (Symbol("n"),))
+    p.launch("k", (const(None), const(0.5, "float32"), x.at(Symbol("n"))), 1, 32)
+    path = tmp_path / "p.json"
+    path.write_text(p.build().to_json())
+    assert run(["inspect", str(path)]) == 0
+    program, plan = capsys.readouterr().out.replace("│", "|").split("\nplan\n")
+    for said, where in (
+        ("| null ", program),
+        ("| 0.5, float32 ", program),
+        ("| memory param x, offset n ", program),
+        ("| null ", plan),
+        ("| 0000003f ", plan),
+    ):
+        assert said in where, said
+    args = inspect(capsys, str(path))["program"]["launches"][0]["args"]
+    assert args[0] == {"const": {"value": None, "dtype": None}}  # a document keeps what it is
 
 
 def test_every_number_of_the_driver_has_a_word(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from trunnion.contract.spec import Target
 from trunnion.errors import BackendUnavailableError, ProgramError, UnsupportedFeatureError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
+from trunnion.model.constant import const
 from trunnion.model.dtypes import DTYPES
 from trunnion.model.expr import Symbol, ceildiv
 from trunnion_cutedsl import release
@@ -139,6 +140,29 @@ def test_what_divides_a_dimension_follows_through_products():
     assert shown.divisors == (1, 8, 8, 1)
     assert a.divisors[:4] == (4, 24, 8, 24 * 8)
     assert (b.divisors[0], b.shape, b.strides) == (1, (None, 6), (6, 1))
+
+
+def test_constants_are_numbers_and_moved_addresses_are_pointers_of_no_more_than_an_element_s_alignment():
+    n = Symbol("n")
+
+    def args(p):
+        x = p.input("x", "float16", (n,), alignment=128)
+        return (x, x.at(n - 1), const(0.5, "bfloat16"), const(7), const(None))
+
+    kernel = read_request(asked(program(args=args))).kernels[0]
+    assert [(one.kind, one.dtype, getattr(one, "alignment", None)) for one in kernel.parameters] == [
+        ("pointer", "Float16", 128),
+        ("pointer", "Float16", 2),
+        ("scalar", "BFloat16", None),
+        ("scalar", "Int64", None),
+        ("pointer", "Uint8", 1),
+    ]
+
+
+def test_a_constant_that_cutedsl_has_no_number_for_is_refused_by_its_place():
+    with pytest.raises(ProgramError) as caught:
+        read_request(asked(program(args=lambda _: (const(1, "int32"), const(1j, "complex64")))))
+    assert "args[1]" in caught.value.field
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
+from trunnion.model.constant import const
 from trunnion.model.expr import Symbol, symbols
 from trunnion.model.window import AccessPolicyWindow
 from trunnion.testing.strategies import TensorSpec
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = ["FEATURES", "GOOD", "MISTAKES", "NAMES", "UNENCODED", "Mistake", "program_of"]
 
-NAMES = ("x", "y", "z", "i8", "k", "f", "e", "b", "q", "u", "v", "g", "c", "i", "w", "h")
+NAMES = ("x", "y", "z", "i8", "k", "f", "e", "b", "q", "u", "v", "g", "c", "i", "w", "h", "o")
 """The parameters, in one order."""
 
 _N, _M, _G, _C, _I, _W, _H = symbols("n m g c i w h")
+_O = Symbol("o", min=-(2**63))
 _K = Symbol("k", min=1, max=100, multiple_of=4)
 
 FEATURES = frozenset({"maps", "clusters", "windows", "driver"})
@@ -56,6 +58,7 @@ GOOD: dict[str, Any] = {
     "i": 1,
     "w": 64,
     "h": 0,
+    "o": 16,
 }
 """A call in which nothing is wrong."""
 
@@ -136,6 +139,7 @@ MISTAKES = (
     Mistake("w", "a window too long for the device", 2**28, "windows"),
     Mistake("w", "more than any memory", 2**63 - 1, "windows"),
     *_of_slot("h", more_than_a_number=2**31),
+    *_of_slot("o", beyond_the_end=17, before_the_beginning=-1),
     Mistake("h", "more than a block has", 300_000, "driver"),
     *_of_slot(
         "out",
@@ -192,7 +196,8 @@ def program_of(order: Sequence[str], features: frozenset[str], *, nullable: bool
     said: dict[str, Any] = {"cluster": (2, 1, 1)} if "clusters" in features else {}
     if "windows" in features:
         said["window"] = AccessPolicyWindow(given["x"], nbytes=_K * 4, hit_ratio=0.5)
-    p.launch("second", (given["x"], scratch), grid=(_G, 1, 1), block=32, **said)
+    moved = given["x"].at(_O), const(None), const(0.5, "float32")
+    p.launch("second", (given["x"], scratch, *moved), grid=(_G, 1, 1), block=32, **said)
     if "windows" in features:
         room = p.workspace("room", "int8", (_W,))
         for name, policy in (("third", "launch"), ("fourth", "stream")):
@@ -217,4 +222,5 @@ def _params(p: ProgramBuilder, *, nullable: bool) -> dict[str, Callable[[], Any]
         "u": lambda: p.struct("u", 8, 8),
         "w": lambda: p.scalar("w", "int64", _W),
         "h": lambda: p.scalar("h", "int64", _H),
+        "o": lambda: p.scalar("o", "int64", _O),
     } | {name: partial(p.scalar, name, "int32", symbol) for name, symbol in scalars.items()}
