@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         symbols,
     )
     from trunnion.model.facts import device, occupancy
+    from trunnion.model.float_expr import FloatCast, FloatExpr, real, sqrt
     from trunnion.model.launch import KernelLaunch
     from trunnion.model.module_variable import CopyToVariable, ModuleVariable
     from trunnion.model.moved_address import MovedAddress
@@ -119,6 +120,7 @@ _HOMES = {
     "trunnion.model.module_variable": ("CopyToVariable", "ModuleVariable"),
     "trunnion.model.code": ("DeviceCode",),
     "trunnion.model.constant": ("Constant", "const"),
+    "trunnion.model.float_expr": ("FloatCast", "FloatExpr", "real", "sqrt"),
     "trunnion.model.moved_address": ("MovedAddress",),
     "trunnion.model.params": (
         "Check",
@@ -170,6 +172,8 @@ __all__ = [
     "DeviceCompiler",
     "DeviceImage",
     "Expr",
+    "FloatCast",
+    "FloatExpr",
     "GeneratedSource",
     "Im2colTensorMap",
     "KernelAdapter",
@@ -227,8 +231,10 @@ __all__ = [
     "ne",
     "occupancy",
     "provenance",
+    "real",
     "select",
     "sign",
+    "sqrt",
     "struct",
     "symbols",
     "torch_op",

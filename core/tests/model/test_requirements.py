@@ -85,6 +85,7 @@ FIRST_USES = {
     "tensor_views": "launches[1].args[1]",
     "constants_and_offsets": "launches[1].args[2]",
     "built_structs": "launches[1].args[4]",
+    "float_expressions": "launches[1].args[5]",
     "access_policy_window": "launches[1].window",
     "conditional_launch": "launches[1].when",
     "cooperative": "launches[1].cooperative",
@@ -108,7 +109,7 @@ def test_every_capability_of_programs_can_be_required() -> None:
     p.launch("k", (im2col, tiled, address, record, out, scratch), 4, 32, cluster=2, preferred_cluster=4)
     p.launch(
         "l",
-        (a, out.view(), const(None), a.at(1), struct(("a", a))),
+        (a, out.view(), const(None), a.at(1), struct(("a", a)), N / 3),
         1,
         1,
         window=a.window(),

@@ -16,6 +16,8 @@ from trunnion.messages import describe
 from trunnion.model.dtypes import DType
 from trunnion.model.expr import Expr
 from trunnion.model.expr_text import format_expr
+from trunnion.model.float_expr import FloatExpr
+from trunnion.model.float_text import format_float
 
 if TYPE_CHECKING:
     from trunnion.model.plan import LaunchPlan
@@ -70,7 +72,7 @@ def plain(value: Any, names: Sequence[str] = ()) -> Any:
     """
     if isinstance(value, Enum):
         return plain(value.value, names)
-    if dataclasses.is_dataclass(value) and not isinstance(value, (type, Expr, DType)):
+    if dataclasses.is_dataclass(value) and not isinstance(value, (type, Expr, FloatExpr, DType)):
         said = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return {"type": type(value).__name__, **{name: plain(one, names) for name, one in said.items()}}
     if isinstance(value, Mapping):
@@ -82,7 +84,9 @@ def plain(value: Any, names: Sequence[str] = ()) -> Any:
     return _leaf(value, names)
 
 
-def _leaf(value: Any, names: Sequence[str]) -> bool | int | float | str | None:
+def _leaf(  # noqa: PLR0911 - one for each kind of value
+    value: Any, names: Sequence[str]
+) -> bool | int | float | str | None:
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -91,6 +95,8 @@ def _leaf(value: Any, names: Sequence[str]) -> bool | int | float | str | None:
         return bytes(value).hex()
     if isinstance(value, Expr):
         return format_expr(value, names)
+    if isinstance(value, FloatExpr):
+        return format_float(value, names)
     if isinstance(value, DType):
         return value.name
     return str(value) if isinstance(value, (complex, PurePath, Target)) else describe(value)

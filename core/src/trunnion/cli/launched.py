@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from trunnion.cli.document import plain
 from trunnion.errors import CorruptArtifactError
 from trunnion.model.expr import Cast, Const
+from trunnion.model.float_text import brief_float
 from trunnion.model.plan import (
     AddressArgument,
     BuiltArgument,
     ConstantArgument,
     ExprArgument,
+    FloatArgument,
     MapArgument,
     MemoryKind,
     MovedArgument,
@@ -108,7 +110,7 @@ class Reading:
                 return self._built(event, ordinal, argument)
         return self._value(event, ordinal, argument)
 
-    def _value(
+    def _value(  # noqa: PLR0911 - one for each kind
         self,
         event: Delivered,
         ordinal: int,
@@ -116,6 +118,7 @@ class Reading:
             ConstantArgument
             | ScalarArgument
             | ExprArgument
+            | FloatArgument
             | AddressArgument
             | StructArgument
             | VariableArgument
@@ -130,6 +133,9 @@ class Reading:
                 return _said(name, "scalar", kind.name, plain(event.scalar(ordinal, kind)))
             case ExprArgument(value, kind):
                 name = str(plain(value.operand if isinstance(value, Cast) else value, plan.symbols))
+                return _said(name, "expression", kind.name, plain(event.scalar(ordinal, kind)))
+            case FloatArgument(number, kind):
+                name = brief_float(number, plan.symbols)
                 return _said(name, "expression", kind.name, plain(event.scalar(ordinal, kind)))
             case AddressArgument(slot):
                 return _said(plan.pointers[slot].name, "pointer", "void*", event.pointer(ordinal))

@@ -111,6 +111,8 @@ def _field(name: str, value: Any, names: Mapping[str, Sequence[str]]) -> Any:
         return [names[name][launch] for launch in value]
     if name == "const":
         return "null" if value["value"] is None else f"{value['value']}, {value['dtype']}"
+    if name == "float":
+        return f"{value['expr']}, {value['dtype']}"
     if type(value) is not int:
         return _said(value, names)
     return names[name][value] if name in names else word(name, value)

@@ -13,6 +13,7 @@ from trunnion.model.plan import (
     BuiltArgument,
     ConstantArgument,
     ExprArgument,
+    FloatArgument,
     MapArgument,
     ScalarArgument,
     StructArgument,
@@ -74,7 +75,7 @@ def _code(plan: LaunchPlan, argument: PlannedArgument) -> str:  # noqa: PLR0911 
         case ViewArgument():
             extents, strides = map(len, argument.numbers)
             return f"Q{'i' * extents}{'4x' * (extents % 2)}{'q' * strides}"
-        case ExprArgument():
+        case ExprArgument() | FloatArgument():
             return argument.dtype.struct_code
         case MapArgument():  # in a struct: elsewhere it lies elsewhere
             return f"{TENSOR_MAP_BYTES}s"

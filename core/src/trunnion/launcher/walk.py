@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.launcher import refusals, scalars
 from trunnion.launcher.arithmetic import evaluate
+from trunnion.launcher.float_arithmetic import float_bytes
 from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT
 from trunnion.model.expr import Const
 from trunnion.model.interval import INT64_MAX
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
-from trunnion.model.plan import BuiltArgument, ExprArgument, MovedArgument, ViewArgument
+from trunnion.model.plan import BuiltArgument, ExprArgument, FloatArgument, MovedArgument, ViewArgument
 from trunnion.model.plan.places import (
     allowed_values,
     argument_name,
@@ -385,6 +386,8 @@ class Walk:
         match argument:
             case ExprArgument(value, kind):
                 self.computed[place] = scalar_bytes(self._value(value), kind, "argument")
+            case FloatArgument():
+                self.computed[place] = float_bytes(argument, self.values, self.plan.symbols)
             case ViewArgument():
                 self.computed[place] = self._view(argument)
             case MovedArgument():

@@ -44,6 +44,9 @@ class Capability(enum.StrEnum):
     BUILT_STRUCTS = "built_structs"
     """A launch is given a struct that the launcher builds, of fields that are laid out as C lays them out."""
 
+    FLOAT_EXPRESSIONS = "float_expressions"
+    """A launch is given a floating-point number that a call computes from integers."""
+
     OUTPUT_FILL = "output_fill"
     """An output is filled with a value before the first launch."""
 

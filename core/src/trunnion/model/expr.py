@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from trunnion.errors import ExprError, shorten
 from trunnion.messages import describe, spelled
@@ -20,9 +20,13 @@ from trunnion.model.interval import INT64, INT64_MAX, SHIFTS, Interval
 from trunnion.model.op import Op
 from trunnion.plain import is_a
 
+if TYPE_CHECKING:
+    from trunnion.model.float_expr import FloatExpr, FloatLike
+
 __all__ = [
-    "Binary", "Cast", "Const", "Expr", "ExprLike", "Op", "OutsideExpr", "Select", "Slot", "Symbol", "as_expr", "binary",
-    "ceildiv", "eq", "gcd", "ge", "gt", "le", "lt", "maximum", "minimum", "ne", "select", "symbols",
+    "Binary", "Cast", "Const", "Expr", "ExprLike", "NonInteger", "Op", "OutsideExpr", "Select", "Slot", "Symbol",
+    "as_expr", "binary", "ceildiv", "eq", "gcd", "ge", "gt", "le", "lt", "maximum", "minimum", "ne", "select",
+    "symbols",
 ]  # fmt: skip
 
 _MAX_DEPTH = 100
@@ -43,20 +47,22 @@ class Expr:
     nodes: int = field(init=False, compare=False, repr=False)
     """The number of nodes, shared ones counted each time."""
 
+    # What is no expression of integers answers itself, by its own reflected operator: a float one makes another.
+
     def __add__(self, other: ExprLike) -> Expr:
-        return binary(Op.ADD, self, other)
+        return NotImplemented if is_a(other, NonInteger) else binary(Op.ADD, self, other)
 
     def __radd__(self, other: ExprLike) -> Expr:
         return binary(Op.ADD, other, self)
 
     def __sub__(self, other: ExprLike) -> Expr:
-        return binary(Op.SUB, self, other)
+        return NotImplemented if is_a(other, NonInteger) else binary(Op.SUB, self, other)
 
     def __rsub__(self, other: ExprLike) -> Expr:
         return binary(Op.SUB, other, self)
 
     def __mul__(self, other: ExprLike) -> Expr:
-        return binary(Op.MUL, self, other)
+        return NotImplemented if is_a(other, NonInteger) else binary(Op.MUL, self, other)
 
     def __rmul__(self, other: ExprLike) -> Expr:
         return binary(Op.MUL, other, self)
@@ -123,8 +129,15 @@ class Expr:
     def __ge__(self, other: object) -> NoReturn:
         raise ExprError("values are compared by ge(a, b), not by a >= b", field="expression")
 
-    def __truediv__(self, other: object) -> NoReturn:
-        raise ExprError("integers are divided by a // b or ceildiv(a, b), not by a / b", field="expression")
+    def __truediv__(self, other: FloatLike) -> FloatExpr:
+        from trunnion.model.float_expr import FloatOp, float_binary  # noqa: PLC0415 - it reads this module
+
+        return float_binary(FloatOp.DIV, self, other)
+
+    def __rtruediv__(self, other: FloatLike) -> FloatExpr:
+        from trunnion.model.float_expr import FloatOp, float_binary  # noqa: PLC0415 - it reads this module
+
+        return float_binary(FloatOp.DIV, other, self)
 
     def __pow__(self, other: object) -> NoReturn:
         raise ExprError("a power is written a * a, and one of two 1 << a, not a ** b", field="expression")
@@ -159,14 +172,20 @@ class Expr:
         return Cast(self, dtype(to))
 
 
-class OutsideExpr:
-    """What kernels take and expressions do not: arithmetic with it says what to write instead."""
+class NonInteger:
+    """What kernels take and expressions of integers do not."""
 
     __slots__ = ()
 
     def _instead(self) -> str:
         """Return what to write instead."""
         return "compute with it in the kernel"
+
+
+class OutsideExpr(NonInteger):
+    """What no arithmetic takes: it says what to write instead."""
+
+    __slots__ = ()
 
     def _refuse(self, other: object = None) -> NoReturn:  # noqa: ARG002 - the other operand is not at fault
         as_expr(self)  # type: ignore[arg-type]  # which refuses it
@@ -350,9 +369,12 @@ def _advice(value: object) -> str:
     if type(value) is float:
         whole = value.is_integer() and abs(value) <= INT64_MAX
         return (
-            f"; write {int(value)}" if whole else "; write a fraction as a product and a quotient: n * 3 // 2"
+            f"; write {int(value)}"
+            if whole
+            else "; write a fraction as a product and a quotient: n * 3 // 2, or a floating-point argument as "
+            "real(n) * 1.5"
         )
-    return f"; {value._instead()}" if is_a(value, OutsideExpr) else ""  # noqa: SLF001 - a class of this module's
+    return f"; {value._instead()}" if is_a(value, NonInteger) else ""  # noqa: SLF001 - a class of this module's
 
 
 def _check_operands(**operands: object) -> None:

@@ -9,8 +9,9 @@ from trunnion.errors import ProgramError
 from trunnion.messages import describe
 from trunnion.model.code import DeviceCode, device_code
 from trunnion.model.constant import Constant, usual_type, written_as_constant
-from trunnion.model.expr import Const, Expr, ExprLike, OutsideExpr, as_expr
+from trunnion.model.expr import Const, Expr, ExprLike, NonInteger, as_expr
 from trunnion.model.fields import instance, members, place, text
+from trunnion.model.float_expr import FloatCast, FloatExpr
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
 from trunnion.model.module_variable import ModuleVariable
@@ -50,12 +51,14 @@ Argument = (
     | Struct
     | Expr
     | Constant
+    | FloatCast
 )
 """What a launch passes: a tensor's or a workspace's pointer, moved or not, or either with its layout, a number, an
 address or bytes of the caller's, a module variable's address, a tensor map by value, a struct of any of these, an
-integer expression, or a constant.
+integer expression, a constant, or a floating-point expression.
 
-An expression travels as the type of its outermost cast, or as ``int64`` if it has none.
+An expression travels as the type of its outermost cast, or as ``int64`` if it has none, a floating-point one as
+``float64``.
 """
 
 Dims = tuple[Expr, Expr, Expr]
@@ -75,14 +78,14 @@ MAX_SMEM = 2**31 - 1
 
 _ARGUMENTS: tuple[type[Argument], ...] = (
     Memory, MovedAddress, TensorView, ScalarParam, PointerParam, StructParam, ModuleVariable, TensorMap, Struct, Expr,
-    Constant,
+    Constant, FloatCast,
 )  # fmt: skip
 _MAX_ARGUMENTS = 4096
 
 
 def _dims(value: ExprLike | Sequence[ExprLike], field: str) -> Dims:
     allowed = "an integer, an expression, or a sequence of up to 3 of them"
-    given = (value,) if is_a(value, (Expr, int, OutsideExpr)) else members(value, field, allowed)
+    given = (value,) if is_a(value, (Expr, int, NonInteger)) else members(value, field, allowed)
     if not 1 <= len(given) <= 3:  # noqa: PLR2004 - x, y and z
         raise ProgramError(f"got {len(given)} extents, expected 1 to 3", field=field)
     extents: list[Expr] = []
@@ -104,6 +107,8 @@ def as_argument(value: object, field: str) -> Argument:
     """
     if is_a(value, _ARGUMENTS):
         return value
+    if isinstance(value, FloatExpr):
+        return value.cast("float64")
     if type(value) is int:
         with place(field):
             return as_expr(value)

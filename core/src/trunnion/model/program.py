@@ -13,6 +13,7 @@ from trunnion.model.expr import Expr
 from trunnion.model.expr_tree import facts_of, symbols_of
 from trunnion.model.facts import Occupancy
 from trunnion.model.fields import instance, instances, place, text
+from trunnion.model.float_expr import FloatCast, integers_of
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.limits import MOST_NODES, expect_at_most
 from trunnion.model.memory import Memory
@@ -212,6 +213,8 @@ def _expressions(argument: Argument) -> Iterator[Expr]:
             yield from argument.expressions
         case Workspace():
             yield from argument.shape
+        case FloatCast():
+            yield from integers_of(argument.value)
         case (
             TensorParam()
             | ScalarParam()
@@ -255,7 +258,7 @@ def _launch_size(launch: KernelLaunch) -> int:
 
 def _size_of(one: Argument | AccessPolicyWindow | None) -> int:  # noqa: PLR0911 - one for each kind
     match one:
-        case Expr():
+        case Expr() | FloatCast():
             return one.nodes
         case TensorMap():
             fields = (one.element_offset, *(one.shape or ()), *(one.strides or ()))

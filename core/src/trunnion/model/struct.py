@@ -13,6 +13,7 @@ from trunnion.model.constant import Constant
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.expr import Cast, Const, Expr, OutsideExpr
 from trunnion.model.fields import integer, members, place, refuse_unknown, text
+from trunnion.model.float_expr import FloatCast
 from trunnion.model.limits import expect_at_most
 from trunnion.model.memory import Memory, power_of_two
 from trunnion.model.module_variable import ModuleVariable
@@ -295,6 +296,8 @@ def layout_of(argument: Argument | Array) -> Layout:  # noqa: PLR0911 - one for 
             return Layout(_MAP_BYTES, _MAP_ALIGNMENT)
         case ScalarParam():
             return _of_number(argument.dtype)
+        case FloatCast():
+            return _of_number(argument.to)
         case Expr():
             return _of_number(argument.to if isinstance(argument, Cast) else dtype("int64"))
     raise TypeError(f"{describe(argument)} has no size in a struct")

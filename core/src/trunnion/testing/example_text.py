@@ -16,6 +16,7 @@ import trunnion
 from trunnion.model.code import DeviceCode
 from trunnion.model.dtypes import DType
 from trunnion.model.expr import Binary, Cast, Const, Expr, Select, Symbol
+from trunnion.model.float_expr import FloatBinary, FloatCast, FloatConst, FloatExpr, IntegerValue, SquareRoot
 from trunnion.model.memory import Memory
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
@@ -202,6 +203,8 @@ class _Writer:
     def _made(self, value: Any) -> _Call | str:
         if isinstance(value, Expr) and not isinstance(value, Symbol):
             return self._expression(value, outermost=True)
+        if isinstance(value, FloatCast):
+            return f'{self._float(value.value)}.cast("{value.to.name}")'
         if not dataclasses.is_dataclass(value) or isinstance(value, type):
             raise _UnwritableError
         items: list[_Call | str] = []
@@ -238,6 +241,18 @@ class _Writer:
                 return f'{self._imported(Const)}({number}).cast("{to.name}")'
             case Cast(operand, to):
                 return f'{self._expression(operand)}.cast("{to.name}")'
+        raise _UnwritableError
+
+    def _float(self, value: FloatExpr) -> str:
+        match value:
+            case FloatConst(number):
+                return f"{self._imported(trunnion.real)}({number!r})"
+            case IntegerValue(operand):
+                return f"{self._imported(trunnion.real)}({self._expression(operand)})"
+            case FloatBinary(op, left, right):
+                return f"({self._float(left)} {op.value} {self._float(right)})"
+            case SquareRoot(operand):
+                return f"{self._imported(trunnion.sqrt)}({self._float(operand)})"
         raise _UnwritableError
 
     def _imported(self, what: Any) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ArgumentTypeError, ArgumentValueError, ExprError
 from trunnion.model.constant import Constant
 from trunnion.model.expr import Cast, Expr
+from trunnion.model.float_expr import FloatCast, integers_of
 from trunnion.model.memory import Memory
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
@@ -31,6 +32,7 @@ from trunnion.testing.expected import (
     Refused,
 )
 from trunnion.testing.reference_arguments import Reading
+from trunnion.testing.reference_floats import evaluate_float
 from trunnion.testing.reference_memory import (
     address_of,
     expect_map,
@@ -42,7 +44,7 @@ from trunnion.testing.reference_memory import (
 )
 from trunnion.testing.reference_numbers import encode_number
 from trunnion.testing.reference_structs import fields_of, size_and_alignment
-from trunnion.testing.rounding import OutOfRangeError, encode_integer
+from trunnion.testing.rounding import OutOfRangeError, encode_float, encode_integer
 
 if TYPE_CHECKING:
     from trunnion.model.launch import Argument, KernelLaunch
@@ -224,6 +226,8 @@ def _parameter(  # noqa: C901, PLR0911 - one for each kind
         return expect_view(reading, argument.memory)
     if isinstance(argument, Constant):
         return _constant(argument)
+    if isinstance(argument, FloatCast):
+        return _float(reading, argument)
     if isinstance(argument, (ScalarParam, PointerParam, StructParam)):
         return reading.by_value[argument.name]
     if isinstance(argument, TensorMap):
@@ -258,3 +262,19 @@ def _expect_struct(reading: Reading, struct: Struct) -> ExpectedStruct | None:
         if expected is not None:
             fields.append((offset, size_and_alignment(value)[0], expected))
     return None if reading.problems else ExpectedStruct(size_and_alignment(struct)[0], tuple(fields))
+
+
+def _float(reading: Reading, argument: FloatCast) -> ExpectedParameter | None:
+    """Return what a floating-point expression must be in memory: finite, and rounded once more."""
+    integers = [reading.value(one, "a number of an argument") for one in integers_of(argument.value)]
+    known = [one for one in integers if one is not None]
+    if len(known) < len(integers):
+        return None
+    value = evaluate_float(argument.value, iter(known))
+    try:
+        if math.isfinite(value):
+            return encode_float(value, argument.to.name)
+        reading.refuse((ExprError,), None, f"an argument that is {value}")
+    except OutOfRangeError as error:
+        reading.refuse((ExprError,), None, str(error))
+    return None

@@ -10,6 +10,7 @@ from trunnion.model.code import DeviceCode
 from trunnion.model.constant import Constant
 from trunnion.model.dtypes import DType
 from trunnion.model.facts import Fact
+from trunnion.model.float_expr import FloatCast
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import TensorParam
 from trunnion.model.struct import Struct
@@ -76,6 +77,7 @@ def _needs_of_launch(launch: KernelLaunch) -> Iterator[Capability]:
         Constant: Capability.CONSTANTS_AND_OFFSETS,
         MovedAddress: Capability.CONSTANTS_AND_OFFSETS,
         Struct: Capability.BUILT_STRUCTS,
+        FloatCast: Capability.FLOAT_EXPRESSIONS,
         TiledTensorMap: Capability.TMA_TILED,
         Im2colTensorMap: Capability.TMA_IM2COL,
     }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.model.constant import Constant
 from trunnion.model.expr import Cast
+from trunnion.model.float_expr import FloatCast
 from trunnion.model.memory import Memory
 from trunnion.model.module_variable import ModuleVariable
 from trunnion.model.moved_address import MovedAddress
@@ -44,7 +45,7 @@ def size_and_alignment(argument: Argument | Array) -> tuple[int, int]:  # noqa: 
     kind = "int64"
     if isinstance(argument, (ScalarParam, Constant)) and argument.dtype is not None:
         kind = argument.dtype.name
-    elif isinstance(argument, Cast):
+    elif isinstance(argument, (Cast, FloatCast)):
         kind = argument.to.name
     return SIZES[kind], SIZES[kind]
 

@@ -11,6 +11,7 @@ from typing import Any
 from trunnion.model.dtypes import DType
 from trunnion.model.expr import Expr, Symbol
 from trunnion.model.facts import Occupancy
+from trunnion.model.float_expr import FloatCast, FloatExpr
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import Check, PointerParam, ScalarParam, Signature, StructParam, TensorParam
@@ -43,7 +44,7 @@ _FIELD = {
 _NAMESAKES: dict[type, type] = {Occupancy: KernelLaunch}
 """What is called by a name of something else."""
 
-_NAMELESS = (Expr, Signature, AccessPolicyWindow, MovedAddress, TensorView, Array)
+_NAMELESS = (Expr, FloatCast, FloatExpr, Signature, AccessPolicyWindow, MovedAddress, TensorView, Array)
 
 
 def renamed(program: KernelProgram) -> KernelProgram:

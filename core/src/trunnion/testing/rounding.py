@@ -21,6 +21,7 @@ __all__ = [
     "encode_float",
     "encode_integer",
     "is_nan",
+    "nearest_double",
 ]
 
 
@@ -141,6 +142,18 @@ def encode_float(value: float, name: str) -> bytes:
         raise OutOfRangeError(f"{value!r} does not fit {name}")
     sign = negative and (code != 0 or form.signed_zero)
     return (code | sign << form.sign_bit).to_bytes(SIZES[name], "little")
+
+
+def nearest_double(exact: Fraction) -> float:
+    """Return the double nearest to a number, ties to even; infinite from half a unit beyond the greatest one."""
+    form = FORMATS["float64"]
+    code = _magnitude(abs(exact), form)
+    if code > form.greatest:
+        return -math.inf if exact < 0 else math.inf
+    exponent, fraction = divmod(code, 1 << form.fraction_bits)
+    leading = 1 << form.fraction_bits if exponent else 0
+    magnitude = math.ldexp(leading + fraction, max(exponent, 1) - form.bias - form.fraction_bits)
+    return -magnitude if exact < 0 else magnitude
 
 
 def _magnitude(exact: Fraction, form: Format) -> int:

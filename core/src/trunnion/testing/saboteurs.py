@@ -26,6 +26,7 @@ from trunnion.testing.build_saboteurs import BUILD_SABOTEURS
 from trunnion.testing.fact_saboteurs import FACT_SABOTEURS
 from trunnion.testing.feature_saboteurs import FEATURE_SABOTEURS
 from trunnion.testing.fixed_saboteurs import FIXED_SABOTEURS
+from trunnion.testing.float_saboteurs import FLOAT_SABOTEURS
 from trunnion.testing.history_saboteurs import HISTORY_SABOTEURS
 from trunnion.testing.lifecycle_saboteurs import LIFECYCLE_SABOTEURS
 from trunnion.testing.limit_saboteurs import LIMIT_SABOTEURS
@@ -384,7 +385,7 @@ _ALL = (
 
 _OTHERS = (
     *BUILD_SABOTEURS, *LIFECYCLE_SABOTEURS, *LIMIT_SABOTEURS, *FEATURE_SABOTEURS, *HISTORY_SABOTEURS, *FIXED_SABOTEURS,
-    *FACT_SABOTEURS,
+    *FACT_SABOTEURS, *FLOAT_SABOTEURS,
 )  # fmt: skip
 
 SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *_OTHERS)}

@@ -24,6 +24,7 @@ _CPU = frozenset(
         Capability.TENSOR_VIEWS,
         Capability.CONSTANTS_AND_OFFSETS,
         Capability.BUILT_STRUCTS,
+        Capability.FLOAT_EXPRESSIONS,
         Capability.OUTPUT_FILL,
         Capability.WORKSPACE,
         Capability.MULTI_LAUNCH,

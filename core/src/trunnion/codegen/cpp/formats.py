@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.model.dtypes import Kind, dtype
+from trunnion.model.plan import FloatArgument
 from trunnion.model.scalars import FLOAT_FORMATS, part_name
 
 if TYPE_CHECKING:
@@ -21,8 +22,10 @@ _WORDS = {1: "uint8_t", 2: "uint16_t"}
 
 
 def emit_formats(out: SourceWriter, plan: LaunchPlan) -> None:
-    """Write the formats of a program's scalars."""
-    kinds = [scalar.dtype for scalar in plan.scalars if scalar.dtype.kind in (Kind.FLOAT, Kind.COMPLEX)]
+    """Write the formats of a program's scalars, and of the floating-point numbers that a call computes."""
+    passed = (one for launch in plan.launches for one in launch.args if isinstance(one, FloatArgument))
+    numbers = [*(one.dtype for one in plan.scalars), *(one.dtype for one in passed)]
+    kinds = [kind for kind in numbers if kind.kind in (Kind.FLOAT, Kind.COMPLEX)]
     for name in sorted({part_name(kind.name) for kind in kinds} - set(_NATIVE)):
         out.line(format_line(name))
 

@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING
 from trunnion.codegen.cpp.arguments import scalar_storage
 from trunnion.codegen.cpp.conditions import launch_condition
 from trunnion.codegen.cpp.constants import constant_address, constant_name
-from trunnion.codegen.literals import cpp_name
+from trunnion.codegen.cpp.formats import format_pointer, stored_type
+from trunnion.codegen.float_exprs import FLOAT_CPP, float_text
+from trunnion.codegen.literals import cpp_name, cpp_string
 from trunnion.model.expr import Const
+from trunnion.model.float_expr import integers_of
+from trunnion.model.float_text import brief_float
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.plan import (
     AddressArgument,
     BuiltArgument,
     ConstantArgument,
     ExprArgument,
+    FloatArgument,
     MapArgument,
     MemoryKind,
     MovedArgument,
@@ -109,7 +114,7 @@ def _emit_limits(text: CallText, expr: Expr, name: str, limits: tuple[int, int],
 
 
 def emit_arguments(text: CallText, plan: LaunchPlan, step: ComputeArguments) -> None:
-    """Write the lines that compute some of a launch's integer arguments."""
+    """Write the lines that compute some of a launch's arguments."""
     launch = step.launch
     for ordinal in step.ordinals:
         _emit_argument(text, plan, launch.args[ordinal], f"e{launch.index}_{ordinal}")
@@ -119,6 +124,8 @@ def _emit_argument(text: CallText, plan: LaunchPlan, argument: PlannedArgument, 
     match argument:
         case ExprArgument():
             text.store(argument.dtype.cpp, name, argument.value)
+        case FloatArgument():
+            _emit_float(text, plan, argument, name)
         case ViewArgument():
             _emit_view(text, plan, argument, name)
         case MovedArgument():
@@ -126,6 +133,20 @@ def _emit_argument(text: CallText, plan: LaunchPlan, argument: PlannedArgument, 
         case BuiltArgument(fields):
             for place, one in enumerate(fields):
                 _emit_argument(text, plan, one.argument, f"{name}_{place}")
+
+
+def _emit_float(text: CallText, plan: LaunchPlan, number: FloatArgument, name: str) -> None:
+    """Write the lines that compute a floating-point number: its integers first, because those can be refused."""
+    kind = number.dtype
+    stored = text.member(stored_type(kind), name)
+    with text.out.block("{", "}"):
+        names = []
+        for place, integer in enumerate(integers_of(number.value)):
+            names.append(f"x{place}")
+            text.line(f"const double x{place} = static_cast<double>({text.expr(integer)});")
+        text.line(f"const double value = {float_text(FLOAT_CPP, number.value, names)};")
+        said = cpp_string(brief_float(number.value, plan.symbols))
+        text.require(f'round_result(value, "{kind.name}", {format_pointer(kind)}, {said}, {stored})')
 
 
 def _emit_view(text: CallText, plan: LaunchPlan, view: ViewArgument, name: str) -> None:
@@ -227,7 +248,7 @@ def _parameter(  # noqa: PLR0911 - one for each kind
             return f"state->variables[{variable}]"
         case ConstantArgument():
             return constant_name(plan, given)
-        case ExprArgument() | ViewArgument() | MovedArgument() | BuiltArgument():
+        case ExprArgument() | FloatArgument() | ViewArgument() | MovedArgument() | BuiltArgument():
             return name
     raise TypeError(f"a launch passes a {type(given).__name__}")
 

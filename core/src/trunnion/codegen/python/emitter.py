@@ -38,7 +38,7 @@ from trunnion.codegen.python.tables import emit_tables
 from trunnion.codegen.writer import SourceWriter
 from trunnion.contract.convention import WORDS
 from trunnion.launcher.tables import ParameterBuffer
-from trunnion.model.plan import PLAN_VERSION
+from trunnion.model.plan import PLAN_VERSION, FloatArgument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,6 +122,8 @@ class _Emitter:
         out.line("from trunnion.arguments import device_ordinal, stream_handle")
         out.line("from trunnion.launcher.arithmetic import *")
         out.line("from trunnion.launcher.facade import FillStep, LaunchSpec, WindowSpec")
+        if any(isinstance(one, FloatArgument) for launch in self.plan.launches for one in launch.args):
+            out.line("from trunnion.launcher.float_arithmetic import *")
         out.line("from trunnion.launcher.maps import MapSpec")
         out.line("from trunnion.launcher.refusals import *")
         out.line("from trunnion.launcher.scalars import *")

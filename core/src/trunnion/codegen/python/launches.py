@@ -16,6 +16,7 @@ from trunnion.model.plan import (
     BuiltArgument,
     ConstantArgument,
     ExprArgument,
+    FloatArgument,
     MapArgument,
     MemoryKind,
     MovedArgument,
@@ -70,7 +71,7 @@ def _values(  # noqa: C901 - one for each kind
     match argument:
         case PointerArgument(memory):
             values.append(f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}")
-        case MovedArgument() | ConstantArgument():
+        case MovedArgument() | ConstantArgument() | FloatArgument():
             values.append(_fixed_value(plan, argument, name))
         case ViewArgument(memory):
             values.append(f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}")
@@ -93,13 +94,17 @@ def _values(  # noqa: C901 - one for each kind
     return values
 
 
-def _fixed_value(plan: LaunchPlan, argument: MovedArgument | ConstantArgument, offset: str) -> str:
-    """Return the text of a constant's bytes, or of an address that is moved by ``offset`` elements."""
+def _fixed_value(
+    plan: LaunchPlan, argument: MovedArgument | ConstantArgument | FloatArgument, name: str
+) -> str:
+    """Return the text of a constant's bytes, of an address moved by ``name`` elements, or of the float ``name``."""
+    if isinstance(argument, FloatArgument):
+        return name
     if isinstance(argument, ConstantArgument):
         return repr(argument.data)
     memory, step = argument.memory, plan.memory(argument.memory).dtype.itemsize
     address = f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}"
-    return f"{address} + {offset}{f' * {step}' if step > 1 else ''}"
+    return f"{address} + {name}{f' * {step}' if step > 1 else ''}"
 
 
 def computed(launch: PlannedLaunch, ordinal: int) -> list[tuple[str, Expr]]:
@@ -134,8 +139,8 @@ def variables(argument: PlannedArgument, name: str) -> list[tuple[str, Expr]]:
 def packs_integers(plan: LaunchPlan, launch: PlannedLaunch) -> bool:
     """Whether all that is packed are integers: then equal values are equal bytes, which 0.0 and -0.0 are not."""
     scalars = [plan.scalars[one.scalar].dtype for one in launch.passed if isinstance(one, ScalarArgument)]
-    structs = any(isinstance(argument, StructArgument) for argument in launch.passed)
-    return not structs and all(dtype.is_integer for dtype in scalars)
+    others = any(isinstance(argument, (FloatArgument, StructArgument)) for argument in launch.passed)
+    return not others and all(dtype.is_integer for dtype in scalars)
 
 
 def follows_from_passed(plan: LaunchPlan, launch: PlannedLaunch) -> bool:

@@ -1,13 +1,16 @@
-"""The part of a launcher that computes every integer argument, and every number of every map and window."""
+"""The part of a launcher that computes every computed argument, and every number of every map and window."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trunnion.codegen.float_exprs import FLOAT_PYTHON, float_text
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.launches import variables, when
 from trunnion.model.expr import Const
-from trunnion.model.plan import BuiltArgument, MovedArgument, ViewArgument
+from trunnion.model.float_expr import integers_of
+from trunnion.model.float_text import brief_float
+from trunnion.model.plan import BuiltArgument, FloatArgument, MovedArgument, ViewArgument
 
 if TYPE_CHECKING:
     from trunnion.codegen.exprs import ExprPrinter
@@ -42,6 +45,9 @@ def _emit_numbers(
     if isinstance(argument, MovedArgument):
         _emit_offset(out, plan, (name, argument), printer)
         return
+    if isinstance(argument, FloatArgument):
+        out.line(f"{name} = {_rounded(plan, argument, printer)}")
+        return
     unproven = argument.unproven if isinstance(argument, ViewArgument) else {}
     for place, (variable, value) in enumerate(variables(argument, name)):
         axis, extent = unproven.get(place, (0, value))
@@ -50,6 +56,13 @@ def _emit_numbers(
             said = python_string(plan.memory(argument.memory).name)
             with out.block(f"if not -2147483648 <= {variable} <= 2147483647:"):
                 out.line(f"raise view_error({said}, {axis}, {variable})")
+
+
+def _rounded(plan: LaunchPlan, number: FloatArgument, printer: ExprPrinter) -> str:
+    integers = (f"float({printer.text(integer)})" for integer in integers_of(number.value))
+    value = float_text(FLOAT_PYTHON, number.value, integers)
+    said = python_string(brief_float(number.value, plan.symbols))
+    return f"rounded({value}, {python_string(number.dtype.name)}, {said})"
 
 
 def _emit_offset(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from trunnion.codegen.python.bindings import live_variables, place_variable, slot_name
 from trunnion.codegen.python.launches import computed, shape_variables, step_condition
 from trunnion.model.expr import Const
-from trunnion.model.plan import ValueCheck
+from trunnion.model.plan import FloatArgument, ValueCheck
 from trunnion.model.plan.steps import (
     Bind,
     ComputeArguments,
@@ -88,6 +88,8 @@ def _of_values(action: Action) -> Iterator[str]:
             yield f"z{workspace.index}_bytes"
         case ComputeArguments(launch, ordinals):
             yield from (name for ordinal in ordinals for name, _ in computed(launch, ordinal))
+            floats = (one for one in ordinals if isinstance(launch.args[one], FloatArgument))
+            yield from (f"e{launch.index}_{ordinal}" for ordinal in floats)
         case ComputeWindow(launch):
             yield from (f"o{launch.index}", f"n{launch.index}")
         case LayOutMap(encode):

@@ -32,6 +32,7 @@ from trunnion.turns import kept_property
 if TYPE_CHECKING:
     from trunnion.model.capability import Capability
     from trunnion.model.expr import Expr
+    from trunnion.model.float_expr import FloatExpr
     from trunnion.model.interval import Interval
     from trunnion.model.launch import Dims
     from trunnion.model.params import Signature
@@ -53,6 +54,7 @@ __all__ = [
     "BuiltField",
     "ConstantArgument",
     "ExprArgument",
+    "FloatArgument",
     "KernelField",
     "KernelParameter",
     "KernelSignature",
@@ -83,8 +85,9 @@ PLAN_VERSION: Final = 4
 """Changes whenever the plan of some program does, or what its steps are.
 
 Plans' hashes are made with it, and the versions of core's emitters: an artifact of another one is refused by that name.
-3: a plan says every step of a call, to its result. 4: arguments may be constants, moved addresses, and structs that the
-launcher builds; a plan says which facts of the device it is over, and has module variables.
+3: a plan says every step of a call, to its result. 4: arguments may be constants, moved addresses, floating-point
+expressions, and structs that the launcher builds; a plan says which facts of the device it is over, and has module
+variables.
 """
 
 
@@ -165,6 +168,17 @@ class ExprArgument:
 
     dtype: DType
     """The type in which it travels."""
+
+
+@dataclass(frozen=True, slots=True)
+class FloatArgument:
+    """A computed floating-point number. A call refuses a result that is not finite, or that its type cannot hold."""
+
+    value: FloatExpr
+    """The value, a double."""
+
+    dtype: DType
+    """The float type in which it travels, to which it is rounded once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +281,7 @@ PlannedArgument = (
     | AddressArgument
     | StructArgument
     | ExprArgument
+    | FloatArgument
     | VariableArgument
     | MapArgument
     | BuiltArgument

@@ -13,7 +13,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunnion.model.expr import Const
-from trunnion.model.plan.launch_plan import BuiltArgument, ExprArgument, MovedArgument, ViewArgument
+from trunnion.model.plan.launch_plan import (
+    BuiltArgument,
+    ExprArgument,
+    FloatArgument,
+    MovedArgument,
+    ViewArgument,
+)
 from trunnion.model.plan.steps import (
     AllowSmem,
     Bind,
@@ -219,4 +225,4 @@ def _is_computed(argument: PlannedArgument) -> bool:
     """Whether an argument is a number that is computed, or has such numbers in it."""
     if isinstance(argument, BuiltArgument):
         return any(_is_computed(one.argument) for one in argument.fields)
-    return isinstance(argument, (ExprArgument, MovedArgument, ViewArgument))
+    return isinstance(argument, (ExprArgument, FloatArgument, MovedArgument, ViewArgument))

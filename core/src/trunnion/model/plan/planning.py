@@ -13,6 +13,7 @@ from trunnion.model.dtypes import DType, dtype
 from trunnion.model.expr import Cast, Const, Expr, Slot, Symbol
 from trunnion.model.expr_tree import facts_of, substitute
 from trunnion.model.facts import ATTRIBUTES, DeviceFact, Fact, Occupancy
+from trunnion.model.float_expr import FloatCast, over_integers
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
 from trunnion.model.module_variable import CopyToVariable, ModuleVariable
@@ -26,6 +27,7 @@ from trunnion.model.plan import (
     ConditionCheck,
     ConstantArgument,
     ExprArgument,
+    FloatArgument,
     KernelField,
     KernelParameter,
     KernelSignature,
@@ -381,6 +383,8 @@ class _Planner:
                 return plan_moved(argument, self.slots)
             case Constant():
                 return ConstantArgument(argument.data, argument.dtype)
+            case FloatCast():
+                return FloatArgument(over_integers(argument.value, self._over_slots), argument.to)
             case ScalarParam():
                 return ScalarArgument(self.slot_of[argument])
             case PointerParam():
@@ -435,6 +439,8 @@ class _Planner:
                 return self._parameter(argument.memory)
             case Constant():
                 return _NULL if argument.dtype is None else _number(argument.dtype)
+            case FloatCast():
+                return _number(argument.to)
             case TensorView():
                 view = plan_view(argument.memory, self.slots)
                 text = f"a view of {argument.memory.dtype} ({view.size} bytes)"

@@ -297,6 +297,10 @@ CONDITION = _value("condition", "arguments that fail the program's check", "{mes
 # Expressions ---------------------------------------------------------------------------------------------------------
 
 UNFIT = _plain("unfit", ExprError, "the value {value} of {text} does not fit 64 signed bits", value=_TEXT, text=_TEXT)
+NOT_FINITE = _plain("not-finite", ExprError, "the value {value} of {text} is not finite", value=_TEXT, text=_TEXT)
+FLOAT_UNFIT = _plain(
+    "float-unfit", ExprError, "the value {value} of {text} does not fit {type}", value=_TEXT, text=_TEXT, type=_TEXT
+)
 DIVISION = _plain("division", ExprError, "division by zero in {text}", text=_TEXT)
 SHIFT = _plain("shift", ExprError, "a shift by {count} in {text}, expected 0 to 63", count=_INT, text=_TEXT)
 CAST = _plain(

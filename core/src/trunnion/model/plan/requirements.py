@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from trunnion.errors import shorten
 from trunnion.model.capability import Capability
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
-from trunnion.model.plan import BuiltArgument, ConstantArgument, MapArgument, MovedArgument, ViewArgument
+from trunnion.model.plan import (
+    BuiltArgument,
+    ConstantArgument,
+    FloatArgument,
+    MapArgument,
+    MovedArgument,
+    ViewArgument,
+)
 from trunnion.model.tensormap.fields import TiledFields
 
 if TYPE_CHECKING:
@@ -101,6 +108,8 @@ def _of_argument(argument: PlannedArgument, place: str, encodes: Sequence[Encode
         yield Capability.TENSOR_VIEWS, place
     if isinstance(argument, (ConstantArgument, MovedArgument)):
         yield Capability.CONSTANTS_AND_OFFSETS, place
+    if isinstance(argument, FloatArgument):
+        yield Capability.FLOAT_EXPRESSIONS, place
     if isinstance(argument, MapArgument):
         tiled = isinstance(encodes[argument.encode].fields, TiledFields)
         yield Capability.TMA_TILED if tiled else Capability.TMA_IM2COL, place

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, TypeVar
 from trunnion.messages import type_name
 from trunnion.model.expr import Slot
 from trunnion.model.expr_tree import walk
-from trunnion.model.plan.launch_plan import BuiltArgument, ExprArgument, MovedArgument, ViewArgument
+from trunnion.model.float_expr import integers_of
+from trunnion.model.plan.launch_plan import (
+    BuiltArgument,
+    ExprArgument,
+    FloatArgument,
+    MovedArgument,
+    ViewArgument,
+)
 from trunnion.model.plan.slots import MemoryKind, MemoryRef, TensorSlot
 
 if TYPE_CHECKING:
@@ -303,9 +310,9 @@ class SizeWorkspace(_OfWorkspace):
 
 @dataclass(frozen=True, slots=True)
 class ComputeArguments(_OfLaunch):
-    """A launch that happens has the numbers of some arguments, which are expressions, views and moved addresses.
+    """A launch that happens has the numbers of some arguments: expressions, views and moved addresses.
 
-    An address is moved within its memory alone.
+    An address is moved within its memory alone; a floating-point number is finite, and one that its type holds.
     """
 
     ordinals: tuple[int, ...]
@@ -532,6 +539,8 @@ def _numbers(argument: PlannedArgument) -> tuple[Expr, ...]:
     match argument:
         case ExprArgument(value):
             return (value,)
+        case FloatArgument(value):
+            return tuple(integers_of(value))
         case MovedArgument():
             return argument.numbers
         case ViewArgument():

@@ -13,6 +13,7 @@ from trunnion.model.constant import Constant
 from trunnion.model.expr import Expr, Symbol
 from trunnion.model.expr_text import parse_expr
 from trunnion.model.fields import place
+from trunnion.model.float_text import parse_float
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.limits import MOST_TEXT_BYTES, expect_at_most
@@ -31,6 +32,7 @@ from trunnion.model.workspace import Workspace
 from trunnion.plain import text as plain_text
 
 if TYPE_CHECKING:
+    from trunnion.model.float_expr import FloatCast
     from trunnion.model.launch import Argument
 
 __all__ = ["load_program"]
@@ -253,6 +255,8 @@ class _Loader:
             argument = self._moved(record.record("at"))
         elif record.has("const"):
             argument = _load_constant(record.record("const"))
+        elif record.has("float"):
+            argument = self._float(record.record("float"))
         elif record.has("expr"):
             argument = self._expr(record, "expr")
         elif record.has("struct"):
@@ -303,6 +307,14 @@ class _Loader:
         record.done()
         with place(record.path):
             return MovedAddress(memory, offset)
+
+    def _float(self, record: Record) -> FloatCast:
+        text, kind = record.text("expr"), record.text("dtype")
+        record.done()
+        with place(record.path):
+            with place("expr"):
+                value = parse_float(text, self._symbol)
+            return value.cast(kind)
 
     def _memory(self, record: Record, name: str) -> Memory:
         inner = record.record(name)

@@ -1,10 +1,11 @@
 """Programs as JSON: a schema with a version, every field named, unknown fields refused.
 
 References are positions: ``{"param": 0}``, ``{"output": 0}``, ``{"workspace": 0}``, ``{"variable": 0}``;
-``{"view": ...}``, ``{"at": {...}}`` and ``{"map": {...}}`` hold one; ``{"const": {...}}`` is a value;
-``{"struct": {...}}`` and ``{"array": [...]}`` hold arguments. Expressions are text in the grammar of
-`trunnion.model.expr_text`; symbols are declared once, with their bounds. What few programs have, ``variables`` and
-``copies``, is left out of the others. This module writes; `trunnion.model.serial.reading` reads.
+``{"view": ...}``, ``{"at": {...}}`` and ``{"map": {...}}`` hold one; ``{"const": {...}}`` is a value, and
+``{"float": {...}}`` a floating-point expression, in the grammar of `trunnion.model.float_text`; ``{"struct": {...}}``
+and ``{"array": [...]}`` hold arguments. Other expressions are text in the grammar of `trunnion.model.expr_text`;
+symbols are declared once, with their bounds. What few programs have, ``variables`` and ``copies``, is left out of the
+others. This module writes; `trunnion.model.serial.reading` reads.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from trunnion.model.dtypes import DType
 from trunnion.model.enums import DriverEnum
 from trunnion.model.expr import Expr
 from trunnion.model.expr_text import format_expr
+from trunnion.model.float_expr import FloatCast
+from trunnion.model.float_text import format_float
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
 from trunnion.model.moved_address import MovedAddress
@@ -219,6 +222,8 @@ def _dump_argument(  # noqa: PLR0911 - one for each kind
         return {"at": {"memory": positions.of(argument.memory), "offset": format_expr(argument.offset)}}
     if isinstance(argument, Constant):
         return {"const": _dump_constant(argument)}
+    if isinstance(argument, FloatCast):
+        return {"float": {"expr": format_float(argument.value), "dtype": argument.to.name}}
     if isinstance(argument, Expr):
         return {"expr": format_expr(argument)}
     return positions.of(argument)

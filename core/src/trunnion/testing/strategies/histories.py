@@ -11,6 +11,7 @@ from trunnion.model.constant import const
 from trunnion.model.dtypes import dtype
 from trunnion.model.expr import Const, Expr, Symbol, as_expr, ceildiv, gt, minimum
 from trunnion.model.facts import device
+from trunnion.model.float_expr import sqrt
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import Param, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
@@ -66,7 +67,7 @@ def history_programs(draw: st.DrawFn, capabilities: Iterable[Capability]) -> Ker
     if Capability.STRIDED_TENSORS in wanted:
         wanted |= {Capability.BUILT_STRUCTS} & declared  # with no draw of their own
     if likely is _MOSTLY:
-        wanted |= declared & {Capability.CONSTANTS_AND_OFFSETS}
+        wanted |= declared & {Capability.CONSTANTS_AND_OFFSETS, Capability.FLOAT_EXPRESSIONS}
     params = _params(draw, declared, wanted)
     rows = params[0].shape[0] if isinstance(params[0], TensorParam) else Const(_ROWS)
     outputs = _outputs(draw, rows, wanted)
@@ -204,6 +205,8 @@ def _launches(
         args += [x.at(rows), const(-0.0, "float32")]
     if Capability.BUILT_STRUCTS in wanted:
         args.append(_struct(params, memories, wanted))
+    if Capability.FLOAT_EXPRESSIONS in wanted:
+        args.append((1 / sqrt(rows + 1)).cast("float32"))
     window = AccessPolicyWindow(x, hit_ratio=0.5) if Capability.ACCESS_POLICY_WINDOW in wanted else None
     smem = as_expr(0) if k is None else k * 1024
     grid, shared = ceildiv(rows, 4), as_expr(0)

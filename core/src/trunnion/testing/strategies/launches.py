@@ -12,6 +12,7 @@ from trunnion.model.code import DeviceCode
 from trunnion.model.constant import Constant
 from trunnion.model.expr import Cast, Const, Expr, ceildiv, eq, ge, maximum, minimum
 from trunnion.model.facts import device
+from trunnion.model.float_expr import FloatCast
 from trunnion.model.launch import Argument, KernelLaunch
 from trunnion.model.memory import Memory
 from trunnion.model.moved_address import MovedAddress
@@ -23,6 +24,7 @@ from trunnion.testing.strategies.attributes import draw_attributes
 from trunnion.testing.strategies.choices import choose
 from trunnion.testing.strategies.expressions import INTEGERS, expressions
 from trunnion.testing.strategies.fixed_arguments import draw_fixed, draw_like
+from trunnion.testing.strategies.float_expressions import draw_float, like_float
 from trunnion.testing.strategies.maps import draw_im2col_map, draw_map
 from trunnion.testing.strategies.memory import draw_window
 from trunnion.testing.strategies.names import names
@@ -95,6 +97,8 @@ def _required_arguments(draft: Draft, maps: _Maps) -> tuple[Argument, ...]:
         args.append(choose(draft.draw, draft.memories).view())
     if draft.wants(Capability.CONSTANTS_AND_OFFSETS):
         args += draw_fixed(draft)
+    if draft.wants(Capability.FLOAT_EXPRESSIONS):
+        args.append(draw_float(draft))
     if draft.wants(Capability.TMA_TILED):
         memory = choose(draft.draw, draft.mapped)
         count = draft.draw(st.integers(1, 2))  # two over one tensor show what tells maps apart
@@ -212,6 +216,8 @@ def _leaf(draft: Draft, maps: _Maps) -> Argument:
         return _map(draft, maps)
     if draft.wants(Capability.CONSTANTS_AND_OFFSETS) and draw(st.integers(0, 2)) == 1:
         return choose(draw, draw_fixed(draft))
+    if draft.wants(Capability.FLOAT_EXPRESSIONS) and draw(st.integers(0, 3)) == 1:
+        return draw_float(draft)
     kinds: tuple[Sequence[Argument], ...] = (draft.memories, draft.memories, draft.scalars, draft.pointers)
     given = choose(draw, [(), *(kind for kind in (*kinds, draft.structs) if kind)])
     argument = choose(draw, given) if given else _integer(draft)
@@ -263,6 +269,8 @@ def _like(  # noqa: C901, PLR0911 - one for each kind
             return choose(draw, [one for one in draft.memories if one.dtype == argument.dtype])
         case MovedAddress() | Constant():
             return draw_like(draft, argument)
+        case FloatCast():
+            return like_float(draft, argument)
         case TensorView():
             return argument  # another layout would be another parameter
         case Struct():

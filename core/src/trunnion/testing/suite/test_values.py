@@ -19,6 +19,7 @@ from trunnion.testing.laws import law
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
 from trunnion.testing.strategies.calls import row_major
+from trunnion.testing.strategies.float_edges import float_edges
 from trunnion.testing.strategies.limits import Series, number_edges, wrong_numbers
 from trunnion.testing.strategies.moved_edges import moved_edges
 from trunnion.testing.strategies.programs import CODE
@@ -36,11 +37,18 @@ _ONE = Const(1)
 
 
 _FIXED = Capability.CONSTANTS_AND_OFFSETS
+_COMPUTED = frozenset({Capability.FLOAT_EXPRESSIONS, Capability.DYNAMIC_SHAPES})
 
 
-@law("V1", tier="launch", given=lambda h: number_edges(constants=_FIXED in h.capabilities))
+def _numbers(harness: Harness) -> SearchStrategy[Series]:
+    """Return calls with numbers around what their types hold, and with such as show how a float is computed."""
+    passed = number_edges(constants=_FIXED in harness.capabilities)
+    return st.one_of(passed, float_edges()) if harness.capabilities >= _COMPUTED else passed
+
+
+@law("V1", tier="launch", given=_numbers)
 def every_type(harness: Harness, series: Series) -> None:
-    """A number, a constant too, arrives in its own type, rounded once to nearest even; infinities and NaN too."""
+    """A number, constant or computed too, arrives in its own type, rounded once to nearest even; infinities and NaN."""
     delivers_each(harness, series)
 
 

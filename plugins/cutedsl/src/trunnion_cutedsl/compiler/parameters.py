@@ -17,6 +17,7 @@ from trunnion.model.plan import (
     AddressArgument,
     ConstantArgument,
     ExprArgument,
+    FloatArgument,
     MapArgument,
     MemoryKind,
     MovedArgument,
@@ -166,7 +167,7 @@ def describe(  # noqa: C901, PLR0911 - one for each kind
             return PointerParameter(dtype="Uint8", alignment=plan.pointers[pointer].alignment)
         case ScalarArgument(scalar):
             return ScalarParameter(dtype=scalar_type(plan.scalars[scalar].dtype, field))
-        case ExprArgument():
+        case ExprArgument() | FloatArgument():
             return ScalarParameter(dtype=scalar_type(argument.dtype, field))
         case MapArgument(encode):
             return _map(plan, plan.encodes[encode])

@@ -21,6 +21,7 @@ SPEC = BackendSpec(
                 Capability.STRUCT_PARAMS,
                 Capability.CONSTANTS_AND_OFFSETS,
                 Capability.BUILT_STRUCTS,
+                Capability.FLOAT_EXPRESSIONS,
                 Capability.OUTPUT_FILL,
                 Capability.WORKSPACE,
                 Capability.MULTI_LAUNCH,

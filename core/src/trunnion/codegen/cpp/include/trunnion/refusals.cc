@@ -104,6 +104,12 @@ bool raise_condition(const Words& message) {
 bool raise_unfit(const Words& value, const Words& text) {
   return refuse({"unfit", "ValueError", Form::kMessage, {"the value {0} of {1} does not fit 64 signed bits"}}, {Field::raw(value), Field::raw(text)});
 }
+bool raise_not_finite(const Words& value, const Words& text) {
+  return refuse({"not-finite", "ValueError", Form::kMessage, {"the value {0} of {1} is not finite"}}, {Field::raw(value), Field::raw(text)});
+}
+bool raise_float_unfit(const Words& value, const Words& text, const Words& type) {
+  return refuse({"float-unfit", "ValueError", Form::kMessage, {"the value {0} of {1} does not fit {2}"}}, {Field::raw(value), Field::raw(text), Field::raw(type)});
+}
 bool raise_division(const Words& text) {
   return refuse({"division", "ValueError", Form::kMessage, {"division by zero in {0}"}}, {Field::raw(text)});
 }

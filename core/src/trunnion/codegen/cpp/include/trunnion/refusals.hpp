@@ -40,6 +40,8 @@ bool raise_unequal(const Name& argument, const Words& word, int64_t axis, int64_
 bool raise_value(const Name& argument, const Number& got, int64_t expected, const Name& author);
 bool raise_condition(const Words& message);
 bool raise_unfit(const Words& value, const Words& text);
+bool raise_not_finite(const Words& value, const Words& text);
+bool raise_float_unfit(const Words& value, const Words& text, const Words& type);
 bool raise_division(const Words& text);
 bool raise_shift(int64_t count, const Words& text);
 bool raise_cast(int64_t value, int64_t low, const Number& high, const Words& type, const Words& text);

@@ -3,6 +3,7 @@
 #include <trunnion/calls.cc>
 #include <trunnion/decimal.cc>
 #include <trunnion/errors.cc>
+#include <trunnion/float_expressions.cc>
 #include <trunnion/life.cc>
 #include <trunnion/memory.cc>
 #include <trunnion/numbers.cc>
