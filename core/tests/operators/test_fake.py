@@ -9,7 +9,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from trunnion.errors import ArgumentError, TrunnionError
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
 from trunnion.model.expr import ceildiv, gcd, lt, maximum, minimum, select, symbols
+from trunnion.model.facts import device
 from trunnion.operators.fake import FakeCall
 from trunnion.testing.strategies import BytesSpec, TensorSpec, scenarios
 
@@ -152,3 +155,16 @@ def _told(plan, args):
         return structure(FakeCall(plan, ("cuda",), args).outputs())
     except TrunnionError as error:
         return type(error)
+
+
+def test_what_a_device_decides_is_for_the_call_to_judge():
+    p = ProgramBuilder("sized", DeviceCode("cuda", "//"))
+    (n,) = symbols("n")
+    x, y = p.input("x", "float32", (n, 2)), p.output("y", "float32", (n,))
+    p.check(lt(n, 100), "fewer than 100 rows")
+    p.check(lt(device.multiprocessor_count, n), "more rows than multiprocessors")
+    p.launch("k", (x, y, p.workspace("w", "int8", (device.warp_size,))), device.multiprocessor_count, 32)
+    plan = p.build().plan()
+    assert structure(outputs(plan, torch.ones(3, 2))) == [((3,), (1,), torch.float32)]
+    with pytest.raises(ArgumentError, match="fewer than 100 rows"):
+        outputs(plan, torch.ones(100, 2))

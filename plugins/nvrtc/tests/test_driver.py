@@ -12,7 +12,9 @@ import torch
 
 import trunnion
 from trunnion import errors, examples
+from trunnion.image import SyntheticKernel, synthetic_cubin
 from trunnion.launcher.facade import StreamState
+from trunnion.model.facts import ATTRIBUTES
 from trunnion.sim.status import Refusal
 from trunnion.sim.trace import Launched
 from trunnion_nvrtc.backend.driver import CudaDriver
@@ -258,3 +260,24 @@ def test_a_stream_is_known_while_it_captures_and_its_capture_stays_valid(simulat
         assert facade.stream_state(stream) == StreamState(1, capturing=True)
         assert current() == current_device
     assert facade.stream_state(stream) == StreamState(1, capturing=False)
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_a_fact_is_the_attribute_of_its_name(name):
+    attribute = getattr(cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name.upper()}")
+    assert int(attribute) == ATTRIBUTES[name].number
+
+
+def test_the_occupancy_of_a_kernel_is_that_of_the_current_device(simulator, facade):
+    library = facade.load(synthetic_cubin([SyntheticKernel(name="k", registers=64)], "sm_90a"))
+    kernel = facade.kernel(library, "k")
+    with pytest.raises(errors.DriverError, match="cuOccupancyMaxActiveBlocksPerMultiprocessor"):
+        facade.occupancy(kernel, 256, 0)  # no context is current
+    entered = facade.enter(0)
+    assert facade.occupancy(kernel, 256, 0) == 4
+    assert facade.occupancy(kernel, 256, 49153) == 0
+    facade.set_kernel_attribute(kernel, 0, 8, 100_000)
+    assert facade.occupancy(kernel, 256, 100_000) == 2
+    if entered:
+        facade.leave()
+    facade.unload(library)

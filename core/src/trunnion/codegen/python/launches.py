@@ -26,7 +26,7 @@ from trunnion.model.plan import (
     VariableArgument,
     ViewArgument,
 )
-from trunnion.model.plan.steps import ComputeArguments, ShapeLaunch, slots_of, unknown_step
+from trunnion.model.plan.steps import unknown_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,7 +42,6 @@ __all__ = [
     "emit_phase",
     "follows_from_passed",
     "launch_condition",
-    "of_device",
     "packed_values",
     "packs_integers",
     "shape_variables",
@@ -144,12 +143,10 @@ def packs_integers(plan: LaunchPlan, launch: PlannedLaunch) -> bool:
 
 
 def follows_from_passed(plan: LaunchPlan, launch: PlannedLaunch) -> bool:
-    """Whether all that is packed follows from the tensors' layouts and ``passed``.
+    """Whether all that is packed follows from the tensors' layouts and ``passed``: no memory is the launcher's own.
 
-    No memory is the launcher's own, and nothing is the device's to decide, of which a frame has seen several.
+    The layouts say the device too, and that its facts, which are read once.
     """
-    if of_device(plan, launch):
-        return False
     kinds = (PointerArgument, MovedArgument, ViewArgument)
     memory = [one.memory for one in launch.passed if isinstance(one, kinds)]
     built = (one for one in launch.args if isinstance(one, BuiltArgument))
@@ -157,12 +154,6 @@ def follows_from_passed(plan: LaunchPlan, launch: PlannedLaunch) -> bool:
     own = any(one.kind is not MemoryKind.TENSOR or plan.tensors[one.slot].output for one in memory)
     own |= any(isinstance(one, VariableArgument) for one in launch.passed)  # each device's, and each load's
     return not own and recalls(plan) and packs_integers(plan, launch)
-
-
-def of_device(plan: LaunchPlan, launch: PlannedLaunch) -> bool:
-    """Whether a launch's shape or arguments are over facts of the device."""
-    own = ComputeArguments(launch, tuple(range(len(launch.args)))), ShapeLaunch(launch)
-    return any(slot >= len(plan.bindings) for action in own for slot in slots_of(action))
 
 
 def _scalar_values(plan: LaunchPlan, scalar: int) -> list[str]:
