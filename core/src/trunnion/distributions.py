@@ -34,7 +34,8 @@ _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
 _SEPARATORS = re.compile(r"[-_.]+")
 _MOST_AT_ONCE = 1 << 20
-_POINTS, _DAMAGED = "entry_points.txt", "damaged"
+_POINTS = "entry_points.txt"
+_USUAL = "trunnion"  # the group of whose entry points every process asks
 _MOST_KNOWN = 4
 _METADATA = (".dist-info", ".egg-info")
 _VERSION = re.compile(r"\A(?:[!-~]+:.*\n(?:[ \t].*\n)*)*?Version: *(\S+)")
@@ -64,15 +65,12 @@ def announced(group: str) -> tuple[EntryPoint, ...]:
     if folders is None:
         return tuple(metadata.entry_points(group=group))
     own = _own(folder for folder, _ in folders)
-    said = _installed_in(own)  # as it is now: who is installed may announce something else since
-    known, unknown = json.loads(said[_POINTS]).get(group, {}), json.loads(said[_DAMAGED])
-    found, made = list[Any](), _point_class()
+    said = _installed_in(own, group)  # as it is now: who is installed may announce something else since
+    known, found, made = json.loads(said[_POINTS]), list[Any](), _point_class()
     for place in _names_in(folders, said).values():
         if place in known:
             found += (made(name, value, group, place) for name, value in known[place])
-        elif place.rpartition("/")[0] in own and place not in unknown:
-            continue
-        elif f"[{group}]".encode() in _read(place, _POINTS):
+        elif place.rpartition("/")[0] not in own and f"[{group}]".encode() in _read(place, _POINTS):
             found += metadata.Distribution.at(place).entry_points.select(group=group)
     return tuple(found)
 
@@ -167,7 +165,7 @@ def _names_in(folders: _Folders, said: Mapping[str, str]) -> dict[str, str]:
     """Return where metadata lie, by name, in folders of which the own ones are known."""
     found: dict[str, str] = {}
     for folder, _ in folders:
-        found = (json.loads(said[folder]) if folder in said else _named_in(folder)) | found
+        found = (_split(folder, said[folder]) if folder in said else _named_in(folder)) | found
     known = _names()
     if len(known) >= _MOST_KNOWN:
         known.clear()
@@ -175,8 +173,8 @@ def _names_in(folders: _Folders, said: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _installed_in(own: Iterable[str]) -> Mapping[str, str]:
-    """Return what lies in this Python's own folders: of each the names, and for all who announces what."""
+def _installed_in(own: Iterable[str], group: str = _USUAL) -> Mapping[str, str]:
+    """Return what lies in this Python's own folders: of each the names, and for all who announces what of a group."""
     folders = [*own]
 
     def ask() -> Answer:
@@ -184,24 +182,29 @@ def _installed_in(own: Iterable[str]) -> Mapping[str, str]:
 
         named = {folder: _named_in(folder) for folder in folders}
         places = [place for names in named.values() for place in names.values()]
-        announcing: dict[str, dict[str, list[tuple[str, str]]]] = {}
-        damaged: list[str] = []
-        for place in places:
-            if not _read(place, _POINTS):
-                continue
-            try:
-                points = [*metadata.Distribution.at(place).entry_points]
-            except (ValueError, TypeError, AttributeError):
-                damaged.append(place)  # importlib says so again to whoever asks for what it may announce
-                continue
-            for point in points:
-                announcing.setdefault(point.group, {}).setdefault(place, []).append((point.name, point.value))
-        said = {folder: json.dumps(names) for folder, names in named.items()}
+        known = {
+            place: [
+                (point.name, point.value)
+                for point in metadata.Distribution.at(place).entry_points.select(group=group)
+            ]
+            for place in places
+            if f"[{group}]".encode() in _read(place, _POINTS)
+        }
         files = (*folders, *(f"{place}/{_POINTS}" for place in places), __file__)
-        said |= {_POINTS: json.dumps(announcing), _DAMAGED: json.dumps(damaged)}
-        return Answer(said, folders=frozenset(files))
+        said = {folder: _joined(names) for folder, names in named.items()}
+        return Answer({**said, _POINTS: json.dumps(known)}, folders=frozenset(files))
 
-    return remembered(json.dumps(["what is installed", folders]), ask, noted=False)
+    return remembered(json.dumps(["what is installed", group, folders]), ask, noted=False)
+
+
+def _joined(named: Mapping[str, str]) -> str:
+    """Return names and folders of metadata as one text that is quickly read: no name of a file has its separator."""
+    return "/".join(f"{name}/{place.rpartition('/')[2]}" for name, place in named.items())
+
+
+def _split(folder: str, joined: str) -> dict[str, str]:
+    parts = iter(joined.split("/")) if joined else iter(())
+    return {name: f"{folder}/{place}" for name, place in zip(parts, parts, strict=True)}
 
 
 def _own(paths: Iterable[str]) -> list[str]:
