@@ -82,6 +82,7 @@ def _facts(tensor: object) -> object:
 
 class FakeRuntime:
     tensor_type = FakeTensor
+    exchanged_types = (FakeTensor, FakeTensor)
     stream_type = SimpleNamespace
     strided = STRIDED
 

@@ -37,7 +37,9 @@ class TensorChecks:
     def __init__(self, runtime: Runtime, device_count: int) -> None:
         self.runtime = runtime
         self.device_count = device_count
-        self.tensor_type: type[Any] = runtime.tensor_type
+        self.any_tensor: type[Any] = runtime.tensor_type
+        self.tensor_type: type[Any] = runtime.exchanged_types[0]
+        """The class of plain tensors, of which one look at their layout says that there is memory behind them."""
         self.strided = runtime.strided
         self.data_ptr = runtime.tensor_type.data_ptr  # type: ignore[attr-defined]  # every tensor has the method
         self._good: dict[int, set[int]] = {}
@@ -73,7 +75,7 @@ class TensorChecks:
         ArgumentTypeError
             If ``value`` is no tensor, or one with no memory of its own.
         """
-        if not is_a(value, self.tensor_type):
+        if not is_a(value, self.any_tensor):
             raise refusals.no_tensor_error(name, value, output=output)
         if not self.runtime.has_storage(value):
             raise rows.NO_MEMORY(name, type_name(value))
@@ -228,7 +230,7 @@ class TensorChecks:
         if self._is_known(tensor, wanted, device):
             return
         name, shape, texts, kind, alignment = wanted
-        elsewhere = is_a(tensor, self.tensor_type) and not self.runtime.presents_device(tensor)
+        elsewhere = is_a(tensor, self.any_tensor) and not self.runtime.presents_device(tensor)
         if elsewhere:
             raise rows.OUTPUT_DEVICE(name, tensor.device, device)
         self.check_tensor(name, tensor, output=True)

@@ -144,6 +144,18 @@ class DeviceMemory:
             allocation, _ = self._live[self._starts[at]]
             return allocation if address < allocation.address + allocation.nbytes else None
 
+    def shrink(self, address: int, nbytes: int) -> None:
+        """Let the live allocation that begins at ``address`` have so few bytes, under all tensors that lie in it.
+
+        As a storage that is resized under its tensors: those that reach further lie in no memory of theirs any more.
+        """
+        with self._taking.turn():
+            allocation, owner = self._live[address]
+            self._live[address] = (
+                Allocation(address, min(nbytes, allocation.nbytes), allocation.device),
+                owner,
+            )
+
     def check(self, address: int, nbytes: int, device: int) -> Allocation:
         """Return the live allocation of ``device`` that holds a range of bytes.
 

@@ -11,6 +11,7 @@ import torch
 from trunnion.call_helper import HelpedRuntime, installed_helper
 from trunnion.sim.allocation import allocate
 from trunnion.sim.tensor import SimTensor
+from trunnion.torch_runtime import HostRuntime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,6 +47,7 @@ class SimRuntime(HelpedRuntime):
         self.only_device: int | None = None
         self.exchanged_types: tuple[type, type] = (SimTensor, SimTensor)
         self.stream_type: type = torch.cuda.Stream
+        self._host = HostRuntime()
 
     def dtype(self, dtype: DType) -> Any:
         """Return torch's object for an element type; see `DType.in_torch`."""
@@ -135,8 +137,10 @@ class SimRuntime(HelpedRuntime):
         return isinstance(tensor, SimTensor)
 
     def has_storage(self, tensor: Any) -> bool:
-        """Whether there is live device memory behind a tensor, as it is: no lazy conjugate or negation."""
-        if not isinstance(tensor, SimTensor) or tensor.is_conj() or tensor.is_neg():
+        """Whether there is live memory behind a tensor, as it is: no fake, no lazy conjugate or negation."""
+        if not isinstance(tensor, SimTensor):  # one of the host's, which launchers refuse for where it lies
+            return self._host.has_storage(tensor)
+        if tensor.is_conj() or tensor.is_neg():
             return False
         if tensor.numel() == 0:
             return True

@@ -54,6 +54,12 @@ class TensorFacts:
     device: int | None
     """The ordinal of its device, of the kind that is launched on; None: it does not lie on one."""
 
+    lazy: bool = False
+    """Whether memory holds the conjugates, or the negatives, of its elements."""
+
+    short: bool = False
+    """Whether its storage ends before it does."""
+
     @property
     def is_empty(self) -> bool:
         """Whether it has no elements."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from trunnion.arguments import spanned_bytes
 from trunnion.artifacts.program_file import PROGRAM_FILE
 from trunnion.contract.spec import called
 from trunnion.errors import LifecycleError, TrunnionError
@@ -282,9 +283,13 @@ class Harness:
 
     def arguments(self, given: Sequence[object]) -> list[Any]:
         """Return drawn arguments with every described tensor and struct made."""
-        from trunnion.testing.strategies.calls import arguments_of  # noqa: PLC0415 - needs hypothesis
+        from trunnion.testing.strategies.calls import TensorSpec, arguments_of  # noqa: PLC0415 - needs hypothesis
 
-        return arguments_of(given, self.storage)
+        made = arguments_of(given, self.storage)
+        for spec, tensor in zip(given, made, strict=True):
+            if is_a(spec, TensorSpec) and spec.short:
+                self.machine.shorten(tensor)
+        return made
 
     def storage(self, nbytes: int, device: int | None) -> Any:
         """Return so many bytes in the memory of a device, or with None of the host, each of them ``USED``."""
@@ -326,7 +331,10 @@ class Harness:
 
     def facts_of(self, value: Any) -> object:
         """Return the facts of a tensor on this harness's devices; see `facts_of`."""
-        return facts_of(value, self.machine.kind)
+        facts = facts_of(value, self.machine.kind)
+        if not isinstance(facts, TensorFacts) or facts.device is None or facts.is_empty:
+            return facts
+        return replace(facts, short=self.machine.runtime.room(value) < spanned_bytes(value))
 
     def call(
         self, loaded: LoadedProgram, call: CallSpec, *, stream: int | None = None
@@ -342,10 +350,13 @@ class Harness:
         stream
             The ``stream=`` of the call.
         """
+        return self.call_with(loaded, self.given(call, stream=stream))
+
+    def given(self, call: CallSpec, *, stream: int | None = None) -> Arguments:
+        """Return what a call is made with, on new tensors; parameters are those of `call`."""
         out = None if call.out is None else self.arguments(call.out)
         device = None if call.device is None else self._there(call.device)
-        given = Arguments(args=self.arguments(call.args), out=out, stream=stream, device=device)
-        return self.call_with(loaded, given)
+        return Arguments(args=self.arguments(call.args), out=out, stream=stream, device=device)
 
     def call_with(self, loaded: LoadedProgram, given: Arguments) -> tuple[CallSignature, Observed]:
         """Make a call on tensors that are there, and return its facts and what came of it.
@@ -422,6 +433,7 @@ def facts_of(value: Any, kind: str = "cuda") -> object:
         strides=tuple(value.stride()),
         address=value.data_ptr(),
         device=(value.device.index or 0) if value.device.type == kind else None,
+        lazy=value.is_conj() or value.is_neg(),
     )
 
 

@@ -110,6 +110,9 @@ class HostMachine:
         self._layouts[image_number(layouts)] = layouts
         return compile_probes(recorder_source(layouts), layouts, Target("cpu"), options=self._options)
 
+    def shorten(self, tensor: torch.Tensor) -> None:
+        """Do nothing: what is watched lies in pieces of one storage, which torch does not resize."""
+
     def empty(self, nbytes: int, device: int) -> torch.Tensor:  # noqa: ARG002 - there is one
         """See `Machine`."""
         return self._memory.empty(nbytes)

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from trunnion import sim
+from trunnion.arguments import spanned_bytes
 from trunnion.contract.compiler import DeviceImage, ImageKernel
 from trunnion.contract.spec import Target
 from trunnion.errors import DeviceRequirementError
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALIKE", "ARCHITECTURES", "KINDS", "UNLIKE", "USED", "Machine", "MemorySeen", "SimulatedMachine", "Told",
-    "start_simulator", "synthetic_image",
+    "shorten", "start_simulator", "synthetic_image",
 ]  # fmt: skip
 
 USED: Final = 0xA5
@@ -101,6 +102,9 @@ class Machine(Protocol):
 
     def empty(self, nbytes: int, device: int) -> Any:
         """Return a tensor of so many bytes in the memory of a device, each of them `USED`."""
+
+    def shorten(self, tensor: Any) -> None:
+        """Let a tensor's storage, all of it, end a byte before the tensor does, if the machine can."""
 
     def new_stream(self, device: int) -> int:
         """Return the handle of a new stream."""
@@ -192,6 +196,25 @@ class SimulatedMachine:
         # Not by torch, which wakes its other threads for so many bytes: that takes longer than the call itself.
         ctypes.memset(made.data_ptr(), USED, nbytes)
         return made
+
+    def shorten(self, tensor: Any) -> None:
+        """See `Machine`."""
+        memory, end = self.simulator.memory, tensor.data_ptr() + spanned_bytes(tensor)
+        held = memory.find(end - 1)
+        assert held is not None  # a tensor that was just made
+        memory.shrink(held.address, end - 1 - held.address)
+
+
+def shorten(tensor: Any) -> None:
+    """Let the storage of a tensor of torch's end a byte before the tensor does.
+
+    Parameters
+    ----------
+    tensor
+        The tensor.
+    """
+    before = tensor.storage_offset() * tensor.element_size()
+    tensor.untyped_storage().resize_(before + spanned_bytes(tensor) - 1)
 
 
 _TARGET = Target("cuda", "sm_90a")

@@ -141,12 +141,16 @@ class Reading:
             self.refuse(_TYPE, (param.name,), f"a tensor of {given.dtype}")
         elif len(given.shape) != len(param.shape):
             self.refuse(_VALUE, (param.name,), f"{len(given.shape)} dimensions")
+        elif given.lazy:
+            self.refuse(_TYPE, (param.name,), "a lazy tensor")
         else:
             self.tensors[param.name] = given
             self._check_memory(param, given)
 
     def _check_memory(self, param: TensorParam, given: TensorFacts) -> None:
         empty = given.is_empty
+        if given.short:
+            self.refuse(_VALUE + _TYPE, (param.name,), "a tensor that is longer than its storage")
         alignment = param.alignment or bytes_per_element(param.dtype.name)
         if given.address == 0 and not empty:
             self.refuse(_TYPE, (param.name,), "elements at the null address")
@@ -268,6 +272,8 @@ class Reading:
             return
         if given.dtype != output.dtype.name:
             self.refuse(_TYPE, (output.name,), f"a tensor of {given.dtype}")
+        if given.lazy:
+            self.refuse(_TYPE, (output.name,), "a lazy tensor")
         if given.shape != self.output_shapes[output.name]:
             self.refuse(_VALUE, (output.name,), f"shape {given.shape}")
         if given.device != self.device:

@@ -30,6 +30,7 @@ from trunnion.testing.float_saboteurs import FLOAT_SABOTEURS
 from trunnion.testing.history_saboteurs import HISTORY_SABOTEURS
 from trunnion.testing.lifecycle_saboteurs import LIFECYCLE_SABOTEURS
 from trunnion.testing.limit_saboteurs import LIMIT_SABOTEURS
+from trunnion.testing.plain_tensor_saboteurs import PLAIN_TENSOR_SABOTEURS
 from trunnion.testing.saboteur import Changed, Saboteur, each_encode, each_launch, in_trace, saboteur
 
 if TYPE_CHECKING:
@@ -385,7 +386,7 @@ _ALL = (
 
 _OTHERS = (
     *BUILD_SABOTEURS, *LIFECYCLE_SABOTEURS, *LIMIT_SABOTEURS, *FEATURE_SABOTEURS, *HISTORY_SABOTEURS, *FIXED_SABOTEURS,
-    *FACT_SABOTEURS, *FLOAT_SABOTEURS,
+    *FACT_SABOTEURS, *FLOAT_SABOTEURS, *PLAIN_TENSOR_SABOTEURS,
 )  # fmt: skip
 
 SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *_OTHERS)}

@@ -77,7 +77,7 @@ class Preparation:
         self._params = facts.params
         self._outputs = facts.outputs
         self._checks = checks
-        self._class: Any = checks.tensor_type
+        self._class: Any = checks.any_tensor
         self._on_cuda = checks.runtime.only_device is None
         named = {param.dtype for param in (*facts.params, *facts.outputs) if param.kind == "tensor"}
         self._dtypes = {name: checks.dtype(name) for name in named}

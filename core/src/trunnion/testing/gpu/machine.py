@@ -20,7 +20,7 @@ from trunnion.testing.gpu.cupti import Subscription
 from trunnion.testing.gpu.decoding import NAMES, Decoder
 from trunnion.testing.gpu.probes import Probes, Record
 from trunnion.testing.gpu.readback import ReadLaunch, read_graph
-from trunnion.testing.machine import USED
+from trunnion.testing.machine import USED, shorten
 from trunnion.torch_runtime import TorchRuntime
 
 if TYPE_CHECKING:
@@ -196,6 +196,10 @@ class GpuMachine:
     def image(self, program: KernelProgram) -> DeviceImage:
         """See `Machine`: of probes."""
         return self._probes.image(program)
+
+    def shorten(self, tensor: torch.Tensor) -> None:
+        """See `Machine`."""
+        shorten(tensor)
 
     def empty(self, nbytes: int, device: int) -> torch.Tensor:
         """See `Machine`."""

@@ -144,5 +144,22 @@ def _wrong_tensors(given: TensorSpec) -> Iterator[tuple[str, object]]:
                     replace(given, strides=(*given.strides[:axis], wrong_step, *given.strides[axis + 1 :])),
                 )
         yield "alignment", replace(given, offset=given.offset + 1)
+    yield from _not_in_memory(given)
     yield "device", replace(given, device=None)
     yield "device", replace(given, device=1 - (given.device or 0))
+
+
+def _not_in_memory(given: TensorSpec) -> Iterator[tuple[str, object]]:
+    """Yield tensors that memory does not hold as they are."""
+    if 0 not in given.shape:
+        yield "storage", replace(given, short=True)
+    if given.dtype.startswith("complex"):
+        yield "conjugated", replace(given, lazy="conj")
+    if given.dtype.startswith("complex") or _may_be_imaginary(given):
+        yield "negated", replace(given, lazy="neg")
+
+
+def _may_be_imaginary(given: TensorSpec) -> bool:
+    """Whether a tensor may be the imaginary part of a conjugate, which is all that torch's users get negated lazily."""
+    steps = (step for extent, step in zip(given.shape, given.strides, strict=True) if extent > 1)
+    return given.dtype in ("float16", "float32", "float64") and all(step % 2 == 0 for step in steps)

@@ -64,6 +64,12 @@ class TensorSpec:
     shared: bool = False
     """Whether its storage is that of every other tensor of the call that shares, instead of its own."""
 
+    lazy: str = ""
+    """``"conj"`` or ``"neg"``: it is conjugated, or negated, in name alone, and memory holds other numbers."""
+
+    short: bool = False
+    """Whether its storage was made a byte too short, once it was there."""
+
     @property
     def extent(self) -> int:
         """Elements from the start of the storage to the end of the last element."""
@@ -88,12 +94,23 @@ class TensorSpec:
         """Return the tensor over bytes of storage, of which there may be more than it needs."""
         flat = storage[: self.nbytes].view(self.kind)
         # torch counts from the start of the memory, not of a view.
-        return flat.as_strided(self.shape, self.strides, flat.storage_offset() + self.offset)
+        tensor = flat.as_strided(self.shape, self.strides, flat.storage_offset() + self.offset)
+        if not self.lazy:
+            return tensor
+        import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
+
+        return tensor.conj() if self.lazy == "conj" else torch._neg_view(tensor)  # noqa: SLF001 - torch negates so itself
 
     def facts(self, address: int) -> TensorFacts:
         """Return what the tensor will show, if its first element lies at ``address``."""
         return TensorFacts(
-            dtype=self.dtype, shape=self.shape, strides=self.strides, address=address, device=self.device
+            dtype=self.dtype,
+            shape=self.shape,
+            strides=self.strides,
+            address=address,
+            device=self.device,
+            lazy=bool(self.lazy),
+            short=self.short,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ from trunnion.testing.strategies.expressions import INTEGERS
 from trunnion.testing.strategies.limits import narrow_operations, operations
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_launches import delivers_each
-from trunnion.testing.ways import LOADS
+from trunnion.testing.ways import LOADS, Arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,9 +59,12 @@ def _broken(harness: Harness) -> st.SearchStrategy[Any]:
 def wrong_arguments(harness: Harness, example: tuple[KernelProgram, tuple[Breakage, ...]]) -> None:
     """A call with a wrong argument raises the typed error that names it, and neither allocates nor launches."""
     program, mistakes = example
+    held = []
     with harness.loaded(program) as loaded:
-        for broken in mistakes:
-            facts, observed = harness.call(loaded, broken.call)
+        # How long a storage is may be asked where the address is new: see "What is checked" in docs/launching.md.
+        for broken in sorted(mistakes, key=lambda one: not one.kind.endswith("storage")):
+            held.append(harness.given(broken.call))
+            facts, observed = harness.call_with(loaded, held[-1])
             expected = expect(program, facts)
             # An address may be better aligned than the strategy imagined: then there is no mistake in the call.
             if isinstance(expected, Refused):
@@ -253,7 +257,10 @@ def check_refused_or(harness: Harness, expected: object, error: Exception | None
 
 @law("O2", tier="launch", given=lambda harness: scenarios(harness.capabilities))
 def destinations(harness: Harness, scenario: Scenario) -> None:
-    """Under ``out=`` a call returns the very tensors that were given, allocates nothing and binds no symbol."""
+    """Under ``out=`` a call returns the very tensors that were given, allocates nothing and binds no symbol.
+
+    Memory that was good once is refused where a tensor shows it otherwise: negated, conjugated, or column by column.
+    """
     with harness.loaded(scenario.program) as loaded:
         facts, free = harness.call(loaded, CallSpec(args=scenario.call.args, device=scenario.call.device))
         expected = expect(scenario.program, facts)
@@ -275,3 +282,26 @@ def destinations(harness: Harness, scenario: Scenario) -> None:
         harness.require(same, "the returned tensors are not the given ones")
         count = sum(1 for one in told.workspaces if one.nbytes)
         harness.require(len(observed.allocations) <= count, "allocated although destinations were given")
+        for place, tensor in enumerate(given):
+            for other in _seen_otherwise(tensor):
+                out = [*given[:place], other, *given[place + 1 :]]
+                args = harness.arguments(scenario.call.args)
+                again = Arguments(args=args, out=out, stream=None, device=scenario.call.device)
+                facts, observed = harness.call_with(loaded, again)
+                told = expect(scenario.program, facts)
+                assert isinstance(told, Refused), facts
+                check_refused(harness, told, observed)
+
+
+def _seen_otherwise(tensor: Any) -> Iterator[Any]:
+    """Yield other views of the very memory of a tensor, of its type and shape, that no output can be written to."""
+    import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
+
+    # The imaginary part of a conjugate is what torch negates: steps of two, where there are several elements.
+    if tensor.is_complex() or (tensor.is_floating_point() and tensor.numel() == 1):
+        yield torch._neg_view(tensor)  # noqa: SLF001 - torch has no public name for it
+    if tensor.is_complex():
+        yield tensor.conj()
+    if sum(extent > 1 for extent in tensor.shape) > 1 and tensor.numel():
+        steps = [math.prod(tensor.shape[:axis]) for axis in range(tensor.dim())]
+        yield tensor.as_strided(tensor.shape, steps)
