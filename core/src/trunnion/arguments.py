@@ -156,7 +156,9 @@ def _handle_of(stream: Any) -> Any:
     if hasattr(stream, "__cuda_stream__"):
         answer = stream.__cuda_stream__
         answer = answer() if callable(answer) else None
-        return answer[1] if type(answer) is tuple and len(answer) == _STREAM_ANSWER else None
+        said = type(answer) is tuple and len(answer) == _STREAM_ANSWER
+        # Of another version than 0 nobody knows what stands behind it (cuda.core, "CUDA stream protocol").
+        return answer[1] if said and type(answer[0]) is int and answer[0] == 0 else None
     return getattr(stream, "cuda_stream", None)
 
 

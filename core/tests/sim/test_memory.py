@@ -95,3 +95,15 @@ def test_memory_that_the_host_lacks_is_refused_as_a_device_does(memory, nbytes):
         memory.allocate(nbytes, 0)
     assert caught.value.status is Status.OUT_OF_MEMORY
     assert memory.allocations() == ()
+
+
+def test_memory_that_shrinks_holds_no_more_than_it_says(memory):
+    allocation, owner = memory.allocate(64, 0)
+    memory.shrink(allocation.address, 8)
+    assert memory.find(allocation.address + 7).nbytes == 8
+    assert memory.find(allocation.address + 8) is None
+    memory.shrink(allocation.address, 16)  # it does not grow again
+    assert memory.used(0) == 8
+    del owner
+    gc.collect()
+    assert memory.used(0) == 0

@@ -177,6 +177,21 @@ class _PopsAnothers(Changed):
             self._begun = outer
 
 
+class _AnyStream(Changed):
+    """A loaded program that takes the second thing in whatever a stream says for its handle."""
+
+    @property
+    def entry(self) -> Callable[..., Any]:
+        """Launch."""
+
+        def entry(*args: Any, stream: Any = None, **how: Any) -> Any:
+            said = stream.__cuda_stream__() if hasattr(stream, "__cuda_stream__") else None
+            taken = isinstance(said, (list, tuple)) and len(said) > 1 and type(said[1]) is int
+            return self._true.entry(*args, stream=said[1] if taken and said is not None else stream, **how)
+
+        return entry
+
+
 class _OtherStatus(Changed):
     """A loaded program that takes every driver's status for one."""
 
@@ -206,6 +221,7 @@ LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("relaxed-loading", "Leaves the capture mode when loading fails.", "F3", _relaxed_loading),
     _saboteur("unwaited-failure", "Closes without waiting for half a call.", "Y3", _UnwaitedFailure),
     _saboteur("pops-anothers", "Pops the context of the call around one that fails.", "H1", _PopsAnothers),
+    _saboteur("any-stream", "Takes what says no handle for a stream.", "N6", _AnyStream),
     _saboteur("other-status", "Reports another status than the driver's.", "F1 F2", _OtherStatus),
 )
 """The saboteurs."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import threading
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume
@@ -18,6 +20,7 @@ from trunnion.model.program import KernelProgram
 from trunnion.testing.comparison import check_expected
 from trunnion.testing.expected import Refused
 from trunnion.testing.laws import EVERY_WAY, law
+from trunnion.testing.observed import observe
 from trunnion.testing.provision import compare_allocations
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, calls, scenarios
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trunnion.testing.harness import Harness
+    from trunnion.testing.observed import Observed
 
 __all__: list[str] = []
 
@@ -183,7 +187,10 @@ def bad_stream(harness: Harness, scenario: Scenario) -> None:
 
 @law("N6", given=_any)
 def foreign_stream(harness: Harness, scenario: Scenario) -> None:
-    """A ``stream=`` of another device than the tensors' is an ArgumentError before anything happens."""
+    """A ``stream=`` of another device than the tensors' is an ArgumentError before anything happens.
+
+    So is an object that is no stream: one that answers otherwise than the CUDA stream protocol says.
+    """
     with harness.loaded(scenario.program) as loaded:
         facts, observed = harness.call(loaded, scenario.call)
         expected = expect(scenario.program, facts)
@@ -193,9 +200,34 @@ def foreign_stream(harness: Harness, scenario: Scenario) -> None:
         foreign = harness.simulator.new_stream(1 - expected.device)
         with _leaving_contexts(harness):
             _, observed = harness.call(loaded, scenario.call, stream=foreign)
-        error = observed.error
-        harness.require(isinstance(error, ArgumentError), f"raised {error!r}")
-        harness.require(
-            getattr(error, "argument", "") == "stream", f"the error names another argument: {error}"
-        )
-        harness.require(not observed.launches and not observed.allocations, "the refused call had effects")
+        _check_refused_stream(harness, observed)
+        here = harness.simulator.new_stream(expected.device)
+        given = harness.given(scenario.call)
+        for answer in _no_streams(here):
+            call = partial(loaded.entry, *given.args, stream=_Answering(answer), device=given.device)
+            _check_refused_stream(harness, observe(harness, call))
+
+
+def _check_refused_stream(harness: Harness, observed: Observed) -> None:
+    """Require that a call was refused for its stream, and did nothing."""
+    error = observed.error
+    harness.require(isinstance(error, ArgumentError), f"raised {error!r}")
+    harness.require(getattr(error, "argument", "") == "stream", f"the error names another argument: {error}")
+    harness.require(not observed.launches and not observed.allocations, "the refused call had effects")
+
+
+@dataclass(frozen=True, slots=True)
+class _Answering:
+    """An object that is asked what stream it is."""
+
+    answer: object
+
+    def __cuda_stream__(self) -> object:
+        """Return anything (cuda.core, "CUDA stream protocol": a tuple of the version, which is 0, and the handle)."""
+        return self.answer
+
+
+def _no_streams(handle: int) -> tuple[object, ...]:
+    """Return answers that are none of the protocol's, each with a good handle somewhere."""
+    pairs = ([0, handle], (0, handle, 0), (handle,), (-1, handle), (1, handle), ("0", handle), (None, handle))
+    return (*pairs, handle, str(handle), None, (0, str(handle)), (0, float(handle)), (0, None), (0, -handle))
