@@ -16,7 +16,7 @@ from trunnion.model.limits import expect_at_most
 from trunnion.model.memory import MAX_RANK
 from trunnion.model.params import TensorParam
 from trunnion.model.scalars import scalar_bytes
-from trunnion.plain import ForeignError, asked, is_a
+from trunnion.plain import ForeignError, asked, is_a, is_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,7 +106,7 @@ class ModuleVariable(OutsideExpr):
             if len(data) != self.nbytes:
                 raise ProgramError(f"got {len(data)} bytes, expected {self.nbytes}", field="init")
             return data
-        if type(init) in (bool, int, float, complex):
+        if is_exactly(init, bool, int, float, complex):
             return scalar_bytes(init, self.dtype, "init") * self.count
         return b"".join(self._numbers(init, self.shape, "init"))
 

@@ -20,7 +20,7 @@ from trunnion.sim.host import HostReader, put, text
 from trunnion.sim.objects import Kernel, Library
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import LibraryLoaded, LibraryUnloaded
-from trunnion.sim.variables import variable_on
+from trunnion.sim.variables import place_variables, variable_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -144,6 +144,7 @@ def _load(
     library = Library(call.state.new_handle(), hashlib.sha256(data).hexdigest(), info, target)
     for kernel in info.kernels:
         library.kernels[kernel.name] = Kernel(call.state.new_handle(), library, kernel)
+    place_variables(call.state, library)
     put(ctypes.c_void_p, result, library.handle, "library")
     call.state.add(library)
     call.state.trace.add(LibraryLoaded(library.handle, library.sha256, len(data)))

@@ -42,6 +42,9 @@ class Allocation:
     device: int
     """The ordinal of the device that it belongs to."""
 
+    of_image: bool = False
+    """Whether it is a part of a loaded image, which nobody allocated and no allocator counts."""
+
 
 class DeviceMemory:
     """All live allocations of all simulated devices."""
@@ -57,7 +60,7 @@ class DeviceMemory:
         self._addresses = Addresses()
         self._room: dict[int, int] = {}
 
-    def allocate(self, nbytes: int, device: int) -> tuple[Allocation, memoryview]:
+    def allocate(self, nbytes: int, device: int, *, of_image: bool = False) -> tuple[Allocation, memoryview]:
         """Return fresh memory, every byte `POISON`, and the buffer that owns it.
 
         Parameters
@@ -66,6 +69,8 @@ class DeviceMemory:
             How many bytes; at least 1.
         device
             The ordinal of the device.
+        of_image
+            `Allocation.of_image`.
 
         Returns
         -------
@@ -91,7 +96,7 @@ class DeviceMemory:
             except OSError as error:
                 reason = f"{nbytes} bytes on device {device}, which are simulated in host memory: {error}"
                 raise Refusal(Status.OUT_OF_MEMORY, reason) from error
-            allocation = Allocation(address, nbytes, device)
+            allocation = Allocation(address, nbytes, device, of_image)
             self._live[address] = (allocation, weakref.ref(buffer))
             insort(self._starts, address)
             # One step, without a turn: it comes in the middle of anything, and could not wait for another thread.
@@ -115,10 +120,11 @@ class DeviceMemory:
             return tuple(self._live[start][0] for start in self._starts.copy() if start in self._live)
 
     def used(self, device: int) -> int:
-        """Return the bytes of a device's live allocations."""
+        """Return the bytes of a device's live allocations, without those of images."""
         with self._taking.turn():
             self._settle()
-            return sum(held.nbytes for held, _ in list(self._live.values()) if held.device == device)
+            live = [held for held, _ in list(self._live.values())]
+            return sum(one.nbytes for one in live if one.device == device and not one.of_image)
 
     def limit(self, device: int, nbytes: int | None) -> int | None:
         """Let a device have so many bytes, None for as many as the host has; return what it had."""

@@ -158,7 +158,12 @@ class Library:
     """Its kernels by exact symbol name."""
 
     variables: dict[tuple[str, int], DeviceVariable] = field(default_factory=dict, repr=False)
-    """Its variables that were looked at, by exact symbol name and device."""
+    """Its variables, by exact symbol name and device."""
+
+    def runs_on(self, device: Device) -> bool:
+        """Whether a device can run it."""
+        capability, target = device.compute_capability, self.target
+        return can_run(self.info.arch, capability) if target is None else can_assemble(target, capability)
 
     def check_runs_on(self, *devices: Device) -> None:
         """Require that some of the devices can run it.
@@ -168,14 +173,12 @@ class Library:
         Refusal
             ``CUDA_ERROR_NO_BINARY_FOR_GPU``, if none can.
         """
-        target = self.target
-        for device in devices:
-            capability = device.compute_capability
-            if can_run(self.info.arch, capability) if target is None else can_assemble(target, capability):
-                return
+        if any(map(self.runs_on, devices)):
+            return
         have = " and ".join(dict.fromkeys(device.arch.name for device in devices))
         raise Refusal(
-            Status.NO_BINARY_FOR_GPU, f"the image is for {target or self.info.arch}, the device is {have}"
+            Status.NO_BINARY_FOR_GPU,
+            f"the image is for {self.target or self.info.arch}, the device is {have}",
         )
 
 

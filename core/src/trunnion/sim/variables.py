@@ -1,7 +1,7 @@
 """A library's module variables, in the memory of each device.
 
-Source: CUDA Driver API, Library Management. A variable exists on a device from the first look at it on, which nobody
-can tell from its having existed before. What PTX puts there is not simulated: it holds zeros.
+Source: CUDA Driver API, Library Management. Variables take their memory when the library is loaded, as under
+``CUDA_MODULE_LOADING=EAGER``. What PTX puts there is not simulated: it holds zeros.
 """
 
 from __future__ import annotations
@@ -16,7 +16,29 @@ if TYPE_CHECKING:
     from trunnion.sim.objects import Library
     from trunnion.sim.state import DriverState
 
-__all__ = ["variable_on"]
+__all__ = ["place_variables", "variable_on"]
+
+
+def place_variables(state: DriverState, library: Library) -> None:
+    """Give a library's variables their memory on each device on which it runs.
+
+    Parameters
+    ----------
+    state
+        What the driver remembers.
+    library
+        The library.
+
+    Raises
+    ------
+    Refusal
+        ``CUDA_ERROR_OUT_OF_MEMORY``, if a device has no room.
+    """
+    known = [one.name for one in library.info.variables if one.nbytes is not None and not one.managed]
+    for device in state.devices if known else ():
+        if library.runs_on(device):
+            for name in known:
+                variable_on(state, library, name, device.ordinal)
 
 
 def variable_on(state: DriverState, library: Library, name: str, device: int) -> DeviceVariable:
@@ -49,7 +71,7 @@ def variable_on(state: DriverState, library: Library, name: str, device: int) ->
         if info.nbytes is None or info.managed:
             what = "managed" if info.managed else "of a size that its PTX does not say"
             raise Refusal(Status.NOT_SUPPORTED, f"variable {quoted(name)} is {what}, which is not simulated")
-        allocation, buffer = state.memory.allocate(max(info.nbytes, 1), device)
+        allocation, buffer = state.memory.allocate(max(info.nbytes, 1), device, of_image=True)
         found = DeviceVariable(name, device, allocation.address, info.nbytes, buffer)
         state.memory.on(device).write(allocation.address, info.init or bytes(info.nbytes))
         library.variables[name, device] = found

@@ -15,6 +15,7 @@ from trunnion.testing.provision import (
     places_set,
 )
 from trunnion.testing.reference import expect, parameter_layouts
+from trunnion.testing.variables import compare_copies, variable_addresses
 
 if TYPE_CHECKING:
     from trunnion.contract.adapter import LoadedProgram
@@ -116,6 +117,7 @@ def check_expected(
         harness.violation(f"a good call was refused: {what}; {'; '.join(observed.refusals)}")
     where: dict[Address, int] = {
         **locate_workspaces(expected.launches, observed.launches),
+        **variable_addresses(harness, program, observed),
         **input_addresses(program, facts),
         **output_addresses(harness, expected, observed),
     }
@@ -124,5 +126,6 @@ def check_expected(
     harness.require(not wrong, f"launches on the devices {wrong}, expected {expected.device}")
     compare_workspaces(harness, expected, facts, observed, where)
     compare_contents(harness, expected, observed, where)
+    compare_copies(harness, expected, observed, where)
     if first:
         compare_maps(harness, expected, observed, where)

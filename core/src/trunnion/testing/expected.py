@@ -16,6 +16,7 @@ __all__ = [
     "Address",
     "CallSignature",
     "Expected",
+    "ExpectedCopy",
     "ExpectedIm2col",
     "ExpectedLaunch",
     "ExpectedMap",
@@ -99,10 +100,10 @@ class CallSignature:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A place in a tensor or a workspace of the call; a number only once that exists."""
+    """A place in a tensor or a workspace of the call, or a module variable; a number only once that exists."""
 
     memory: str
-    """The name of the parameter, or of the workspace."""
+    """The name of the parameter, of the workspace, or of the variable."""
 
     offset: int = 0
     """Bytes from the first element."""
@@ -110,10 +111,13 @@ class Address:
     workspace: bool = False
     """Whether it is a workspace."""
 
+    part: int | None = None
+    """Which part of the program's code defines the variable; None: it is none."""
+
     @property
     def base(self) -> Address:
         """The first element's."""
-        return Address(self.memory, 0, self.workspace)
+        return Address(self.memory, 0, self.workspace, self.part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,6 +336,23 @@ class ExpectedWorkspace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedCopy:
+    """A tensor that is copied to a module variable."""
+
+    variable: Address
+    """Where to."""
+
+    source: Address
+    """Where from."""
+
+    nbytes: int
+    """How many bytes."""
+
+    launched: int
+    """How many launches of the call come before it; those that are skipped do not count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
     """A call that must succeed, and how."""
 
@@ -349,6 +370,9 @@ class Expected:
 
     skipped: int = 0
     """How many launches have an empty grid, or a condition that is 0."""
+
+    copies: tuple[ExpectedCopy, ...] = ()
+    """What is copied to module variables, in stream order."""
 
     @property
     def maps(self) -> tuple[ExpectedMap, ...]:

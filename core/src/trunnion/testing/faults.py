@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from trunnion.errors import CaptureError, DeviceRequirementError, DriverError
 from trunnion.sim.interception import ALLOCATE
 from trunnion.sim.status import Refusal, Status
-from trunnion.sim.trace import CallRefused, Launched, MemorySet
+from trunnion.sim.trace import CallRefused
+from trunnion.testing.observed import is_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -114,11 +115,7 @@ def effects_after(events: tuple[Told, ...]) -> list[Told]:
     places = [
         at for at, event in enumerate(events) if isinstance(event, CallRefused) and event.reason == _REASON
     ]
-    return [
-        event
-        for event in events[min(places, default=len(events)) :]
-        if isinstance(event, (Launched, MemorySet))
-    ]
+    return [event for event in events[min(places, default=len(events)) :] if is_work(event)]
 
 
 def reports(error: BaseException, fault: PlantedFault) -> bool:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.model.params import ScalarParam, TensorParam
-from trunnion.sim.trace import Allocated, Launched, MemorySet
+from trunnion.sim.trace import Allocated
 from trunnion.testing.arithmetic import evaluate
 from trunnion.testing.comparison import check_expected, check_refused
 from trunnion.testing.expected import Refused
 from trunnion.testing.interruption import interrupting, is_of_backend
-from trunnion.testing.observed import Observed, observe
+from trunnion.testing.observed import Observed, is_work, observe
 from trunnion.testing.provision import compare_allocations
 from trunnion.testing.reference import expect
 from trunnion.testing.rounding import COMPLEX, FORMATS
@@ -35,8 +35,6 @@ __all__ = ["Bench", "History", "Repeatable", "Step"]
 
 _ROOM: Final = 1 << 13
 """Bytes of storage of every tensor, so that each of its shapes finds room in the same one."""
-
-_WORK: Final = (Launched, MemorySet)
 
 _FIRST_VALUES: Final = {"n": 8, "s": COLUMNS + 4, "k": 1}
 
@@ -294,7 +292,7 @@ class Bench:
 
     def check_streams(self, observed: Observed, stream: int) -> None:
         """Require that all work happened on one stream, and that memory is allocated for it."""
-        used = {event.stream for event in observed.events if isinstance(event, _WORK)}
+        used = {event.stream for event in observed.events if is_work(event)}
         self.harness.require(used <= {stream}, f"used the streams {used}, expected {stream:#x}")
         if any(isinstance(event, Allocated) for event in observed.events):
             compare_allocations(self.harness, observed, stream)
@@ -347,7 +345,7 @@ class Bench:
         given.on = expected.device
         graph, captured = capture(self.harness, self.loaded, given)
         check_expected(self.harness, self.program, facts, (expected, captured), first=False)
-        kept = tuple(event for event in captured.events if not isinstance(event, _WORK))
+        kept = tuple(event for event in captured.events if not is_work(event))
         return Repeatable(graph.launch, facts, replace(captured, events=kept), expected, None)
 
     def launch(self, call: Repeatable) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from trunnion.contract.compiler import DeviceImage
     from trunnion.contract.runtime import Runtime
     from trunnion.model.program import KernelProgram
+    from trunnion.sim.trace import Launched
     from trunnion.testing.machine import MemorySeen, Told
     from trunnion.testing.probe_compiler import Layout
 
@@ -106,12 +107,22 @@ class HostMachine:
         """See `Machine`: of kernels that tell what they are given."""
         return self._images.of(program)
 
-    def _compiled(self, layouts: tuple[Layout, ...]) -> DeviceImage:
+    def _compiled(self, layouts: tuple[Layout, ...], _: tuple[int, ...]) -> DeviceImage:
         self._layouts[image_number(layouts)] = layouts
         return compile_probes(recorder_source(layouts), layouts, Target("cpu"), options=self._options)
 
     def shorten(self, tensor: torch.Tensor) -> None:
         """Do nothing: what is watched lies in pieces of one storage, which torch does not resize."""
+
+    def variable(self, launched: Launched, symbol: str) -> NoReturn:  # noqa: ARG002 - the protocol's names
+        """Refuse: no program for the CPU has a module variable.
+
+        Raises
+        ------
+        LifecycleError
+            Always.
+        """
+        raise LifecycleError("backends launch no programs with module variables on the CPU")
 
     def empty(self, nbytes: int, device: int) -> torch.Tensor:  # noqa: ARG002 - there is one
         """See `Machine`."""

@@ -18,12 +18,16 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from trunnion import sim
 from trunnion.arguments import spanned_bytes
-from trunnion.contract.compiler import DeviceImage, ImageKernel
+from trunnion.contract.compiler import DeviceImage, ImageKernel, ImageVariable
 from trunnion.contract.spec import Target
 from trunnion.errors import DeviceRequirementError
-from trunnion.image import SyntheticKernel, pack_parameters, synthetic_cubin
+from trunnion.image import SyntheticKernel, SyntheticVariable, pack_parameters, synthetic_cubin
 from trunnion.sim.abi import DeviceAttribute, Limit
+from trunnion.sim.objects import Library
+from trunnion.sim.variables import variable_on
 from trunnion.testing.reference import parameter_layouts
+from trunnion.testing.reference_variables import variable_bytes
+from trunnion.testing.variables import variable_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,16 +36,19 @@ if TYPE_CHECKING:
     from trunnion.contract.runtime import Runtime
     from trunnion.model.program import KernelProgram
     from trunnion.sim import Simulator
-    from trunnion.sim.trace import Event
+    from trunnion.sim.trace import Event, Launched
 
 __all__ = [
-    "ALIKE", "ARCHITECTURES", "KINDS", "UNLIKE", "USED", "Machine", "MemorySeen", "SimulatedMachine", "Told",
+    "ALIKE", "ARCHITECTURES", "IMAGED", "KINDS", "UNLIKE", "USED", "Machine", "MemorySeen", "SimulatedMachine", "Told",
     "shorten", "start_simulator", "synthetic_image",
 ]  # fmt: skip
 
 USED: Final = 0xA5
 """What each byte of a call's tensors holds, so that neither zeros nor fills are there by chance."""
 
+
+IMAGED: Final = b"\x3c"
+"""What each byte of a module variable holds in a synthetic image: neither zeros nor `USED`."""
 
 KINDS: Final[Mapping[str, str]] = MappingProxyType({"sim": "cuda", "gpu": "cuda", "cpu": "cpu"})
 """Each tier in which laws are checked, and the kind of target that is launched on there."""
@@ -99,6 +106,9 @@ class Machine(Protocol):
 
     def image(self, program: KernelProgram) -> DeviceImage:
         """Return an image with all kernels of a program: each takes what the oracle says, and touches no memory."""
+
+    def variable(self, launched: Launched, symbol: str) -> int:
+        """Return where a module variable lies of the image that a launch is of, on its device."""
 
     def empty(self, nbytes: int, device: int) -> Any:
         """Return a tensor of so many bytes in the memory of a device, each of them `USED`."""
@@ -186,6 +196,11 @@ class SimulatedMachine:
         """See `Machine`; there is no code in it."""
         return synthetic_image(program)
 
+    def variable(self, launched: Launched, symbol: str) -> int:
+        """See `Machine`."""
+        state = self.simulator.state
+        return variable_on(state, state.get(Library, launched.library), symbol, launched.device).address
+
     def empty(self, nbytes: int, device: int) -> Any:
         """See `Machine`."""
         import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
@@ -235,8 +250,26 @@ def synthetic_image(program: KernelProgram, target: Target = _TARGET) -> DeviceI
         for index, ((name, _), layout) in enumerate(parameter_layouts(program).items())
     ]
     synthetic = [SyntheticKernel(name=kernel.symbol, parameters=kernel.parameters) for kernel in kernels]
-    data = synthetic_cubin(synthetic, target.arch)
-    return DeviceImage(kind="cubin", data=data, target=target, kernels=tuple(kernels))
+    variables = [
+        SyntheticVariable(
+            name=variable_symbol(index),
+            nbytes=variable_bytes(one),
+            constant=index % 2 == 0,
+            init=IMAGED * variable_bytes(one),
+        )
+        for index, one in enumerate(program.variables)
+    ]
+    data = synthetic_cubin(synthetic, target.arch, variables)
+    return DeviceImage(
+        kind="cubin",
+        data=data,
+        target=target,
+        kernels=tuple(kernels),
+        variables=tuple(
+            ImageVariable(one.name, known.name, known.nbytes)
+            for one, known in zip(program.variables, variables, strict=True)
+        ),
+    )
 
 
 def start_simulator() -> Simulator:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from trunnion.errors import LifecycleError, TrunnionError
-from trunnion.sim.trace import Allocated, CallRefused, Launched, TensorMapEncoded
+from trunnion.sim.trace import Allocated, CallRefused, Launched, MemoryCopied, MemorySet, TensorMapEncoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from trunnion.testing.harness import Harness
     from trunnion.testing.machine import Told
 
-__all__ = ["Observed", "Seen", "going_on", "observe"]
+__all__ = ["Observed", "Seen", "going_on", "is_work", "observe"]
+
+
+def is_work(event: Told) -> TypeGuard[Launched | MemorySet | MemoryCopied]:
+    """Whether an event is what a call has a stream do: a launch, a fill, or a copy within a device.
+
+    What is written to module variables from the host is no call's: it is done when a device is prepared.
+    """
+    return isinstance(event, (Launched, MemorySet)) or (
+        isinstance(event, MemoryCopied) and event.direction == "DtoD"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

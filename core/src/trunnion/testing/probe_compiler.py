@@ -9,9 +9,11 @@ from trunnion.attempts import probe
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import called
 from trunnion.errors import DeviceRequirementError
-from trunnion.model.plan import KernelParameter, KernelSignature
+from trunnion.model.plan import KernelParameter, KernelSignature, VariableSlot
 from trunnion.registry import default_registry
 from trunnion.testing.reference import parameter_layouts
+from trunnion.testing.reference_variables import variable_bytes
+from trunnion.testing.variables import variable_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,12 +35,13 @@ class ProbeImages:
     Parameters
     ----------
     make
-        Compiles ``kernel_0``, ``kernel_1`` and so on, of what each takes.
+        Compiles ``kernel_0``, ``kernel_1`` and so on, of what each takes, and ``variable_0`` and so on, of the bytes of
+        each.
     """
 
-    def __init__(self, make: Callable[[tuple[Layout, ...]], DeviceImage]) -> None:
+    def __init__(self, make: Callable[[tuple[Layout, ...], tuple[int, ...]], DeviceImage]) -> None:
         self._make = make
-        self._made: dict[tuple[Layout, ...], DeviceImage] = {}
+        self._made: dict[tuple[tuple[Layout, ...], tuple[int, ...]], DeviceImage] = {}
 
     def of(self, program: KernelProgram) -> DeviceImage:
         """Return an image whose kernels take what the oracle says that the program passes.
@@ -50,11 +53,16 @@ class ProbeImages:
         """
         named = parameter_layouts(program)
         layouts = tuple(tuple(layout) for layout in named.values())
-        made = self._made.get(layouts)
+        sizes = tuple(map(variable_bytes, program.variables))
+        made = self._made.get((layouts, sizes))
         if made is None:
-            made = self._made[layouts] = self._make(layouts)
+            made = self._made[layouts, sizes] = self._make(layouts, sizes)
         kernels = (replace(kernel, name=name) for kernel, (name, _) in zip(made.kernels, named, strict=True))
-        return replace(made, kernels=tuple(kernels))
+        variables = (
+            replace(found, name=one.name)
+            for found, one in zip(made.variables, program.variables, strict=True)
+        )
+        return replace(made, kernels=tuple(kernels), variables=tuple(variables))
 
 
 def compile_probes(
@@ -64,6 +72,7 @@ def compile_probes(
     *,
     kind: str = "",
     options: Mapping[str, Any] | None = None,
+    variables: Sequence[int] = (),
 ) -> DeviceImage:
     """Return the image of kernels ``kernel_0``, ``kernel_1`` and so on, as an installed device compiler makes it.
 
@@ -79,6 +88,8 @@ def compile_probes(
         The kind of image; empty: any.
     options
         More options of the compiler.
+    variables
+        The bytes of ``variable_0``, ``variable_1`` and so on, which the text has too.
 
     Raises
     ------
@@ -103,6 +114,10 @@ def compile_probes(
             for index, layout in enumerate(layouts)
         ),
         target=target,
+        variables=tuple(
+            VariableSlot(index=index, name=variable_symbol(index), part=0, nbytes=nbytes, init=None)
+            for index, nbytes in enumerate(variables)
+        ),
         options=options or {},
         accepts=(kind,) if kind else (),
     )

@@ -15,6 +15,7 @@ from trunnion.model.constant import Constant
 from trunnion.model.expr import Cast, Expr
 from trunnion.model.float_expr import FloatCast, integers_of
 from trunnion.model.memory import Memory
+from trunnion.model.module_variable import ModuleVariable
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.struct import Struct
@@ -44,6 +45,7 @@ from trunnion.testing.reference_memory import (
 )
 from trunnion.testing.reference_numbers import encode_number
 from trunnion.testing.reference_structs import fields_of, size_and_alignment
+from trunnion.testing.reference_variables import address_of_variable, expect_copies
 from trunnion.testing.rounding import OutOfRangeError, encode_float, encode_integer
 
 if TYPE_CHECKING:
@@ -81,8 +83,9 @@ def expect(program: KernelProgram, call: CallSignature) -> Expected | Refused:
     reading.read()
     launches: list[ExpectedLaunch] = []
     used: set[str] = set()
+    places: list[int] = []
     if reading.is_known:
-        for launch in program.launches:
+        for place, launch in enumerate(program.launches):
             grid = _grid(reading, launch)
             if grid is None:
                 continue
@@ -90,6 +93,7 @@ def expect(program: KernelProgram, call: CallSignature) -> Expected | Refused:
             found = _launch(reading, launch, grid)
             if found is not None:
                 launches.append(found)
+                places.append(place)
     workspaces = expect_workspaces(reading, used)
     if reading.problems:
         return Refused(tuple(reading.problems))
@@ -109,6 +113,7 @@ def expect(program: KernelProgram, call: CallSignature) -> Expected | Refused:
         device=reading.device,
         workspaces=workspaces,
         skipped=len(program.launches) - len(launches),
+        copies=expect_copies(program, places),
     )
 
 
@@ -228,6 +233,8 @@ def _parameter(  # noqa: C901, PLR0911 - one for each kind
         return _constant(argument)
     if isinstance(argument, FloatCast):
         return _float(reading, argument)
+    if isinstance(argument, ModuleVariable):
+        return address_of_variable(reading.program, argument)
     if isinstance(argument, (ScalarParam, PointerParam, StructParam)):
         return reading.by_value[argument.name]
     if isinstance(argument, TensorMap):

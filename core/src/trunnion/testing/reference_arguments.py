@@ -105,6 +105,7 @@ class Reading:
         if not self.problems:
             self._check_occurrences()
             self._check_conditions()
+            self._check_copies()
             self._read_outputs()
             self.is_known = all(
                 len(self.output_shapes[output.name]) == len(output.shape)
@@ -245,6 +246,11 @@ class Reading:
         for check in self.program.signature.checks:
             if self.value(check.condition, "the author's check") == 0:
                 self.refuse(_VALUE, ("",), check.message)
+
+    def _check_copies(self) -> None:
+        from trunnion.testing.reference_variables import check_copies  # noqa: PLC0415 - which reads this module
+
+        check_copies(self)
 
     def _read_outputs(self) -> None:
         outputs = self.program.signature.outputs

@@ -51,6 +51,7 @@ def needs_of(program: KernelProgram) -> frozenset[Capability]:
         Capability.OUTPUT_FILL: any(output.fill is not None for output in signature.outputs),
         Capability.MULTI_LAUNCH: len(launches) > 1,
         Capability.DEVICE_FACTS: _holds_fact((signature.checks, launches)),
+        Capability.MODULE_VARIABLES: program.variables,
     }
     found = {capability for capability, there in said.items() if there}
     return frozenset(found.union(*map(_needs_of_launch, launches)))

@@ -32,6 +32,7 @@ from trunnion.testing.lifecycle_saboteurs import LIFECYCLE_SABOTEURS
 from trunnion.testing.limit_saboteurs import LIMIT_SABOTEURS
 from trunnion.testing.plain_tensor_saboteurs import PLAIN_TENSOR_SABOTEURS
 from trunnion.testing.saboteur import Changed, Saboteur, each_encode, each_launch, in_trace, saboteur
+from trunnion.testing.variable_saboteurs import VARIABLE_SABOTEURS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -386,7 +387,7 @@ _ALL = (
 
 _OTHERS = (
     *BUILD_SABOTEURS, *LIFECYCLE_SABOTEURS, *LIMIT_SABOTEURS, *FEATURE_SABOTEURS, *HISTORY_SABOTEURS, *FIXED_SABOTEURS,
-    *FACT_SABOTEURS, *FLOAT_SABOTEURS, *PLAIN_TENSOR_SABOTEURS,
+    *FACT_SABOTEURS, *FLOAT_SABOTEURS, *PLAIN_TENSOR_SABOTEURS, *VARIABLE_SABOTEURS,
 )  # fmt: skip
 
 SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *_OTHERS)}

@@ -23,8 +23,8 @@ from trunnion.contract.adapter import BoundLaunch, LoadedProgram
 from trunnion.errors import CaptureError
 from trunnion.launcher.l2_persisting import SetAsideWarning
 from trunnion.registry import Registry
-from trunnion.sim.trace import Captured, Launched, MemorySet
-from trunnion.testing.observed import Observed, observe
+from trunnion.sim.trace import Captured
+from trunnion.testing.observed import Observed, is_work, observe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -279,7 +279,7 @@ def _captured(harness: Harness, loaded: LoadedProgram, given: Arguments) -> Obse
         return captured
     harness.machine.clear_trace()
     graph.launch()
-    kept = [event for event in captured.events if not isinstance(event, _WORK)]
+    kept = [event for event in captured.events if not is_work(event)]
     return replace(captured, events=(*kept, *harness.sabotage.trace(harness.machine.trace)))
 
 
@@ -309,13 +309,10 @@ def capture(harness: Harness, loaded: LoadedProgram, given: Arguments) -> tuple[
     ):
         warnings.simplefilter("ignore", SetAsideWarning)  # a capture may forbid to set cache aside
         captured = observe(harness, lambda: given.launch(loaded), given_out=given.out)
-    ran = captured.error is None and any(isinstance(event, _WORK) for event in captured.events)
+    ran = captured.error is None and any(is_work(event) for event in captured.events)
     harness.require(not ran, "work ran during the capture")
     events = tuple(event.event if isinstance(event, Captured) else event for event in captured.events)
     return graph, replace(captured, events=events)
-
-
-_WORK: Final = (Launched, MemorySet)
 
 
 NEEDS: Final[Mapping[str, frozenset[str]]] = {

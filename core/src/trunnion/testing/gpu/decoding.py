@@ -32,6 +32,7 @@ from trunnion.sim.trace import (
     CallRefused,
     Launched,
     LimitSet,
+    MemoryCopied,
     MemorySet,
     PersistingLinesReset,
     StreamAttributeSet,
@@ -73,6 +74,8 @@ class Decoder:
         self._sizes, self._device, self._version = sizes, device, driver_version
         self._maps: dict[bytes, bytes] = {}
         self._windows: dict[int, WindowAttribute] = {}
+        self.variables: dict[tuple[str, int], int] = {}
+        """Where a module variable of an exact name lies on a device, as the driver said it last."""
         self.given: list[tuple[Launched, tuple[bytes, ...]]] = []
         """Each launch, and the parameters that it was given; in the event, maps are as the simulator writes them."""
 
@@ -181,6 +184,16 @@ class Decoder:
         size = _ITEMSIZE[call.name]
         return MemorySet(address, value, size, width, call.device, stream, rows=height, pitch=pitch)
 
+    def copy(self, call: DriverCall, target: int, source: int, nbytes: int, handle: int) -> Event:
+        """``cuMemcpyDtoDAsync``."""
+        return MemoryCopied(source, target, nbytes, "DtoD", call.device, self._stream(call, handle))
+
+    def variable(self, call: DriverCall, result: int, _size: int, _library: int, name: int) -> None:
+        """``cuLibraryGetGlobal``: no event, but what addresses mean."""
+        if not call.status and result:
+            symbol = ctypes.string_at(name).decode()
+            self.variables[symbol, call.device] = ctypes.c_uint64.from_address(result).value
+
     def stream_attribute(self, call: DriverCall, handle: int, attribute: int, value: int) -> Event | None:
         """``cuStreamSetAttribute``."""
         if attribute != LaunchAttributeId.ACCESS_POLICY_WINDOW:
@@ -211,6 +224,8 @@ _CALLS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
     "cuTensorMapEncodeIm2col": (Decoder.encode_im2col, _IM2COL),
     **{f"cuMemsetD{8 << i}Async": (Decoder.fill, code) for i, code in enumerate(_ORDINARY)},
     **{f"cuMemsetD2D{8 << i}Async": (Decoder.fill_pitched, code) for i, code in enumerate(_PITCHED)},
+    "cuMemcpyDtoDAsync": (Decoder.copy, "QQQQ"),
+    "cuLibraryGetGlobal": (Decoder.variable, "QQQQ"),
     "cuStreamSetAttribute": (Decoder.stream_attribute, "QiQ"),
     "cuCtxSetLimit": (Decoder.limit, "iQ"),
     "cuCtxResetPersistingL2Cache": (Decoder.reset, ""),

@@ -15,12 +15,13 @@ import torch
 from trunnion.contract.spec import Target
 from trunnion.errors import DeviceRequirementError
 from trunnion.sim.abi import Limit
-from trunnion.sim.trace import Allocated, Captured, Launched, MemorySet
+from trunnion.sim.trace import Allocated, Captured, Launched, MemoryCopied, MemorySet
 from trunnion.testing.gpu.cupti import Subscription
 from trunnion.testing.gpu.decoding import NAMES, Decoder
 from trunnion.testing.gpu.probes import Probes, Record
 from trunnion.testing.gpu.readback import ReadLaunch, read_graph
 from trunnion.testing.machine import USED, shorten
+from trunnion.testing.observed import is_work
 from trunnion.torch_runtime import TorchRuntime
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class GpuMachine:
         event = self._decoder.event(call)
         if event is None:
             return
-        if isinstance(event, (Launched, MemorySet)) and event.stream == self._capturing:
+        if is_work(event) and event.stream == self._capturing:
             event = Captured(event, 0)
         self._events.append(event)
 
@@ -200,6 +201,10 @@ class GpuMachine:
     def shorten(self, tensor: torch.Tensor) -> None:
         """See `Machine`."""
         shorten(tensor)
+
+    def variable(self, launched: Launched, symbol: str) -> int:
+        """See `Machine`: where the driver said when a launcher last asked for it."""
+        return self._decoder.variables[symbol, launched.device]
 
     def empty(self, nbytes: int, device: int) -> torch.Tensor:
         """See `Machine`."""
@@ -294,7 +299,7 @@ class _Graph:
         )
         if held != asked:
             raise AssertionError(f"the graph holds {held}, the driver was given {asked}")
-        sets = [event for event in self.events if isinstance(event, MemorySet)]
+        sets = [event for event in self.events if isinstance(event, (MemorySet, MemoryCopied))]
         if len(nodes) - len(launches) != len(sets):
             raise AssertionError(f"the graph holds {nodes} besides launches, the driver was given {sets}")
         self._graph.instantiate()

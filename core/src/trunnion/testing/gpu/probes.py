@@ -11,6 +11,7 @@ import torch
 
 from trunnion.model.code import DeviceCode
 from trunnion.testing.probe_compiler import ProbeImages, compile_probes
+from trunnion.testing.variables import variable_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from trunnion.model.program import KernelProgram
     from trunnion.testing.probe_compiler import Layout
 
-__all__ = ["Probes", "Record", "probe_source"]
+__all__ = ["Probes", "Record", "probe_source", "variable_source"]
 
 _SLOTS: Final = 64
 _SLOT_BYTES: Final = 64 + (1 << 15)
@@ -106,9 +107,10 @@ class Probes:
         self._sizes = {one.symbol: tuple(each.size for each in one.parameters) for one in image.kernels}
         return image
 
-    def _compiled(self, layouts: tuple[Layout, ...]) -> DeviceImage:
-        source = probe_source(layouts, self._memory.data_ptr())
-        return compile_probes(DeviceCode("cuda", source), layouts, self._target, kind="cubin")
+    def _compiled(self, layouts: tuple[Layout, ...], sizes: tuple[int, ...]) -> DeviceImage:
+        source = probe_source(layouts, self._memory.data_ptr()) + variable_source(sizes)
+        code = DeviceCode("cuda", source)
+        return compile_probes(code, layouts, self._target, kind="cubin", variables=sizes)
 
     def take(self) -> list[Record]:
         """Return what was written since the last time; all launches have to be over.
@@ -156,6 +158,21 @@ def probe_source(layouts: Iterable[Sequence[tuple[int, int]]], address: int) -> 
     }
     defines = "".join(f"#define {word} {value}\n" for word, value in words.items())
     return defines + _SOURCE + "".join(_probe(index, layout) for index, layout in enumerate(layouts))
+
+
+def variable_source(sizes: Iterable[int]) -> str:
+    """Return the CUDA C++ of variables ``variable_0``, ``variable_1`` and so on, constant ones and others in turns.
+
+    Parameters
+    ----------
+    sizes
+        The bytes of each.
+    """
+    spaces = "__constant__", "__device__"
+    return "".join(
+        f'extern "C" {{ {spaces[index % 2]} unsigned char {variable_symbol(index)}[{nbytes}]; }}\n'
+        for index, nbytes in enumerate(sizes)
+    )
 
 
 def _probe(index: int, layout: Sequence[tuple[int, int]]) -> str:

@@ -118,10 +118,24 @@ class ReadMemset:
 
 
 @dataclass(frozen=True)
+class ReadCopy:
+    """One node that copies within a device."""
+
+    target: int
+    """The first byte that it writes."""
+
+    source: int
+    """The first byte that it reads."""
+
+    nbytes: int
+    """How many bytes."""
+
+
+@dataclass(frozen=True)
 class Capture:
     """A captured call."""
 
-    nodes: tuple[ReadLaunch | ReadMemset, ...]
+    nodes: tuple[ReadLaunch | ReadMemset | ReadCopy, ...]
     """Its nodes, each behind those that it waits for."""
 
     edges: frozenset[tuple[int, int, int]]
@@ -142,6 +156,11 @@ class Capture:
     def memsets(self) -> list[ReadMemset]:
         """The memset nodes."""
         return [node for node in self.nodes if isinstance(node, ReadMemset)]
+
+    @property
+    def copies(self) -> list[ReadCopy]:
+        """The nodes that copy."""
+        return [node for node in self.nodes if isinstance(node, ReadCopy)]
 
     def replay(self) -> Any:
         """Run the graph and return the result."""
@@ -180,7 +199,7 @@ def captured(call: Callable[[], Any]) -> Capture:
 
 def read_graph(
     graph: torch.cuda.CUDAGraph,
-) -> tuple[tuple[ReadLaunch | ReadMemset, ...], frozenset[tuple[int, int, int]]]:
+) -> tuple[tuple[ReadLaunch | ReadMemset | ReadCopy, ...], frozenset[tuple[int, int, int]]]:
     """Return the nodes of a graph, each behind those that it waits for, and its edges as `Capture` has them.
 
     Parameters
@@ -191,7 +210,7 @@ def read_graph(
     Raises
     ------
     AssertionError
-        If it holds anything but kernels and memsets.
+        If it holds anything but kernels, memsets and copies.
     """
     raw = cu.CUgraph(graph.raw_cuda_graph())
     listed, count = ok(cu.cuGraphGetNodes(raw, _MOST))
@@ -217,10 +236,12 @@ def _in_order(handles: list[int], edges: list[tuple[int, int]]) -> list[int]:
     return order
 
 
-def _read(node: Any) -> ReadLaunch | ReadMemset:
+def _read(node: Any) -> ReadLaunch | ReadMemset | ReadCopy:
     kind = ok(cu.cuGraphNodeGetType(node))
     if kind == Node.CU_GRAPH_NODE_TYPE_KERNEL:
         return _launch(node)
+    if kind == Node.CU_GRAPH_NODE_TYPE_MEMCPY:
+        return _copy(node)
     _require(kind == Node.CU_GRAPH_NODE_TYPE_MEMSET, kind)
     params = ok(cu.cuGraphMemsetNodeGetParams(node))
     return ReadMemset(
@@ -231,6 +252,12 @@ def _read(node: Any) -> ReadLaunch | ReadMemset:
         height=params.height,
         pitch=params.pitch,
     )
+
+
+def _copy(node: Any) -> ReadCopy:
+    params = ok(cu.cuGraphMemcpyNodeGetParams(node))
+    _require((params.Height, params.Depth) == (1, 1), "a copy of more than one row")
+    return ReadCopy(int(params.dstDevice), int(params.srcDevice), params.WidthInBytes)
 
 
 def _launch(node: Any) -> ReadLaunch:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from trunnion.model.expr import Symbol
     from trunnion.model.facts import DeviceFact
     from trunnion.model.memory import Memory
+    from trunnion.model.module_variable import ModuleVariable
     from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
     from trunnion.model.workspace import Workspace
 
@@ -67,6 +68,12 @@ class Draft:
 
     workspaces: list[Workspace] = field(default_factory=list)
     """Workspaces."""
+
+    variables: list[ModuleVariable] = field(default_factory=list)
+    """Module variables."""
+
+    copied: list[tuple[ModuleVariable, TensorParam]] = field(default_factory=list)
+    """Which of them are copied to, and from which of the inputs."""
 
     def name(self) -> str:
         """Return a name that nothing else has."""

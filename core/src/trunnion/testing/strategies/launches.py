@@ -15,6 +15,7 @@ from trunnion.model.facts import device
 from trunnion.model.float_expr import FloatCast
 from trunnion.model.launch import Argument, KernelLaunch
 from trunnion.model.memory import Memory
+from trunnion.model.module_variable import ModuleVariable
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.struct import Struct
@@ -92,7 +93,9 @@ def _namesake(draft: Draft, launches: Sequence[KernelLaunch], kernel: str) -> _K
 
 def _required_arguments(draft: Draft, maps: _Maps) -> tuple[Argument, ...]:
     """Return what the first launch must be given for the program to require what it shall."""
-    args: list[Argument] = [*draft.workspaces[:1], *draft.pointers[:1], *draft.structs[:1], *draft.facts[:1]]
+    args: list[Argument] = [
+        *draft.workspaces[:1], *draft.pointers[:1], *draft.structs[:1], *draft.facts[:1], *draft.variables,
+    ]  # fmt: skip
     if draft.wants(Capability.TENSOR_VIEWS):
         args.append(choose(draft.draw, draft.memories).view())
     if draft.wants(Capability.CONSTANTS_AND_OFFSETS):
@@ -219,7 +222,7 @@ def _leaf(draft: Draft, maps: _Maps) -> Argument:
     if draft.wants(Capability.FLOAT_EXPRESSIONS) and draw(st.integers(0, 3)) == 1:
         return draw_float(draft)
     kinds: tuple[Sequence[Argument], ...] = (draft.memories, draft.memories, draft.scalars, draft.pointers)
-    given = choose(draw, [(), *(kind for kind in (*kinds, draft.structs) if kind)])
+    given = choose(draw, [(), *(kind for kind in (*kinds, draft.structs, draft.variables) if kind)])
     argument = choose(draw, given) if given else _integer(draft)
     viewed = draft.wants(Capability.TENSOR_VIEWS) and isinstance(argument, Memory) and draw(st.booleans())
     return argument.view() if viewed and isinstance(argument, Memory) else argument
@@ -279,6 +282,8 @@ def _like(  # noqa: C901, PLR0911 - one for each kind
             return choose(draw, [s for s in draft.scalars if s.dtype == argument.dtype])
         case PointerParam():
             return choose(draw, draft.pointers)
+        case ModuleVariable():
+            return choose(draw, draft.variables)
         case StructParam(_, nbytes, alignment):
             alike = [s for s in draft.structs if (s.nbytes, s.alignment) == (nbytes, alignment)]
             return choose(draw, alike)

@@ -19,6 +19,7 @@ from trunnion.testing.strategies.expressions import INTEGERS, expressions
 from trunnion.testing.strategies.launches import draw_launches
 from trunnion.testing.strategies.memory import draw_inputs, draw_outputs, draw_workspaces
 from trunnion.testing.strategies.names import names
+from trunnion.testing.strategies.variables import draw_copies, draw_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,11 +86,14 @@ def programs(
     _draw_values(draft)
     draw_outputs(draft)
     draw_workspaces(draft)
+    draw_variables(draft)
     params: list[Param] = draw(
         st.permutations([*draft.inputs, *draft.scalars, *draft.pointers, *draft.structs])
     )
     signature = Signature(tuple(params), tuple(draft.outputs), tuple(_draw_checks(draft)))
-    return KernelProgram(draft.name(), signature, draft.code, draw_launches(draft))
+    launches = draw_launches(draft)
+    copies = draw_copies(draft, len(launches))
+    return KernelProgram(draft.name(), signature, draft.code, launches, tuple(draft.variables), copies)
 
 
 def _draw_features(

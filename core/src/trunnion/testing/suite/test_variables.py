@@ -1,0 +1,199 @@
+"""Laws of module variables: what they hold when a kernel is launched, where they lie, and what an image has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from trunnion.contract.spec import Capability
+from trunnion.errors import DriverError, ProgramError, TrunnionError, VariableMismatchError
+from trunnion.image import SyntheticKernel, SyntheticVariable, synthetic_cubin
+from trunnion.testing.expected import Refused
+from trunnion.testing.laws import EVERY_WAY, ONE_WAY, law
+from trunnion.testing.machine import IMAGED, USED, synthetic_image
+from trunnion.testing.reference import expect
+from trunnion.testing.reference_variables import variable_bytes
+from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec, scenarios
+from trunnion.testing.suite.test_launches import delivers, needing
+from trunnion.testing.variables import variable_symbol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trunnion.contract.compiler import DeviceImage, ImageVariable
+    from trunnion.model.program import KernelProgram
+    from trunnion.sim.bodies import KernelCall
+    from trunnion.testing.expected import CallSignature
+    from trunnion.testing.harness import Harness
+
+__all__: list[str] = []
+
+_VARIABLES = frozenset({Capability.MODULE_VARIABLES})
+
+
+@law("M1", tier="driver", given=needing(Capability.MODULE_VARIABLES), requires=_VARIABLES)
+def addresses_and_copies(harness: Harness, scenario: Scenario) -> None:
+    """A variable arrives as its address, and is copied to just before the launches that follow, on their stream."""
+    delivers(harness, scenario)
+
+
+def _on(call: CallSpec, device: int) -> CallSpec:
+    """Return a call with all that it is given on one device."""
+
+    def moved(given: object) -> object:
+        return replace(given, device=device) if isinstance(given, TensorSpec) else given
+
+    out = None if call.out is None else tuple(map(moved, call.out))
+    named = None if call.device is None else device
+    return replace(call, args=tuple(map(moved, call.args)), out=out, device=named)
+
+
+_ONCE = tuple(way for way in EVERY_WAY if way != "bind-again")
+"""The ways in which a call is made once, so that all that is launched is of that call."""
+
+
+@law("M2", given=needing(Capability.MODULE_VARIABLES), requires=_VARIABLES, ways=_ONCE)
+def contents(harness: Harness, scenario: Scenario) -> None:
+    """A variable holds, at each launch, what the image says or the program; then what was copied to it last.
+
+    On each device it does so from its first call on, whatever was called on another; and what a call copied is there
+    in the next one.
+    """
+    program = scenario.program
+    seen: list[dict[str, bytes]] = []
+    kernels = [f"kernel_{index}" for index in range(len(program.launches))]
+    with harness.loaded(program) as loaded:
+        for kernel in kernels:
+            harness.simulator.register_body(kernel, partial(_note, program, seen))
+        try:
+            for device in (0, 1):
+                held = dict(_first(program))
+                for _ in range(2):
+                    seen.clear()
+                    facts, observed = harness.call(loaded, _on(scenario.call, device))
+                    expected = expect(program, facts)
+                    assume(not isinstance(expected, Refused))
+                    if isinstance(expected, Refused):
+                        return
+                    harness.require(observed.error is None, f"a good call was refused: {observed.error!r}")
+                    wanted = list(_at_launches(program, facts, held, len(expected.launches)))
+                    harness.require(
+                        seen == wanted, f"on device {device} variables held {seen}, expected {wanted}"
+                    )
+        finally:
+            for kernel in kernels:
+                harness.simulator.unregister_body(kernel)
+
+
+def _note(program: KernelProgram, seen: list[dict[str, bytes]], call: KernelCall) -> None:
+    seen.append(
+        {
+            symbol: bytes(call.variable(symbol, "uint8", (variable_bytes(one),)).tolist())
+            for symbol, one in ((variable_symbol(index), one) for index, one in enumerate(program.variables))
+        }
+    )
+
+
+def _first(program: KernelProgram) -> Iterator[tuple[str, bytes]]:
+    """Yield what each variable holds before the first call on a device: what the image says, or the program."""
+    for index, one in enumerate(program.variables):
+        yield variable_symbol(index), IMAGED * variable_bytes(one) if one.init is None else one.init
+
+
+def _at_launches(
+    program: KernelProgram, facts: CallSignature, held: dict[str, bytes], count: int
+) -> Iterator[dict[str, bytes]]:
+    """Yield what variables hold at each launch of a call, and leave in ``held`` what they hold in the end.
+
+    The tensors of a call are alike in every byte, so what is copied is told by its number of bytes.
+    """
+    places = {one: index for index, one in enumerate(program.variables)}
+    expected = expect(program, facts)
+    copies = [] if isinstance(expected, Refused) else list(zip(program.copies, expected.copies, strict=True))
+    for launched in range(count + 1):
+        for copy, told in copies:
+            if told.launched == launched:
+                held[variable_symbol(places[copy.variable])] = bytes((USED,)) * told.nbytes
+        if launched < count:
+            yield dict(held)
+
+
+@law(
+    "M3",
+    given=lambda h: st.tuples(scenarios(h.capabilities, _VARIABLES), st.integers(0, 2)),
+    requires=_VARIABLES,
+    ways=ONE_WAY,
+)
+def unlike_images(harness: Harness, example: tuple[Scenario, int]) -> None:
+    """A variable that has another size in the image than in the program is refused by its name, at the build.
+
+    Where the image does not say its size, or names it wrongly, it is refused when a device is prepared. An image in
+    which it is not looked for at all is refused.
+    """
+    program = example[0].program
+    image, index = synthetic_image(program), example[1] % len(program.variables)
+    variable = image.variables[index]
+    larger = _with_variable(image, index, (variable.nbytes or 0) + 1)
+    error = _refusal(harness, program, larger, prepares=False)
+    _check_size(harness, error, variable.name)
+    error = _refusal(harness, program, replace(image, variables=image.variables[:-1]))
+    harness.require(type(error) is ProgramError, f"an image without a variable ended with {error!r}")
+    unsaid = replace(larger.variables[index], nbytes=None)
+    error = _refusal(harness, program, _replaced(larger, index, unsaid))
+    _check_size(harness, error, variable.name)
+    error = _refusal(harness, program, _replaced(image, index, replace(variable, symbol="nobody")))
+    harness.require(
+        isinstance(error, DriverError)
+        and error.code_name == "CUDA_ERROR_NOT_FOUND"
+        and "nobody" in str(error),
+        f"an image that has no variable of that name ended with {error!r}",
+    )
+
+
+def _with_variable(image: DeviceImage, index: int, nbytes: int) -> DeviceImage:
+    """Return an image in which a variable has another size."""
+    variables = list(image.variables)
+    variables[index] = replace(variables[index], nbytes=nbytes)
+    data = synthetic_cubin(
+        [SyntheticKernel(name=one.symbol, parameters=one.parameters) for one in image.kernels],
+        image.target.arch,
+        [SyntheticVariable(name=one.symbol, nbytes=one.nbytes or 0) for one in variables],
+    )
+    return replace(image, data=data, variables=tuple(variables))
+
+
+def _replaced(image: DeviceImage, index: int, variable: ImageVariable) -> DeviceImage:
+    variables = list(image.variables)
+    variables[index] = variable
+    return replace(image, variables=tuple(variables))
+
+
+def _refusal(
+    harness: Harness, program: KernelProgram, image: DeviceImage, *, prepares: bool = True
+) -> TrunnionError | None:
+    """Return what is raised where a program is built with an image, and a device is prepared for it."""
+    try:
+        artifact = harness.build(program, image)
+        if not prepares:
+            return None
+        loaded = harness.load(artifact)
+    except TrunnionError as error:
+        return error
+    try:
+        loaded.preload(0)
+    except TrunnionError as error:
+        return error
+    finally:
+        loaded.close()
+    return None
+
+
+def _check_size(harness: Harness, error: TrunnionError | None, name: str) -> None:
+    told = error.variable if isinstance(error, VariableMismatchError) else repr(error)
+    harness.require(
+        told == name, f"a variable of another size ended with {told}, expected {name!a} to be named"
+    )

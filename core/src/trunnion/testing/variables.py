@@ -1,0 +1,90 @@
+"""How what launchers do with module variables compares with the oracle's word: addresses, and copies in their order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunnion.sim.trace import Launched, MemoryCopied
+from trunnion.testing.observed import is_work
+from trunnion.testing.reference_variables import address_of_variable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trunnion.model.program import KernelProgram
+    from trunnion.testing.expected import Address, Expected
+    from trunnion.testing.harness import Harness
+    from trunnion.testing.observed import Observed
+
+__all__ = ["compare_copies", "variable_addresses", "variable_symbol"]
+
+
+def variable_symbol(index: int) -> str:
+    """Return a variable's exact name in an image of a machine, by its place in the program."""
+    return f"variable_{index}"
+
+
+def variable_addresses(harness: Harness, program: KernelProgram, observed: Observed) -> dict[Address, int]:
+    """Return where each module variable lies for the library from which a call launched.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    program
+        What was called.
+    observed
+        What came of it.
+    """
+    launched = observed.launches[:1]
+    return {
+        address_of_variable(program, variable): harness.machine.variable(launched[0], variable_symbol(index))
+        for index, variable in enumerate(program.variables if launched else ())
+    }
+
+
+def compare_copies(
+    harness: Harness, expected: Expected, observed: Observed, where: Mapping[Address, int]
+) -> None:
+    """Require that tensors were copied to module variables just where the program says it, on the launches' stream.
+
+    Of a call that launches nothing nobody can say where a variable lies, so only where it is copied from is compared.
+
+    Parameters
+    ----------
+    harness
+        The backend.
+    expected
+        The oracle's word.
+    observed
+        What came of the call.
+    where
+        The address of each tensor and variable.
+
+    Raises
+    ------
+    LawViolation
+        If a copy is missing, or is another one, in another place, on another stream or on another device.
+    """
+    count, got, streams = 0, [], set()
+    for event in observed.events:
+        if isinstance(event, Launched):
+            count += 1
+            streams.add(event.stream)
+        elif is_work(event) and isinstance(event, MemoryCopied):
+            known = event.target if observed.launches else None
+            got.append((event.source, known, event.nbytes, count))
+            streams.add(event.stream)
+            harness.require(
+                event.device == expected.device,
+                f"a copy on device {event.device}, expected {expected.device}",
+            )
+    wanted = [
+        (where[one.source], where.get(one.variable), one.nbytes, one.launched) for one in expected.copies
+    ]
+    harness.require(
+        got == wanted, f"copied {got}, expected {wanted}: source, target, bytes, launches before it"
+    )
+    harness.require(
+        not got or len(streams) == 1, f"copies and launches are on the streams {sorted(map(hex, streams))}"
+    )
