@@ -156,9 +156,11 @@ def _handle_of(stream: Any) -> Any:
     if hasattr(stream, "__cuda_stream__"):
         answer = stream.__cuda_stream__
         answer = answer() if callable(answer) else None
-        said = type(answer) is tuple and len(answer) == _STREAM_ANSWER
+        if type(answer) is not tuple or len(answer) != _STREAM_ANSWER:
+            return None
+        version, handle = answer
         # Of another version than 0 nobody knows what stands behind it (cuda.core, "CUDA stream protocol").
-        return answer[1] if said and type(answer[0]) is int and answer[0] == 0 else None
+        return handle if type(version) is int and version == 0 else None
     return getattr(stream, "cuda_stream", None)
 
 
