@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
@@ -36,19 +36,33 @@ __all__: list[str] = []
 _ONE = Const(1)
 
 
-_FIXED = Capability.CONSTANTS_AND_OFFSETS
+@law("V1", tier="launch", given=lambda _: number_edges())
+def every_type(harness: Harness, series: Series) -> None:
+    """A number arrives in its own type, rounded once to nearest even; infinities and NaN too."""
+    delivers_each(harness, series)
+
+
+_FIXED = frozenset({Capability.CONSTANTS_AND_OFFSETS, Capability.DYNAMIC_SHAPES})
+
+
+def _fixed(harness: Harness) -> SearchStrategy[Series]:
+    """Return calls with constants around what their types hold, and with offsets around both ends of their memory."""
+    moved = moved_edges(workspace=Capability.WORKSPACE in harness.capabilities)
+    return st.one_of(number_edges(constants=True), moved)
+
+
+@law("V10", tier="launch", given=_fixed, requires=_FIXED)
+def constants_and_offsets(harness: Harness, series: Series) -> None:
+    """A constant arrives as its type holds it, and an address moved within its memory; further it is refused."""
+    delivers_each(harness, series)
+
+
 _COMPUTED = frozenset({Capability.FLOAT_EXPRESSIONS, Capability.DYNAMIC_SHAPES})
 
 
-def _numbers(harness: Harness) -> SearchStrategy[Series]:
-    """Return calls with numbers around what their types hold, and with such as show how a float is computed."""
-    passed = number_edges(constants=_FIXED in harness.capabilities)
-    return st.one_of(passed, float_edges()) if harness.capabilities >= _COMPUTED else passed
-
-
-@law("V1", tier="launch", given=_numbers)
-def every_type(harness: Harness, series: Series) -> None:
-    """A number, constant or computed too, arrives in its own type, rounded once to nearest even; infinities and NaN."""
+@law("V11", tier="launch", given=lambda _: float_edges(), requires=_COMPUTED)
+def float_expressions(harness: Harness, series: Series) -> None:
+    """A floating-point expression is computed in doubles as it is written, and rounded once; it is finite, or refused."""
     delivers_each(harness, series)
 
 
@@ -60,21 +74,15 @@ def wrong_type(harness: Harness, series: Series) -> None:
     delivers_each(harness, series)
 
 
-def _addresses(harness: Harness) -> SearchStrategy[Any]:
-    """Return calls with addresses, and offsets of others around both ends of their memory."""
-    passed = needing(Capability.POINTER_PARAMS)(harness)
-    if not harness.capabilities >= {_FIXED, Capability.DYNAMIC_SHAPES}:
-        return passed
-    return st.one_of(passed, moved_edges(workspace=Capability.WORKSPACE in harness.capabilities))
-
-
-@law("V2", tier="launch", given=_addresses, requires=frozenset({Capability.POINTER_PARAMS}))
-def addresses(harness: Harness, example: Scenario | Series) -> None:
-    """An address arrives as passed, or moved within its memory, and None as a null pointer; nothing is read at it."""
-    if isinstance(example, Series):
-        delivers_each(harness, example)
-    else:
-        delivers(harness, example)
+@law(
+    "V2",
+    tier="launch",
+    given=needing(Capability.POINTER_PARAMS),
+    requires=frozenset({Capability.POINTER_PARAMS}),
+)
+def addresses(harness: Harness, scenario: Scenario) -> None:
+    """An address arrives as it was passed, and None as a null pointer; nothing is read at it."""
+    delivers(harness, scenario)
 
 
 @law(
