@@ -13,6 +13,7 @@ from trunnion.errors import (
 )
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
+from trunnion.model.constant import const
 from trunnion.model.expr import Symbol
 from trunnion.model.workspace import Workspace
 from trunnion.testing.expected import (
@@ -165,3 +166,54 @@ def test_destinations_that_share_memory():
     refused = told(build, out=(tensor((2,)), tensor((3,), address=0x10002)), device=0)
     assert isinstance(refused, Refused)
     assert refused.explains(ArgumentValueError("e", "memory of 'o'", "memory of its own"))
+
+
+def test_a_moved_address_lies_within_what_the_memory_spans():
+    n, start = Symbol("n", min=0), Symbol("start", min=-(2**63))
+
+    def build(p):
+        x = p.input("x", "float16", (n, 4), strides=(8, 1), nullable=True)
+        p.input("shown", "float16", (n,))
+        p.scalar("start", "int64", start)
+        scratch = p.workspace("scratch", "int32", (n, 4))
+        p.launch("k", (x.at(start), scratch.at(start)), grid=1, block=1)
+
+    def calls(start, rows=2):
+        x = TensorFacts(dtype="float16", shape=(rows, 4), strides=(8, 1), address=0x10000, device=0)
+        return told(build, x, tensor((rows,)), start)
+
+    (launch,) = calls(8).launches
+    assert launch.parameters == (Address("x", 16), Address("scratch", 32, workspace=True))
+    assert parameter_layouts(program(build)) == {("k", 0): ((8, 8), (8, 8))}
+    refused = calls(9)  # of x, whose rows lie apart, 12 elements are spanned; of the workspace 8
+    assert isinstance(refused, Refused)
+    assert [problem.arguments for problem in refused.problems] == [("scratch",)]
+    assert {problem.arguments for problem in calls(13).problems} == {("x",), ("scratch",)}
+    assert {problem.errors for problem in calls(-1).problems} == {(ArgumentValueError,)}
+    assert isinstance(calls(0, rows=0), Expected)
+    assert isinstance(calls(1, rows=0), Refused)
+    (launch,) = told(build, None, tensor((2,)), 8).launches
+    assert launch.parameters[0] == bytes(8)
+
+
+def test_an_offset_of_what_is_left_out_is_no_number_that_anybody_needs():
+    n, k = Symbol("n"), Symbol("k")
+
+    def build(p):
+        x = p.input("x", "float16", (n,), nullable=True)
+        p.input("shown", "float16", (n,))
+        p.scalar("k", "int64", k)
+        p.launch("k", (x.at(n // k),), grid=1, block=1)
+
+    assert isinstance(told(build, None, tensor((4,)), 0), Expected)
+    refused = told(build, tensor((4,)), tensor((4,)), 0)
+    assert {problem.errors for problem in refused.problems} == {(ExprError,)}
+
+
+def test_a_constant_is_rounded_by_the_oracle_itself():
+    def build(p):
+        p.launch("k", (const(0.1, "float16"), const(None), const(-2, "int8"), const(True)), grid=1, block=1)
+
+    (launch,) = told(build, device=0).launches
+    assert launch.parameters == (b"\x66\x2e", bytes(8), b"\xfe", b"\x01")
+    assert parameter_layouts(program(build)) == {("k", 0): ((2, 2), (8, 8), (1, 1), (1, 1))}
