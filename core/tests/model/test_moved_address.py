@@ -9,12 +9,13 @@ import pytest
 from trunnion.errors import ExprError, ProgramError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
-from trunnion.model.expr import Const, Symbol, select
+from trunnion.model.expr import Const, Symbol
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import TensorParam
 from trunnion.model.plan import KernelParameter, LaunchPlan, MovedArgument
 from trunnion.model.plan.steps import ComputeArguments, Phase
 from trunnion.model.program import KernelProgram
+from trunnion.testing.arithmetic import evaluate
 
 M, N = Symbol("m"), Symbol("n", min=1)
 
@@ -51,10 +52,10 @@ def test_memory_spans_what_lies_between_its_first_element_and_its_end(shape, str
     assert _tensor(shape, strides=strides).span() == Const(span)
 
 
-def test_what_only_a_call_decides_is_an_expression_of_elements():
-    assert _tensor((M,)).span() == select(
-        M if M.min else _tensor((M,)).reach()[0], _tensor((M,)).reach()[1] + 1, 0
-    )
+@pytest.mark.parametrize(("m", "n", "span"), [(4, 8, 60), (4, 1, 46), (0, 8, 0), (1, 1, 1)])
+def test_what_only_a_call_decides_is_an_expression_of_elements(m, n, span):
+    found = _tensor((M, N), strides=(15, 2)).span()
+    assert evaluate(found, {"m": m, "n": n}) == span
 
 
 def test_a_moved_address_is_a_pointer_to_a_kernel():
