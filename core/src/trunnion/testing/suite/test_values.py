@@ -62,7 +62,7 @@ _COMPUTED = frozenset({Capability.FLOAT_EXPRESSIONS, Capability.DYNAMIC_SHAPES})
 
 @law("V11", tier="launch", given=lambda _: float_edges(), requires=_COMPUTED)
 def float_expressions(harness: Harness, series: Series) -> None:
-    """A floating-point expression is computed in doubles as it is written, rounded once, and finite, or else refused."""
+    """A floating-point expression is computed in doubles as it is written, rounded once, and finite, or refused."""
     delivers_each(harness, series)
 
 
