@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from trunnion import DeviceCode, ProgramBuilder, Symbol, array, const, struct
+from trunnion import DeviceCode, ProgramBuilder, Symbol, array, const, sqrt, struct
 from trunnion.cli.launch_text import print_launches
 from trunnion.cli.launched import Reading
 from trunnion.cli.traced import launches_in, trace_document
@@ -67,6 +67,18 @@ def test_constants_and_moved_addresses_are_told_as_the_program_says_them() -> No
         ("null", "constant", "void*", 0),
         ("const(True)", "constant", "bool", True),
         ("const((1-2j))", "constant", "complex64", "(1-2j)"),
+    ]
+
+
+def test_floating_point_expressions_are_told_as_the_program_says_them() -> None:
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    n = Symbol("n")
+    p.input("x", "float32", (n,))
+    p.launch("k", ((1 / sqrt(n)).cast("float32"), (n - 1) / 3), 1, 32)
+    (launch,) = told(p.build(), launched("_k", struct.pack("<f", 0.5), struct.pack("<d", 1.25)))
+    assert [(one["name"], one["kind"], one["type"], one["value"]) for one in launch["arguments"]] == [
+        ("1.0 / sqrt(n)", "expression", "float32", 0.5),
+        ("real(n - 1) / 3.0", "expression", "float64", 1.25),
     ]
 
 

@@ -12,6 +12,7 @@ from trunnion.codegen.cpp.host import emit_host_launcher
 from trunnion.examples import CPU_EXAMPLES, EXAMPLES, load
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.expr import Symbol, symbols
+from trunnion.model.float_expr import real, sqrt
 from trunnion.model.program import DeviceCode, KernelProgram
 from trunnion.toolchain.host import find_host_toolchain
 from trunnion.toolchain.host_compilation import HostCompilation, run_host
@@ -29,13 +30,24 @@ def nullable(size: Symbol) -> KernelProgram:
     return p.build()
 
 
+def computing() -> KernelProgram:
+    """Return a program that computes floating-point numbers of types that C++ has, and of others."""
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    n = p.input("x", "float32", symbols("n d")).shape[0]
+    value = 1 / sqrt(n) * -0.5 + n // (n - 1)
+    p.launch("k", [value.cast(kind) for kind in ("float64", "float32", "bfloat16", "float8_e4m3fn")], 1, 32)
+    p.launch("l", [real(1) / 0], 1, 32)
+    return p.build()
+
+
 def texts(*, host: bool) -> list[str]:
     """Return all that is compiled for one kind of target."""
     if host:
-        plans = [load(name).program.plan() for name in CPU_EXAMPLES]
+        plans = [computing().plan(), *(load(name).program.plan() for name in CPU_EXAMPLES)]
         return ["#include <trunnion/host_runtime.cc>", *map(emit_host_launcher, plans)]
     (free,) = symbols("n")
     made = [
+        computing(),
         nullable(free),
         nullable(Symbol("n", min=4, multiple_of=4)),
         *(load(name).program for name in EXAMPLES),
