@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from trunnion.image import SyntheticKernel, pack_parameters, synthetic_cubin
+from trunnion.image import SyntheticKernel, SyntheticVariable, pack_parameters, synthetic_cubin
 from trunnion.sim.abi import FunctionAttribute
 from trunnion.sim.status import Status
 from trunnion.sim.trace import AttributeSet, LibraryLoaded, LibraryUnloaded
@@ -245,3 +245,51 @@ def test_more_parameters_than_a_narrow_table_holds(library, simulator):
     assert library.launch(library.kernel("large", library.library(image)), values=values) is Status.SUCCESS
     assert [len(data) for data in simulator.trace[-1].parameters] == [4096, 4096, 4]
     assert {data[0] for data in simulator.trace[-1].parameters} == {1, 2, 3}
+
+
+VARIABLES = (
+    SyntheticVariable(name="filter", nbytes=12, constant=True, init=b"twelve bytes"),
+    SyntheticVariable(name="counter", nbytes=4),
+)
+
+
+def look_up(library, handle, name):
+    address, nbytes = ctypes.c_uint64(), ctypes.c_size_t()
+    status = library("cuLibraryGetGlobal", ctypes.byref(address), ctypes.byref(nbytes), handle, name)
+    return status, address.value, nbytes.value
+
+
+def test_a_variable_lies_in_each_device_s_own_memory_and_holds_what_the_image_says(library, simulator):
+    handle = library.library(synthetic_cubin((SyntheticKernel(name="k"),), "sm_90a", VARIABLES))
+    status, first, nbytes = look_up(library, handle, b"filter")
+    assert (status, nbytes) == (Status.SUCCESS, 12)
+    assert look_up(library, handle, b"filter")[1] == first
+    assert simulator.memory.on(0).read(first, 12) == b"twelve bytes"
+    assert simulator.memory.on(0).read(look_up(library, handle, b"counter")[1], 4) == bytes(4)
+    library.context(1)
+    _, second, _ = look_up(library, handle, b"filter")
+    assert simulator.memory.find(second).device == 1
+    other = library.library(synthetic_cubin((SyntheticKernel(name="k"),), "sm_90a", VARIABLES))
+    assert look_up(library, other, b"filter")[1] not in (first, second)
+
+
+def test_a_variable_is_found_by_its_exact_name_under_a_context(library):
+    handle = library.library(synthetic_cubin((SyntheticKernel(name="k"),), "sm_90a", VARIABLES))
+    assert look_up(library, handle, b"filte")[0] is Status.NOT_FOUND
+    assert look_up(library, handle, b"k")[0] is Status.NOT_FOUND
+    assert look_up(library, handle + 1, b"filter")[0] is Status.INVALID_HANDLE
+    assert library("cuLibraryGetGlobal", None, None, handle, b"filter") is Status.INVALID_VALUE
+    nbytes = ctypes.c_size_t()
+    library.ok("cuLibraryGetGlobal", None, ctypes.byref(nbytes), handle, b"filter")
+    assert nbytes.value == 12
+    library.ok("cuCtxSetCurrent", None)
+    assert look_up(library, handle, b"filter")[0] is Status.INVALID_CONTEXT
+
+
+def test_variables_take_no_allocator_s_memory_and_go_with_their_library(library, simulator):
+    before = simulator.memory.used(0), len(simulator.memory.allocations())
+    handle = library.library(synthetic_cubin((SyntheticKernel(name="k"),), "sm_90a", VARIABLES))
+    assert simulator.memory.used(0) == before[0]
+    assert len(simulator.memory.allocations()) > before[1]
+    library.ok("cuLibraryUnload", handle)
+    assert len(simulator.memory.allocations()) == before[1]
