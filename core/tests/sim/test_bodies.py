@@ -54,6 +54,15 @@ def test_scalars_are_decoded_from_their_bytes(dtype, data, value):
         (lambda call: call.scalar(9, "int32"), "parameter 9 as int32; the kernel has 4 parameters"),
         (lambda call: call.scalar(-1, "int32"), "parameter -1 as int32; the kernel has 4 parameters"),
         (lambda call: call.scalar(3, "float4_e2m1fn_x2"), "that type cannot travel as a scalar"),
+        (lambda call: call.fields(4, (0, 1)), "parameter 4 as a struct; the kernel has 4 parameters"),
+        (
+            lambda call: call.fields(1, (0, 4), (4, 8)),
+            "parameter 1 as a field of 8 bytes at offset 4; it has 8 bytes",
+        ),
+        (
+            lambda call: call.fields(1, (-4, 8)),
+            "parameter 1 as a field of 8 bytes at offset -4; it has 8 bytes",
+        ),
         (lambda call: call.pointer(0), "parameter 0 as a pointer; it has 4 bytes, not 8"),
         (lambda call: call.tensor_map(1), "parameter 1 as a tensor map; it has 8 bytes, not 128"),
         (lambda call: call.im2col_map(1), "parameter 1 as a tensor map; it has 8 bytes, not 128"),
@@ -180,3 +189,13 @@ def test_a_tensor_with_its_layout_is_decoded():
     assert (found.address, found.shape, found.strides) == (4096, (7, 8, 3, 9), (72, -9, 1, 2))
     with pytest.raises(KernelBodyError, match="parameter 0 as a view; it has 40 bytes, not 8"):
         call_of(data).view(0, (3,), (1,))
+
+
+def test_a_struct_is_read_field_by_field():
+    data = struct.pack("<Qii", 4096, 7, -8)
+    call = call_of(b"\1", data)
+    held = call.fields(1, (12, 4), (0, 8), (0, 16))
+    assert (held.scalar(0, "int32"), held.pointer(1), held.parameters[2]) == (-8, 4096, data)
+    assert held.fields(2, (8, 4)).scalar(0, "int32") == 7
+    assert (type(held), held.grid, held.memory) == (type(call), call.grid, call.memory)
+    assert call.parameters == (b"\1", data)

@@ -147,13 +147,12 @@ class Reading:
 
     def _built(self, event: Delivered, ordinal: int, argument: BuiltArgument) -> dict[str, Any]:
         """Return a struct that the launcher built: of its fields what is said of arguments, with path and offset."""
-        from trunnion.sim.parameters import Delivered
-
-        data, fields = event.parameters[ordinal], []
-        for one in argument.fields:
-            held = Delivered(kernel=event.kernel, parameters=(data[one.offset : one.offset + one.size],))
-            fields.append({"path": one.path, "offset": one.offset, **self._argument(held, 0, one.argument)})
-        return _said("", "built struct", f"{len(data)} bytes", fields)
+        held = event.fields(ordinal, *((one.offset, one.size) for one in argument.fields))
+        told = [
+            {"path": one.path, "offset": one.offset, **self._argument(held, place, one.argument)}
+            for place, one in enumerate(argument.fields)
+        ]
+        return _said("", "built struct", f"{len(event.parameters[ordinal])} bytes", told)
 
     def _map(self, event: Delivered, ordinal: int, memory: MemoryRef) -> dict[str, Any]:
         from trunnion.sim.tensormap import decode

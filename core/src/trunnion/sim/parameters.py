@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
 
 from trunnion.errors import KernelBodyError
@@ -13,7 +13,7 @@ from trunnion.model.scalars import scalar_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, Self
 
 __all__ = ["Delivered", "TensorLayout", "brief"]
 
@@ -103,13 +103,39 @@ class Delivered:
             raise KernelBodyError(self.kernel, ordinal, row.name, "that type cannot travel as a scalar")
         return scalar_value(data, row)
 
-    def _bytes(self, ordinal: int, nbytes: int, what: str) -> bytes:
-        """Return the bytes of a parameter, of which there must be so many."""
+    def fields(self, ordinal: int, *places: tuple[int, int]) -> Self:
+        """Return the same launch with fields of a parameter in the place of parameters, to be read as these are.
+
+        Parameters
+        ----------
+        ordinal
+            The position of a struct.
+        places
+            Of each field its offset from the struct's first byte, and its size, both in bytes, as the kernel has them.
+
+        Raises
+        ------
+        KernelBodyError
+            If there is no such parameter, or a field does not lie within it.
+        """
+        data = self._whole(ordinal, "a struct")
+        for offset, nbytes in places:
+            if not 0 <= offset <= offset + nbytes <= len(data):
+                what, have = f"a field of {nbytes} bytes at offset {offset}", f"it has {len(data)} bytes"
+                raise KernelBodyError(self.kernel, ordinal, what, have)
+        return replace(self, parameters=tuple(data[offset : offset + nbytes] for offset, nbytes in places))
+
+    def _whole(self, ordinal: int, what: str) -> bytes:
+        """Return the bytes of a parameter."""
         count = len(self.parameters)
         if not 0 <= ordinal < count:
             have = f"the kernel has {count} parameter{'' if count == 1 else 's'}, counted from 0"
             raise KernelBodyError(self.kernel, ordinal, what, have)
-        data = self.parameters[ordinal]
+        return self.parameters[ordinal]
+
+    def _bytes(self, ordinal: int, nbytes: int, what: str) -> bytes:
+        """Return the bytes of a parameter, of which there must be so many."""
+        data = self._whole(ordinal, what)
         if len(data) != nbytes:
             have = f"it has {len(data)} bytes, not {nbytes}"
             raise KernelBodyError(self.kernel, ordinal, what, have)
