@@ -23,7 +23,7 @@ _WORDS = {1: "uint8_t", 2: "uint16_t"}
 
 def emit_formats(out: SourceWriter, plan: LaunchPlan) -> None:
     """Write the formats of a program's scalars, and of the floating-point numbers that a call computes."""
-    passed = (one for launch in plan.launches for one in launch.args if isinstance(one, FloatArgument))
+    passed = (one for launch in plan.launches for one in launch.passed if isinstance(one, FloatArgument))
     numbers = [*(one.dtype for one in plan.scalars), *(one.dtype for one in passed)]
     kinds = [kind for kind in numbers if kind.kind in (Kind.FLOAT, Kind.COMPLEX)]
     for name in sorted({part_name(kind.name) for kind in kinds} - set(_NATIVE)):

@@ -122,7 +122,7 @@ class _Emitter:
         out.line("from trunnion.arguments import device_ordinal, stream_handle")
         out.line("from trunnion.launcher.arithmetic import *")
         out.line("from trunnion.launcher.facade import FillStep, LaunchSpec, WindowSpec")
-        if any(isinstance(one, FloatArgument) for launch in self.plan.launches for one in launch.args):
+        if any(isinstance(one, FloatArgument) for launch in self.plan.launches for one in launch.passed):
             out.line("from trunnion.launcher.float_arithmetic import *")
         out.line("from trunnion.launcher.maps import MapSpec")
         out.line("from trunnion.launcher.refusals import *")

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from trunnion.model.plan.steps import Action, Phase
 
 __all__ = [
-    "computed",
     "emit_geometry",
     "emit_phase",
     "follows_from_passed",
@@ -104,11 +103,6 @@ def _fixed_value(
     memory, step = argument.memory, plan.memory(argument.memory).dtype.itemsize
     address = f"{'p' if memory.kind is MemoryKind.TENSOR else 'w'}{memory.slot}"
     return f"{address} + {name}{f' * {step}' if step > 1 else ''}"
-
-
-def computed(launch: PlannedLaunch, ordinal: int) -> list[tuple[str, Expr]]:
-    """Return the variable and the expression of each number that is computed for an argument."""
-    return variables(launch.args[ordinal], f"e{launch.index}_{ordinal}")
 
 
 def variables(argument: PlannedArgument, name: str) -> list[tuple[str, Expr]]:

@@ -10,9 +10,9 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.python.bindings import live_variables, place_variable, slot_name
-from trunnion.codegen.python.launches import computed, shape_variables, step_condition
+from trunnion.codegen.python.launches import shape_variables, step_condition, variables
 from trunnion.model.expr import Const
-from trunnion.model.plan import FloatArgument, ValueCheck
+from trunnion.model.plan import BuiltArgument, FloatArgument, ValueCheck
 from trunnion.model.plan.steps import (
     Bind,
     ComputeArguments,
@@ -29,7 +29,7 @@ from trunnion.model.plan.steps import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from trunnion.model.plan import LaunchPlan, PlannedLaunch
+    from trunnion.model.plan import LaunchPlan, PlannedArgument, PlannedLaunch
     from trunnion.model.plan.steps import Action
 
 __all__ = ["Variable", "kept", "set_by"]
@@ -87,15 +87,26 @@ def _of_values(action: Action) -> Iterator[str]:
         case SizeWorkspace(workspace):
             yield f"z{workspace.index}_bytes"
         case ComputeArguments(launch, ordinals):
-            yield from (name for ordinal in ordinals for name, _ in computed(launch, ordinal))
-            floats = (one for one in ordinals if isinstance(launch.args[one], FloatArgument))
-            yield from (f"e{launch.index}_{ordinal}" for ordinal in floats)
+            for ordinal in ordinals:
+                yield from _of_argument(launch.args[ordinal], f"e{launch.index}_{ordinal}")
         case ComputeWindow(launch):
             yield from (f"o{launch.index}", f"n{launch.index}")
         case LayOutMap(encode):
             if encode.offset_bytes != Const(0):
                 yield f"k{encode.index}_offset"
             yield f"k{encode.index}"
+
+
+def _of_argument(argument: PlannedArgument, name: str) -> Iterator[str]:
+    """Yield what is set for one argument, each in a variable that begins with ``name``."""
+    match argument:
+        case FloatArgument():
+            yield name
+        case BuiltArgument(fields):
+            for place, one in enumerate(fields):
+                yield from _of_argument(one.argument, f"{name}_{place}")
+        case _:
+            yield from (variable for variable, _ in variables(argument, name))
 
 
 def kept(plan: LaunchPlan, first: Iterable[Action], rest: Iterable[Action]) -> list[str]:
