@@ -160,7 +160,7 @@ from trunnion.sim.status import Status
 simulator = sim.start(arch=("sm_90a", "sm_80", "sm_80"), attributes=(None, None, {16: 20}))
 driver = ctypes.CDLL(simulator.library_path)
 assert (simulator.devices, simulator.archs) == (3, ("sm_90a", "sm_80", "sm_80"))
-assert [simulator.device(each).attribute(DeviceAttribute.MULTIPROCESSOR_COUNT) for each in range(3)] == [132, 132, 20]
+assert [simulator.device(each).attribute(DeviceAttribute.MULTIPROCESSOR_COUNT) for each in range(3)] == [132, 108, 20]
 library, kernel, function, number = (ctypes.c_void_p() for _ in range(4))
 for arch, runs in (("sm_80", (1, 2)), ("sm_90a", (0,)), ("sm_100a", ())):
     image = synthetic_cubin([SyntheticKernel(name="k")], arch)
