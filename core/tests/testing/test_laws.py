@@ -159,3 +159,11 @@ def test_the_catalogue_holds_laws_with_sentences():
         assert found.id == law_id
         assert found.sentence[0].isupper()
         assert found.body.__module__.startswith("trunnion.testing.suite.test_")
+
+
+def test_a_name_that_python_reads_as_another_goes_by_position():
+    from trunnion.testing.suite.test_arguments import _first_named
+
+    assert _first_named(["a", "b"]) == 0
+    for name in ("ﬁ", "class", "__debug__", "out", "a=1, b", "\ud800", "\0", "x y"):
+        assert _first_named(["a", name, "b"]) == 2

@@ -67,10 +67,16 @@ def mistakes_of_each_kind(draw: st.DrawFn, program: KernelProgram) -> tuple[Brea
     call = draw(calls(program))
     assume(not isinstance(expect(program, call.imagined()), Refused))
     candidates = [broken for broken in _mistakes(program, call) if _is_refused(program, broken)]
-    return tuple(
-        choose(draw, [broken for broken in candidates if broken.kind == kind])
-        for kind in sorted({broken.kind for broken in candidates})
+    unread = [broken for broken in candidates if broken.kind.endswith(_NOT_IN_MEMORY)]  # few: all of them
+    others = [broken for broken in candidates if broken not in unread]
+    chosen = (
+        choose(draw, [broken for broken in others if broken.kind == kind])
+        for kind in sorted({broken.kind for broken in others})
     )
+    return (*unread, *chosen)
+
+
+_NOT_IN_MEMORY = ("storage", "conjugated", "negated")
 
 
 def _is_refused(program: KernelProgram, broken: Breakage) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import keyword
+import ast
 import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -160,12 +160,18 @@ def _named(draw: st.DrawFn, harness: Harness) -> tuple[Scenario, int, tuple[str,
 
 def _first_named(names: list[str]) -> int:
     """Return the place of the first argument that can be named: none before one that cannot."""
-    taken = [
-        place
-        for place, name in enumerate(names)
-        if not name.isidentifier() or keyword.iskeyword(name) or name in ("out", "stream", "device")
-    ]
+    taken = [place for place, name in enumerate(names) if not _is_written_so(name)]
     return taken[-1] + 1 if taken else 0
+
+
+def _is_written_so(name: str) -> bool:
+    """Whether ``f(name=1)`` passes just that name: Python reads many letters as others, ``ﬁ`` as ``fi`` (PEP 3131)."""
+    try:
+        read = ast.parse(f"f({name}=1)", mode="eval").body
+    except (SyntaxError, ValueError):
+        return False
+    said = read.keywords if isinstance(read, ast.Call) else []
+    return [one.arg for one in said] == [name] and name not in ("out", "stream", "device", "__debug__")
 
 
 @law("A6", given=_named, ways=LOADS)
