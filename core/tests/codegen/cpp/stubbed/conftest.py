@@ -200,6 +200,7 @@ def build(stub: Driver) -> Callable[..., bytes]:
     def build_one(program: KernelProgram, *, on_host: bool = True) -> bytes:
         layouts = parameter_layouts(program).values()
         symbols = [stub.declare([size for size, _ in layout]) for layout in layouts]
+        symbols += [f"variable_{index}_{one.nbytes}" for index, one in enumerate(program.variables)]
         text = launcher_text(program, stub.path, on_host=on_host)
         with tempfile.TemporaryDirectory() as folder:
             image = synthetic_image(program)
