@@ -35,7 +35,7 @@ __all__: list[str] = []
 _VARIABLES = frozenset({Capability.MODULE_VARIABLES})
 
 
-@law("M1", tier="driver", given=needing(Capability.MODULE_VARIABLES), requires=_VARIABLES)
+@law("M1", given=needing(Capability.MODULE_VARIABLES), requires=_VARIABLES)
 def addresses_and_copies(harness: Harness, scenario: Scenario) -> None:
     """A variable arrives as its address, and is copied to just before the launches that follow, on their stream."""
     delivers(harness, scenario)
