@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 import trunnion
-from trunnion import DeviceCode, ProgramBuilder, Symbol, const, examples
+from trunnion import DeviceCode, ProgramBuilder, Symbol, const, examples, sqrt
 from trunnion.cli.application import run
 from trunnion.cli.document import plan_document, told
 from trunnion.cli.inspect import _show
@@ -273,6 +273,23 @@ def test_people_see_the_words_of_the_model_and_names(capsys: pytest.CaptureFixtu
     document = inspect(capsys, "hopper_gemm")
     assert document["program"]["launches"][0]["args"][2] == {"output": 0}  # and positions
     assert document["plan"]["encodes"][0]["swizzle"] == 3  # the document keeps the driver's number
+
+
+def test_a_floating_point_expression_is_shown_as_it_is_written(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    n = Symbol("n")
+    p.input("x", "float32", (n,))
+    p.launch("k", ((1 / sqrt(n - 1)).cast("float16"),), 1, 32)
+    path = tmp_path / "p.json"
+    path.write_text(p.build().to_json())
+    assert run(["inspect", str(path)]) == 0
+    program, plan = capsys.readouterr().out.replace("│", "|").split("\nplan\n")
+    assert "| (1.0 / sqrt(real(n - 1))), float16 " in program
+    assert "(1.0 / sqrt(real(n - 1)))" in plan
+    args = inspect(capsys, str(path))["program"]["launches"][0]["args"]
+    assert args == [{"float": {"expr": "(1.0 / sqrt(real(n - 1)))", "dtype": "float16"}}]
 
 
 def test_a_null_pointer_is_called_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

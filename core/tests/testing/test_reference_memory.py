@@ -15,6 +15,7 @@ from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.constant import const
 from trunnion.model.expr import Symbol
+from trunnion.model.float_expr import real, sqrt
 from trunnion.model.workspace import Workspace
 from trunnion.testing.expected import (
     Address,
@@ -217,3 +218,23 @@ def test_a_constant_is_rounded_by_the_oracle_itself():
     (launch,) = told(build, device=0).launches
     assert launch.parameters == (b"\x66\x2e", bytes(8), b"\xfe", b"\x01")
     assert parameter_layouts(program(build)) == {("k", 0): ((2, 2), (8, 8), (1, 1), (1, 1))}
+
+
+def test_a_floating_point_expression_is_rounded_by_the_oracle_itself():
+    n, d = Symbol("n", min=-(2**63)), Symbol("d", min=-(2**63))
+
+    def build(p):
+        p.scalar("n", "int64", n)
+        p.scalar("d", "int64", d)
+        args = (1 / sqrt(d), (n / d).cast("float16"), (real(n) + 0.5).cast("float32"))
+        p.launch("k", args, grid=n, block=1)
+
+    (launch,) = told(build, 1, 4, device=0).launches
+    assert launch.parameters == (bytes(6) + b"\xe0\x3f", b"\0\x34", b"\0\0\xc0\x3f")
+    assert parameter_layouts(program(build)) == {("k", 0): ((8, 8), (2, 2), (4, 4))}
+    (launch,) = told(build, 2**24 + 1, 2**24 - 1, device=0).launches
+    assert launch.parameters[2] == b"\1\0\x80\x4b"  # 2**24 + 1.5 lies nearest to 2**24 + 2
+    for wrong in ((1, 0), (1, -1), (65520, 1)):
+        refused = told(build, *wrong, device=0)
+        assert {problem.errors for problem in refused.problems} == {(ExprError,)}
+    assert isinstance(told(build, 0, 0, device=0), Expected)  # nothing is launched

@@ -18,6 +18,7 @@ from trunnion.model.code import DeviceCode
 from trunnion.model.constant import const
 from trunnion.model.dtypes import DTYPES
 from trunnion.model.expr import Symbol, ceildiv
+from trunnion.model.float_expr import sqrt
 from trunnion_cutedsl import release
 from trunnion_cutedsl.compiler.answer import MalformedAnswerError, read_answer
 from trunnion_cutedsl.compiler.compiler import CuteDslCompiler
@@ -156,6 +157,21 @@ def test_constants_are_numbers_and_moved_addresses_are_pointers_of_no_more_than_
         ("scalar", "BFloat16", None),
         ("scalar", "Int64", None),
         ("pointer", "Uint8", 1),
+    ]
+
+
+def test_floating_point_expressions_are_numbers_of_their_types():
+    n = Symbol("n")
+
+    def args(p):
+        p.input("x", "float16", (n,))
+        return ((1 / sqrt(n)).cast("float32"), n / 3, (n / 3).cast("bfloat16"))
+
+    kernel = read_request(asked(program(args=args))).kernels[0]
+    assert [(one.kind, one.dtype) for one in kernel.parameters] == [
+        ("scalar", "Float32"),
+        ("scalar", "Float64"),
+        ("scalar", "BFloat16"),
     ]
 
 

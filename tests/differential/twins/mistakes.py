@@ -10,6 +10,7 @@ from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.constant import const
 from trunnion.model.expr import Symbol, symbols
+from trunnion.model.float_expr import real
 from trunnion.model.window import AccessPolicyWindow
 from trunnion.testing.strategies import TensorSpec
 from trunnion.testing.strategies.calls import row_major
@@ -22,11 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ["FEATURES", "GOOD", "MISTAKES", "NAMES", "UNENCODED", "Mistake", "program_of"]
 
-NAMES = ("x", "y", "z", "i8", "k", "f", "e", "b", "q", "u", "v", "g", "c", "i", "w", "h", "o")
+NAMES = ("x", "y", "z", "i8", "k", "f", "e", "b", "q", "u", "v", "g", "c", "i", "w", "h", "o", "r")
 """The parameters, in one order."""
 
 _N, _M, _G, _C, _I, _W, _H = symbols("n m g c i w h")
 _O = Symbol("o", min=-(2**63))
+_R = Symbol("r", min=-(2**63))
 _K = Symbol("k", min=1, max=100, multiple_of=4)
 
 FEATURES = frozenset({"maps", "clusters", "windows", "driver"})
@@ -59,6 +61,7 @@ GOOD: dict[str, Any] = {
     "w": 64,
     "h": 0,
     "o": 16,
+    "r": 1,
 }
 """A call in which nothing is wrong."""
 
@@ -140,6 +143,7 @@ MISTAKES = (
     Mistake("w", "more than any memory", 2**63 - 1, "windows"),
     *_of_slot("h", more_than_a_number=2**31),
     *_of_slot("o", beyond_the_end=17, before_the_beginning=-1),
+    *_of_slot("r", a_quotient_that_is_not_finite=0, beyond_a_float=-100),
     Mistake("h", "more than a block has", 300_000, "driver"),
     *_of_slot(
         "out",
@@ -197,7 +201,8 @@ def program_of(order: Sequence[str], features: frozenset[str], *, nullable: bool
     if "windows" in features:
         said["window"] = AccessPolicyWindow(given["x"], nbytes=_K * 4, hit_ratio=0.5)
     moved = given["x"].at(_O), const(None), const(0.5, "float32")
-    p.launch("second", (given["x"], scratch, *moved), grid=(_G, 1, 1), block=32, **said)
+    floats = _N / _R, (real(_R) * 1000).cast("float16")
+    p.launch("second", (given["x"], scratch, *moved, *floats), grid=(_G, 1, 1), block=32, **said)
     if "windows" in features:
         room = p.workspace("room", "int8", (_W,))
         for name, policy in (("third", "launch"), ("fourth", "stream")):
@@ -223,4 +228,5 @@ def _params(p: ProgramBuilder, *, nullable: bool) -> dict[str, Callable[[], Any]
         "w": lambda: p.scalar("w", "int64", _W),
         "h": lambda: p.scalar("h", "int64", _H),
         "o": lambda: p.scalar("o", "int64", _O),
+        "r": lambda: p.scalar("r", "int64", _R),
     } | {name: partial(p.scalar, name, "int32", symbol) for name, symbol in scalars.items()}

@@ -219,7 +219,7 @@ def _leaf(draft: Draft, maps: _Maps) -> Argument:
         return _map(draft, maps)
     if draft.wants(Capability.CONSTANTS_AND_OFFSETS) and draw(st.integers(0, 2)) == 1:
         return choose(draw, draw_fixed(draft))
-    if draft.wants(Capability.FLOAT_EXPRESSIONS) and draw(st.integers(0, 3)) == 1:
+    if draft.wants(Capability.FLOAT_EXPRESSIONS) and draw(st.integers(0, 2)) == 1:
         return draw_float(draft)
     kinds: tuple[Sequence[Argument], ...] = (draft.memories, draft.memories, draft.scalars, draft.pointers)
     given = choose(draw, [(), *(kind for kind in (*kinds, draft.structs, draft.variables) if kind)])
