@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from trunnion.launcher.arithmetic import evaluate
 from trunnion.launcher.scalars import bfloat16_bits
+from trunnion.messages import type_name
 from trunnion.model.dtypes import dtype
 from trunnion.model.float_expr import FloatBinary, FloatConst, FloatOp, IntegerValue, SquareRoot
 from trunnion.model.float_text import brief_float
@@ -105,7 +106,7 @@ def evaluate_float(expr: FloatExpr, values: Sequence[int], names: Sequence[str])
         case FloatBinary(op, left, right):
             a = evaluate_float(left, values, names)
             return _OPERATIONS[op](a, evaluate_float(right, values, names))
-    raise TypeError(f"a plan's expression holds a {type(expr).__name__}")
+    raise TypeError(f"a plan's expression holds a {type_name(expr)}")
 
 
 def float_bytes(argument: FloatArgument, values: Sequence[int], names: Sequence[str]) -> bytes:

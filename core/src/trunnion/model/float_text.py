@@ -63,7 +63,7 @@ def format_float(expr: FloatExpr, names: Sequence[str] | None = None) -> str:
     """
     match expr:
         case FloatConst(value):
-            return repr(value)
+            return str(value)
         case IntegerValue(Symbol() | Slot() as operand):
             name = format_expr(operand, names)
             return json.dumps(name) if name in _RESERVED else name
