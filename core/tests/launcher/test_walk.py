@@ -11,6 +11,7 @@ from trunnion.launcher.arithmetic import evaluate
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Binary, Slot, Symbol, ceildiv, symbols
+from trunnion.model.float_expr import sqrt
 from trunnion.model.op import Op
 from trunnion.model.plan.steps import Bind, Phase, ShapeLaunch
 
@@ -80,3 +81,20 @@ def test_evaluate_computes_each_operation(op: Op) -> None:
                 evaluate(expr, values, ("a", "b"))
             continue
         assert evaluate(expr, values, ("a", "b")) == op.compute(*values)
+
+
+def test_a_launch_that_is_skipped_judges_no_floating_point_number(rig: Any, tensor: Any) -> None:
+    p = ProgramBuilder("skipped", DeviceCode("cuda", "//"))
+    m, n = symbols("m n")
+    p.input("x", "float32", (m, n))
+    p.launch("k", ((1 / sqrt(n)).cast("float16"),), grid=m, block=1)
+    program = rig(p.build()).program
+    done = program.walk((tensor("float32", 3, 64),))
+    tuple(done.run())
+    assert done.computed == {(0, 0): b"\x00\x30"}
+    skipped = program.walk((tensor("float32", 0, 0),))
+    tuple(skipped.run())
+    assert skipped.computed == {}
+    with pytest.raises(ExprError) as caught:
+        tuple(program.walk((tensor("float32", 3, 0),)).run())
+    assert str(caught.value) == "the value inf of 1.0 / sqrt(n) is not finite"
