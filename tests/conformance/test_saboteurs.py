@@ -13,6 +13,7 @@ import torch
 
 from trunnion.examples import load
 from trunnion.model.capability import Capability
+from trunnion.testing import saboteurs
 from trunnion.testing.laws import LawViolation, catalogue
 from trunnion.testing.saboteurs import SABOTEURS
 
@@ -27,6 +28,10 @@ _UNWATCHED = frozenset({"Z4"})
 def test_every_other_law_has_a_saboteur():
     watched = {law_id for _, law_id in _PAIRS}
     assert set(catalogue().laws) - watched == _UNWATCHED
+
+
+def test_no_two_saboteurs_have_one_id():
+    assert len(SABOTEURS) == len(saboteurs._ALL) + len(saboteurs._OTHERS)
 
 
 def test_every_capability_is_required_by_a_law():

@@ -43,7 +43,7 @@ PLAIN_TENSOR_SABOTEURS: tuple[Saboteur, ...] = (
         r"\1.itemsize != \2.itemsize:",
     ),
     _saboteur(
-        "first-device",
+        "first-tensor",
         "Asks the first tensor alone where it lies.",
         "A1 Y1",
         r" or t\d+\.get_device\(\) != device",
