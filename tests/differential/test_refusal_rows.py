@@ -116,8 +116,20 @@ BYTES = TensorSpec(dtype="int8", shape=(2**31,), strides=(0,))
 
 CALLS = {
     "absent": (made(tile), CallSpec(args=(None,), device=0)),
+    "float-unfit": (
+        made(scalar("int64", N), lambda _: (N / 1).cast("float16")),
+        CallSpec(args=(70_000,), device=0),
+    ),
     "foreign-number": (made(scalar("int32")), CallSpec(args=(RaiserSpec(),), device=0)),
     "map-outside": (made(moved_tile), CallSpec(args=(1, HALVES))),
+    "not-finite": (
+        made(scalar("int64", N), lambda _: (1 / (N - 1)).cast("float32")),
+        CallSpec(args=(1,), device=0),
+    ),
+    "offset": (
+        made(scalar("int64", N), lambda p: p.input("x", "float32", (4,)).at(N)),
+        CallSpec(args=(5, tensor(4))),
+    ),
     "no-address": (made(pointer), CallSpec(args=(None,), device=0)),
     "no-device": (made(scalar("int32")), CallSpec(args=(3,))),
     "output-device": (
@@ -175,13 +187,15 @@ IN_A_TRACE = "core/tests/operators/test_fake.py"
 HOSTILE = "core/tests/codegen/cpp/stubbed/test_hostile_calls.py"
 
 ELSEWHERE = {
-    # Two launchers say these; the simulator has no such tensor, or a process of its own is forked.
+    # Two launchers say these; the simulator has no such tensor or device, or a process of its own is forked.
+    "fact": "tests/differential/test_facts.py",
     "forked": "core/tests/test_forks.py",
     "null-tensor": "core/tests/launcher/test_torch_tensors.py",
     "storage": "core/tests/launcher/test_torch_tensors.py",
     "not-on-cuda": "core/tests/operators/test_fake.py",
     # C++ launchers alone say these: to others than trunnion, of what is not there, or of what no framework makes.
     "empty-image": HANDED,
+    "image-names": HANDED,
     "kernel-names": HANDED,
     "long-rank": HOSTILE,
     "loading-elsewhere": "core/tests/codegen/cpp/test_life.py",

@@ -120,6 +120,18 @@ def test_what_is_no_image_with_its_names_is_refused(module, arguments, kind, sai
     module.close()
 
 
+def test_the_names_of_variables_follow_those_of_kernels(simulator, tmp_path):
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    p.launch("first", (p.variable("v", "int32", (2,)),), 1, 32)
+    text = emit_launcher(p.build().plan())
+    (tmp_path / "launcher.so").write_bytes(build_launcher(text, None, (), tmp_path, plugin="test"))
+    module = tvm_ffi.load_module(tmp_path / "launcher.so")
+    said = "got 2 bytes, expected 1 kernels' exact names, then 1 variables', each with a zero byte behind it"
+    with pytest.raises(ValueError, match=said):
+        module.load(b"image", b"k\0")
+    module.close()
+
+
 def test_it_takes_one_image_only(module):
     module.load(HANDED.data, HANDED.names)
     module.load()
