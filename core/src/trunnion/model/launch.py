@@ -107,7 +107,7 @@ def as_argument(value: object, field: str) -> Argument:
     """
     if is_a(value, _ARGUMENTS):
         return value
-    if isinstance(value, FloatExpr):
+    if is_a(value, FloatExpr):
         return value.cast("float64")
     if type(value) is int:
         with place(field):

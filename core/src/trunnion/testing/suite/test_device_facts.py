@@ -122,18 +122,7 @@ def sized_by_its_device(harness: Harness, sized: Sized) -> None:
 # Occupancy ----------------------------------------------------------------------------------------------------------
 
 _KIB: Final = 1 << 10
-_BLOCKS: Final[tuple[int | tuple[int, int] | tuple[int, int, int], ...]] = (
-    1,
-    32,
-    33,
-    96,
-    128,
-    256,
-    640,
-    1024,
-    (16, 16),
-    (8, 4, 4),
-)
+_BLOCKS: Final[tuple[int | tuple[int, ...], ...]] = (1, 32, 33, 96, 128, 256, 640, 1024, (16, 16), (8, 4, 4))
 _SMEM: Final = (
     0, 1, 8 * _KIB, 48 * _KIB, 48 * _KIB + 1, 60_000, 75 * _KIB, 98 * _KIB, 99 * _KIB, 113 * _KIB, 163 * _KIB,
     227 * _KIB, 227 * _KIB + 1, 1 << 20,
