@@ -86,7 +86,7 @@ def usual_type(value: object) -> str:
 def written_as_constant(value: object) -> str:
     """Return how a plain bool, float or complex number is written as a constant; empty: it is none of them."""
     kind = usual_type(value)
-    if isinstance(value, float) and kind and not math.isfinite(value):
+    if type(value) is float and not math.isfinite(value):
         return f"const(float('{value}'), '{kind}')"
     return f"const({value}, '{kind}')" if kind else ""
 

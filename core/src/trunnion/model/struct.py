@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -21,9 +20,10 @@ from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
+from trunnion.plain import ForeignError, is_a, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from trunnion.model.launch import Argument
 
@@ -239,22 +239,25 @@ def struct(
     >>> params.layout.nbytes, params.places
     (24, (0, 8))
     """
-    said = None
-    if offsets is not None:
-        if not isinstance(offsets, Mapping):
-            raise ProgramError(
-                f"got {describe(offsets)}, expected a mapping of names", field="struct.offsets"
-            )
-        names = [name for name, _ in _named(fields)]
-        with place("struct"):
-            refuse_unknown(offsets, names, "offsets")
-            missing = next((name for name in names if name not in offsets), None)
-            if missing is not None:
-                raise ProgramError(
-                    f"got none for field {shorten(missing)}, expected one each", field="offsets"
-                )
-        said = tuple(offsets[name] for name in names)
+    with place("struct"):
+        said = None if offsets is None else _by_name([name for name, _ in _named(fields)], offsets)
     return Struct(fields, said, nbytes, alignment)  # type: ignore[arg-type]  # which checks them
+
+
+def _by_name(names: Sequence[str], offsets: object) -> tuple[object, ...]:
+    """Return what a mapping has for each name, after its names were checked."""
+    try:
+        given = pairs(offsets)
+    except ForeignError:
+        given = None
+    if given is None:
+        raise ProgramError(f"got {describe(offsets)}, expected a mapping of names", field="offsets")
+    known = {text(name, "offsets"): value for name, value in given}
+    refuse_unknown(known, names, "offsets")
+    missing = next((name for name in names if name not in known), None)
+    if missing is not None:
+        raise ProgramError(f"got none for field {shorten(missing)}, expected one each", field="offsets")
+    return tuple(known[name] for name in names)
 
 
 def array(*values: object) -> Array:
@@ -354,7 +357,7 @@ def _named(fields: object) -> tuple[tuple[str, Argument | Array], ...]:
 def _field(value: object, where: str) -> Argument | Array:
     from trunnion.model.launch import as_argument  # noqa: PLC0415 - launches hold structs
 
-    return value if isinstance(value, Array) else as_argument(value, where)
+    return value if is_a(value, Array) else as_argument(value, where)
 
 
 def _by_rule(layouts: Sequence[Layout]) -> tuple[int, ...]:
