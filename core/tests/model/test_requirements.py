@@ -94,6 +94,7 @@ FIRST_USES = {
     "carveout": "launches[1].carveout",
     "cluster_scheduling": "launches[1].scheduling_policy",
     "mem_sync_domain": "launches[1].mem_sync_domain",
+    "module_variables": "variable 'ns::filter'",
 }
 
 
@@ -106,6 +107,7 @@ def test_every_capability_of_programs_can_be_required() -> None:
     corners = {"pixel_box_lower_corner": (0, 0), "pixel_box_upper_corner": (-2, -1)}
     im2col = a.im2col(channels_per_pixel=64, pixels_per_column=32, **corners)
     tiled = a.tiled((1, 8, 8, 64))
+    p.variable("ns::filter", "float32", (4,))
     p.launch("k", (im2col, tiled, address, record, out, scratch), 4, 32, cluster=2, preferred_cluster=4)
     p.launch(
         "l",
@@ -123,5 +125,5 @@ def test_every_capability_of_programs_can_be_required() -> None:
     )
     plan = p.build().plan()
     assert plan.requires == set(Capability) - BACKEND_CAPABILITIES
-    first_uses = requirements(plan.signature, plan.workspaces, plan.launches, plan.encodes)
+    first_uses = requirements(plan.signature, plan.workspaces, plan.launches, plan.encodes, plan.variables)
     assert {str(capability): place for capability, place in first_uses.items()} == FIRST_USES
