@@ -151,7 +151,7 @@ def _wrong_tensors(given: TensorSpec) -> Iterator[tuple[str, object]]:
                 )
         yield "alignment", replace(given, offset=given.offset + 1)
     yield from _not_in_memory(given)
-    yield "device", replace(given, device=None)
+    yield "host", replace(given, device=None)
     yield "device", replace(given, device=1 - (given.device or 0))
 
 
