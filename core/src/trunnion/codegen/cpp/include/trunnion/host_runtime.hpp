@@ -2,6 +2,7 @@
 // place of a driver. It names only TVM-FFI's C ABI.
 #pragma once
 
+#include <trunnion/float_expressions.hpp>
 #include <trunnion/host_run.hpp>
 #include <trunnion/numbers.hpp>
 #include <trunnion/python_entry.hpp>

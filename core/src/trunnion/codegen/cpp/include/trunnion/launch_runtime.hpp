@@ -9,5 +9,6 @@
 #include <trunnion/numbers.hpp>
 #include <trunnion/python_entry.hpp>
 #if __has_include(<trunnion/scalars.hpp>)
+#include <trunnion/float_expressions.hpp>
 #include <trunnion/scalars.hpp>
 #endif

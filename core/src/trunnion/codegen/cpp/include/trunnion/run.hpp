@@ -7,7 +7,6 @@
 #pragma once
 
 #include <new>
-#include <trunnion/float_expressions.hpp>
 #include <trunnion/instances.hpp>
 #include <trunnion/memory.hpp>
 #include <trunnion/moved_addresses.hpp>
