@@ -19,6 +19,7 @@ from trunnion.model.code import DeviceCode
 from trunnion.model.dtypes import DTYPES, dtype
 from trunnion.model.expr import Const, Expr, Slot, Symbol, ceildiv, symbols
 from trunnion.model.expr_tree import substitute
+from trunnion.model.facts import device, occupancy
 from trunnion.model.float_expr import (
     FloatBinary,
     FloatCast,
@@ -94,6 +95,8 @@ def _value(expr: Any, **values: int) -> float:
         (real(1e-5), "1e-05"),
         (real(-0.0), "-0.0"),
         (real(2**62 + 1), "4.611686018427388e+18"),
+        (N / device.warp_size, "(n / real(device.warp_size))"),
+        (1 / sqrt(occupancy("k)", (8, 4), 16)), '(1.0 / sqrt(real(occupancy("k)", 32, 16))))'),
     ],
 )
 def test_an_expression_is_its_operations_as_they_are_written(written: Any, text: str) -> None:

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["brief_float", "format_float", "parse_float"]
 
 _TOKEN = re.compile(
-    r"\s*(?P<token>[0-9]{1,400}(?:\.[0-9]{1,400})?(?:e[-+]?[0-9]{1,4})?|[A-Za-z_][A-Za-z0-9_]*"
+    r"\s*(?P<token>[0-9]{1,400}(?:\.[0-9]{1,400})?(?:e[-+]?[0-9]{1,4})?"
+    r"|device\.[A-Za-z0-9_]+|[A-Za-z_][A-Za-z0-9_]*"
     r'|"(?:[^"\\]|\\.)*"|//|<<|>>|[-+*/%&^|(),])',
     re.DOTALL,
 )
