@@ -49,7 +49,7 @@ def draw_variables(draft: Draft) -> None:
 def _source(draft: Draft, variable: ModuleVariable) -> TensorParam:
     """Draw an input that has as many elements as a variable, or has in some calls."""
     extents: list[Expr] = [Const(extent) for extent in variable.shape]
-    if draft.wants(Capability.DYNAMIC_SHAPES) and draft.draw(st.integers(0, 2)) == 0:
+    if draft.wants(Capability.DYNAMIC_SHAPES) and draft.draw(st.integers(0, 1)) == 0:
         count = variable.count
         extents = [Symbol(draft.name(), min=max(count - 1, 0), max=count)]
         draft.extent_symbols += extents  # type: ignore[arg-type]  # which it is
