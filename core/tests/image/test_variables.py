@@ -23,6 +23,7 @@ from trunnion.image.prebuilt import PrebuiltCompiler, PrebuiltImage
 from trunnion.image.variables import image_variables
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.plan import VariableSlot
+from trunnion.model.struct import array, leaves, struct
 
 KERNELS = (SyntheticKernel(name="k"), SyntheticKernel(name="shared", static_smem_bytes=16))
 VARIABLES = (
@@ -139,9 +140,11 @@ def test_a_prebuilt_image_serves_variables_by_their_exact_names() -> None:
     p = ProgramBuilder("p", cubin.code)
     filt = p.variable("filter", "float32", (3,), init=1.0, code=cubin.code)
     p.copy(filt, p.input("x", "float32", (3,)))
-    p.launch("k", (), 1, 1)
+    within = struct(("filters", array(struct(("one", filt)))))
+    p.launch("k", (within,), 1, 1)
     program = cubin.serve(p.build())
     assert program.variables[0].code is None
+    assert [*leaves(program.launches[0].args[0])] == [program.variables[0]]
     assert program.copies[0].variable is program.variables[0]
     plan = program.plan()
     request = CompileRequest(code=program.code, kernels=plan.kernels, variables=plan.variables, target=TARGET)

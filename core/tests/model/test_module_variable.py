@@ -19,6 +19,7 @@ from trunnion.model.params import TensorParam
 from trunnion.model.plan import VariableArgument
 from trunnion.model.plan.steps import CopyVariable, Launch, Phase
 from trunnion.model.program import KernelProgram
+from trunnion.model.struct import Struct, array
 
 CODE = DeviceCode("cuda", "//")
 
@@ -181,6 +182,15 @@ def test_another_program_s_is_refused() -> None:
     stranger, p = ModuleVariable("v", "int32"), builder()  # type: ignore[arg-type]  # spellings
     p.launch("k", (stranger,), 1, 1)
     with pytest.raises(ProgramError, match=r"launches\[0\].args\[0\]: 'v' is not a variable of this program"):
+        p.build()
+
+
+def test_another_program_s_is_refused_in_a_struct_too() -> None:
+    stranger, p = ModuleVariable("v", "int32"), builder()  # type: ignore[arg-type]  # spellings
+    p.launch("k", (Struct((("f", array(stranger)),)),), 1, 1)
+    with pytest.raises(
+        ProgramError, match=r"launches\[0\].args\[0\].f\[0\]: 'v' is not a variable of this program"
+    ):
         p.build()
 
 

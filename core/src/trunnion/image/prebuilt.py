@@ -19,7 +19,7 @@ from trunnion.image.variables import image_variables
 from trunnion.messages import type_name
 from trunnion.model.code import DeviceCode
 from trunnion.model.fields import instance, text
-from trunnion.model.module_variable import ModuleVariable
+from trunnion.model.struct import replaced
 from trunnion.plain import ForeignError, pairs
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from trunnion.contract.compiler import CompileRequest
     from trunnion.contract.spec import Target
+    from trunnion.model.launch import Argument
+    from trunnion.model.module_variable import ModuleVariable
     from trunnion.model.program import KernelProgram
 
 __all__ = ["METADATA_SUFFIX", "PrebuiltCompiler", "PrebuiltImage"]
@@ -149,13 +151,14 @@ class PrebuiltImage:
         KernelLookupError
             If one of them is not there, or could be several.
         """
-        own = {one: replace(one, code=None) for one in program.variables}  # by their exact names
+        # Variables go by their exact names.
+        own: dict[Argument, ModuleVariable] = {one: replace(one, code=None) for one in program.variables}
         launches = tuple(
             replace(
                 launch,
                 kernel=self.kernel(launch.kernel).name,
                 code=None,
-                args=tuple(own[one] if isinstance(one, ModuleVariable) else one for one in launch.args),
+                args=tuple(replaced(one, lambda each: own.get(each, each)) for one in launch.args),
             )
             for launch in program.launches
         )

@@ -125,8 +125,9 @@ class KernelProgram:
         """Yield each variable that a launch or a copy refers to, with the field where it does."""
         for index, launch in enumerate(self.launches):
             for ordinal, argument in enumerate(launch.args):
-                if isinstance(argument, ModuleVariable):
-                    yield f"launches[{index}].args[{ordinal}]", argument
+                for piece in pieces(argument):
+                    if isinstance(piece.argument, ModuleVariable):
+                        yield f"launches[{index}].args[{ordinal}]{piece.path}", piece.argument
         for index, copy in enumerate(self.copies):
             yield f"copies[{index}].variable", copy.variable
 

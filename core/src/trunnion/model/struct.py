@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
 from trunnion.messages import describe
@@ -23,7 +23,7 @@ from trunnion.model.view import TensorView
 from trunnion.plain import ForeignError, is_a, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from trunnion.model.launch import Argument
 
@@ -38,6 +38,7 @@ __all__ = [
     "layout_of",
     "leaves",
     "pieces",
+    "replaced",
     "struct",
 ]
 
@@ -336,6 +337,26 @@ def leaves(argument: Argument) -> Iterator[Argument]:
         yield from (piece.argument for piece in pieces(argument))
     else:
         yield argument
+
+
+def replaced(argument: Argument | Array, change: Callable[[Argument], Argument]) -> Any:
+    """Return an argument of the same form, in which what is no struct and no array is changed.
+
+    Parameters
+    ----------
+    argument
+        What a launch passes, or a field of it.
+    change
+        Returns what is passed instead, of the same layout.
+    """
+    match argument:
+        case Struct():
+            fields = tuple((name, replaced(value, change)) for name, value in argument.fields)
+            return Struct(fields, argument.offsets, argument.nbytes, argument.alignment)
+        case Array():
+            return Array(tuple(replaced(value, change) for value in argument.values))
+        case _:
+            return change(argument)
 
 
 def _named(fields: object) -> tuple[tuple[str, Argument | Array], ...]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trunnion.model.struct import Layout
     from trunnion.testing.strategies.draft import Draft
 
-__all__ = ["draw_struct", "struct_like"]
+__all__ = ["draw_struct"]
 
 _MOST_BYTES = 1024
 _MOST_PASSED = 200  # bytes of a caller's own struct within one: a kernel has 32764 for all of its parameters
@@ -91,25 +91,3 @@ def _offsets(draft: Draft, layouts: Sequence[Layout]) -> tuple[tuple[int, ...], 
         offsets[index] = start + -start % layouts[index].alignment
         end = offsets[index] + layouts[index].nbytes
     return tuple(offsets), end
-
-
-def struct_like(struct: Struct, like: Callable[[Argument], Argument]) -> Struct:
-    """Return a struct of the same layout.
-
-    Parameters
-    ----------
-    struct
-        The struct.
-    like
-        Returns what fits in the place of a field that is no struct.
-    """
-    fields = tuple((name, _value_like(value, like)) for name, value in struct.fields)
-    return Struct(fields, struct.offsets, struct.nbytes, struct.alignment)
-
-
-def _value_like(value: Argument | Array, like: Callable[[Argument], Argument]) -> Argument | Array:
-    if isinstance(value, Struct):
-        return struct_like(value, like)
-    if isinstance(value, Array):
-        return Array(tuple(_value_like(one, like) for one in value.values))
-    return like(value)

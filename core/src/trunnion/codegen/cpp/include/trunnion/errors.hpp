@@ -66,8 +66,9 @@ class Field {
   static Field address(uint64_t value) { return {Kind::kAddress, static_cast<int64_t>(value)}; }
   static Field axis(int64_t value) { return {Kind::kAxis, value}; }
   static Field version(int64_t value) { return {Kind::kVersion, value}; }
+  // Of a tensor whose rank is negative, as anybody's C may say, there are none.
   static Field dims(const int64_t* numbers, int32_t count) {
-    return {Kind::kDims, numbers, static_cast<size_t>(count)};
+    return {Kind::kDims, numbers, count > 0 ? static_cast<size_t>(count) : 0};
   }
   static Field names(const Name* names, int32_t count) {
     return {Kind::kNames, names, static_cast<size_t>(count)};
