@@ -272,3 +272,8 @@ def test_what_stands_in_a_struct_belongs_to_the_program() -> None:
         with pytest.raises(ProgramError, match=message) as caught:
             p.build()
         assert caught.value.field == "launches[0].args[0].in.x"
+
+
+def test_pairs_in_a_list_are_told_how_they_are_given():
+    with pytest.raises(ProgramError, match=r"struct\(\*pairs\)"):
+        struct([("a", symbols("n")[0]), ("b", symbols("n")[0])])

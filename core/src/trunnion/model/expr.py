@@ -118,7 +118,10 @@ class Expr:
         )
 
     def __lt__(self, other: object) -> NoReturn:
-        raise ExprError("values are compared by lt(a, b), not by a < b", field="expression")
+        raise ExprError(
+            "values are compared by lt(a, b), not by a < b; min and max are minimum(a, b) and maximum(a, b)",
+            field="expression",
+        )
 
     def __le__(self, other: object) -> NoReturn:
         raise ExprError("values are compared by le(a, b), not by a <= b", field="expression")

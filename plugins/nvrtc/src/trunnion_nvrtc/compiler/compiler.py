@@ -199,7 +199,7 @@ def _ltoir_part(part: Part) -> CompiledPart:
     data = bytes(part.code.source)  # type: ignore[arg-type]  # DeviceCode has seen that LTO-IR is bytes
     if not data.startswith(_LTOIR_MAGIC):
         raise ProgramError(
-            f"got bytes that are no LTO-IR, which begins with {_LTOIR_MAGIC.hex(' ')}; nvcc -ltoir or NVRTC's "
+            f"got bytes that are no LTO-IR, which begins with {_LTOIR_MAGIC.hex(' ')}; nvcc -ltoir -dlto or NVRTC's "
             "--dlink-time-opt writes it",
             field=part.field,
         )
