@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trunnion.contract.spec import Capability
+from trunnion.testing.laws import catalogue
 from trunnion.testing.report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["REPORTS", "page", "read"]
+__all__ = ["REPORTS", "page", "read", "unchecked"]
 
 REPORTS = Path(__file__).parent / "results" / "conformance"
 """Where the reports are; of other tiers than the simulated driver, in folders of their names."""
@@ -39,7 +40,8 @@ _ON_A_GPU = """\
 
 ## On a GPU
 
-What became of the laws that can be checked [on a GPU](laws.md#on-a-gpu) (`--tier gpu`).
+What became of the laws that can be checked [on a GPU](laws.md#on-a-gpu) (`--tier gpu`). A report is of the suite that
+is named beside it; laws that came later are named below as not checked there.
 """
 
 
@@ -54,9 +56,20 @@ def page(reports: Sequence[Report], on_a_gpu: Sequence[Report]) -> str:
         Those of GPUs.
     """
     sections = (line for one in reports for line in _section(one))
-    measured = ("", *(f"`{one.backend}`: {_counted(one)}." for one in on_a_gpu))
+    measured = ("", *(f"`{one.backend}`: {_counted(one)}.{_later(one)}" for one in on_a_gpu))
     lines = (_INTRODUCTION, *_table(reports), *sections, _ON_A_GPU, *_table(on_a_gpu), *measured)
     return "\n".join(lines) + "\n"
+
+
+def unchecked(report: Report) -> list[str]:
+    """Return the laws of a report's tier that it says nothing of: they are younger."""
+    known = {law.id for law in report.laws}
+    return [law.id for law in catalogue().laws.values() if law.is_of(report.tier) and law.id not in known]
+
+
+def _later(report: Report) -> str:
+    laws = unchecked(report)
+    return f" Not checked, because they came later: {_words(laws)}." if laws else ""
 
 
 def _table(reports: Sequence[Report]) -> Iterator[str]:
