@@ -290,8 +290,9 @@ def two_threads(harness: Harness, overlap: Overlap) -> None:
 
         def call() -> None:
             others.append(threads[1].submit(second.launch, loaded))
-            # One that loads lets nobody in: it goes on when the other thread had a moment to try.
-            wait(others, _MOMENT if overlap.place == "loading" else _PATIENCE)
+            # Who loads or prepares may let nobody in: it goes on when the other thread had a moment to try.
+            alone = overlap.place in ("loading", *_PREPARING)
+            wait(others, _MOMENT if alone else _PATIENCE)
 
         def launch() -> None:
             with _comes(harness, first, overlap.place, call):
