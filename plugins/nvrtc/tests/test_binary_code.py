@@ -12,7 +12,13 @@ from cuda.pathfinder import load_nvidia_dynamic_lib
 import trunnion
 from trunnion.contract.compiler import CompileRequest, DeviceImage
 from trunnion.contract.spec import Target
-from trunnion.errors import BackendUnavailableError, CompileError, CorruptArtifactError, ProgramError
+from trunnion.errors import (
+    BackendUnavailableError,
+    CompileError,
+    CorruptArtifactError,
+    ProgramError,
+    UnknownVariableError,
+)
 from trunnion.image.cubin import read_cubin
 from trunnion.image.ptx import read_ptx
 from trunnion.model.plan import KernelSignature
@@ -210,3 +216,30 @@ def test_it_is_launched_and_its_document_comes_back(simulator, tmp_path, languag
             built(torch.zeros(7, device="cuda:0"))
     launches = [event for event in simulator.trace if isinstance(event, Launched)]
     assert [(one.kernel, one.parameters[1]) for one in launches] == [(ADD, b"\x07\0\0\0")] * 2
+
+
+@pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi"])
+@pytest.mark.parametrize("language", ["ptx", "cubin", "fatbin", "ltoir"])
+def test_its_variables_go_by_their_exact_names(simulator, language: str, backend: str) -> None:
+    source = """namespace ns { __constant__ int cells[2]; }
+extern "C" __global__ void taken(int* x) { *x = *ns::cells; }"""
+    data = fatbin(("cubin", made("cubin", "sm_90a", source), "90a")) if language == "fatbin" else None
+    if data is None:
+        data = made(language, "compute_90" if language == "ptx" else "sm_90a", source)
+    code = trunnion.DeviceCode(language, data.decode().rstrip("\0") if language == "ptx" else data)
+    p = trunnion.ProgramBuilder("binary", code)
+    cells = p.variable("_ZN2ns5cellsE", "int32", (2,), init=[3, -4])
+    p.launch("taken", args=(cells,), grid=1, block=1)
+    held = []
+    program = trunnion.compile(p.build(), backend, target="sm_90a", cache=False)
+    simulator.register_body("taken", lambda call: held.append(call.memory.read(call.pointer(0), 8)))
+    program(device=0)
+    assert held == [b"\3\0\0\0\xfc\xff\xff\xff"]
+
+
+def test_a_variable_that_ltoir_does_not_hold_is_named() -> None:
+    p = trunnion.ProgramBuilder("binary", trunnion.DeviceCode("ltoir", made("ltoir")))
+    p.variable("nowhere", "int32")
+    p.launch("plain", args=(p.input("x", "float32", (4,)), p.scalar("n", "int32")), grid=1, block=1)
+    with pytest.raises(UnknownVariableError, match="has no variable 'nowhere'"):
+        trunnion.compile(p.build(), "nvrtc", target="sm_90a", cache=False)

@@ -203,7 +203,8 @@ def _ltoir_part(part: Part) -> CompiledPart:
             "--dlink-time-opt writes it",
             field=part.field,
         )
-    return CompiledPart("ltoir", data, tuple(name for _, name in part.kernels), "", ())
+    names = tuple(name for _, name in part.kernels)
+    return CompiledPart("ltoir", data, names, "", (), variables=_exact_variables(part))
 
 
 def _exact_names(part: Part, info: CubinInfo | PtxInfo) -> tuple[str, ...]:
