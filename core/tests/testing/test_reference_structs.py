@@ -124,6 +124,7 @@ def test_what_is_right():
         (8, "offset 8"),
         (9, "between"),
         (17, "offset 16"),
+        (28, "between"),
         (44, "offset 44"),
     ],
 )

@@ -228,8 +228,18 @@ def _struct_problem(value: ExpectedStruct, data: bytes, where: Mapping[Address, 
         problem = _parameter_problem(one, data[offset : offset + size], where)
         if problem:
             return f"the field at offset {offset}: {problem}"
-        rest[offset : offset + size] = bytes(size)
+        for start, length in _said(one, size):
+            rest[offset + start : offset + start + length] = bytes(length)
     return f"what lies between the fields is {rest[:64].hex()}, expected zeros" if any(rest) else ""
+
+
+def _said(field: ExpectedParameter, size: int) -> Iterator[tuple[int, int]]:
+    """Yield offset and length of each run of bytes that a field's value decides: of a view not what fills it up."""
+    if isinstance(field, ExpectedView):
+        yield 0, 8 + len(field.extents)
+        yield field.stride_offset, len(field.strides)
+    else:
+        yield 0, size
 
 
 def _decoded(data: bytes) -> TiledRequest | Im2colRequest | str:

@@ -1,5 +1,6 @@
 // A tensor with its layout, as a kernel takes it by value: the address, the extents that a call decides, then the
-// strides that it decides. What no call decides is not there at all, so that nothing lies between the others.
+// strides that it decides. What no call decides is not there at all, so that nothing lies between the others. Behind an
+// odd number of extents a place is left over: it is 0, as all bytes are that nobody fills.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +11,14 @@ namespace trunnion {
 template <int Extents, int Strides>
 struct View {
   uint64_t address;
-  int32_t extents[Extents];
+  int32_t extents[Extents + Extents % 2] = {};
   int64_t strides[Strides];
 };
 
 template <int Extents>
 struct View<Extents, 0> {
   uint64_t address;
-  int32_t extents[Extents];
+  int32_t extents[Extents + Extents % 2] = {};
 };
 
 template <int Strides>
