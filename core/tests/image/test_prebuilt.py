@@ -133,6 +133,31 @@ def test_a_launch_of_one_part_of_several_is_served_too():
     assert [(launch.kernel, launch.code) for launch in served.launches] == [("k", None)]
 
 
+def test_occupancies_are_of_the_image_s_kernels_wherever_they_stand():
+    resident = trunnion.occupancy("main", 64)
+    p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+    x, scratch = p.input("x", "float32", (8,)), p.workspace("w", "float32", (resident,))
+    p.check(trunnion.ge(resident, 1), "room")
+    held = trunnion.struct(
+        ("a", trunnion.array(x.at(resident), scratch.at(0))), ("r", trunnion.sqrt(resident))
+    )
+    p.launch("main", (held,), resident, 32, when=trunnion.gt(resident, 0), window=x.window(nbytes=resident))
+    served = PrebuiltImage(CUBIN, {"main": "gemm"}).serve(p.build())
+    (fact,) = served.plan().facts
+    assert fact.name == f'occupancy("{NAMES[0]}", 64, 0)'
+    assert type(served).from_json(served.to_json()) == served
+
+
+def test_a_variable_of_one_part_of_several_is_served_in_structs_too():
+    parts = (DeviceCode("cuda", "// one"), DeviceCode("cuda", "// two"))
+    p = ProgramBuilder("p", parts)
+    cells = p.variable("cells", "int32", code=parts[1])
+    p.launch("k", (cells, trunnion.struct(("a", trunnion.array(trunnion.struct(("v", cells)))))), 1, 32)
+    served = PrebuiltImage(PLAIN).serve(p.build())
+    assert [one.code for one in served.variables] == [None]
+    assert type(served).from_json(served.to_json()) == served
+
+
 def test_it_is_a_value():
     one, two = PrebuiltImage(CUBIN, {"a": "gemm"}), PrebuiltImage(CUBIN, {"a": "gemm"})
     assert one == two

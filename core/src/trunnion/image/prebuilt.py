@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
@@ -18,8 +18,10 @@ from trunnion.image.lookup import find_kernel
 from trunnion.image.variables import image_variables
 from trunnion.messages import type_name
 from trunnion.model.code import DeviceCode
+from trunnion.model.dtypes import DType
+from trunnion.model.facts import Occupancy
 from trunnion.model.fields import instance, text
-from trunnion.model.struct import replaced
+from trunnion.model.module_variable import ModuleVariable
 from trunnion.plain import ForeignError, pairs
 
 if TYPE_CHECKING:
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
 
     from trunnion.contract.compiler import CompileRequest
     from trunnion.contract.spec import Target
-    from trunnion.model.launch import Argument
-    from trunnion.model.module_variable import ModuleVariable
     from trunnion.model.program import KernelProgram
 
 __all__ = ["METADATA_SUFFIX", "PrebuiltCompiler", "PrebuiltImage"]
@@ -151,21 +151,37 @@ class PrebuiltImage:
         KernelLookupError
             If one of them is not there, or could be several.
         """
-        # Variables go by their exact names.
-        own: dict[Argument, ModuleVariable] = {one: replace(one, code=None) for one in program.variables}
+        exact = {launch.kernel: self.kernel(launch.kernel).name for launch in program.launches}
+        own = {one: replace(one, code=None) for one in program.variables}  # by their exact names
         launches = tuple(
-            replace(
-                launch,
-                kernel=self.kernel(launch.kernel).name,
-                code=None,
-                args=tuple(replaced(one, lambda each: own.get(each, each)) for one in launch.args),
-            )
+            replace(_served(launch, exact, own), kernel=exact[launch.kernel], code=None)
             for launch in program.launches
         )
         copies = tuple(replace(copy, variable=own[copy.variable]) for copy in program.copies)
         return replace(
-            program, code=(self.code,), launches=launches, variables=tuple(own.values()), copies=copies
+            program,
+            signature=_served(program.signature, exact, own),
+            code=(self.code,),
+            launches=launches,
+            variables=tuple(own.values()),
+            copies=copies,
         )
+
+
+def _served(value: Any, exact: Mapping[str, str], own: Mapping[ModuleVariable, ModuleVariable]) -> Any:
+    """Return a part of a program with the image's kernels in its occupancies, and the image's variables."""
+    if isinstance(value, tuple):
+        return tuple(_served(member, exact, own) for member in value)
+    if isinstance(value, ModuleVariable):
+        return own[value]
+    if isinstance(value, Occupancy):
+        return replace(value, kernel=exact[value.kernel])
+    if not is_dataclass(value) or isinstance(value, (DType, DeviceCode)):
+        return value
+    held = {part.name: getattr(value, part.name) for part in fields(value) if part.init}
+    found = {name: _served(one, exact, own) for name, one in held.items()}
+    changed = {name: one for name, one in found.items() if one != held[name]}
+    return replace(value, **changed) if changed else value  # type: ignore[type-var]  # a value, and no class
 
 
 class PrebuiltCompiler(DeviceCompiler):
