@@ -73,8 +73,8 @@ def measured(  # noqa: PLR0913 - what compiles the program's code, as `trunnion.
     """Return a struct with the layout that a C++ type has for a device compiler. Needs no device if a target is named.
 
     A probe is compiled with the same code and options; ``sizeof``, ``alignof`` and ``offsetof`` of the type, and of
-    what is within it, are read from the image. So templates, packing, base classes and members between the fields
-    have their effect. Members that the struct does not name are 0.
+    what is within it, are read from the image. So templates, base classes and members between the fields have
+    their effect. Members that the struct does not name are 0.
 
     Parameters
     ----------
