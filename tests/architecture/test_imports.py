@@ -69,6 +69,7 @@ LAYERS = {
     "operators": _FRONT | {"toolchain"},
     "exporters": _FRONT | {"bundles"},
     "lock": _FRONT | {"bundles", "compilation", "signing"},
+    "measuring": _CONTRACT | {"attempts", "image", "registry", "selection"},
     "compilation": _FRONT | {"bundles", "selection", "signing"},
     "sim": _VALUES | {"call_helper", "dlpack", "image", "storage", "toolchain"},
     "examples": _VALUES | {"sim"},
@@ -159,6 +160,7 @@ IN_CALLS = frozenset(
         "core/src/trunnion/testing/machine.py torch",
         "core/src/trunnion/testing/runner.py torch",
         "core/src/trunnion/testing/strategies/calls.py torch",
+        "core/src/trunnion/testing/suite/test_arguments.py torch",
         "core/src/trunnion/testing/suite/test_operators.py torch",
         "core/src/trunnion/torch_runtime.py torch",
     }

@@ -28,7 +28,8 @@ def compared(backends, count):
             for call, way in good:
                 pair.compare(call, way)
             for broken in mistakes:
-                pair.compare(broken.call)
+                if not broken.kind.endswith("storage"):  # which may be asked where the address is new alone
+                    pair.compare(broken.call)
         counts["refused"] += pair.refused
         counts["launched"] += pair.launched
 

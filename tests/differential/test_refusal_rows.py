@@ -36,6 +36,7 @@ MISTAKES = {
     "division": ("i: no divisor",),
     "dtype": ("out: type", "x: type", "y: type"),
     "dynamic-smem": ("h: more than a block has",),
+    "float-unfit": ("r: beyond a float",),
     "grid": ("g: too many blocks",),
     "integer-range": ("i8: range", "k: range"),
     "layout": ("x: layout",),
@@ -48,7 +49,9 @@ MISTAKES = {
     "no-tensor": ("out: none", "x: no tensor", "z: text"),
     "no-tensor-but-none": ("y: none",),
     "not-on-cuda-but-cpu": ("x: on the CPU",),
+    "not-finite": ("r: a quotient that is not finite",),
     "null-address": ("q: null",),
+    "offset": ("o: before the beginning", "o: beyond the end"),
     "other-device": ("x: on another device",),
     "out-count": ("out: number",),
     "rank": ("x: rank", "z: rank"),
@@ -116,20 +119,8 @@ BYTES = TensorSpec(dtype="int8", shape=(2**31,), strides=(0,))
 
 CALLS = {
     "absent": (made(tile), CallSpec(args=(None,), device=0)),
-    "float-unfit": (
-        made(scalar("int64", N), lambda _: (N / 1).cast("float16")),
-        CallSpec(args=(70_000,), device=0),
-    ),
     "foreign-number": (made(scalar("int32")), CallSpec(args=(RaiserSpec(),), device=0)),
     "map-outside": (made(moved_tile), CallSpec(args=(1, HALVES))),
-    "not-finite": (
-        made(scalar("int64", N), lambda _: (1 / (N - 1)).cast("float32")),
-        CallSpec(args=(1,), device=0),
-    ),
-    "offset": (
-        made(scalar("int64", N), lambda p: p.input("x", "float32", (4,)).at(N)),
-        CallSpec(args=(5, tensor(4))),
-    ),
     "no-address": (made(pointer), CallSpec(args=(None,), device=0)),
     "no-device": (made(scalar("int32")), CallSpec(args=(3,))),
     "output-device": (

@@ -59,7 +59,7 @@ def test_constants_and_moved_addresses_are_told_as_the_program_says_them() -> No
     x = p.input("x", "float32", (n,))
     args = (x.at(n - 2), const(0.5, "float32"), const(None), const(True), const(1 - 2j, "complex64"))
     p.launch("k", args, 1, 32)
-    parameters = (address(0x1008), struct.pack("<f", 0.5), address(0), b"\1", struct.pack("<2f", 1.0, -2.0))
+    parameters = (address(0x1008), struct_pack("<f", 0.5), address(0), b"\1", struct_pack("<2f", 1.0, -2.0))
     (launch,) = told(p.build(), launched("_k", *parameters))
     assert [(one["name"], one["kind"], one["type"], one["value"]) for one in launch["arguments"]] == [
         ("x.at((n - 2))", "tensor", "float32*", 0x1008),
@@ -75,7 +75,7 @@ def test_floating_point_expressions_are_told_as_the_program_says_them() -> None:
     n = Symbol("n")
     p.input("x", "float32", (n,))
     p.launch("k", ((1 / sqrt(n)).cast("float32"), (n - 1) / 3), 1, 32)
-    (launch,) = told(p.build(), launched("_k", struct.pack("<f", 0.5), struct.pack("<d", 1.25)))
+    (launch,) = told(p.build(), launched("_k", struct_pack("<f", 0.5), struct_pack("<d", 1.25)))
     assert [(one["name"], one["kind"], one["type"], one["value"]) for one in launch["arguments"]] == [
         ("1.0 / sqrt(n)", "expression", "float32", 0.5),
         ("real(n - 1) / 3.0", "expression", "float64", 1.25),

@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from trunnion import examples
 from trunnion.model.expr import Expr, Slot
 from trunnion.model.expr_tree import walk
-from trunnion.model.plan import BuiltArgument, ConditionCheck, ExprArgument, MovedArgument, ViewArgument
+from trunnion.model.float_expr import integers_of
+from trunnion.model.plan import (
+    BuiltArgument,
+    ConditionCheck,
+    ExprArgument,
+    FloatArgument,
+    MovedArgument,
+    ViewArgument,
+)
 from trunnion.model.plan.steps import (
     Bind,
     CheckDestinations,
@@ -75,6 +83,10 @@ def exprs_of_launch(action: Action) -> Iterator[Expr]:
 
 def exprs_of_argument(argument: object) -> tuple[Expr, ...]:
     """Every expression of an argument."""
+    if isinstance(argument, FloatArgument):
+        return tuple(integers_of(argument.value))
+    if isinstance(argument, MovedArgument):
+        return argument.numbers
     if isinstance(argument, ExprArgument):
         return (argument.value,)
     if isinstance(argument, BuiltArgument):
@@ -86,7 +98,7 @@ def is_computed(argument: object) -> bool:
     """Whether an argument, or a field of it, is a number that a call computes."""
     if isinstance(argument, BuiltArgument):
         return any(is_computed(one.argument) for one in argument.fields)
-    return isinstance(argument, (ExprArgument, MovedArgument, ViewArgument))
+    return isinstance(argument, (ExprArgument, FloatArgument, MovedArgument, ViewArgument))
 
 
 def check(plan: LaunchPlan) -> None:

@@ -9,6 +9,7 @@ from trunnion.model.capability import BACKEND_CAPABILITIES, Capability
 from trunnion.model.code import DeviceCode
 from trunnion.model.constant import const
 from trunnion.model.expr import Symbol
+from trunnion.model.facts import device
 from trunnion.model.plan.requirements import requirements
 from trunnion.model.struct import array, struct
 
@@ -123,7 +124,10 @@ def test_every_capability_of_programs_can_be_required() -> None:
         scheduling_policy="spread",
         mem_sync_domain="remote",
     )
+    p.check(device.warp_size, "a warp")
     plan = p.build().plan()
     assert plan.requires == set(Capability) - BACKEND_CAPABILITIES
-    first_uses = requirements(plan.signature, plan.workspaces, plan.launches, plan.encodes, plan.variables)
+    first_uses = requirements(
+        plan.signature, plan.workspaces, plan.launches, plan.encodes, plan.facts, plan.variables
+    )
     assert {str(capability): place for capability, place in first_uses.items()} == FIRST_USES

@@ -11,7 +11,6 @@ import torch
 from trunnion.call_helper import HelpedRuntime, installed_helper
 from trunnion.sim.allocation import allocate
 from trunnion.sim.tensor import SimTensor
-from trunnion.torch_runtime import HostRuntime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,7 +46,6 @@ class SimRuntime(HelpedRuntime):
         self.only_device: int | None = None
         self.exchanged_types: tuple[type, type] = (SimTensor, SimTensor)
         self.stream_type: type = torch.cuda.Stream
-        self._host = HostRuntime()
 
     def dtype(self, dtype: DType) -> Any:
         """Return torch's object for an element type; see `DType.in_torch`."""
@@ -138,10 +136,10 @@ class SimRuntime(HelpedRuntime):
 
     def has_storage(self, tensor: Any) -> bool:
         """Whether there is live memory behind a tensor, as it is: no fake, no lazy conjugate or negation."""
-        if not isinstance(tensor, SimTensor):  # one of the host's, which launchers refuse for where it lies
-            return self._host.has_storage(tensor)
         if tensor.is_conj() or tensor.is_neg():
             return False
+        if not isinstance(tensor, SimTensor):  # one of the host's, which launchers refuse for where it lies
+            return type(tensor) is torch.Tensor and tensor.layout is torch.strided
         if tensor.numel() == 0:
             return True
         found = self._simulator.memory.find(tensor.data_ptr())

@@ -12,6 +12,8 @@ from trunnion.codegen.exprs import PYTHON, ExprPrinter
 from trunnion.codegen.python.bindings import slot_name
 from trunnion.codegen.python.emitter import emit_launcher
 from trunnion.codegen.python.steps import StepPrinter
+from trunnion.codegen.writer import SourceWriter
+from trunnion.model.plan.steps import Phase
 from trunnion.testing.strategies import programs
 
 
@@ -39,12 +41,17 @@ def read_by_entry(plan):
 def compare(plan):
     printer = StepPrinter(plan, ExprPrinter(PYTHON, lambda index: slot_name(plan, index), plan.symbols))
     kept, fixed = printer.kept(), ast.parse(printer.tensors().text())
+    admitted = SourceWriter()
+    for action in plan.actions(Phase.ADMIT):
+        printer.admitted(admitted, action)
+    derived = ast.parse(printer.values().text()), ast.parse(admitted.text())
+    loaded = {name for tree in derived for name in names(tree, ast.Load)}
     assert len(kept) == len(set(kept))
-    later = names(ast.parse(printer.values().text()), ast.Load) | read_by_entry(plan)
+    later = loaded | read_by_entry(plan)
     needed = (names(fixed, ast.Store) & later) - {"device", "want", "shape"}
     assert needed <= set(kept), "read where nothing is kept"
     places = {name for name in kept if name[0] in "drv"}
-    assert places <= names(ast.parse(printer.values().text()), ast.Load), "kept for nobody"
+    assert places <= loaded, "kept for nobody"
     assert set(kept) <= always_set(fixed), "set in some calls alone"
 
 

@@ -22,6 +22,7 @@ NEEDS_NO_GPU = frozenset(
         Capability.STRUCT_PARAMS,
         Capability.TENSOR_VIEWS,
         Capability.CONSTANTS_AND_OFFSETS,
+        Capability.BUILT_STRUCTS,
         Capability.FLOAT_EXPRESSIONS,
         Capability.OUTPUT_FILL,
         Capability.WORKSPACE,

@@ -83,13 +83,14 @@ def emit_program_rule(out: SourceWriter, plan: LaunchPlan) -> None:
             out.line(f"constexpr AttributeNeed kNeeds{launch.index}[] = {braces(needs)};")
         rules.append(_launch_rule(launch, len(needs)))
     out.line(f"constexpr LaunchRule kLaunches[] = {braces(rules or ['{}'])};")
-    rule = [f".kernel_count = {len(plan.kernels)}", ".launches = kLaunches", f".launch_count = {len(rules)}"]
+    rule = [str(len(plan.kernels)), "kLaunches", str(len(rules))]
     if plan.facts:
         out.line(f"constexpr FactRule kFacts[] = {braces([_fact_rule(fact) for fact in plan.facts])};")
-        rule += [".facts = kFacts", f".fact_count = {len(plan.facts)}"]
+        rule += ["kFacts", str(len(plan.facts))]
     if plan.variables:
         emit_variable_rules(out, plan)
-        rule += [".variables = kVariables", f".variable_count = {len(plan.variables)}"]
+        rule += [] if plan.facts else ["nullptr", "0"]
+        rule += ["kVariables", str(len(plan.variables))]
     out.line(f"constexpr ProgramRule kProgram{braces(rule)};")
     out.line("Program own(kProgram);")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ from trunnion.testing.strategies.expressions import INTEGERS
 from trunnion.testing.strategies.limits import narrow_operations, operations
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_launches import delivers_each
-from trunnion.testing.ways import LOADS, Arguments
+from trunnion.testing.ways import LOADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -291,8 +292,7 @@ def destinations(harness: Harness, scenario: Scenario) -> None:
         for place, tensor in enumerate(given):
             for other in _seen_otherwise(tensor):
                 out = [*given[:place], other, *given[place + 1 :]]
-                args = harness.arguments(scenario.call.args)
-                again = Arguments(args=args, out=out, stream=None, device=scenario.call.device)
+                again = replace(harness.given(replace(scenario.call, out=None)), out=out)
                 facts, observed = harness.call_with(loaded, again)
                 told = expect(scenario.program, facts)
                 assert isinstance(told, Refused), facts

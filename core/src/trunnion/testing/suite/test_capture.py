@@ -10,11 +10,11 @@ from hypothesis import assume
 from trunnion.contract.spec import Capability
 from trunnion.errors import CaptureError, DriverError, TrunnionError
 from trunnion.model.window import WindowPolicy
-from trunnion.sim.trace import Captured, Launched, MemorySet
+from trunnion.sim.trace import Captured
 from trunnion.testing.comparison import check_expected
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.laws import LawViolation, law
-from trunnion.testing.observed import Observed
+from trunnion.testing.observed import Observed, is_work
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import Scenario, scenarios
 from trunnion.testing.suite.test_windows import windows_on_stream
@@ -67,7 +67,7 @@ class _Capture:
                     self.error = error
         except DriverError as error:
             raise LawViolation(harness.law_id, f"the capture is broken: {error}") from error
-        self.ran = [event for event in simulator.trace if isinstance(event, (Launched, MemorySet))]
+        self.ran = [event for event in simulator.trace if is_work(event)]
         events = harness.sabotage.trace(tuple(_captured(event) for event in simulator.trace))
         self.observed = Observed(result=result, error=self.error, given_out=None, events=events)
 
@@ -114,9 +114,7 @@ def captured_calls(harness: Harness, scenario: Scenario) -> None:
             harness.simulator.clear_trace()
             capture.graph.launch()
             ran = harness.sabotage.trace(harness.simulator.trace)
-            kept = tuple(
-                event for event in capture.observed.events if not isinstance(event, (Launched, MemorySet))
-            )
+            kept = tuple(event for event in capture.observed.events if not is_work(event))
             again = replace(capture.observed, events=(*kept, *ran))
             check_expected(harness, scenario.program, capture.facts, (expected, again), first=False)
 
