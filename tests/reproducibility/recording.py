@@ -48,8 +48,8 @@ def pytest_configure() -> None:
         freeze(self)
 
     @functools.wraps(allocate)
-    def allocated(self: DeviceMemory, *wanted: Any) -> Any:
-        found = allocate(self, *wanted)
+    def allocated(self: DeviceMemory, *wanted: Any, **named: Any) -> Any:
+        found = allocate(self, *wanted, **named)
         _recording.note("allocated", found[0])
         return found
 

@@ -96,6 +96,7 @@ FIRST_USES = {
     "cluster_scheduling": "launches[1].scheduling_policy",
     "mem_sync_domain": "launches[1].mem_sync_domain",
     "module_variables": "variable 'ns::filter'",
+    "device_facts": "device.warp_size",
 }
 
 

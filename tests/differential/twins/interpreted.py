@@ -9,7 +9,7 @@ from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.program_file import program_of
 from trunnion.contract.adapter import KernelAdapter
 from trunnion.contract.source import GeneratedSource, SourceWrapper
-from trunnion.image.match import match_parameters
+from trunnion.image.match import match_parameters, match_variables
 from trunnion.launcher.program import LauncherModule, PythonProgram
 from trunnion.registry import default_registry
 from trunnion_nvrtc.backend.driver import cuda_driver
@@ -45,13 +45,14 @@ class Adapter(KernelAdapter):
         """Return the artifact."""
         del staging
         match_parameters(source.plan.kernels, image)
+        match_variables(source.plan.variables, image)
         files = {source.filename: source.text.encode(), f"image.{image.kind}": image.data}
         return Artifact.create(self.spec, source, image, files)
 
     def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
         """Return what interprets the plan."""
         (image,) = (data for name, data in artifact.files.items() if name.startswith("image."))
-        symbols = [kernel.symbol for kernel in artifact.manifest.kernels]
+        symbols = artifact.manifest.symbols
         module = LauncherModule.interpret(program_of(artifact).plan())
         return PythonProgram(module, image, symbols, cuda_driver(), runtime)
 

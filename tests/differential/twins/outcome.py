@@ -6,10 +6,12 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from trunnion.sim.tensormap import decode
-from trunnion.sim.trace import Launched, MemorySet
+from trunnion.sim.trace import Launched, MemoryCopied, MemorySet
 from trunnion.testing.delivery import locate_workspaces
 from trunnion.testing.expected import Address, Expected, ExpectedMap, ExpectedStruct, ExpectedView, Refused
+from trunnion.testing.observed import is_work
 from trunnion.testing.provision import input_addresses, output_addresses
+from trunnion.testing.variables import variable_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,13 +28,15 @@ __all__ = ["Outcome", "notes_of", "outcome_of"]
 class Outcome:
     """One call.
 
-    Each backend allocates for itself, so an address in what it allocated is told as the tensor's or the workspace's
-    name, and the bytes from its start. Everything else is as the driver saw it.
+    Each backend allocates for itself and loads a library of its own, so an address in either is told as the name of
+    the tensor, of the workspace or of the module variable, and the bytes from its start. Everything else is as the
+    driver saw it.
     """
 
     error: tuple[Any, ...] | None
     launches: tuple[Any, ...]
     sets: tuple[Any, ...]
+    copies: tuple[Any, ...]
     outputs: tuple[Any, ...]
     workspaces: tuple[Any, ...]
 
@@ -65,9 +69,10 @@ def outcome_of(
     """Return what a backend made of a call; ``expected`` says which parameters are addresses, and of what."""
     if observed.error is not None or isinstance(expected, Refused):
         launches = tuple(launch.kernel for launch in observed.launches)
-        return Outcome(_told(observed.error), launches, (), (), ())
+        return Outcome(_told(observed.error), launches, (), (), (), ())
     places = {
         **locate_workspaces(expected.launches, observed.launches),
+        **variable_addresses(harness, program, observed),
         **output_addresses(harness, expected, observed),
     }
     every = {**input_addresses(program, facts), **places}
@@ -76,6 +81,11 @@ def outcome_of(
         error=None,
         launches=tuple(_launch(want, have, places) for want, have in pairs),
         sets=tuple(_set(event, every) for event in observed.events if isinstance(event, MemorySet)),
+        copies=tuple(
+            _copy(event, places)
+            for event in observed.events
+            if observed.launches and isinstance(event, MemoryCopied) and is_work(event)
+        ),
         outputs=tuple(
             (tuple(got.shape), got.stride(), got.dtype, got.device, _filled(harness, want, got))
             for want, got in zip(expected.outputs, observed.outputs, strict=True)
@@ -151,3 +161,9 @@ def _set(event: MemorySet, places: Mapping[Address, int]) -> tuple[Any, ...]:
     starts = [(start, address) for address, start in places.items() if 0 < start <= event.address]
     start, address = max(starts, key=lambda one: one[0])
     return address, replace(event, address=event.address - start)
+
+
+def _copy(event: MemoryCopied, places: Mapping[Address, int]) -> tuple[Any, ...]:
+    """Return a copy, each end by the name of what lies there, if that is the backend's own."""
+    names = {start: address for address, start in places.items()}
+    return tuple(names.get(one, one) for one in (event.source, event.target)), replace(event, source=0, target=0)

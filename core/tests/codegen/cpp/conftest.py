@@ -146,7 +146,7 @@ def built(tmp_path_factory):
         plan = program.plan()
         if plan.hash not in libraries:
             image = synthetic_image(program)
-            symbols = [kernel.symbol for kernel in image.kernels]
+            symbols = image.symbols
             folder = tmp_path_factory.mktemp("launcher")
             libraries[plan.hash] = build_launcher(emit_launcher(plan), image, symbols, folder, plugin="test")
         return libraries[plan.hash]
