@@ -166,4 +166,6 @@ def _set(event: MemorySet, places: Mapping[Address, int]) -> tuple[Any, ...]:
 def _copy(event: MemoryCopied, places: Mapping[Address, int]) -> tuple[Any, ...]:
     """Return a copy, each end by the name of what lies there, if that is the backend's own."""
     names = {start: address for address, start in places.items()}
-    return tuple(names.get(one, one) for one in (event.source, event.target)), replace(event, source=0, target=0)
+    return tuple(names.get(one, one) for one in (event.source, event.target)), replace(
+        event, source=0, target=0
+    )
