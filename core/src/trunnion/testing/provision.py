@@ -10,6 +10,7 @@ from trunnion.sim.trace import Allocated, Launched, MemorySet, Synchronized
 from trunnion.testing.delivery import is_number
 from trunnion.testing.expected import Address, TensorFacts
 from trunnion.testing.machine import USED, MemorySeen
+from trunnion.testing.observed import Observed, is_work
 from trunnion.testing.reference_arguments import bytes_per_element
 from trunnion.testing.rounding import SIZES
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from trunnion.testing.expected import CallSignature, Expected, ExpectedOutput
     from trunnion.testing.harness import Harness
     from trunnion.testing.machine import Told
-    from trunnion.testing.observed import Observed
 
 __all__ = [
     "compare_allocations",
@@ -188,8 +188,8 @@ def compare_allocations(harness: Harness, observed: Observed, stream: int) -> No
     good = {stream, *(_LEGACY if stream in (*_LEGACY, _PER_THREAD) else ())}
     harness.require(under <= good, f"allocated under {under}, expected {stream:#x}")
     if stream == _PER_THREAD and under - {stream}:
-        kinds = (Launched, MemorySet, Synchronized)
-        last = [event for event in observed.events if isinstance(event, kinds)][-1:]
+        ends = (event for event in observed.events if is_work(event) or isinstance(event, Synchronized))
+        last = list(ends)[-1:]
         harness.require(
             not last or (isinstance(last[0], Synchronized) and last[0].stream == stream),
             "memory of the legacy stream may go to another thread before stream 2 is done with it",

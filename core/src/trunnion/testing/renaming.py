@@ -13,6 +13,7 @@ from trunnion.model.expr import Expr, Symbol
 from trunnion.model.facts import Occupancy
 from trunnion.model.float_expr import FloatCast, FloatExpr
 from trunnion.model.launch import KernelLaunch
+from trunnion.model.module_variable import CopyToVariable, ModuleVariable
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import Check, PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.program import KernelProgram
@@ -33,6 +34,7 @@ _FIELD = {
     TensorParam: "name",
     ScalarParam: "name",
     PointerParam: "name",
+    ModuleVariable: "name",
     StructParam: "name",
     Workspace: "name",
     Symbol: "name",
@@ -44,7 +46,17 @@ _FIELD = {
 _NAMESAKES: dict[type, type] = {Occupancy: KernelLaunch}
 """What is called by a name of something else."""
 
-_NAMELESS = (Expr, FloatCast, FloatExpr, Signature, AccessPolicyWindow, MovedAddress, TensorView, Array)
+_NAMELESS = (
+    Expr,
+    FloatCast,
+    FloatExpr,
+    Signature,
+    AccessPolicyWindow,
+    MovedAddress,
+    TensorView,
+    Array,
+    CopyToVariable,
+)
 
 
 def renamed(program: KernelProgram) -> KernelProgram:

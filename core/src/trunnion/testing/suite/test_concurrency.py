@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from trunnion.errors import LifecycleError, TrunnionError
 from trunnion.sim.status import Refusal, Status
-from trunnion.sim.trace import Allocated, Launched, MemorySet
+from trunnion.sim.trace import Allocated
 from trunnion.testing.comparison import check_expected, symbols_of
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.laws import LawViolation, law
-from trunnion.testing.observed import Observed
+from trunnion.testing.observed import Observed, is_work
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, calls, programs
 from trunnion.testing.strategies.choices import choose
@@ -130,14 +130,14 @@ class _Caller:
         return _DRIVERS if self.stream in _DRIVERS else (self.stream,)
 
     def check(self, events: tuple[Any, ...]) -> None:
-        """Compare the launches on this caller's stream with the oracle's."""
+        """Compare the work on this caller's stream with the oracle's."""
         if isinstance(self.expected, Refused):
             return
-        work, own = (Launched, MemorySet), self._allocating
+        own = self._allocating
         mine = tuple(
             event
             for event in events
-            if (isinstance(event, work) and event.stream == self.stream)
+            if (is_work(event) and event.stream == self.stream)
             or (isinstance(event, Allocated) and event.stream in own)
         )
         observed = Observed(result=self.result, error=None, given_out=None, events=mine)
