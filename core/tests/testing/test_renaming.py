@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from trunnion import DeviceCode, ProgramBuilder
 from trunnion.examples import load
 from trunnion.testing.renaming import blank_literals, renamed
 
@@ -20,6 +21,20 @@ def test_every_name_is_another_one():
     assert not names & found
     assert len(found) == len(names)
     assert other.plan().requires == program.plan().requires
+
+
+def test_what_is_copied_to_a_variable_goes_by_its_other_name():
+    p = ProgramBuilder("program", DeviceCode("cuda", "//"))
+    taps = p.input("taps", "float32", (3,))
+    filt = p.variable("filter", "float32", (3,))
+    p.copy(filt, taps)
+    p.launch("kernel", (filt,), 1, 32)
+    program = p.build()
+    other = renamed(program)
+    (copy,) = other.copies
+    assert copy.variable == other.variables[0]
+    assert copy.tensor == other.signature.params[0]
+    assert not {"taps", "filter"} & {copy.variable.name, copy.tensor.name}
 
 
 def test_python_literals_are_blanked_and_nothing_else():
