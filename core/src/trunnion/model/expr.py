@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Binary", "Cast", "Const", "Expr", "ExprLike", "NonInteger", "Op", "OutsideExpr", "Select", "Slot", "Symbol",
     "as_expr", "binary", "ceildiv", "eq", "gcd", "ge", "gt", "le", "lt", "maximum", "minimum", "ne", "select",
-    "symbols",
+    "set_size", "symbols",
 ]  # fmt: skip
 
 _MAX_DEPTH = 100
@@ -386,13 +386,25 @@ def _check_operands(**operands: object) -> None:
 
 
 def _seal(node: Expr, bounds: Interval, *children: Expr) -> None:
+    set_size(node, *children)
+    object.__setattr__(node, "bounds", bounds)
+
+
+def set_size(node: Expr | FloatExpr, *children: Expr | FloatExpr) -> None:
+    """Set the depth and the number of nodes of an expression, integer or floating-point, from its operands'.
+
+    Raises
+    ------
+    ExprError
+        If it is too deep or too large.
+    """
     depth = 1 + max((child.depth for child in children), default=0)
     nodes = 1 + sum(child.nodes for child in children)
     if depth > _MAX_DEPTH or nodes > _MAX_NODES:
         got = f"an expression of depth {depth} with {nodes} nodes"
         raise ExprError(f"got {got}, expected at most {_MAX_DEPTH} and {_MAX_NODES}")
-    for name, value in (("bounds", bounds), ("depth", depth), ("nodes", nodes)):
-        object.__setattr__(node, name, value)
+    object.__setattr__(node, "depth", depth)
+    object.__setattr__(node, "nodes", nodes)
 
 
 def as_expr(value: ExprLike) -> Expr:

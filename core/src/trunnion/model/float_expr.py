@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 from trunnion.errors import ExprError
 from trunnion.messages import describe
 from trunnion.model.dtypes import DType, dtype
-from trunnion.model.expr import Const, Expr, NonInteger, OutsideExpr, as_expr
+from trunnion.model.expr import Const, Expr, NonInteger, OutsideExpr, as_expr, set_size
 from trunnion.model.fields import instance, place
 from trunnion.model.scalars import FLOAT_FORMATS
 from trunnion.plain import is_a
@@ -31,9 +31,6 @@ __all__ = [
     "FloatBinary", "FloatCast", "FloatConst", "FloatExpr", "FloatLike", "FloatOp", "IntegerValue", "SquareRoot",
     "as_float", "float_binary", "integers_of", "over_integers", "real", "sqrt",
 ]  # fmt: skip
-
-_MAX_DEPTH = 100
-_MAX_NODES = 4096
 
 
 class FloatOp(enum.StrEnum):
@@ -143,7 +140,7 @@ class FloatConst(FloatExpr):
         if type(self.value) is not float or not math.isfinite(self.value):
             raise ExprError(f"got {describe(self.value)}, expected a finite float", field="value")
         object.__setattr__(self, "bits", self.value.hex())
-        _seal(self)
+        set_size(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +151,7 @@ class IntegerValue(FloatExpr):
     """The integer expression."""
 
     def __post_init__(self) -> None:
-        _seal(self, instance(self.operand, Expr, "operand"))
+        set_size(self, instance(self.operand, Expr, "operand"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +169,7 @@ class FloatBinary(FloatExpr):
 
     def __post_init__(self) -> None:
         instance(self.op, FloatOp, "op")
-        _seal(self, instance(self.left, FloatExpr, "left"), instance(self.right, FloatExpr, "right"))
+        set_size(self, instance(self.left, FloatExpr, "left"), instance(self.right, FloatExpr, "right"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +180,7 @@ class SquareRoot(FloatExpr):
     """The value."""
 
     def __post_init__(self) -> None:
-        _seal(self, instance(self.operand, FloatExpr, "operand"))
+        set_size(self, instance(self.operand, FloatExpr, "operand"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,16 +208,6 @@ class FloatCast(OutsideExpr):
 
     def _instead(self) -> str:
         return "a cast comes last, because a result is rounded once: (a * b).cast(dtype)"
-
-
-def _seal(node: FloatExpr, *children: FloatExpr | Expr) -> None:
-    depth = 1 + max((child.depth for child in children), default=0)
-    nodes = 1 + sum(child.nodes for child in children)
-    if depth > _MAX_DEPTH or nodes > _MAX_NODES:
-        got = f"an expression of depth {depth} with {nodes} nodes"
-        raise ExprError(f"got {got}, expected at most {_MAX_DEPTH} and {_MAX_NODES}")
-    object.__setattr__(node, "depth", depth)
-    object.__setattr__(node, "nodes", nodes)
 
 
 def as_float(value: FloatLike) -> FloatExpr:
