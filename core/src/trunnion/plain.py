@@ -49,8 +49,10 @@ def is_a(value: object, kind: type[_T] | tuple[type[_T], ...]) -> TypeIs[_T]:
     Nothing but inheritance counts: what an abstract class knows of others by registration it looks up by their hash,
     which is code of a metaclass.
     """
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    return any(type.__subclasscheck__(one, type(value)) for one in kinds)
+    own = type(value)
+    if isinstance(kind, tuple):
+        return any(type.__subclasscheck__(one, own) for one in kind)
+    return own is kind or type.__subclasscheck__(kind, own)
 
 
 def is_exactly(value: object, *kinds: type) -> bool:

@@ -11,7 +11,7 @@ import functools
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from inspect import isroutine
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trunnion.arguments import expect, expect_text
@@ -221,6 +221,11 @@ def _check_contract(version: int) -> None:
         )
 
 
+def _may_be_marked(value: object) -> bool:
+    """Whether what a module holds could be a hook: `hookimpl` marks a function by an attribute."""
+    return bool(vars(value)) if type(value) is FunctionType else isroutine(value)
+
+
 @functools.cache
 def _manager_class() -> Any:
     """Return the class of what finds a plugin's hooks, and calls them: it holds one plugin at a time."""
@@ -237,7 +242,7 @@ def _manager_class() -> Any:
 
         def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
             if name.startswith("__") or (
-                isinstance(plugin, ModuleType) and not isroutine(vars(plugin).get(name))
+                isinstance(plugin, ModuleType) and not _may_be_marked(vars(plugin).get(name))
             ):
                 return None
             return super().parse_hookimpl_opts(plugin, name)

@@ -102,14 +102,13 @@ def members(value: object, field: str, expected: str = "a sequence") -> tuple[ob
     ProgramError
         If it is not a sequence.
     """
-    got = describe(value)
     try:
-        found = sequence(value, MOST_MEMBERS + 1)
+        found, raised = sequence(value, MOST_MEMBERS + 1), ""
     except ForeignError as error:  # an array of no dimensions; a tensor whose memory is gone
         cause = error.__cause__ or error
-        found, got = None, f"{got}, which raised {type_name(cause)}: {first_line(cause)}"
+        found, raised = None, f", which raised {type_name(cause)}: {first_line(cause)}"
     if found is None:
-        raise ProgramError(f"got {got}, expected {expected}", field=field)
+        raise ProgramError(f"got {describe(value)}{raised}, expected {expected}", field=field)
     if len(found) > MOST_MEMBERS:
         more = "more than " if len(found) == MOST_MEMBERS + 1 else ""  # which is all that was taken
         raise ProgramError(

@@ -71,8 +71,8 @@ def are_absent(paths: Iterable[str]) -> bool:
         return False
 
 
-Sighting: TypeAlias = tuple[str, Stamp | None]
-"""A file that a tool read, by path, and its stamp behind that; None if it had gone by then."""
+Sighting: TypeAlias = tuple[str, tuple[int, ...] | None]
+"""A file that a tool read, by path, and its stamp's numbers behind that; None if it had gone by then."""
 
 _WITNESSED: Final[ContextVar[set[Sighting] | None]] = ContextVar("trunnion_witnessed", default=None)
 
@@ -106,23 +106,11 @@ def witness(paths: Iterable[str]) -> None:
         note((path, stamp(path)) for path in paths)
 
 
-def note(sightings: Iterable[tuple[str, tuple[int, ...] | None]]) -> None:
+def note(sightings: Iterable[Sighting]) -> None:
     """Note that files were read, as they were then.
 
     Folders are left out: in many of them things come and go that have nothing to do with what is compiled.
-
-    Parameters
-    ----------
-    sightings
-        Each path with its stamp, or with the numbers of that.
     """
     seen = _WITNESSED.get()
     if seen is not None:
-        made = Stamp._make
-        seen.update(
-            [
-                (path, None if found is None else made(found))
-                for path, found in sightings
-                if found is None or S_ISREG(found[_MODE])
-            ]
-        )
+        seen.update([one for one in sightings if one[1] is None or S_ISREG(one[1][_MODE])])
