@@ -169,6 +169,7 @@ class RecordingFacade:
         self.limit: int | None = 4096
         self.set_aside = SetAside()
         self.variables: dict[str, tuple[int, int]] = {}
+        self.decided: dict[int, dict[int, tuple[int, ...]]] = {}
 
     def _note(self, name: str, *facts: object) -> None:
         with self.lock:
@@ -256,6 +257,10 @@ class RecordingFacade:
     def new_config(self, spec: Any) -> Any:
         return spec
 
+    def set_attributes(self, config: Any, attributes: tuple[tuple[int, tuple[int, ...]], ...]) -> None:
+        self._note("set_attributes", attributes)
+        self.decided[id(config)] = dict(attributes)
+
     def launch(
         self,
         config: Any,
@@ -268,8 +273,10 @@ class RecordingFacade:
         self._note("launch", kernel)
         pointers = (ctypes.c_void_p * len(config.offsets)).from_address(parameters)
         read = (ctypes.string_at(at, size) for at, size in zip(pointers, self.sizes[kernel], strict=True))
+        decided = self.decided.get(id(config), {})
+        attributes = tuple((number, decided.get(number, values)) for number, values in config.attributes)
         with self.lock:
-            self.launched.append(Launched(kernel, shape, stream, tuple(read), window, config.attributes))
+            self.launched.append(Launched(kernel, shape, stream, tuple(read), window, attributes))
 
     def synchronize(self, device: int) -> None:
         self._note("synchronize", device)

@@ -14,7 +14,7 @@ from twins.stage import CUDA, staged
 from trunnion.errors import ArgumentTypeError, TrunnionError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
-from trunnion.model.expr import Symbol
+from trunnion.model.expr import Symbol, ge
 from trunnion.model.plan.refusals import REFUSALS
 from trunnion.testing.strategies import CallSpec, TensorSpec
 from trunnion.testing.strategies.numbers import RaiserSpec
@@ -119,6 +119,7 @@ BYTES = TensorSpec(dtype="int8", shape=(2**31,), strides=(0,))
 
 CALLS = {
     "absent": (made(tile), CallSpec(args=(None,), device=0)),
+    "cluster-extent": (made(scalar("int32", N), grid=N, cluster=N), CallSpec(args=(17,), device=0)),
     "foreign-number": (made(scalar("int32")), CallSpec(args=(RaiserSpec(),), device=0)),
     "map-outside": (made(moved_tile), CallSpec(args=(1, HALVES))),
     "no-address": (made(pointer), CallSpec(args=(None,), device=0)),
@@ -139,6 +140,7 @@ CALLS = {
     "unbound": (made(x(nullable=True), grid=N), CallSpec(args=(None,), device=0)),
     "unfit": (made(scalar("int64", N), grid=N * N), CallSpec(args=(2**62,), device=0)),
     "view": (made(view), CallSpec(args=(BYTES,))),
+    "wide-cluster": (made(scalar("int32", N), grid=(N, N), cluster=(N, N)), CallSpec(args=(5,), device=0)),
 }
 """A program and a wrong call of it."""
 
@@ -297,6 +299,29 @@ def test_a_device_that_lacks_an_attribute_is_refused_by_the_row(every_backend, s
                 loaded.preload(1)
             error = caught.value
             said.append((type(error), str(error), vars(error), notes_of(error)))
+    assert_alike(row, said)
+
+
+@pytest.mark.parametrize(
+    ("row", "blocks", "arch"),
+    [
+        ("cluster", 5, "sm_90a"),
+        ("cluster-extent", 0, "sm_90a"),
+        ("cluster-extent", 20, "sm_90a"),
+        ("attribute-capability", 2, "sm_80"),
+        ("cluster-extent", 20, "sm_80"),
+    ],
+)
+def test_a_cluster_that_a_call_decides_is_refused_by_the_row(every_backend, simulator, row, blocks, arch):
+    """What a constant cluster is refused for when it is made, before anything that a device lacks."""
+    program = made(scalar("int32", N), grid=20, cluster=N, pdl=ge(N, 3))
+    if row == "cluster":
+        program = made(scalar("int32", N), grid=(20, 7), cluster=(1, N))
+    with every_backend.loaded(program) as pair:
+        said = []
+        for _, loaded in pair.loaded:
+            with simulator.configured(arch=arch):
+                said.append(told(loaded, blocks, device=1))
     assert_alike(row, said)
 
 

@@ -38,7 +38,8 @@ def everything(*, facts: bool = True) -> KernelProgram:
     window = x.window(hit_ratio=0.5, nbytes=m)
     p.copy(p.variable("gain", "float32", (64,)), p.input("gains", "float32", (64,)))
     p.launch("first", (x, left.tiled((8, 64)), y, scratch, m * 2), n, 32, dynamic_smem_bytes=m, window=window)
-    p.launch("second", (y,), n, 32, window=x.window(hit_ratio=0.5, policy="stream"))
+    stream_window = x.window(hit_ratio=0.5, policy="stream")
+    p.launch("second", (y,), n, 32, window=stream_window, cluster=n % 2 + 1, pdl=ge(m, 2))
     return p.build()
 
 

@@ -60,6 +60,11 @@ CALLS = {
         ("k", 1, 5, 2),
         "a grid of 5 blocks along y for kernel 'k', expected a multiple of the cluster's 2",
     ),
+    "cluster_extent_error": (
+        ("k", 2, 0, 16),
+        "a cluster of 0 blocks along z for kernel 'k', expected 1 to 16",
+    ),
+    "wide_cluster_error": (("k", 32, 16), "a cluster of 32 blocks for kernel 'k', expected at most 16"),
     "negative_error": (("a", 1, -5), "got extent -5 along dimension 1, expected at least 0"),
     "view_error": (
         ("a", 1, 2**31),

@@ -9,7 +9,7 @@ import pytest
 from trunnion.errors import ProgramError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
-from trunnion.model.expr import Const, Symbol
+from trunnion.model.expr import Const, Symbol, eq
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.launch_attributes import (
     LAUNCH_ATTRIBUTES,
@@ -31,6 +31,12 @@ def launch(**fields: Any) -> KernelLaunch:
         ({"cluster": 2}, (2, 1, 1)),
         ({"cluster": (2, Const(2), 4), "grid": (N, N, N)}, (2, 2, 4)),
         ({"cluster": (1, 1, 1)}, (1, 1, 1)),
+        ({"cluster": (2, N), "grid": (N, N)}, (Const(2), N, Const(1))),
+        ({"cluster": N}, (N, Const(1), Const(1))),
+        ({"pdl": N}, (N,)),
+        ({"pdl": eq(N, 3)}, (eq(N, 3),)),
+        ({"pdl": Const(2)}, (1,)),
+        ({"pdl": Const(0)}, ()),
         ({"cooperative": True}, (1,)),
         ({"pdl": True}, (1,)),
         ({"priority": 0}, (0,)),
@@ -58,7 +64,15 @@ def test_a_plain_launch_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("fields", "where"),
     [
-        ({"cluster": (2, N)}, "cluster[1]"),
+        ({"cluster": (2, Symbol("b", min=17))}, "cluster[1]"),
+        ({"cluster": (2, N - N.max)}, "cluster[1]"),
+        ({"cluster": (Symbol("b", min=3), 6)}, "cluster"),
+        ({"cluster": (N, 2), "grid": (N, 3)}, "grid[1]"),
+        ({"cluster": (2, N), "preferred_cluster": (4, 1)}, "preferred_cluster"),
+        ({"cluster": 2, "preferred_cluster": N}, "preferred_cluster[0]"),
+        ({"cluster": (2, "n")}, "cluster[1]"),
+        ({"pdl": 1}, "pdl"),
+        ({"pdl": "n"}, "pdl"),
         ({"cluster": 0}, "cluster[0]"),
         ({"cluster": 17}, "cluster[0]"),
         ({"cluster": (8, 4)}, "cluster"),

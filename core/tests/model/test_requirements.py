@@ -8,7 +8,7 @@ from trunnion.model.builder import ProgramBuilder
 from trunnion.model.capability import BACKEND_CAPABILITIES, Capability
 from trunnion.model.code import DeviceCode
 from trunnion.model.constant import const
-from trunnion.model.expr import Symbol
+from trunnion.model.expr import Const, Symbol
 from trunnion.model.facts import device
 from trunnion.model.plan.requirements import requirements
 from trunnion.model.struct import array, struct
@@ -47,6 +47,8 @@ def required(*launches: dict[str, Any], shape: tuple[Any, ...] = (64, 64), **ten
         ({"mem_sync_domain"}, [{"mem_sync_domain": "remote"}], {}),
         ({"cooperative"}, [{"cooperative": True}], {}),
         ({"pdl"}, [{"pdl": True}], {}),
+        ({"pdl", "computed_attributes"}, [{"pdl": Const(1).cast("int32")}], {}),
+        ({"cluster", "computed_attributes"}, [{"cluster": Const(1).cast("int32")}], {}),
     ],
     ids=lambda part: "+".join(sorted(part)) if isinstance(part, set) else "",
 )
@@ -91,6 +93,7 @@ FIRST_USES = {
     "conditional_launch": "launches[1].when",
     "cooperative": "launches[1].cooperative",
     "pdl": "launches[1].pdl",
+    "computed_attributes": "launches[1].pdl",
     "priority": "launches[1].priority",
     "carveout": "launches[1].carveout",
     "cluster_scheduling": "launches[1].scheduling_policy",
@@ -119,7 +122,7 @@ def test_every_capability_of_programs_can_be_required() -> None:
         window=a.window(),
         when=N,
         cooperative=True,
-        pdl=True,
+        pdl=N,
         priority=-1,
         carveout=50,
         scheduling_policy="spread",

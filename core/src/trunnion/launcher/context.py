@@ -29,7 +29,12 @@ from trunnion.launcher.refusals import ABSENT, count_error
 from trunnion.launcher.variables import ProgramVariables
 from trunnion.launcher.walk import Walk
 from trunnion.launcher.windows import ProgramWindows
-from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES, PORTABLE_CLUSTER_BLOCKS
+from trunnion.model.launch_attributes import (
+    LAUNCH_ATTRIBUTES,
+    MAX_CLUSTER_BLOCKS,
+    PORTABLE_CLUSTER_BLOCKS,
+    attribute_row,
+)
 from trunnion.model.plan import refusals as rows
 from trunnion.model.plan.facts import OccupancyFact
 from trunnion.turns import Turns
@@ -41,6 +46,8 @@ if TYPE_CHECKING:
     from trunnion.contract.runtime import Runtime
     from trunnion.errors import LifecycleError
     from trunnion.launcher.facade import (
+        AttributeFacade,
+        ComputedAttributes,
         DriverFacade,
         LaunchSpec,
         OccupancyFacade,
@@ -101,11 +108,13 @@ class Parts:
 class DeviceState:
     """What was done for one device."""
 
-    __slots__ = ("facts", "longest_window", "set_aside", "smem", "variables")
+    __slots__ = ("cluster_blocks", "facts", "longest_window", "set_aside", "smem", "variables")
 
     def __init__(self, kernels: int) -> None:
         self.smem = [0] * kernels
         """The dynamic shared memory that each kernel is allowed, in bytes."""
+        self.cluster_blocks = [1] * kernels
+        """The most blocks of a cluster that each kernel is known to be allowed; only clusters of a call's ask."""
         self.set_aside = 0
         """The bytes of the L2 cache that were set aside for the program's windows."""
         self.longest_window = 0
@@ -193,7 +202,12 @@ class Context(LauncherMemory):
         return explained
 
     def _launch(
-        self, frame: LaunchFrame, shape: tuple[int, ...], stream: int, window: tuple[int, int] | None
+        self,
+        frame: LaunchFrame,
+        shape: tuple[int, ...],
+        stream: int,
+        window: tuple[int, int] | None,
+        computed: ComputedAttributes = (),
     ) -> None:
         """Launch what stands in a frame, by `DriverFacade.launch`; what is told of a refusal is `launch`'s to complete.
 
@@ -207,6 +221,8 @@ class Context(LauncherMemory):
             The stream's handle.
         window
             The address and the bytes of the window of `LaunchSpec.window`; None if there is none.
+        computed
+            The attributes that the call decides.
 
         Raises
         ------
@@ -216,13 +232,16 @@ class Context(LauncherMemory):
         spec = frame.spec
         try:
             kernel = self.kernels[spec.kernel]
+            if frame.computed != computed:
+                cast("AttributeFacade", self.facade).set_attributes(frame.config, computed)
+                frame.computed = computed
             self.facade.launch(frame.config, kernel, shape, stream, frame.address, window)
         except DriverError as error:
             name, priorities = (
                 self._plan().kernels[spec.kernel].name,
                 getattr(self.facade, "priorities", None),
             )
-            refused = RefusedLaunch.of(spec, name, priorities)
+            refused = RefusedLaunch.of(frame, name, priorities)
             raise about(error, refused.text) from error.__cause__
 
     def recall(self) -> ReadingRecall:
@@ -350,9 +369,12 @@ class Context(LauncherMemory):
         self._check_attributes(device, spec)
         self._allow(state, device, spec.kernel, spec.dynamic_smem_bytes or 0)
         clusters = [values for attribute, values in spec.attributes if attribute in _CLUSTERS]
-        blocks = max(map(math.prod, clusters), default=1)
+        decided = [
+            tuple(one for one in extents if one is not None) for extents in clusters if None not in extents
+        ]
+        blocks = max(map(math.prod, decided), default=1)
         if blocks > PORTABLE_CLUSTER_BLOCKS:
-            self._set(spec.kernel, device, _NON_PORTABLE_CLUSTER, 1)
+            self._allow_blocks(state, device, spec.kernel, blocks)
 
     def _set(self, kernel: int, device: int, attribute: int, value: int) -> None:
         with naming_kernel(self.symbols[kernel], device):
@@ -382,6 +404,36 @@ class Context(LauncherMemory):
         """
         with self._preparing.turn():
             self._allow(self.preload(device), device, kernel, nbytes)
+
+    def allow_cluster(self, device: int, kernel: int, blocks: int) -> None:
+        """Allow a kernel a larger cluster than any call before asked for.
+
+        Raises
+        ------
+        DeviceRequirementError
+            If the device has no clusters.
+        LifecycleError
+            If the program was closed meanwhile.
+        """
+        with self._preparing.turn():
+            state, capability = self.preload(device), self.capability(device)
+            row = attribute_row(_CLUSTERS[0])
+            if capability < row.compute_capability:
+                raise rows.ATTRIBUTE_CAPABILITY(*row.compute_capability, row.field, device, *capability)
+            self._allow_blocks(state, device, kernel, blocks)
+
+    def _allow_blocks(self, state: DeviceState, device: int, kernel: int, blocks: int) -> None:
+        """Let a kernel have clusters that are not portable, if it asks for such a one and may not yet.
+
+        Two names of a program may be one kernel: they share what is allowed.
+        """
+        most = PORTABLE_CLUSTER_BLOCKS
+        if blocks > most and blocks > state.cluster_blocks[kernel]:
+            self._set(kernel, device, _NON_PORTABLE_CLUSTER, 1)
+            most = MAX_CLUSTER_BLOCKS
+        for alias, symbol in enumerate(self.symbols):
+            if symbol == self.symbols[kernel]:
+                state.cluster_blocks[alias] = max(state.cluster_blocks[alias], most)
 
     def _allow(self, state: DeviceState, device: int, kernel: int, nbytes: int) -> None:
         """Raise a kernel's limit, never lower it.

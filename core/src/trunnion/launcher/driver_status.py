@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Self
 
-    from trunnion.launcher.facade import LaunchSpec
+    from trunnion.launcher.frames import LaunchFrame
 
 __all__ = [
     "PRIORITY_ATTRIBUTE",
@@ -89,31 +89,32 @@ class RefusedLaunch:
     kernel: str
     """The kernel's name, as the program spells it."""
 
-    attributes: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    attributes: tuple[tuple[int, tuple[int | None, ...]], ...] = ()
     """Its attributes: ``CUlaunchAttributeID``, and the driver's numbers; of a window none."""
 
     priorities: tuple[int, int] | None = None
     """The least and the greatest number that the device takes as a priority; None: not asked, or not known."""
 
     @classmethod
-    def of(cls, spec: LaunchSpec, kernel: str, priorities: Callable[[], tuple[int, int]] | None) -> Self:
+    def of(cls, frame: LaunchFrame, kernel: str, priorities: Callable[[], tuple[int, int]] | None) -> Self:
         """Return what was refused.
 
         Parameters
         ----------
-        spec
-            The launch.
+        frame
+            The launch, with the attributes that the call decided.
         kernel
             The kernel's name, as the program spells it.
         priorities
             Asks the device for `priorities`; None: nobody does.
         """
-        known = None
+        spec, known, computed = frame.spec, None, dict(frame.computed)
         if priorities is not None and any(number == PRIORITY_ATTRIBUTE for number, _ in spec.attributes):
             with suppress(TrunnionError):  # no context may be current: the launch's stream knew its own
                 known = priorities()
         window = ((_WINDOW_ATTRIBUTE, ()),) if spec.window is not None else ()
-        return cls(kernel, (*spec.attributes, *window), known)
+        attributes = ((number, computed.get(number, values)) for number, values in spec.attributes)
+        return cls(kernel, (*attributes, *window), known)
 
     @property
     def text(self) -> str:
@@ -126,7 +127,7 @@ class RefusedLaunch:
         return text
 
 
-def _attribute(number: int, values: tuple[int, ...]) -> str:
+def _attribute(number: int, values: tuple[int | None, ...]) -> str:
     """Return an attribute as a launch's author wrote it."""
     for row in LAUNCH_ATTRIBUTES:
         if row.id == number:

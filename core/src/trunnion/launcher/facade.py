@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FIRST_STREAM",
+    "AttributeFacade",
+    "ComputedAttributes",
     "DriverFacade",
     "EncodedMap",
     "FillStep",
@@ -40,6 +42,9 @@ __all__ = [
 
 FIRST_STREAM = 3
 """The first handle of a stream that knows its device: those below are the driver's own, of the current context."""
+
+ComputedAttributes = tuple[tuple[int, tuple[int, ...]], ...]
+"""The launch attributes that a call decides, in order: ``CUlaunchAttributeID``, and all of the driver's numbers."""
 
 Extents = tuple[int | None, int | None, int | None]
 """x, y, z; None: known only at the call."""
@@ -97,8 +102,9 @@ class LaunchSpec:
     dynamic_smem_bytes: int | None
     """Dynamic shared memory, in bytes; None: known only at the call."""
 
-    attributes: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    """The constant launch attributes: ``CUlaunchAttributeID``, and the driver's numbers (one, or x, y and z)."""
+    attributes: tuple[tuple[int, tuple[int | None, ...]], ...] = ()
+    """The launch attributes: ``CUlaunchAttributeID``, and the driver's numbers (one, or x, y and z); None: known only
+    at the call."""
 
     window: WindowSpec | None = None
     """The window that is an attribute of the launch: the last attribute; its range is known only at the call."""
@@ -248,6 +254,21 @@ class OccupancyFacade(Protocol):
             Threads of a block.
         dynamic_smem_bytes
             Dynamic shared memory of a block, in bytes.
+        """
+
+
+class AttributeFacade(Protocol):
+    """What launches of which a call decides an attribute ask of a driver; others leave it out."""
+
+    def set_attributes(self, config: Any, attributes: ComputedAttributes) -> None:
+        """Write the attributes that a call decides into a configuration, before it is launched.
+
+        Parameters
+        ----------
+        config
+            What `DriverFacade.new_config` returned; used by one thread at a time.
+        attributes
+            The attributes.
         """
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from trunnion.launcher.facade import DriverFacade, EncodedMap, LaunchSpec
+    from trunnion.launcher.facade import ComputedAttributes, DriverFacade, EncodedMap, LaunchSpec
 
     Prepare = Callable[[LaunchSpec, Any, Any], tuple[Callable[..., int], tuple[Any, ...]]]
 
@@ -26,6 +26,7 @@ class LaunchFrame:
         "address",
         "arguments",
         "buffer",
+        "computed",
         "config",
         "fire",
         "maps",
@@ -58,6 +59,8 @@ class LaunchFrame:
         """The driver's configuration, filled as far as it is known."""
         self.shape: tuple[int, ...] | None = None
         """The numbers of grid, block and shared memory that stand in `config`, as far as a call decides them."""
+        self.computed: ComputedAttributes = ()
+        """The attributes that a call decides, as they stand in `config`; none before the first."""
         self.stream: int | None = None
         """The stream that stands in `config`."""
         self.window: tuple[int, int] | None = None

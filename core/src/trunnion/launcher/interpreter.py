@@ -7,6 +7,7 @@ same in less time, and asks a walk what is wrong with a call that it refuses.
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,6 +30,7 @@ from trunnion.model.plan import (
     ViewArgument,
 )
 from trunnion.model.plan.steps import (
+    AllowCluster,
     AllowSmem,
     ComputeArguments,
     ComputeWindow,
@@ -308,6 +310,12 @@ class _Call:
         if smem > self._state.smem[launch.kernel]:
             self._context.raise_dynamic_smem(self._device, launch.kernel, smem)
 
+    def _allow_cluster(self, step: AllowCluster) -> None:
+        launch = step.launch
+        blocks = math.prod(self._walk.attributes[launch.index]["cluster"])
+        if blocks > self._state.cluster_blocks[launch.kernel]:
+            self._context.allow_cluster(self._device, launch.kernel, blocks)
+
     def _set_aside(self, step: SetAside) -> None:
         index = step.launch.index
         _, nbytes = self._walk.windows[index]
@@ -332,9 +340,11 @@ class _Call:
         launch = step.launch
         self._pack(launch)
         window = self._range(launch, WindowPolicy.LAUNCH)
+        numbers = self._walk.attributes[launch.index]
+        computed = tuple((one.id, numbers[one.field]) for one in launch.computed)
         with self._window_on_stream(launch):
             self._context.launch(
-                self._frame_of(launch), self._walk.launches[launch.index], self._stream, window
+                self._frame_of(launch), self._walk.launches[launch.index], self._stream, window, computed
             )
 
     def _return(self, step: Return) -> Any:
@@ -360,6 +370,7 @@ class _Call:
         TakeWorkspace: _take_workspace,
         EncodeMap: _encode,
         AllowSmem: _allow_smem,
+        AllowCluster: _allow_cluster,
         SetAside: _set_aside,
         Fill: _fill,
         CopyVariable: _copy,

@@ -21,6 +21,7 @@ __all__ = [
     "alignment_error",
     "block_error",
     "cluster_error",
+    "cluster_extent_error",
     "condition_error",
     "count_error",
     "destination_error",
@@ -45,6 +46,7 @@ __all__ = [
     "value_error",
     "view_error",
     "wide_block_error",
+    "wide_cluster_error",
 ]
 
 ABSENT: Final = object()
@@ -62,6 +64,8 @@ absent_error = rows.ABSENT
 alignment_error = rows.ALIGNMENT
 block_error = rows.BLOCK
 cluster_error = rows.CLUSTER
+cluster_extent_error = rows.CLUSTER_EXTENT
+wide_cluster_error = rows.WIDE_CLUSTER
 condition_error = rows.CONDITION
 grid_error = rows.GRID
 negative_error = rows.NEGATIVE

@@ -117,7 +117,7 @@ def launch_spec(plan: LaunchPlan, launch: PlannedLaunch) -> LaunchSpec:
         grid=_known(launch.grid),
         block=_known(launch.block),
         dynamic_smem_bytes=_constant(launch.dynamic_smem_bytes),
-        attributes=tuple((one.id, one.values) for one in launch.attributes),
+        attributes=tuple((one.id, one.known) for one in launch.attributes),
         window=spec if held else None,
         window_bytes=launch.window_bounds if held else (0, 0),
         stream_window=None if held else spec,

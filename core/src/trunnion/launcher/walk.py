@@ -17,6 +17,7 @@ from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT
 from trunnion.model.expr import Const
 from trunnion.model.interval import INT64_MAX
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
+from trunnion.model.launch_attributes import MAX_CLUSTER_BLOCKS
 from trunnion.model.plan import BuiltArgument, ExprArgument, FloatArgument, MovedArgument, ViewArgument
 from trunnion.model.plan.places import (
     allowed_values,
@@ -122,6 +123,8 @@ class Walk:
         """The workspaces' bytes, by slot; of those that nobody reads there is none."""
         self.launches: dict[int, tuple[int, ...]] = {}
         """Of each launch that happens grid, block and dynamic shared memory."""
+        self.attributes: dict[int, dict[str, tuple[int, ...]]] = {}
+        """Of each launch that happens the driver's numbers of the attributes that the call decides, by field."""
         self.computed: dict[tuple[int, ...], bytes] = {}
         """The computed arguments as they travel, by launch and ordinal, and by the place of a field in a struct; of a
         view what follows its address."""
@@ -357,7 +360,25 @@ class Walk:
             if grid[axis] % launch.clusters[axis] and not isinstance(expr, Const):
                 raise refusals.cluster_error(kernel, axis, grid[axis], launch.clusters[axis])
         if math.prod(grid):
-            self.launches[launch.index] = (*grid, *self._block(launch, kernel))
+            cluster = self._cluster(launch, kernel, grid)
+            shape = (*grid, *self._block(launch, kernel))
+            pdl = tuple(int(self._value(condition) != 0) for condition in launch.computed_pdl)
+            self.launches[launch.index] = shape
+            self.attributes[launch.index] = {"cluster": cluster, "pdl": pdl}
+
+    def _cluster(self, launch: PlannedLaunch, kernel: str, grid: Sequence[int]) -> tuple[int, ...]:
+        """Return the cluster of which a call decides, and of which its grid is a multiple."""
+        cluster = []
+        for axis, expr in enumerate(launch.computed_cluster):
+            cluster.append(self._value(expr))
+            if not 1 <= cluster[axis] <= MAX_CLUSTER_BLOCKS:
+                raise refusals.cluster_extent_error(kernel, axis, cluster[axis], MAX_CLUSTER_BLOCKS)
+        if math.prod(cluster) > MAX_CLUSTER_BLOCKS:
+            raise refusals.wide_cluster_error(kernel, math.prod(cluster), MAX_CLUSTER_BLOCKS)
+        for axis, width in enumerate(cluster):
+            if grid[axis] % width:
+                raise refusals.cluster_error(kernel, axis, grid[axis], width)
+        return tuple(cluster)
 
     def _block(self, launch: PlannedLaunch, kernel: str) -> tuple[int, ...]:
         block = []

@@ -95,6 +95,9 @@ class Capability(enum.StrEnum):
     MEM_SYNC_DOMAIN = "mem_sync_domain"
     """A launch names its memory synchronisation domain."""
 
+    COMPUTED_ATTRIBUTES = "computed_attributes"
+    """A launch's cluster or ``pdl`` is an expression: each call decides it."""
+
     DEVICE_FACTS = "device_facts"
     """An expression is over a fact of the device: one of its attributes, or the occupancy of a kernel."""
 

@@ -26,7 +26,7 @@ from trunnion.plain import is_a
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trunnion.model.launch_attributes import ClusterSchedulingPolicy, MemSyncDomain
+    from trunnion.model.launch_attributes import Cluster, ClusterSchedulingPolicy, MemSyncDomain
 
 __all__ = [
     "MAX_BLOCK",
@@ -150,18 +150,21 @@ class KernelLaunch:
     dynamic_smem_bytes: Expr = Const(0)
     """Dynamic shared memory of a block, in bytes."""
 
-    cluster: tuple[int, int, int] | None = None
+    cluster: Cluster | None = None
     """Blocks of a cluster along x, y, z; None: the launch says nothing of clusters, which is not (1, 1, 1).
 
     Each extent of the grid is a multiple of the cluster's. Up to 8 blocks run on every device that has clusters, up to
-    16 on some.
+    16 on some. Expressions are computed, and judged, at each call in which the launch happens.
     """
 
     cooperative: bool = False
     """Whether all blocks must be resident at once, so that they can wait for one another."""
 
-    pdl: bool = False
-    """Set on the consumer: it may start before the launch before it has finished, and waits by itself."""
+    pdl: bool | Expr = False
+    """Set on the consumer: it may start before the launch before it has finished, and waits by itself.
+
+    An expression decides that at each call: where it is 0 the launch waits for the one before it.
+    """
 
     window: AccessPolicyWindow | None = None
     """Which accesses the L2 cache should keep."""
@@ -251,17 +254,26 @@ class KernelLaunch:
 
     def _check_clusters(self) -> None:
         """Check what is constant already; a call checks the rest."""
-        for axis, (extent, blocks) in enumerate(zip(self.grid, self.cluster or (), strict=False)):
-            if isinstance(extent, Const) and extent.value % blocks:
+        widths: tuple[int | Expr, ...] = self.cluster or ()
+        for axis, (extent, blocks) in enumerate(zip(self.grid, widths, strict=False)):
+            width = 1 if isinstance(blocks, Expr) else blocks
+            if isinstance(blocks, Const):
+                width = blocks.value
+            if isinstance(extent, Const) and extent.value % width:
                 raise ProgramError(
-                    f"got {extent.value} blocks, expected a multiple of the cluster's {blocks}",
+                    f"got {extent.value} blocks, expected a multiple of the cluster's {width}",
                     field=f"grid[{axis}]",
                 )
         if self.preferred_cluster is None:
             return
         if self.cluster is None:
             raise ProgramError("got one without a cluster, expected a cluster too", field="preferred_cluster")
-        for axis, (wanted, least) in enumerate(zip(self.preferred_cluster, self.cluster, strict=True)):
+        for axis, (wanted, least) in enumerate(zip(self.preferred_cluster, widths, strict=True)):
+            if isinstance(least, Expr):
+                raise ProgramError(
+                    "got one beside a cluster that each call decides, expected a constant cluster, or no preferred one",
+                    field="preferred_cluster",
+                )
             if wanted % least:
                 raise ProgramError(
                     f"got {wanted}, expected a multiple of the cluster's {least}",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from trunnion.errors import ProgramError
 from trunnion.model.capability import Capability
 from trunnion.model.enums import DriverEnum, member
-from trunnion.model.expr import Const, Expr
+from trunnion.model.expr import Const, Expr, as_expr
 from trunnion.model.fields import flag, integer, members
 from trunnion.plain import is_a
 
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "COMPUTED_FIELDS",
     "LAUNCH_ATTRIBUTES",
     "MAX_CLUSTER_BLOCKS",
     "PORTABLE_CLUSTER_BLOCKS",
+    "Cluster",
     "ClusterSchedulingPolicy",
     "LaunchAttribute",
     "MemSyncDomain",
@@ -38,6 +40,9 @@ PORTABLE_CLUSTER_BLOCKS = 8
 
 MAX_CLUSTER_BLOCKS = 16
 """The most blocks of a cluster on any device, under ``CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED``."""
+
+Cluster = tuple[int, int, int] | tuple[Expr, Expr, Expr]
+"""Blocks along x, y, z: constants, or expressions if one of them is none."""
 
 _AXES = 3
 _CLUSTERS_SINCE = (9, 0)
@@ -98,8 +103,8 @@ class LaunchAttribute:
     normalise: Callable[[object, str], object]
     """Checks a field's value, given the field's name, and returns it in its one form."""
 
-    values: Callable[[object], tuple[int, ...]]
-    """The driver's numbers for a value in that form; none: the attribute is left out."""
+    values: Callable[[object], tuple[int, ...] | tuple[Expr, ...]]
+    """The driver's numbers for a value in that form, expressions where a call decides; none: it is left out."""
 
     summary: str
     """What it does, for the documentation."""
@@ -107,41 +112,72 @@ class LaunchAttribute:
     words: type[DriverEnum] | None = None
     """The words that its number stands for, if it is one of some."""
 
-    def spelled(self, numbers: tuple[int, ...]) -> str:
+    def spelled(self, numbers: tuple[int | None, ...]) -> str:
         """Return the field and its value as a launch's author wrote them, for the driver's numbers."""
         value: object = numbers[0] if len(numbers) == 1 else numbers
         if self.words is not None:
             value = next((one.word for one in self.words if one.code == value), value)
-        return f"{self.field}={bool(value) if self.normalise is flag else value!r}"
+        return f"{self.field}={bool(value) if self.normalise in (flag, _switch) else value!r}"
 
-    def least_capability(self, numbers: tuple[int, ...]) -> tuple[int, int]:
+    def least_capability(self, numbers: tuple[int | Expr | None, ...]) -> tuple[int, int]:
         """Return the least compute capability of a device that can hold the attribute.
 
         Parameters
         ----------
         numbers
-            The driver's numbers for its value.
+            The driver's numbers for its value; of one that a call decides, with no integer in the place of some, it is
+            the call that needs it.
         """
-        return (0, 0) if numbers == self.everywhere else self.compute_capability
+        decided = all(type(number) is int for number in numbers)
+        return self.compute_capability if decided and numbers != self.everywhere else (0, 0)
+
+
+def _constant_cluster(value: object, field: str) -> object:
+    """Return blocks along x, y, z, all of them constants."""
+    cluster = _cluster(value, field)
+    if isinstance(cluster, tuple):
+        for axis, extent in enumerate(cluster):
+            if is_a(extent, Expr):
+                raise ProgramError("got an expression, expected a constant", field=f"{field}[{axis}]")
+    return cluster
 
 
 def _cluster(value: object, field: str) -> object:
-    """Return blocks along x, y, z: constants, because a configuration is prepared once."""
+    """Return blocks along x, y, z: integers, or expressions if one of them is no constant."""
     if value is None:
         return None
     given = (value,) if type(value) is int or is_a(value, Expr) else members(value, field)
     if not 1 <= len(given) <= _AXES:
         raise ProgramError(f"got {len(given)} extents, expected 1 to {_AXES}", field=field)
-    extents = [1, 1, 1]
+    extents: list[int | Expr] = [1, 1, 1]
     for axis, one in enumerate(given):
-        number = one.value if is_a(one, Const) else one
-        if is_a(number, Expr):
-            raise ProgramError("got an expression, expected a constant", field=f"{field}[{axis}]")
-        extents[axis] = integer(number, f"{field}[{axis}]", 1, MAX_CLUSTER_BLOCKS)
-    blocks = extents[0] * extents[1] * extents[2]
-    if blocks > MAX_CLUSTER_BLOCKS:
-        raise ProgramError(f"got {blocks} blocks, expected at most {MAX_CLUSTER_BLOCKS}", field=field)
-    return tuple(extents)
+        extents[axis] = _cluster_extent(one.value if is_a(one, Const) else one, f"{field}[{axis}]")
+    least = 1
+    for extent in extents:
+        least *= max(extent.bounds.low, 1) if isinstance(extent, Expr) else extent
+    if least > MAX_CLUSTER_BLOCKS:
+        computed = any(isinstance(extent, Expr) for extent in extents)
+        got = f"at least {least}" if computed else least
+        raise ProgramError(f"got {got} blocks, expected at most {MAX_CLUSTER_BLOCKS}", field=field)
+    if all(isinstance(extent, int) for extent in extents):
+        return tuple(extents)
+    return tuple(map(as_expr, extents))
+
+
+def _cluster_extent(value: object, field: str) -> int | Expr:
+    """Return blocks along one axis; of an expression a call checks what its bounds do not say."""
+    if not isinstance(value, Expr):
+        return integer(value, field, 1, MAX_CLUSTER_BLOCKS)
+    if value.bounds.high < 1 or value.bounds.low > MAX_CLUSTER_BLOCKS:
+        raise ProgramError(f"got {value.bounds}, expected 1 to {MAX_CLUSTER_BLOCKS}", field=field)
+    return value
+
+
+def _switch(value: object, field: str) -> object:
+    """Return True or False, or the condition that decides it: 0 is off, as that of a launch's ``when``."""
+    if not is_a(value, Expr):
+        return flag(value, field)
+    return value.value != 0 if is_a(value, Const) else value
 
 
 def _ranged(low: int, high: int) -> Callable[[object, str], object]:
@@ -152,7 +188,7 @@ def _word(kind: type[DriverEnum]) -> Callable[[object, str], object]:
     return lambda value, field: None if value is None else member(kind, value, field)
 
 
-def _extents(value: object) -> tuple[int, ...]:
+def _extents(value: object) -> tuple[int, ...] | tuple[Expr, ...]:
     return value if isinstance(value, tuple) else ()
 
 
@@ -160,7 +196,9 @@ def _number(value: object) -> tuple[int, ...]:
     return (value,) if isinstance(value, int) else ()
 
 
-def _set(value: object) -> tuple[int, ...]:
+def _set(value: object) -> tuple[int, ...] | tuple[Expr, ...]:
+    if isinstance(value, Expr):
+        return (value,)
     return (1,) if value is True else ()
 
 
@@ -205,7 +243,7 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         cuda_version=11080,
         scopes=frozenset({_LAUNCH}),
         capability=Capability.PDL,
-        normalise=flag,
+        normalise=_switch,
         values=_set,
         summary="the launch may start before the one before it in the stream has finished; a graph shows it as an edge",
     ),
@@ -243,7 +281,7 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         everywhere=_ONE_BLOCK,
         scopes=frozenset({_LAUNCH, _GRAPH}),
         capability=Capability.PREFERRED_CLUSTER,
-        normalise=_cluster,
+        normalise=_constant_cluster,
         values=_extents,
         summary="a larger cluster, each extent a multiple of the cluster's, that the hardware may choose instead",
     ),
@@ -277,7 +315,10 @@ LAUNCH_ATTRIBUTES: tuple[LaunchAttribute, ...] = (
         summary="the domain within which the launch's memory fences order; remote isolates communication kernels",
     ),
 )
-"""Every attribute whose value is a constant of the program; the window is the one whose value a call decides."""
+"""Every attribute whose value is a constant of the program, or numbers of each call; the window is none of them."""
+
+COMPUTED_FIELDS = frozenset({"cluster", "pdl"})
+"""The fields that may be expressions."""
 
 _ROWS = {row.id: row for row in LAUNCH_ATTRIBUTES}
 

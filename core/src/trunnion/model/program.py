@@ -244,6 +244,10 @@ def _places(launch: KernelLaunch) -> Iterator[tuple[str, Expr]]:
     yield "dynamic_smem_bytes", launch.dynamic_smem_bytes
     if launch.when is not None:
         yield "when", launch.when
+    for index, extent in enumerate(launch.cluster or ()):
+        yield from ((f"cluster[{index}]", one) for one in (extent,) if isinstance(one, Expr))
+    if isinstance(launch.pdl, Expr):
+        yield "pdl", launch.pdl
     if launch.window is not None:
         yield from (("window", expr) for expr in _window_expressions(launch.window))
     for index, argument in enumerate(launch.args):
@@ -253,7 +257,8 @@ def _places(launch: KernelLaunch) -> Iterator[tuple[str, Expr]]:
 
 def _launch_size(launch: KernelLaunch) -> int:
     """Return the nodes of all expressions that a call looks at for a launch, those of its memory included."""
-    own = (*launch.grid, *launch.block, launch.dynamic_smem_bytes, launch.when, launch.window)
+    decided = [one for one in (*(launch.cluster or ()), launch.pdl) if isinstance(one, Expr)]
+    own = (*launch.grid, *launch.block, launch.dynamic_smem_bytes, launch.when, *decided, launch.window)
     return sum(map(_size_of, (*own, *(leaf for given in launch.args for leaf in leaves(given)))))
 
 

@@ -40,6 +40,13 @@ class Record:
         """Whether a field is there and was not read yet."""
         return name in self._left
 
+    def holds(self, name: str, *kinds: type) -> bool:
+        """Whether a field that was not read yet is of a type, and, if a second one is given, each of its members."""
+        value, (kind, *member) = self._left.get(name), kinds
+        if not is_exactly(value, kind):
+            return False
+        return not member or (bool(value) and all(type(one) is member[0] for one in list(value or ())))
+
     def null(self, name: str) -> bool:
         """Whether a field is null; if so, it counts as read."""
         if name in self._left and self._left[name] is None:

@@ -433,6 +433,7 @@ FEATURE_SABOTEURS: tuple[Saboteur, ...] = (
         "no-wide-clusters",
         "Never allows wide clusters.",
         "L14",
+        "L18",
         stage="driver",
         trace=in_trace(_no_wide_clusters, AttributeSet),
     ),

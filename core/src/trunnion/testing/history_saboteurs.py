@@ -531,7 +531,7 @@ HISTORY_SABOTEURS: tuple[Saboteur, ...] = (
     ),
     _saboteur("closed-later", "Closes behind a call's back.", "Y4", _ClosedLater),
     _saboteur("refused-for-all", "Takes what a device lacks for what all lack.", "Z1", _RefusedForAll),
-    _saboteur("silent-devices", "Does nothing where a device lacks something.", "Z1 Z3", _SilentDevices),
+    _saboteur("silent-devices", "Does nothing where a device lacks something.", "Z1 Z3 Z8", _SilentDevices),
     _saboteur("silent-strangers", "Does nothing where an image is a stranger.", "Z2", _SilentStrangers),
 )
 """The saboteurs."""

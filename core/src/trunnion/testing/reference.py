@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from trunnion.errors import ArgumentTypeError, ArgumentValueError, ExprError
+from trunnion.errors import ArgumentTypeError, ArgumentValueError, DeviceRequirementError, ExprError
 from trunnion.model.constant import Constant
-from trunnion.model.expr import Cast, Expr
+from trunnion.model.expr import Cast, Expr, as_expr
 from trunnion.model.float_expr import FloatCast, integers_of
 from trunnion.model.memory import Memory
 from trunnion.model.module_variable import ModuleVariable
@@ -33,6 +33,7 @@ from trunnion.testing.expected import (
     Refused,
 )
 from trunnion.testing.reference_arguments import Reading
+from trunnion.testing.reference_facts import FACT_NUMBERS
 from trunnion.testing.reference_floats import evaluate_float
 from trunnion.testing.reference_memory import (
     address_of,
@@ -49,6 +50,8 @@ from trunnion.testing.reference_variables import address_of_variable, expect_cop
 from trunnion.testing.rounding import OutOfRangeError, encode_float, encode_integer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trunnion.model.launch import Argument, KernelLaunch
     from trunnion.model.program import KernelProgram
 
@@ -56,6 +59,9 @@ __all__ = ["attributes_of", "expect", "kernel_of", "parameter_layouts"]
 
 _GRID_LIMITS = (2147483647, 65535, 65535)
 _BLOCK_LIMITS = (1024, 1024, 64)
+_CLUSTER_LIMITS = (16, 16, 16)
+_CLUSTER_BLOCKS = 16
+_MAJOR, _CLUSTERS_SINCE = "compute_capability_major", 9
 _THREADS = 1024
 _SMEM_LIMIT = 2**31 - 1
 _GEOMETRY = (ArgumentValueError,)
@@ -120,10 +126,11 @@ def expect(program: KernelProgram, call: CallSignature) -> Expected | Refused:
 def attributes_of(launch: KernelLaunch) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """Return the constant attributes that a launch names, each with the driver's numbers."""
     policy, domain = launch.scheduling_policy, launch.mem_sync_domain
+    cluster = () if launch.cluster is None else tuple(one for one in launch.cluster if isinstance(one, int))
     said: dict[str, tuple[int, ...]] = {
-        "cluster": launch.cluster or (),
+        "cluster": cluster,
         "cooperative": (1,) if launch.cooperative else (),
-        "pdl": (1,) if launch.pdl else (),
+        "pdl": (1,) if launch.pdl is True else (),
         "priority": _one(launch.priority),
         "carveout": _one(launch.carveout),
         "preferred_cluster": launch.preferred_cluster or (),
@@ -160,7 +167,7 @@ def _grid(reading: Reading, launch: KernelLaunch) -> tuple[int, int, int] | None
     grid = _extents(reading, launch.grid, "grid")
     if grid is None or not _within(reading, grid, 0, _GRID_LIMITS, "grid"):
         return None
-    for cluster in (launch.cluster, launch.preferred_cluster):
+    for cluster in (dict(attributes_of(launch)).get("cluster"), launch.preferred_cluster):
         if any(blocks % width for blocks, width in zip(grid, cluster or (), strict=False)):
             reading.refuse(_GEOMETRY, None, f"a grid of {grid} in clusters of {cluster}")
     return None if 0 in grid else grid
@@ -171,6 +178,7 @@ def _launch(reading: Reading, launch: KernelLaunch, grid: tuple[int, int, int]) 
     block = _extents(reading, launch.block, "block")
     smem = reading.value(launch.dynamic_smem_bytes, "the dynamic shared memory")
     parameters = [_parameter(reading, argument) for argument in launch.args]
+    decided = _decided(reading, launch, grid)
     window = launch.window
     expected = None
     if window is not None and not _refuse_absent(reading, window.memory):
@@ -191,9 +199,31 @@ def _launch(reading: Reading, launch: KernelLaunch, grid: tuple[int, int, int]) 
         block=block,
         dynamic_smem_bytes=smem,
         parameters=tuple(value for value in parameters if value is not None),
-        attributes=attributes_of(launch),
+        attributes=(*attributes_of(launch), *decided),
         window=expected,
     )
+
+
+def _decided(
+    reading: Reading, launch: KernelLaunch, grid: tuple[int, int, int]
+) -> Sequence[tuple[str, tuple[int, ...]]]:
+    """Return the attributes that a call decides; a launch that may not start early carries nothing that says so."""
+    found: list[tuple[str, tuple[int, ...]]] = []
+    if isinstance(launch.pdl, Expr) and reading.value(launch.pdl, "whether a launch starts early"):
+        found.append(("pdl", (1,)))
+    if launch.cluster is None or "cluster" in dict(attributes_of(launch)):
+        return found
+    x, y, z = launch.cluster
+    cluster = _extents(reading, (as_expr(x), as_expr(y), as_expr(z)), "cluster")
+    if cluster is None or not _within(reading, cluster, 1, _CLUSTER_LIMITS, "cluster"):
+        return found
+    if math.prod(cluster) > _CLUSTER_BLOCKS:
+        reading.refuse(_GEOMETRY, None, f"a cluster of {cluster}")
+    elif any(blocks % width for blocks, width in zip(grid, cluster, strict=True)):
+        reading.refuse(_GEOMETRY, None, f"a grid of {grid} in clusters of {cluster}")
+    elif cluster != (1, 1, 1) and reading.call.attributes[FACT_NUMBERS[_MAJOR]] < _CLUSTERS_SINCE:
+        reading.refuse((DeviceRequirementError,), None, f"a cluster of {cluster} on a device that has none")
+    return [*found, ("cluster", cluster)]
 
 
 def _refuse_absent(reading: Reading, memory: Memory) -> bool:

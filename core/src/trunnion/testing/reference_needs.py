@@ -9,6 +9,7 @@ from trunnion.model.capability import Capability
 from trunnion.model.code import DeviceCode
 from trunnion.model.constant import Constant
 from trunnion.model.dtypes import DType
+from trunnion.model.expr import Expr
 from trunnion.model.facts import Fact
 from trunnion.model.float_expr import FloatCast
 from trunnion.model.moved_address import MovedAddress
@@ -85,3 +86,7 @@ def _needs_of_launch(launch: KernelLaunch) -> Iterator[Capability]:
     yield from (kinds[type(argument)] for argument in passed_by(launch.args) if type(argument) in kinds)
     for field, _ in attributes_of(launch):
         yield _OF_ATTRIBUTES.get(field) or Capability(field)
+    if any(isinstance(one, Expr) for one in launch.cluster or ()):
+        yield from (Capability.CLUSTER, Capability.COMPUTED_ATTRIBUTES)
+    if isinstance(launch.pdl, Expr):
+        yield from (Capability.PDL, Capability.COMPUTED_ATTRIBUTES)

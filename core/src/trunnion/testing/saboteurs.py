@@ -22,6 +22,7 @@ from trunnion.model.plan import (
 )
 from trunnion.model.tensormap.fields import TiledFields
 from trunnion.sim.trace import Launched, TensorMapEncoded
+from trunnion.testing.attribute_saboteurs import ATTRIBUTE_SABOTEURS
 from trunnion.testing.build_saboteurs import BUILD_SABOTEURS
 from trunnion.testing.fact_saboteurs import FACT_SABOTEURS
 from trunnion.testing.feature_saboteurs import FEATURE_SABOTEURS
@@ -387,7 +388,7 @@ _ALL = (
 
 _OTHERS = (
     *BUILD_SABOTEURS, *LIFECYCLE_SABOTEURS, *LIMIT_SABOTEURS, *FEATURE_SABOTEURS, *HISTORY_SABOTEURS, *FIXED_SABOTEURS,
-    *FACT_SABOTEURS, *FLOAT_SABOTEURS, *PLAIN_TENSOR_SABOTEURS, *VARIABLE_SABOTEURS,
+    *ATTRIBUTE_SABOTEURS, *FACT_SABOTEURS, *FLOAT_SABOTEURS, *PLAIN_TENSOR_SABOTEURS, *VARIABLE_SABOTEURS,
 )  # fmt: skip
 
 SABOTEURS: Mapping[str, Saboteur] = {one.id: one for one in (*_ALL, *_OTHERS)}

@@ -127,11 +127,5 @@ def _extents(axes: Mapping[int, Expr]) -> tuple[Expr, Expr, Expr]:
     return axes.get(0, Const(1)), axes.get(1, Const(1)), axes.get(2, Const(1))
 
 
-def _cluster(axes: Mapping[int, Expr] | None) -> tuple[int, int, int] | None:
-    if axes is None:
-        return None
-    extents = _extents(axes)
-    if not all(isinstance(extent, Const) for extent in extents):
-        raise Refusal("a cluster's extent is no constant")
-    x, y, z = (extent.value for extent in extents if isinstance(extent, Const))
-    return x, y, z
+def _cluster(axes: Mapping[int, Expr] | None) -> tuple[Expr, Expr, Expr] | None:
+    return None if axes is None else _extents(axes)

@@ -24,7 +24,7 @@ def emit_attributes(text: CallText, launch: PlannedLaunch) -> None:
     text.line(f"CUlaunchAttribute attributes[{count + held}] = {{}};")
     for place, attribute in enumerate(launch.attributes):
         text.line(f"attributes[{place}].id = static_cast<CUlaunchAttributeID>({attribute.id});")
-        for line in _values(attribute):
+        for line in _values(launch, attribute):
             text.line(f"attributes[{place}].value.{attribute_row(attribute.id).member}{line};")
     if window is not None and held:
         text.line(f"attributes[{count}].id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;")
@@ -33,9 +33,18 @@ def emit_attributes(text: CallText, launch: PlannedLaunch) -> None:
     text.line(f"config.attributes(attributes, {count + held});")
 
 
-def _values(attribute: PlannedAttribute) -> list[str]:
+def _values(launch: PlannedLaunch, attribute: PlannedAttribute) -> list[str]:
     """Return the assignments of an attribute's numbers: one, or x, y and z."""
+    if attribute in launch.computed:
+        return _computed(launch, attribute)
     if len(attribute.values) > 1:
         return [f".{axis} = {value}" for axis, value in zip("xyz", attribute.values, strict=True)]
     (value,), kind = attribute.values, attribute_row(attribute.id).driver_type
     return [f" = static_cast<{kind}>({value})" if kind else f" = {value}"]
+
+
+def _computed(launch: PlannedLaunch, attribute: PlannedAttribute) -> list[str]:
+    """Return the assignments of numbers that the call decided; a switch is on or off, whatever number says it."""
+    if len(attribute.values) > 1:
+        return [f".{axis} = static_cast<uint32_t>(q{launch.index}_{axis})" for axis in "xyz"]
+    return [f" = q{launch.index}_{attribute.field} != 0"]

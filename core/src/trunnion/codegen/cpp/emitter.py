@@ -6,9 +6,10 @@ does not depend on the plan is in ``include/trunnion/launch_runtime.hpp``.
 Identifiers come from slots alone: ``t0`` a tensor, ``d0_1`` its extent along dimension 1, ``r0_1`` its stride there,
 ``p0`` its address, ``s0`` a scalar (``s0_bits`` as a kernel takes it), ``a0`` an address, ``u0`` a struct, ``v0`` a
 symbol that may be read in several places, ``y2`` the shape of an output, ``z0`` of a workspace and ``w0`` its address,
-``m0`` a tensor map, ``c0`` a launch's condition, ``g0_x`` its grid, ``b0_x`` its block, ``e0_3`` a computed argument
-or a struct, ``e0_3_1`` what is computed for a field of it, ``o0`` and ``n0`` a window, ``facts[0]`` a fact of the
-device. A user's name stands only inside a string literal.
+``m0`` a tensor map, ``c0`` a launch's condition, ``g0_x`` its grid, ``b0_x`` its block, ``q0_x`` its cluster and
+``q0_pdl`` whether it may start early, if a call decides them, ``e0_3`` a computed argument or a struct, ``e0_3_1`` what
+is computed for a field of it, ``o0`` and ``n0`` a window, ``facts[0]`` a fact of the device. A user's name stands only
+inside a string literal.
 """
 
 from __future__ import annotations
@@ -25,7 +26,13 @@ from trunnion.codegen.cpp.constants import emit_constants
 from trunnion.codegen.cpp.direct import argument_kinds
 from trunnion.codegen.cpp.exprs import CPP
 from trunnion.codegen.cpp.formats import emit_formats
-from trunnion.codegen.cpp.launches import emit_structs, emit_views, extents, parameters
+from trunnion.codegen.cpp.launches import (
+    cluster_blocks,
+    emit_structs,
+    emit_views,
+    extents,
+    parameters,
+)
 from trunnion.codegen.cpp.maps import emit_encode, emit_map_rules
 from trunnion.codegen.cpp.memory import emit_fill, emit_fill_table, emit_outputs, emit_size, emit_workspace
 from trunnion.codegen.cpp.places import slot_name
@@ -41,6 +48,7 @@ from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT
 from trunnion.model.expr import Const
 from trunnion.model.plan import PLAN_VERSION
 from trunnion.model.plan.steps import (
+    AllowCluster,
     AllowSmem,
     CopyVariable,
     EncodeMap,
@@ -381,6 +389,9 @@ class CudaEmitter(LauncherEmitter):
                 emit_copy(text, action)
             case AllowSmem(launch):
                 text.require(f"program.allow_smem(*state, place.device, {launch.kernel}, {_smem(launch)})")
+            case AllowCluster(launch):
+                blocks = cluster_blocks(launch)
+                text.require(f"program.allow_cluster(*state, place.device, {launch.kernel}, {blocks})")
             case SetAside(launch):
                 text.require(f"trunnion::set_aside({SITE}, {launch.kernel}, n{launch.index})")
             case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.cpp.arguments import scalar_storage
@@ -14,6 +15,7 @@ from trunnion.model.expr import Const
 from trunnion.model.float_expr import integers_of
 from trunnion.model.float_text import brief_float
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
+from trunnion.model.launch_attributes import MAX_CLUSTER_BLOCKS
 from trunnion.model.plan import (
     AddressArgument,
     BuiltArgument,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from trunnion.model.plan.steps import ComputeArguments
 
 __all__ = [
+    "cluster_blocks",
     "emit_arguments",
     "emit_geometry",
     "emit_structs",
@@ -68,7 +71,7 @@ def emit_geometry(text: CallText, launch: PlannedLaunch) -> None:
     if launch.conditional and launch.when is not None:
         condition = f"{text.store('int64_t', f'c{launch.index}', launch.when)} != 0"
     varying = [*launch.grid, *launch.block, launch.dynamic_smem_bytes]
-    if any(not isinstance(expr, Const) for expr in varying):
+    if launch.computed or any(not isinstance(expr, Const) for expr in varying):
         with text.when(condition):
             _emit_shape(text, launch)
 
@@ -85,9 +88,34 @@ def _emit_shape(text: CallText, launch: PlannedLaunch) -> None:
             values = f"{kernel}, {position}, {name}, {clusters[position]}"
             text.refuse(f"{name} % {clusters[position]} != 0", f"raise_cluster({values})")
     sizes = [*launch.block, launch.dynamic_smem_bytes]
-    if any(not isinstance(size, Const) for size in sizes):
+    if launch.computed or any(not isinstance(size, Const) for size in sizes):
         with text.when(launch_condition(launch)):
+            _emit_cluster(text, launch, kernel)
             _emit_sizes(text, launch, kernel)
+            for condition in launch.computed_pdl:
+                text.store("int64_t", f"q{launch.index}_pdl", condition)
+
+
+def _emit_cluster(text: CallText, launch: PlannedLaunch, kernel: str) -> None:
+    """Write the lines that compute a cluster, of which the grid is a multiple."""
+    names = []
+    for position, extent in enumerate(launch.computed_cluster):
+        names.append(text.store("int64_t", f"q{launch.index}_{_AXES[position]}", extent))
+        raised = f"raise_cluster_extent({kernel}, {position}"
+        _emit_limits(text, extent, names[position], (1, MAX_CLUSTER_BLOCKS), raised)
+    if math.prod(extent.bounds.high for extent in launch.computed_cluster) > MAX_CLUSTER_BLOCKS:
+        blocks = " * ".join(names)
+        raised = f"raise_wide_cluster({kernel}, {blocks}, {MAX_CLUSTER_BLOCKS})"
+        text.refuse(f"{blocks} > {MAX_CLUSTER_BLOCKS}", raised)
+    for position, name in enumerate(names):
+        extent = launch.grid[position]
+        blocks = str(extent.value) if isinstance(extent, Const) else f"g{launch.index}_{_AXES[position]}"
+        text.refuse(f"{blocks} % {name} != 0", f"raise_cluster({kernel}, {position}, {blocks}, {name})")
+
+
+def cluster_blocks(launch: PlannedLaunch) -> str:
+    """Return the expression of how many blocks the cluster has of which a call decides."""
+    return " * ".join(f"q{launch.index}_{axis}" for axis in _AXES)
 
 
 def _emit_sizes(text: CallText, launch: PlannedLaunch, kernel: str) -> None:

@@ -116,7 +116,7 @@ def _launch_rule(launch: PlannedLaunch, needs: int) -> str:
     smem = launch.dynamic_smem_bytes
     blocks = 1
     for name in _CLUSTERS:
-        x, y, z = launch.attribute(name) or (1, 1, 1)
+        x, y, z = launch.attribute(name) or (1, 1, 1)  # of a cluster that a call decides, the call asks
         blocks = max(blocks, x * y * z)
     fields = [
         str(launch.kernel),

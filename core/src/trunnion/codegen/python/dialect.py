@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from trunnion.codegen.literals import python_tuple
+
 if TYPE_CHECKING:
     from trunnion.codegen.writer import SourceWriter
 
@@ -39,6 +41,15 @@ class LaunchText:
 
     window: tuple[str, str] | None
     """The address and the bytes of the window that is an attribute of the launch; None: there is none."""
+
+    computed: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """The attributes that a call decides: ``CUlaunchAttributeID``, and all of the driver's numbers."""
+
+    @property
+    def computed_text(self) -> str:
+        """`computed` as a tuple of Python's; empty if there is none."""
+        pairs = [f"({number}, {python_tuple(list(names))})" for number, names in self.computed]
+        return python_tuple(pairs) if pairs else ""
 
 
 class Dialect(Protocol):
@@ -113,4 +124,5 @@ class FacadeDialect:
         shape = ", ".join((*launch.grid, *launch.block, launch.dynamic_smem_bytes))
         frame = f"l{launch.index}"
         window = "None" if launch.window is None else f"({', '.join(launch.window)})"
-        out.line(f"driver_launch({frame}, ({shape}), stream, {window})")
+        computed = f", {launch.computed_text}" if launch.computed else ""
+        out.line(f"driver_launch({frame}, ({shape}), stream, {window}{computed})")

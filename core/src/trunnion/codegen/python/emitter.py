@@ -8,8 +8,9 @@ the stream.
 Identifiers come from slots alone: ``t0`` a tensor, ``d0_1`` its extent along dimension 1, ``r0_1`` its stride there,
 ``p0`` its address, ``s0`` a scalar, ``a0`` an address, ``u0`` a struct, ``v0`` a symbol that may be read in several
 places, ``y2`` the shape of an output, ``z0`` of a workspace and ``w0`` its address, ``k0`` the layout of a tensor map
-and ``m0`` the map, ``c0`` a launch's condition, ``g0_x`` its grid, ``o0`` and ``n0`` its window; ``f0`` a fact of the
-device; ``passed`` the integers of a call. A user's name stands only inside a string literal.
+and ``m0`` the map, ``c0`` a launch's condition, ``g0_x`` its grid, ``q0_x`` its cluster and ``q0_pdl`` whether it may
+start early, if a call decides them, ``o0`` and ``n0`` its window; ``f0`` a fact of the device; ``passed`` the integers
+of a call. A user's name stands only inside a string literal.
 
 What the tensors alone decide comes first (the fixed part), and is recalled where the tensors are like the last ones.
 """

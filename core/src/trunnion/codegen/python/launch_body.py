@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from trunnion.codegen.literals import python_string, python_tuple
 from trunnion.codegen.python.dialect import Dialect, LaunchText
 from trunnion.codegen.python.launches import (
+    attribute_variables,
     emit_phase,
     follows_from_passed,
     packed_values,
@@ -20,6 +21,7 @@ from trunnion.codegen.writer import SourceWriter
 from trunnion.model.expr import Const
 from trunnion.model.plan import MapArgument
 from trunnion.model.plan.steps import (
+    AllowCluster,
     AllowSmem,
     CopyVariable,
     EncodeMap,
@@ -162,6 +164,10 @@ class LaunchBody:
             case AllowSmem(launch):
                 with out.block(f"if b{launch.index}_smem > state.smem[{launch.kernel}]:"):
                     out.line(f"context.raise_dynamic_smem(device, {launch.kernel}, b{launch.index}_smem)")
+            case AllowCluster(launch):
+                blocks = " * ".join(attribute_variables(launch)["cluster"])
+                with out.block(f"if {blocks} > state.cluster_blocks[{launch.kernel}]:"):
+                    out.line(f"context.allow_cluster(device, {launch.kernel}, {blocks})")
             case SetAside(launch):
                 with out.block(f"if n{launch.index} > state.set_aside:"):
                     out.line(f"context.set_aside({launch.index}, device, stream, n{launch.index})")
@@ -277,6 +283,7 @@ def _launch_text(launch: PlannedLaunch) -> LaunchText:
     smem = launch.dynamic_smem_bytes
     held = window is not None and window.policy == "launch"
     address = f"{memory_address(window.memory)} + o{index}" if window is not None else ""
+    names = attribute_variables(launch)
     return LaunchText(
         index=index,
         kernel=launch.kernel,
@@ -286,6 +293,7 @@ def _launch_text(launch: PlannedLaunch) -> LaunchText:
         varying=frozenset(_varying(launch)),
         shape=f"j{index}" if _varying(launch) else "",
         window=(address, f"n{index}") if held else None,
+        computed=tuple((one.id, tuple(names[one.field])) for one in launch.computed),
     )
 
 

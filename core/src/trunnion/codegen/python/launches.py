@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from trunnion.codegen.writer import SourceWriter
 from trunnion.model.dtypes import Kind
 from trunnion.model.expr import Const
 from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
+from trunnion.model.launch_attributes import MAX_CLUSTER_BLOCKS
 from trunnion.model.plan import (
     AddressArgument,
     BuiltArgument,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from trunnion.model.plan.steps import Action, Phase
 
 __all__ = [
+    "attribute_variables",
     "emit_geometry",
     "emit_phase",
     "follows_from_passed",
@@ -222,7 +225,8 @@ def emit_geometry(out: SourceWriter, plan: LaunchPlan, launch: PlannedLaunch, pr
         return
     variable = f"c{launch.index}"
     out.line(f"{variable} = {printer.text(launch.when)}")
-    if any(not isinstance(expr, Const) for expr in (*launch.grid, *launch.block, launch.dynamic_smem_bytes)):
+    varying = [*launch.grid, *launch.block, launch.dynamic_smem_bytes]
+    if launch.computed or any(not isinstance(expr, Const) for expr in varying):
         with out.block(f"if {variable}:"):
             _emit_shape(out, plan, launch, printer)
 
@@ -241,11 +245,14 @@ def _emit_shape(out: SourceWriter, plan: LaunchPlan, launch: PlannedLaunch, prin
                     )
     sizes = [extent for extent in (*launch.block, launch.dynamic_smem_bytes) if not isinstance(extent, Const)]
     names = [name for group in shape_variables(launch) for name in group]
-    if names:
+    if names or launch.computed:
         with when(out, launch_condition(launch)):
+            _emit_cluster(out, launch, kernel, printer)
             if sizes:
                 _emit_sizes(out, launch, kernel, printer)
-            out.line(f"j{launch.index} = {python_tuple(names)}")
+            _emit_pdl(out, launch, printer)
+            if names:
+                out.line(f"j{launch.index} = {python_tuple(names)}")
 
 
 def shape_variables(launch: PlannedLaunch) -> tuple[list[str], list[str]]:
@@ -260,6 +267,36 @@ def shape_variables(launch: PlannedLaunch) -> tuple[list[str], list[str]]:
     )
     smem = [] if isinstance(launch.dynamic_smem_bytes, Const) else [f"b{launch.index}_smem"]
     return grid, [*block, *smem]
+
+
+def attribute_variables(launch: PlannedLaunch) -> dict[str, list[str]]:
+    """Return the variables of the attributes that a call decides, by field."""
+    names = {"cluster": [f"q{launch.index}_{axis}" for axis in _AXES], "pdl": [f"q{launch.index}_pdl"]}
+    return {one.field: names[one.field] for one in launch.computed}
+
+
+def _emit_cluster(out: SourceWriter, launch: PlannedLaunch, kernel: str, printer: ExprPrinter) -> None:
+    """Write the lines that compute a cluster, of which the grid is a multiple."""
+    names = attribute_variables(launch).get("cluster", [])
+    for position, (extent, variable) in enumerate(zip(launch.computed_cluster, names, strict=True)):
+        out.line(f"{variable} = {printer.text(extent)}")
+        error = f"cluster_extent_error({kernel}, {position}"
+        _emit_limits(out, extent, variable, (1, MAX_CLUSTER_BLOCKS), error)
+    if math.prod(extent.bounds.high for extent in launch.computed_cluster) > MAX_CLUSTER_BLOCKS:
+        blocks = " * ".join(names)
+        with out.block(f"if {blocks} > {MAX_CLUSTER_BLOCKS}:"):
+            out.line(f"raise wide_cluster_error({kernel}, {blocks}, {MAX_CLUSTER_BLOCKS})")
+    for position, variable in enumerate(names):
+        extent = launch.grid[position]
+        blocks = str(extent.value) if isinstance(extent, Const) else f"g{launch.index}_{_AXES[position]}"
+        with out.block(f"if {blocks} % {variable}:"):
+            out.line(f"raise cluster_error({kernel}, {position}, {blocks}, {variable})")
+
+
+def _emit_pdl(out: SourceWriter, launch: PlannedLaunch, printer: ExprPrinter) -> None:
+    """Write the line that computes whether a launch may start early: a switch, whatever the number that says it."""
+    for condition in launch.computed_pdl:
+        out.line(f"q{launch.index}_pdl = 1 if {printer.text(condition)} else 0")
 
 
 def _emit_sizes(out: SourceWriter, launch: PlannedLaunch, kernel: str, printer: ExprPrinter) -> None:

@@ -10,7 +10,12 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from trunnion.codegen.python.bindings import live_variables, place_variable, slot_name
-from trunnion.codegen.python.launches import shape_variables, step_condition, variables
+from trunnion.codegen.python.launches import (
+    attribute_variables,
+    shape_variables,
+    step_condition,
+    variables,
+)
 from trunnion.model.expr import Const
 from trunnion.model.plan import BuiltArgument, FloatArgument, ValueCheck
 from trunnion.model.plan.steps import (
@@ -78,6 +83,8 @@ def _of_shape(launch: PlannedLaunch) -> Iterator[Variable]:
     yield from (Variable(name, not launch.conditional) for name in grid)
     always = not launch.conditional and not launch.open_axes
     yield from (Variable(name, always) for name in sizes)
+    for names in attribute_variables(launch).values():
+        yield from (Variable(name, always) for name in names)
     if grid or sizes:
         yield Variable(f"j{launch.index}", always)
 

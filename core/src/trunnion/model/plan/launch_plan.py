@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.model.dtypes import DType
-from trunnion.model.expr import Cast, Const, Select
+from trunnion.model.expr import Cast, Const, Expr, Select
 from trunnion.model.plan.slots import (
     Binding,
     MemoryKind,
@@ -31,7 +31,6 @@ from trunnion.turns import kept_property
 
 if TYPE_CHECKING:
     from trunnion.model.capability import Capability
-    from trunnion.model.expr import Expr
     from trunnion.model.float_expr import FloatExpr
     from trunnion.model.interval import Interval
     from trunnion.model.launch import Dims
@@ -340,7 +339,7 @@ class KernelSignature:
 
 @dataclass(frozen=True, slots=True)
 class PlannedAttribute:
-    """One launch attribute, a constant (`trunnion.model.launch_attributes`)."""
+    """One launch attribute (`trunnion.model.launch_attributes`)."""
 
     field: str
     """The field of `KernelLaunch`."""
@@ -348,8 +347,21 @@ class PlannedAttribute:
     id: int
     """``CUlaunchAttributeID``."""
 
-    values: tuple[int, ...]
-    """The driver's numbers: one, or x, y and z."""
+    values: tuple[int, ...] | tuple[Expr, ...]
+    """The driver's numbers: one, or x, y and z; expressions if a call decides them, of a switch 0 or anything else."""
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """What a call computes; nothing of a constant."""
+        return tuple(value for value in self.values if isinstance(value, Expr))
+
+    @property
+    def known(self) -> tuple[int | None, ...]:
+        """The driver's numbers before any call: None in the place of each that a call decides."""
+        return tuple(
+            value if isinstance(value, int) else value.value if isinstance(value, Const) else None
+            for value in self.values
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,7 +419,7 @@ class PlannedLaunch:
     """The launch is skipped where this is 0; None: it has no condition."""
 
     attributes: tuple[PlannedAttribute, ...]
-    """The constant attributes, in the order of the table."""
+    """The attributes, in the order of the table."""
 
     window: PlannedWindow | None
     """The access-policy window."""
@@ -426,8 +438,24 @@ class PlannedLaunch:
         )
 
     def attribute(self, field: str) -> tuple[int, ...]:
-        """Return the driver's numbers of one attribute; none if the launch says nothing of it."""
-        return next((one.values for one in self.attributes if one.field == field), ())
+        """Return the driver's numbers of one attribute; none if the launch says nothing of it, or a call decides."""
+        found = next((one for one in self.attributes if one.field == field), None)
+        return () if found is None else tuple(value for value in found.values if isinstance(value, int))
+
+    @property
+    def computed(self) -> tuple[PlannedAttribute, ...]:
+        """The attributes that a call decides."""
+        return tuple(one for one in self.attributes if one.exprs)
+
+    @property
+    def computed_cluster(self) -> tuple[Expr, ...]:
+        """Blocks of a cluster along x, y, z, if a call decides them."""
+        return next((one.exprs for one in self.computed if one.field == "cluster"), ())
+
+    @property
+    def computed_pdl(self) -> tuple[Expr, ...]:
+        """Whether the launch may start early, if a call decides it."""
+        return next((one.exprs for one in self.computed if one.field == "pdl"), ())
 
     @property
     def never(self) -> bool:
@@ -447,7 +475,7 @@ class PlannedLaunch:
 
     @property
     def clusters(self) -> tuple[int, ...]:
-        """Blocks along x, y, z of which the grid must be multiples; the preferred cluster is one of the cluster."""
+        """Constants along x, y, z of which the grid must be multiples; the preferred cluster is one of the cluster."""
         return self.attribute("preferred_cluster") or self.attribute("cluster") or (1, 1, 1)
 
     @property

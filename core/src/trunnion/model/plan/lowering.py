@@ -21,6 +21,7 @@ from trunnion.model.plan.launch_plan import (
     ViewArgument,
 )
 from trunnion.model.plan.steps import (
+    AllowCluster,
     AllowSmem,
     Bind,
     CheckDestinations,
@@ -143,6 +144,8 @@ class _Lowering:
         for launch in self.plan.launches:
             if not isinstance(launch.dynamic_smem_bytes, Const):
                 yield AllowSmem(launch)
+            if launch.computed_cluster:
+                yield AllowCluster(launch)
         for launch, window in self.windows:
             if window.policy == WindowPolicy.LAUNCH and window.hit_property == AccessProperty.PERSISTING.code:
                 yield SetAside(launch, window)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError, shorten
 from trunnion.messages import type_name
@@ -364,9 +364,16 @@ class _Planner:
                 block=self._dims(launch.block),
                 dynamic_smem_bytes=self._over_slots(launch.dynamic_smem_bytes),
                 when=None if launch.when is None else self._over_slots(launch.when),
-                attributes=tuple(_attributes(launch)),
+                attributes=tuple(self._attributes(launch)),
                 window=None if launch.window is None else plan_window(launch.window, self.slots),
             )
+
+    def _attributes(self, launch: KernelLaunch) -> Iterator[PlannedAttribute]:
+        for row in LAUNCH_ATTRIBUTES:
+            values: Any = row.values(getattr(launch, row.field))
+            if values:
+                said = tuple(self._over_slots(one) if isinstance(one, Expr) else one for one in values)
+                yield PlannedAttribute(row.field, row.id, said)
 
     def _part(self, launch: KernelLaunch) -> int:
         return 0 if launch.code is None else self.part(launch.code)
@@ -472,13 +479,6 @@ class _Planner:
         return KernelParameter(
             nbytes, alignment, f"a struct of the launcher's ({nbytes} {unit})", tuple(fields)
         )
-
-
-def _attributes(launch: KernelLaunch) -> Iterator[PlannedAttribute]:
-    for row in LAUNCH_ATTRIBUTES:
-        values = row.values(getattr(launch, row.field))
-        if values:
-            yield PlannedAttribute(row.field, row.id, values)
 
 
 def _sizes(kernel: KernelSignature) -> list[tuple[int, int]]:

@@ -316,6 +316,14 @@ GRID = _value("grid", _BLOCKS, "0 to {limit}", "", kernel=_NAME, axis=_AXIS, got
 CLUSTER = _value(
     "cluster", _BLOCKS, "a multiple of the cluster's {cluster}", "", kernel=_NAME, axis=_AXIS, got=_INT, cluster=_INT
 )
+CLUSTER_EXTENT = _value(
+    "cluster-extent", "a cluster of {got} blocks along {axis} for kernel {kernel}", "1 to {limit}", "", kernel=_NAME,
+    axis=_AXIS, got=_INT, limit=_INT
+)
+WIDE_CLUSTER = _value(
+    "wide-cluster", "a cluster of {got} blocks for kernel {kernel}", "at most {limit}", "", kernel=_NAME, got=_INT,
+    limit=_INT
+)
 BLOCK = _value(
     "block", "{got} threads along {axis} for kernel {kernel}", "1 to {limit}", "", kernel=_NAME, axis=_AXIS, got=_INT,
     limit=_INT

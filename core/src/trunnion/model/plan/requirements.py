@@ -101,6 +101,8 @@ def _of_launch(launch: PlannedLaunch, encodes: Sequence[Encode]) -> Iterator[_Us
         yield from _of_argument(argument, f"{place}.args[{index}]", encodes)
     for attribute in launch.attributes:
         yield _CAPABILITY_OF[attribute.field], f"{place}.{attribute.field}"
+    for attribute in launch.computed:
+        yield Capability.COMPUTED_ATTRIBUTES, f"{place}.{attribute.field}"
 
 
 def _of_argument(argument: PlannedArgument, place: str, encodes: Sequence[Encode]) -> Iterator[_Use]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Action",
+    "AllowCluster",
     "AllowSmem",
     "Bind",
     "CheckDestinations",
@@ -285,17 +286,21 @@ class ShapeOutput(_Action):
 
 @dataclass(frozen=True, slots=True)
 class ShapeLaunch(_Action):
-    """A launch has its condition, then its grid, block and dynamic shared memory, each within the driver's limits."""
+    """A launch has its condition, its grid, and if that is not empty what else a call decides, within limits.
+
+    That is the cluster, of which the grid is a multiple, then block, shared memory, and whether it starts early.
+    """
 
     launch: PlannedLaunch
     """Which."""
 
     @property
     def exprs(self) -> tuple[Expr, ...]:
-        """Condition, grid, block and dynamic shared memory."""
+        """Condition, grid, block, dynamic shared memory, and the attributes that a call decides."""
         launch = self.launch
         when = () if launch.when is None else (launch.when,)
-        return (*when, *launch.grid, *launch.block, launch.dynamic_smem_bytes)
+        attributes = (expr for one in launch.computed for expr in one.exprs)
+        return (*when, *launch.grid, *launch.block, launch.dynamic_smem_bytes, *attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,6 +425,11 @@ class AllowSmem(_OfLaunch):
 
 
 @dataclass(frozen=True, slots=True)
+class AllowCluster(_OfLaunch):
+    """The device has clusters, if the call decides on one of several blocks; its kernel may have that many."""
+
+
+@dataclass(frozen=True, slots=True)
 class SetAside(_OfWindow):
     """Cache is set aside for the window of a launch that happens."""
 
@@ -500,6 +510,7 @@ Action = (
     | TakeWorkspace
     | EncodeMap
     | AllowSmem
+    | AllowCluster
     | SetAside
     | Fill
     | CopyVariable

@@ -15,7 +15,7 @@ from trunnion.model.expr_text import parse_expr
 from trunnion.model.fields import place
 from trunnion.model.float_text import parse_float
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
+from trunnion.model.launch_attributes import COMPUTED_FIELDS, LAUNCH_ATTRIBUTES
 from trunnion.model.limits import MOST_TEXT_BYTES, expect_at_most
 from trunnion.model.memory import Memory
 from trunnion.model.module_variable import CopyToVariable, ModuleVariable
@@ -240,10 +240,19 @@ class _Loader:
             "code": None if record.null("code") else _at(self.code, record, "code"),
         }
         for row in LAUNCH_ATTRIBUTES:
-            fields[row.field] = record.plain(row.field)
+            fields[row.field] = self._attribute(record, row.field)
         record.done()
         with place(record.path):
             return KernelLaunch(**fields)
+
+    def _attribute(self, record: Record, name: str) -> Any:
+        """Read an attribute; of those that a call may decide a text, or texts, are expressions."""
+        if name in COMPUTED_FIELDS:
+            if record.holds(name, str):
+                return self._expr(record, name)
+            if record.holds(name, list, str):
+                return self._exprs(record, name)
+        return record.plain(name)
 
     def _argument(self, record: Record, depth: int = 0) -> Argument:
         argument: Argument

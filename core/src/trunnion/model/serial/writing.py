@@ -203,8 +203,17 @@ def _dump_launch(launch: KernelLaunch, positions: _Positions) -> dict[str, Any]:
     }
     for row in LAUNCH_ATTRIBUTES:
         value = getattr(launch, row.field)
-        tree[row.field] = value.word if isinstance(value, DriverEnum) else value
+        tree[row.field] = _dump_attribute(value)
     return tree
+
+
+def _dump_attribute(value: object) -> object:
+    """Write an attribute; expressions are texts, all extents of a cluster if one is."""
+    if isinstance(value, Expr):
+        return format_expr(value)
+    if isinstance(value, tuple) and any(isinstance(one, Expr) for one in value):
+        return _texts(value)
+    return value.word if isinstance(value, DriverEnum) else value
 
 
 def _dump_argument(  # noqa: PLR0911 - one for each kind

@@ -1,4 +1,4 @@
-"""Random values of a launch's constant attributes, one row for each row of `LAUNCH_ATTRIBUTES`."""
+"""Random values of a launch's attributes, one row for each row of `LAUNCH_ATTRIBUTES`, and what a call decides."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
+from trunnion.model.capability import Capability
+from trunnion.model.expr import Const, Expr, ge, maximum, minimum, select
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
+from trunnion.testing.strategies.choices import choose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -68,4 +71,44 @@ def draw_attributes(draft: Draft, *, first: bool) -> dict[str, Any]:
             value = draft.draw(ATTRIBUTES[row.field](chosen))
             if value is not None:
                 chosen[row.field] = value
+    if draft.wants(Capability.COMPUTED_ATTRIBUTES):
+        _decide(draft, chosen, first=first)
     return chosen
+
+
+def _decide(draft: Draft, chosen: dict[str, Any], *, first: bool) -> None:
+    """Let a call decide some of what it can; of the program's first launch one attribute at least."""
+    can = [field for field in ("cluster", "pdl") if field in chosen]
+    if "preferred_cluster" in chosen:  # beside which a cluster is constant
+        can.remove("cluster")
+    some = [field for field in can if draft.draw(st.booleans())]
+    for field in some or (can[-1:] if first else ()):
+        chosen[field] = _cluster(draft, chosen[field]) if field == "cluster" else _switch(draft)
+
+
+def _cluster(draft: Draft, cluster: tuple[int, int, int]) -> tuple[Expr, ...]:
+    """Draw expressions for the extents of a cluster, mostly such that it is one."""
+    draw = draft.draw
+    axis = draw(st.integers(0, 2))
+    widths = [Const(width) for width in cluster]
+    return tuple(
+        _width(draft, width) if place == axis or draw(st.integers(0, 3)) == 0 else width
+        for place, width in enumerate(widths)
+    )
+
+
+def _width(draft: Draft, width: Const) -> Expr:
+    draw = draft.draw
+    if not draft.numbers:
+        return width.cast("int32")
+    number = choose(draw, draft.numbers)
+    good = (number % 2 + 1, minimum(maximum(number, 1), width), select(ge(number, 2), width, 1))
+    return choose(draw, good) if draw(st.integers(0, 7)) else choose(draw, (number + 0, number % 9))
+
+
+def _switch(draft: Draft) -> Expr:
+    draw = draft.draw
+    if not draft.numbers:
+        return Const(draw(st.integers(-1, 1))).cast("int32")
+    number = choose(draw, draft.numbers)
+    return choose(draw, (ge(number, 2), number % 2, number * 0, number + 1, -3 // number))

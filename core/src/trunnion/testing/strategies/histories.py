@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from trunnion.model.capability import Capability
 from trunnion.model.constant import const
 from trunnion.model.dtypes import dtype
-from trunnion.model.expr import Const, Expr, Symbol, as_expr, ceildiv, gt, minimum
+from trunnion.model.expr import Const, Expr, Symbol, as_expr, ceildiv, eq, gt, minimum, select
 from trunnion.model.facts import device
 from trunnion.model.float_expr import sqrt
 from trunnion.model.launch import KernelLaunch
@@ -64,6 +64,8 @@ def history_programs(draw: st.DrawFn, capabilities: Iterable[Capability]) -> Ker
     """
     declared, likely = frozenset(capabilities), choose(draw, (_SELDOM, _MOSTLY))
     wanted = {one for one in _OPTIONAL if one in declared and choose(draw, likely)}
+    if Capability.COMPUTED_ATTRIBUTES in wanted:
+        wanted |= {Capability.CLUSTER, Capability.PDL} & declared
     if Capability.STRIDED_TENSORS in wanted:
         wanted |= {Capability.BUILT_STRUCTS} & declared  # with no draw of their own
     if likely is _MOSTLY:
@@ -143,7 +145,7 @@ _OPTIONAL: Final = tuple(
     for name in (
         "strided_tensors", "nullable_tensors", "pointer_params", "struct_params", "tensor_views", "output_fill",
         "workspace", "multi_launch", "conditional_launch", "tma_tiled", "access_policy_window",
-        "device_facts",
+        "device_facts", "computed_attributes",
     )
 )  # fmt: skip
 
@@ -190,6 +192,16 @@ def _struct(params: list[Param], memories: list[Memory], wanted: set[Capability]
     return Struct(tuple((f"f{index}", value) for index, value in enumerate(values)))
 
 
+def _decided(k: Symbol | None, wanted: set[Capability]) -> dict[str, Any]:
+    """Return the attributes that ``k`` decides: a cluster of 1, 2, 4 or 9 blocks, and whether to start early."""
+    found: dict[str, Any] = {}
+    if k is not None and Capability.COMPUTED_ATTRIBUTES in wanted:
+        wide = select(eq(k % 16, 3), 9, select(gt(k % 4, 2), 4, k % 2 + 1))
+        found |= {"cluster": (wide, 1, 1)} if Capability.CLUSTER in wanted else {}
+        found |= {"pdl": gt(k % 3, 1)} if Capability.PDL in wanted else {}
+    return found
+
+
 def _launches(
     draw: st.DrawFn, wanted: set[Capability], params: list[Param], memories: list[Memory]
 ) -> tuple[KernelLaunch, ...]:
@@ -214,6 +226,9 @@ def _launches(
         grid = choose(draw, (minimum(rows * 64, device.multiprocessor_count), grid))
         shared = choose(draw, (shared, device.max_shared_memory_per_block_optin - device.warp_size))
         args += [device.compute_capability_major * 10 + device.compute_capability_minor]
+    decided = _decided(k, wanted)
+    if "cluster" in decided:
+        grid = grid * decided["cluster"][0]
     first = KernelLaunch(
         "first",
         tuple(args),
@@ -221,6 +236,7 @@ def _launches(
         (Const(32), *_ONES),
         dynamic_smem_bytes=smem,
         window=window,
+        **decided,
     )
     if Capability.MULTI_LAUNCH not in wanted:
         return (first,)

@@ -103,13 +103,27 @@ def _draw_features(
     must = set(required)
     if Capability.PREFERRED_CLUSTER in must:
         must.add(Capability.CLUSTER)  # the one is told in multiples of the other
+    if Capability.COMPUTED_ATTRIBUTES in must and not must & {Capability.CLUSTER, Capability.PDL}:
+        must.add(Capability.CLUSTER)
     may = sorted((allowed & PROGRAM_CAPABILITIES) - must)
     chosen = {capability for capability in may if draw(st.integers(1, 2 if capability in _USUAL else 6)) == 1}
     if Capability.PREFERRED_CLUSTER in chosen:
         chosen |= {Capability.CLUSTER} & allowed
     if Capability.CLUSTER not in chosen | must:
         chosen.discard(Capability.PREFERRED_CLUSTER)
-    return frozenset(must | chosen)
+    return _with_something_computed(frozenset(must | chosen), allowed | must)
+
+
+def _with_something_computed(
+    features: frozenset[Capability], allowed: frozenset[Capability]
+) -> frozenset[Capability]:
+    """Add an attribute that a call can decide, if it shall decide one; a cluster beside a preferred one is constant."""
+    if Capability.COMPUTED_ATTRIBUTES not in features or Capability.PDL in features:
+        return features
+    constant = Capability.PREFERRED_CLUSTER in features
+    if Capability.PDL not in allowed and (constant or Capability.CLUSTER not in allowed):
+        return features - {Capability.COMPUTED_ATTRIBUTES}
+    return features | {Capability.PDL if constant else Capability.CLUSTER}
 
 
 def _draw_code(draw: st.DrawFn) -> tuple[DeviceCode, ...]:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
 from trunnion.contract.spec import Capability
 from trunnion.errors import ArgumentError
 from trunnion.model.dtypes import dtype
-from trunnion.model.expr import Const, Symbol
+from trunnion.model.expr import Const, Symbol, ge
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import ScalarParam, Signature
 from trunnion.model.program import KernelProgram
 from trunnion.sim.abi import FunctionAttribute
 from trunnion.sim.trace import AttributeSet
 from trunnion.testing.comparison import check_call, symbols_of
-from trunnion.testing.laws import law
-from trunnion.testing.reference import kernel_of
+from trunnion.testing.laws import ONE_WAY, law
+from trunnion.testing.reference import attributes_of, kernel_of
 from trunnion.testing.strategies import CallSpec, Scenario
 from trunnion.testing.strategies.programs import CODE
 from trunnion.testing.suite.test_launches import delivers, needing
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_ONE = Const(1)
+_ONE, _SEVEN = Const(1), Const(7)
 _PORTABLE = 8
 
 
@@ -119,22 +121,120 @@ def wide_clusters(harness: Harness, scenario: Scenario) -> None:
     harness.machine.clear_trace()
     with harness.loaded(scenario.program) as loaded:
         loaded.preload(0)
-        events = harness.sabotage.trace(harness.machine.trace)
+        allowed = _allowed(harness)
         check_call(harness, scenario, loaded)
-    wide = FunctionAttribute.NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-    allowed = [
-        x.kernel
-        for x in events
-        if isinstance(x, AttributeSet) and x.attribute == wide and x.value and not x.device
-    ]
     symbols = symbols_of(scenario.program)
     wanted = {
         symbols[kernel_of(scenario.program, launch)]
         for launch in scenario.program.launches
-        for x, y, z in [launch.cluster or (1, 1, 1)]
-        if x * y * z > _PORTABLE
+        if math.prod(dict(attributes_of(launch)).get("cluster", ())) > _PORTABLE
     }
     harness.require(sorted(allowed) == sorted(wanted), f"allowed {allowed}, expected {sorted(wanted)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A program whose clusters, and which of whose launches start early, are left to its calls."""
+
+    program: KernelProgram
+    """The program."""
+
+    calls: tuple[tuple[int, ...], ...]
+    """The arguments of calls: blocks of the grid, of the cluster along x and y, and a switch."""
+
+
+@st.composite
+def _decided(draw: st.DrawFn, harness: Harness) -> Decided:
+    """Draw launches over the numbers of a call, and calls of which some ask for no cluster that there is."""
+    blocks, x, y, early = symbols = [Symbol(name, min=0) for name in ("blocks", "x", "y", "early")]
+    params = tuple(ScalarParam(symbol.name, dtype("int32"), symbol) for symbol in symbols)
+    fields: dict[str, Any] = {}
+    if Capability.CLUSTER in harness.capabilities:
+        fields["cluster"] = draw(st.sampled_from(((x, y), (y, x), (1, x, y), (x + 0, 1, y))))
+    if Capability.PDL in harness.capabilities:
+        fields["pdl"] = draw(st.sampled_from((early, ge(early, 2), early % 2, 1 - early)))
+    grid = (blocks * x * y, Const(32), x * y)
+    launch = KernelLaunch("k", (blocks,), grid, (_ONE, _ONE, _ONE), **fields)
+    constant: dict[str, Any] = {name: (2, 1) if name == "cluster" else True for name in fields}
+    others = (
+        KernelLaunch("k", (blocks,), (Const(4), Const(1), Const(1)), (_ONE, _ONE, _ONE)),
+        KernelLaunch("other", (blocks,), (Const(4), Const(1), Const(1)), (_ONE, _ONE, _ONE), **constant),
+    )
+    several = Capability.MULTI_LAUNCH in harness.capabilities
+    launches = (launch, *others)[: draw(st.integers(1, 3))] if several else (launch,)
+    widths = st.sampled_from(
+        ((1, 1), (2, 1), (1, 2), (2, 1), (4, 4), (2, 8), (1, 16), (2, 16), (3, 1), (0, 1), (17, 1))
+    )
+    calls = draw(
+        st.lists(st.tuples(st.sampled_from((1, 1, 1, 0)), widths, st.integers(0, 3)), min_size=2, max_size=5)
+    )
+    given = tuple((count, *width, switch) for count, width, switch in calls)
+    return Decided(KernelProgram("p", Signature(params), (CODE,), launches), given)
+
+
+@law(
+    "L17",
+    tier="driver",
+    given=_decided,
+    requires=frozenset({Capability.COMPUTED_ATTRIBUTES, Capability.DYNAMIC_SHAPES}),
+)
+def decided_attributes(harness: Harness, decided: Decided) -> None:
+    """A launch has the cluster of its own call and starts early as that says; what is none is an ArgumentError."""
+    with harness.loaded(decided.program) as loaded:
+        for index, args in enumerate(decided.calls):
+            scenario = Scenario(decided.program, CallSpec(args=args, device=0))
+            check_call(harness, scenario, loaded, first=index == 0)
+
+
+@st.composite
+def _growing(draw: st.DrawFn) -> Decided:
+    """Draw two kernels of which calls decide the clusters, and calls with and without one that is not portable."""
+    first, second = symbols = [Symbol(name, min=1, max=16) for name in ("first", "second")]
+    params = tuple(ScalarParam(symbol.name, dtype("int32"), symbol) for symbol in symbols)
+    launches = tuple(
+        KernelLaunch(kernel, (_SEVEN,), (width, _ONE, _ONE), (_ONE, _ONE, _ONE), cluster=(width, _ONE, _ONE))
+        for kernel, width in (("wide", first), ("other", second))
+    )
+    count = st.sampled_from((1, 2, 8, 9, 16))
+    calls = draw(st.lists(st.tuples(count, count), min_size=1, max_size=4))
+    return Decided(KernelProgram("p", Signature(params), (CODE,), launches), tuple(calls))
+
+
+@law(
+    "L18",
+    given=lambda _: _growing(),
+    requires=frozenset(
+        {
+            Capability.CLUSTER,
+            Capability.COMPUTED_ATTRIBUTES,
+            Capability.DYNAMIC_SHAPES,
+            Capability.MULTI_LAUNCH,
+        }
+    ),
+    ways=ONE_WAY,
+)
+def growing_clusters(harness: Harness, decided: Decided) -> None:
+    """A kernel is allowed clusters of more than eight blocks once, by the first call that asks for such a one."""
+    program, before = decided.program, set[str]()
+    kernels = [symbols_of(program)[kernel_of(program, launch)] for launch in program.launches]
+    with harness.loaded(program) as loaded:
+        for index, args in enumerate(decided.calls):
+            harness.machine.clear_trace()
+            check_call(harness, Scenario(program, CallSpec(args=args, device=0)), loaded, first=index == 0)
+            asking = {kernel for kernel, width in zip(kernels, args, strict=True) if width > _PORTABLE}
+            allowed, expected = sorted(_allowed(harness)), sorted(asking - before)
+            harness.require(allowed == expected, f"call {index}: allowed {allowed}, expected {expected}")
+            before |= asking
+
+
+def _allowed(harness: Harness) -> list[str]:
+    """Return the kernels that were allowed clusters that are not portable, each as often as it was."""
+    wide = FunctionAttribute.NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+    return [
+        event.kernel
+        for event in harness.sabotage.trace(harness.machine.trace)
+        if isinstance(event, AttributeSet) and event.attribute == wide and event.value and not event.device
+    ]
 
 
 @st.composite

@@ -13,12 +13,13 @@ from trunnion.contract.spec import Target
 from trunnion.errors import DeviceRequirementError, DriverError, TensorMapError
 from trunnion.model.capability import Capability
 from trunnion.model.dtypes import dtype
-from trunnion.model.expr import Const
+from trunnion.model.expr import Const, Expr, Symbol
 from trunnion.model.launch import KernelLaunch
-from trunnion.model.params import Signature, TensorParam
+from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.tensormap import TensorMap
 from trunnion.sim.abi import DeviceAttribute
+from trunnion.testing.arithmetic import evaluate
 from trunnion.testing.comparison import check_call
 from trunnion.testing.history import Bench
 from trunnion.testing.laws import ONE_WAY, law
@@ -146,6 +147,10 @@ class _Machine:
             DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
         )
         if visit.kib << 10 > most and "k" in self.bench(visit.device).now.numbers:
+            yield DeviceRequirementError
+        (cluster, *_) = self._program.launches[0].cluster or (1,)
+        several = isinstance(cluster, Expr) and evaluate(cluster, {"k": visit.kib}) > 1
+        if several and not self._has(visit.device, DeviceAttribute.CLUSTER_LAUNCH):
             yield DeviceRequirementError
         maps = (arg for one in self._program.launches for arg in one.args if isinstance(arg, TensorMap))
         if any(maps) and not self._has(visit.device, DeviceAttribute.TENSOR_MAP_ACCESS_SUPPORTED):
@@ -299,6 +304,42 @@ def _check_newer(harness: Harness, newer: NewerMap, device: int) -> None:
         lacking = isinstance(observed.error, (TensorMapError, DeviceRequirementError))
         harness.require(lacking, f"{ARCHITECTURES[device]}: raised {observed.error!r}")
         harness.require(not observed.launches, "a refused call launched")
+
+
+@st.composite
+def _undecided(draw: st.DrawFn, harness: Harness) -> Tour:
+    """Draw a program of which a call decides the cluster, and calls with and without one of several blocks."""
+    width = Symbol("k", min=1, max=8)
+    x = TensorParam("x", dtype("float32"), (Const(8),))
+    launch = KernelLaunch(
+        "k",
+        (x,),
+        (width, Const(1), Const(1)),
+        (Const(32), Const(1), Const(1)),
+        cluster=(width, Const(1), Const(1)),
+    )
+    params = (x, ScalarParam("k", dtype("int32"), width))
+    visits = draw(
+        st.lists(st.builds(Visit, st.sampled_from((*UNLIKE, *ALIKE)), st.sampled_from((1, 2, 8))), min_size=6)
+    )
+    portable = "ptx" in harness.spec.accepts and draw(st.booleans())
+    return Tour(KernelProgram("p", Signature(params), (CODE,), (launch,)), tuple(visits), portable)
+
+
+@law(
+    "Z8",
+    given=_undecided,
+    requires=frozenset({Capability.CLUSTER, Capability.COMPUTED_ATTRIBUTES, Capability.DYNAMIC_SHAPES}),
+    ways=_UNLOADED,
+    cost="toolchain",
+)
+def decided_clusters_of_some_devices(harness: Harness, tour: Tour) -> None:
+    """A call that decides on a cluster of blocks is a DeviceRequirementError where there are none, and no other is."""
+    with ExitStack() as opened:
+        machine = _Machine(harness, tour, opened)
+        for visit in tour.visits:
+            machine.bench(visit.device).loaded.preload(visit.device)
+            machine.visit(visit)
 
 
 @law("Z4", given=lambda _: st.sampled_from((12000, 12040, 12080)), cost="process", ways=ONE_WAY)

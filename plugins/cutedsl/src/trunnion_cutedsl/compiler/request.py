@@ -176,6 +176,13 @@ def _kernel(plan: LaunchPlan, name: KernelName, launches: list[PlannedLaunch]) -
                     "of CuTeDSL is compiled for one; give the other a name of its own, or a constant of its own",
                     field=f"launches[{launch.index}].args[{ordinal}]",
                 )
+    for launch in launches:
+        if launch.computed_cluster:
+            raise ProgramError(
+                f"got a cluster that each call decides for {shorten(name.function)}: a kernel of CuTeDSL is "
+                "compiled for one; write constants",
+                field=f"launches[{launch.index}].cluster",
+            )
     clusters = {launch.attribute("cluster") or None for launch in launches}
     if len(clusters) > 1:
         raise ProgramError(

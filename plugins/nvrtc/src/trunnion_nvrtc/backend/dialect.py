@@ -56,7 +56,7 @@ class CudaDialect:
                 out.line(f"{frame}.shape = {launch.shape}")
 
     def emit_prepare(self, out: SourceWriter, launch: LaunchText) -> None:
-        """Write the stream and the window, each if it changed."""
+        """Write the stream, the window and the attributes that a call decides, each if it changed."""
         frame = f"l{launch.index}"
         with out.block(f"if {frame}.stream != stream:"):
             out.line(f"{frame}.config.fields.hStream = CUstream(stream)")
@@ -67,6 +67,12 @@ class CudaDialect:
             with out.block(f"if {frame}.window != window:"):
                 out.line(f"set_window({frame}.config, window)")
                 out.line(f"{frame}.window = window")
+
+        if launch.computed:
+            out.line(f"computed = {launch.computed_text}")
+            with out.block(f"if {frame}.computed != computed:"):
+                out.line(f"context.facade.set_attributes({frame}.config, computed)")
+                out.line(f"{frame}.computed = computed")
 
     def emit_fire(self, out: SourceWriter, launch: LaunchText) -> None:
         """Write the call."""

@@ -23,6 +23,7 @@ from trunnion_nvrtc.backend.structures import (
     LaunchConfig,
     by_reference,
     config_of,
+    set_attributes,
     set_window,
     window_of,
 )
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
 
-    from trunnion.launcher.facade import FillStep, LaunchSpec, MakeCaller, WindowSpec
+    from trunnion.launcher.facade import ComputedAttributes, FillStep, LaunchSpec, MakeCaller, WindowSpec
     from trunnion.model.tensormap.fields import DriverArgument, MapFields
 
 __all__ = ["Attempt", "CudaDriver", "check", "cuda_driver", "driver_error", "set_window"]
@@ -267,6 +268,10 @@ class CudaDriver:
         """Return a configuration with what is known before a call."""
         return config_of(spec)
 
+    def set_attributes(self, config: LaunchConfig, attributes: ComputedAttributes) -> None:
+        """Give a launch what its call decides; see `AttributeFacade.set_attributes`."""
+        set_attributes(config, attributes)
+
     def launch(
         self,
         config: LaunchConfig,
@@ -323,7 +328,7 @@ class CudaDriver:
             self.leave()
 
     def _refused(self, attempt: Attempt) -> RefusedLaunch:
-        return RefusedLaunch.of(attempt.frame.spec, attempt.kernel, self.priorities)
+        return RefusedLaunch.of(attempt.frame, attempt.kernel, self.priorities)
 
     def priorities(self) -> tuple[int, int]:
         """Return what the current device takes as a priority (``cuCtxGetStreamPriorityRange``)."""

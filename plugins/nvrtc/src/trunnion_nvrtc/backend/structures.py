@@ -11,10 +11,18 @@ import cuda.bindings.driver as cu
 from trunnion.model.launch_attributes import attribute_row
 
 if TYPE_CHECKING:
-    from trunnion.launcher.facade import LaunchSpec, WindowSpec
+    from trunnion.launcher.facade import ComputedAttributes, LaunchSpec, WindowSpec
     from trunnion.launcher.frames import LaunchFrame
 
-__all__ = ["Attempt", "LaunchConfig", "by_reference", "config_of", "set_window", "window_of"]
+__all__ = [
+    "Attempt",
+    "LaunchConfig",
+    "by_reference",
+    "config_of",
+    "set_attributes",
+    "set_window",
+    "window_of",
+]
 
 
 class LaunchConfig:
@@ -77,17 +85,41 @@ def config_of(spec: LaunchSpec) -> LaunchConfig:
     return LaunchConfig(config)
 
 
-def _attribute(number: int, values: tuple[int, ...]) -> Any:
+def _attribute(number: int, values: tuple[int | None, ...]) -> Any:
+    """Return an attribute; what only a call knows is filled in by it."""
     attribute = cu.CUlaunchAttribute()
     attribute.id = cu.CUlaunchAttributeID(number)
-    row = attribute_row(number)
+    if None not in values:
+        _fill(attribute, values)
+    return attribute
+
+
+def _fill(attribute: Any, values: tuple[Any, ...]) -> None:
+    row = attribute_row(int(attribute.id))
     if len(values) > 1:
         extents = getattr(attribute.value, row.member)
         extents.x, extents.y, extents.z = values
     else:
         kind = getattr(cu, row.driver_type) if row.driver_type else int
         setattr(attribute.value, row.member, kind(values[0]))
-    return attribute
+
+
+def set_attributes(config: LaunchConfig, computed: ComputedAttributes) -> None:
+    """Give a launch the attributes that its call decides.
+
+    Parameters
+    ----------
+    config
+        The launch's.
+    computed
+        ``CUlaunchAttributeID``, and the driver's numbers.
+    """
+    attributes, numbers = config.fields.attrs, dict(computed)
+    for attribute in attributes:
+        values = numbers.get(int(attribute.id))
+        if values is not None:
+            _fill(attribute, values)
+    config.fields.attrs = attributes  # copies
 
 
 def window_of(window: Any, spec: WindowSpec, memory: tuple[int, int]) -> None:

@@ -2,6 +2,11 @@
 
 namespace trunnion {
 
+// Of clusters, CUDA C++ Programming Guide, "Thread Block Clusters": the compute capability with which they come, and how
+// many blocks every such device can run, and any under the non-portable attribute.
+static constexpr int32_t kClustersSince = 9;
+static constexpr uint32_t kPortableClusterBlocks = 8, kMostClusterBlocks = 16;
+
 bool Program::load_embedded() {
   Gate* gate = loading();
   if (gate == nullptr) return false;
@@ -55,6 +60,7 @@ bool Program::load(const HandedImage& handed) {
 
 static void free_state(DeviceState* state) {
   std::free(state->dynamic_smem);
+  std::free(state->cluster_blocks);
   std::free(state->variables);
   std::free(state);
 }
@@ -130,9 +136,12 @@ DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
   if (!locked.is_mine()) return raise_refused(locked), nullptr;
   DeviceState* state = allocate<DeviceState>(1);
   if (state != nullptr) state->dynamic_smem = allocate<uint32_t>(rule_->kernel_count);
+  if (state != nullptr) state->cluster_blocks = allocate<uint32_t>(rule_->kernel_count);
   if (state != nullptr) state->variables = allocate<uint64_t>(rule_->variable_count);
-  if (state == nullptr || state->dynamic_smem == nullptr || state->variables == nullptr)
+  if (state == nullptr || state->dynamic_smem == nullptr || state->cluster_blocks == nullptr ||
+      state->variables == nullptr)
     return raise_no_own_memory(), nullptr;
+  for (uint32_t kernel = 0; kernel < rule_->kernel_count; ++kernel) state->cluster_blocks[kernel] = 1;
   Retained retained{};
   bool good = retain(ordinal, *state, retained);
   Entered entered;
@@ -199,11 +208,43 @@ bool Program::prepare_launch(DeviceState& state, int32_t ordinal, CUdevice devic
   if (!check_attributes(state, ordinal, launch)) return false;
   if (launch.dynamic_smem_bytes != 0 && !raise_smem(state, ordinal, launch.kernel, launch.dynamic_smem_bytes))
     return false;
-  if (!launch.non_portable_cluster) return true;
-  const CUresult status = driver_.kernel_set_attribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1,
-                                                       kernels_[launch.kernel], device);
-  const RefusedKernel refused_kernel{symbol(launch.kernel), ordinal};
-  return status == CUDA_SUCCESS ? true : refused("cuKernelSetAttribute", status, &refused_kernel);
+  return !launch.non_portable_cluster ||
+         allow_blocks(state, ordinal, device, launch.kernel, kMostClusterBlocks);
+}
+
+bool Program::raise_cluster_blocks_alone(DeviceState& state, int32_t ordinal, uint32_t kernel,
+                                         uint32_t blocks) {
+  Gate* gate = loading();
+  if (gate == nullptr) return false;
+  const Locked locked(*gate, kPatienceSeconds);
+  if (!locked.is_mine()) return raise_refused(locked);
+  if (state.capability_major < kClustersSince)
+    return raise_attribute_capability(kClustersSince, 0, "cluster", ordinal, state.capability_major,
+                                      state.capability_minor);
+  CUdevice device = 0;
+  const CUresult status = driver_.device_get(&device, ordinal);
+  if (status != CUDA_SUCCESS) return raise_driver(driver_, "cuDeviceGet", status);
+  return allow_blocks(state, ordinal, device, kernel, blocks);
+}
+
+// Two names of a program may be one kernel: they share what is allowed.
+bool Program::allow_blocks(DeviceState& state, int32_t ordinal, CUdevice device, uint32_t kernel,
+                           uint32_t blocks) {
+  if (blocks <= state.cluster_blocks[kernel]) return true;
+  uint32_t most = kPortableClusterBlocks;
+  if (blocks > most) {
+    const CUresult status = driver_.kernel_set_attribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+                                                         1, kernels_[kernel], device);
+    const RefusedKernel refused_kernel{symbol(kernel), ordinal};
+    if (status != CUDA_SUCCESS) return refused("cuKernelSetAttribute", status, &refused_kernel);
+    most = kMostClusterBlocks;
+  }
+  for (uint32_t alias = 0; alias < rule_->kernel_count; ++alias) {
+    if (std::strcmp(symbol(alias), symbol(kernel)) == 0) {
+      __atomic_store_n(&state.cluster_blocks[alias], most, __ATOMIC_RELAXED);
+    }
+  }
+  return true;
 }
 
 bool Program::read_facts(DeviceState& state, int32_t ordinal, CUdevice device) {

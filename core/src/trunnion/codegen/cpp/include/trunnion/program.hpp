@@ -62,9 +62,10 @@ struct DeviceState {
   CUcontext context;
   int32_t capability_major, capability_minor;
   int32_t most_window_bytes;
-  uint64_t set_aside;      // asked for, in bytes
-  uint32_t* dynamic_smem;  // that each kernel is allowed, in bytes
-  uint64_t* variables;     // the address of each
+  uint64_t set_aside;        // asked for, in bytes
+  uint32_t* dynamic_smem;    // that each kernel is allowed, in bytes
+  uint32_t* cluster_blocks;  // that each kernel is known to be allowed; only clusters of a call's ask
+  uint64_t* variables;       // the address of each
 };
 
 // A reference to a device's primary context, which is gone once nobody has one.
@@ -156,6 +157,14 @@ class Program : public Life {
     return raise_smem_alone(state, ordinal, kernel, nbytes);
   }
 
+  // Allow a kernel clusters of as many blocks as a call asks for, on a device that has clusters.
+  bool allow_cluster(DeviceState& state, int32_t ordinal, uint32_t kernel, int64_t blocks) {
+    const auto asked = static_cast<uint32_t>(blocks);
+    if (__builtin_expect(asked <= __atomic_load_n(&state.cluster_blocks[kernel], __ATOMIC_RELAXED), 1))
+      return true;
+    return raise_cluster_blocks_alone(state, ordinal, kernel, asked);
+  }
+
   // Wait for all launches, then unload; every step is done, whatever an earlier one says. The first error is raised, and
   // names those after it. What a stream capture forbids is left to another close.
   bool close();
@@ -198,6 +207,9 @@ class Program : public Life {
   bool find_variables(DeviceState& state, int32_t ordinal);
   [[gnu::cold]] bool raise_smem_alone(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes);
   [[gnu::cold]] bool raise_smem(DeviceState& state, int32_t ordinal, uint32_t kernel, uint32_t nbytes);
+  [[gnu::cold]] bool raise_cluster_blocks_alone(DeviceState& state, int32_t ordinal, uint32_t kernel,
+                                                uint32_t blocks);
+  bool allow_blocks(DeviceState& state, int32_t ordinal, CUdevice device, uint32_t kernel, uint32_t blocks);
   [[gnu::cold]] bool unload();
 
   const ProgramRule* rule_;

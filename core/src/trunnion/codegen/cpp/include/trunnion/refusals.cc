@@ -125,6 +125,12 @@ bool raise_grid(const Name& kernel, int64_t axis, int64_t got, int64_t limit) {
 bool raise_cluster(const Name& kernel, int64_t axis, int64_t got, int64_t cluster) {
   return refuse({"cluster", "ValueError", Form::kArgument, {"", "a grid of {2} blocks along {1} for kernel {0}", "a multiple of the cluster's {3}"}}, {Field::name(kernel), Field::axis(axis), Field::number(got), Field::number(cluster)});
 }
+bool raise_cluster_extent(const Name& kernel, int64_t axis, int64_t got, int64_t limit) {
+  return refuse({"cluster-extent", "ValueError", Form::kArgument, {"", "a cluster of {2} blocks along {1} for kernel {0}", "1 to {3}"}}, {Field::name(kernel), Field::axis(axis), Field::number(got), Field::number(limit)});
+}
+bool raise_wide_cluster(const Name& kernel, int64_t got, int64_t limit) {
+  return refuse({"wide-cluster", "ValueError", Form::kArgument, {"", "a cluster of {1} blocks for kernel {0}", "at most {2}"}}, {Field::name(kernel), Field::number(got), Field::number(limit)});
+}
 bool raise_block(const Name& kernel, int64_t axis, int64_t got, int64_t limit) {
   return refuse({"block", "ValueError", Form::kArgument, {"", "{2} threads along {1} for kernel {0}", "1 to {3}"}}, {Field::name(kernel), Field::axis(axis), Field::number(got), Field::number(limit)});
 }

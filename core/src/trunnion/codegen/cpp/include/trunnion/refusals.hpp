@@ -47,6 +47,8 @@ bool raise_shift(int64_t count, const Words& text);
 bool raise_cast(int64_t value, int64_t low, const Number& high, const Words& type, const Words& text);
 bool raise_grid(const Name& kernel, int64_t axis, int64_t got, int64_t limit);
 bool raise_cluster(const Name& kernel, int64_t axis, int64_t got, int64_t cluster);
+bool raise_cluster_extent(const Name& kernel, int64_t axis, int64_t got, int64_t limit);
+bool raise_wide_cluster(const Name& kernel, int64_t got, int64_t limit);
 bool raise_block(const Name& kernel, int64_t axis, int64_t got, int64_t limit);
 bool raise_wide_block(const Name& kernel, int64_t got, int64_t limit);
 bool raise_smem_size(const Name& kernel, int64_t got, int64_t limit);
