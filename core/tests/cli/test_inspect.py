@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 import trunnion
-from trunnion import DeviceCode, ProgramBuilder, Symbol, const, examples, sqrt
+from trunnion import DeviceCode, ProgramBuilder, Symbol, const, device, examples, ge, sqrt
 from trunnion.cli.application import run
 from trunnion.cli.document import plan_document, told
 from trunnion.cli.inspect import _show
@@ -322,6 +322,7 @@ def test_every_number_of_the_driver_has_a_word(capsys: pytest.CaptureFixture[str
         (2, 1),
         32,
         cluster=2,
+        pdl=ge(device.multiprocessor_count, 100),
         scheduling_policy="load_balancing",
         mem_sync_domain="remote",
         window=w,
@@ -330,7 +331,15 @@ def test_every_number_of_the_driver_has_a_word(capsys: pytest.CaptureFixture[str
     path.write_text(p.build().to_json())
     assert run(["inspect", str(path)]) == 0
     plan = capsys.readouterr().out.split("\nplan\n")[1]
-    for said in ("uint8", "persisting", "streaming", "load_balancing", "remote", "2, 1, 1"):
+    for said in (
+        "uint8",
+        "persisting",
+        "streaming",
+        "load_balancing",
+        "remote",
+        "2, 1, 1",
+        "ge(device.multiprocessor_count, 100)",
+    ):
         assert said in plan, said
 
 

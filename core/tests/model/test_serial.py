@@ -9,6 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trunnion.errors import ProgramError
+from trunnion.model.builder import ProgramBuilder
+from trunnion.model.code import DeviceCode
+from trunnion.model.expr import Symbol
 from trunnion.model.program import KernelProgram
 from trunnion.model.serial import SCHEMA
 
@@ -220,3 +223,28 @@ def test_the_wrong_field_is_named(
     with pytest.raises(ProgramError) as caught:
         load(changed(tree, path, value))
     assert caught.value.field.removeprefix("program.").startswith(field), caught.value
+
+
+def test_what_a_call_decides_is_text_and_a_document_without_is_as_it_was() -> None:
+    n = Symbol("n")
+
+    def made(**fields: Any) -> KernelProgram:
+        p = ProgramBuilder("p", DeviceCode("cuda", "//"))
+        p.scalar("n", "int32", symbol=n)
+        p.launch("k", (), n * 4, 32, **fields)
+        return p.build()
+
+    for fields, cluster, pdl in (
+        ({}, None, False),
+        ({"cluster": 2, "pdl": True}, [2, 1, 1], True),
+        ({"cluster": (2, n), "pdl": n % 2}, ["2", "n", "1"], "(n % 2)"),
+    ):
+        program = made(**fields)
+        launch = json.loads(program.to_json())["launches"][0]
+        assert (launch["cluster"], launch["pdl"]) == (cluster, pdl)
+        assert KernelProgram.from_json(program.to_json()) == program
+    for field, value in (("cluster", ["2", 1, "1"]), ("cluster", []), ("pdl", ["n"]), ("cluster", [["n"]])):
+        document = json.loads(made(cluster=n, pdl=n).to_json())
+        document["launches"][0][field] = value
+        with pytest.raises(ProgramError, match=rf"launches\[0\]\.{field}"):
+            KernelProgram.from_json(json.dumps(document))

@@ -258,6 +258,20 @@ def test_only_known_imports_leave_an_image_to_be_used_again():
     assert compiler.environment(asked(program(text="def broken("))) == {}
 
 
+def test_a_kernel_is_compiled_for_one_cluster_that_no_call_decides():
+    n = Symbol("n")
+    p = ProgramBuilder("p", DeviceCode("cutedsl", ""))
+    p.scalar("n", "int32", symbol=n)
+    p.launch("k", args=(), grid=n, block=32, cluster=n)
+    with pytest.raises(ProgramError, match="a cluster that each call decides for 'k'") as caught:
+        read_request(asked(p.build()))
+    assert caught.value.field == "launches[0].cluster"
+    p = ProgramBuilder("p", DeviceCode("cutedsl", ""))
+    p.scalar("n", "int32", symbol=n)
+    p.launch("k", args=(), grid=2, block=32, cluster=2, pdl=n)
+    assert read_request(asked(p.build())).kernels[0].cluster == (2, 1, 1)
+
+
 # The host function ------------------------------------------------------------------------------------------------
 
 

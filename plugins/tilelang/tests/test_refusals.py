@@ -201,9 +201,11 @@ def test_a_launch_operand_that_is_not_known_is_refused():
     assert "blockIdx.w" in refused(call("kernel", Int(1)), kernel=kernel).reason
 
 
-def test_a_cluster_that_only_a_call_gives_is_refused():
-    kernel = DeviceFunction("kernel", "kernel", (), ("tir.cluster_dim_x",), frozenset(), False, False)
-    assert "cluster" in refused(call("kernel", K), kernel=kernel).reason
+def test_a_cluster_that_only_a_call_gives_is_an_expression():
+    operands = ("tir.cluster_dim_x", "blockIdx.x", "threadIdx.x")
+    kernel = DeviceFunction("kernel", "kernel", (), operands, frozenset(), False, False)
+    (launch,) = program(call("kernel", K, Int(16), Int(32)), RETURN, kernel=kernel).launches
+    assert [str(extent) for extent in launch.cluster] == ["k", "1", "1"]
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,7 @@ class _Lowering:
             yield from self._presences(Phase.ADMIT)
         yield from self.captures
         yield from (LimitWindow(launch, window) for launch, window in self.windows)
+        yield from (AllowCluster(launch) for launch in self.plan.launches if launch.computed_cluster)
 
     def of_preparation(self) -> Iterator[Action]:
         """Yield what is done before anything is written: a map that breaks a rule leaves memory as it was."""
@@ -144,8 +145,6 @@ class _Lowering:
         for launch in self.plan.launches:
             if not isinstance(launch.dynamic_smem_bytes, Const):
                 yield AllowSmem(launch)
-            if launch.computed_cluster:
-                yield AllowCluster(launch)
         for launch, window in self.windows:
             if window.policy == WindowPolicy.LAUNCH and window.hit_property == AccessProperty.PERSISTING.code:
                 yield SetAside(launch, window)
