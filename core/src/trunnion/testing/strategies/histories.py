@@ -192,12 +192,13 @@ def _struct(params: list[Param], memories: list[Memory], wanted: set[Capability]
     return Struct(tuple((f"f{index}", value) for index, value in enumerate(values)))
 
 
-def _decided(k: Symbol | None, wanted: set[Capability]) -> dict[str, Any]:
-    """Return the attributes that ``k`` decides: a cluster of 1, 2, 4 or 9 blocks, and whether to start early."""
-    found: dict[str, Any] = {}
+def _decided(k: Symbol | None, wanted: set[Capability], grid: Expr) -> dict[str, Any]:
+    """Return the attributes that ``k`` decides, a cluster of 1, 2, 4 or 9 blocks and an early start, and the grid."""
+    found: dict[str, Any] = {"grid": (grid, *_ONES)}
     if k is not None and Capability.COMPUTED_ATTRIBUTES in wanted:
         wide = select(eq(k % 16, 3), 9, select(gt(k % 4, 2), 4, k % 2 + 1))
-        found |= {"cluster": (wide, 1, 1)} if Capability.CLUSTER in wanted else {}
+        if Capability.CLUSTER in wanted:
+            found = {"grid": (grid * wide, *_ONES), "cluster": (wide, 1, 1)}
         found |= {"pdl": gt(k % 3, 1)} if Capability.PDL in wanted else {}
     return found
 
@@ -226,17 +227,13 @@ def _launches(
         grid = choose(draw, (minimum(rows * 64, device.multiprocessor_count), grid))
         shared = choose(draw, (shared, device.max_shared_memory_per_block_optin - device.warp_size))
         args += [device.compute_capability_major * 10 + device.compute_capability_minor]
-    decided = _decided(k, wanted)
-    if "cluster" in decided:
-        grid = grid * decided["cluster"][0]
     first = KernelLaunch(
         "first",
         tuple(args),
-        (grid, *_ONES),
-        (Const(32), *_ONES),
+        block=(Const(32), *_ONES),
         dynamic_smem_bytes=smem,
         window=window,
-        **decided,
+        **_decided(k, wanted, grid),
     )
     if Capability.MULTI_LAUNCH not in wanted:
         return (first,)
