@@ -44,6 +44,16 @@ def test_what_is_locked_is_loaded_whoever_may_write_to_it(project: Path, artifac
     assert not list(locked.problems())
 
 
+@pytest.mark.parametrize("place", ["trunnion.lock", "."])
+def test_a_lock_file_that_others_can_write_is_refused(project: Path, place: str) -> None:
+    """Whoever can write it decides what is loaded, whoever owns that."""
+    Lock.of(["kernels/all.trn"]).save()
+    (project / place).chmod(0o777)
+    with pytest.raises(UntrustedArtifactError, match="can be written by others"):
+        Lock.open()
+    assert main(["lock", "--check"]) == 1
+
+
 def test_another_one_is_refused(project: Path, artifacts: dict[str, Any]) -> None:
     Lock.of(["kernels/all.trn", "add"]).save()
     trunnion.write_bundle("kernels/all.trn", {"add": artifacts["sm_80"]})

@@ -89,12 +89,13 @@ class Lock:
         *,
         trusted_keys: Iterable[PublicKey | str | PathLike[str]] | None = None,
     ) -> Lock:
-        """Read a lock file.
+        """Read a lock file. Whoever can write it decides what is loaded: without trusted keys it is held to its owner.
 
         Parameters
         ----------
         file
-            Where it is.
+            Where it is. Without trusted keys it and its folder must be root's or this user's, and nobody else may write
+            to them.
         trusted_keys
             Public keys, or their files: a lock file that none of them signed (``trunnion sign``) is refused.
 
@@ -105,7 +106,7 @@ class Lock:
         CorruptArtifactError
             If it is none.
         UntrustedArtifactError
-            If none of the keys signed it, or somebody else could have written a key.
+            If none of the keys signed it, or somebody else could have written a key, or without keys the lock file.
         ArgumentTypeError, ArgumentValueError
             If a key is none.
         BackendUnavailableError
@@ -113,7 +114,7 @@ class Lock:
         """
         place, vouching = _absolute(file), Vouching.of(None, trusted_keys)
         try:
-            data = read_plain_file(place, MAX_LOCK_BYTES, trusting=True)
+            data = read_plain_file(place, MAX_LOCK_BYTES, trusting=vouching.vouches)
         except OSError as error:
             raise ArtifactError(f"cannot open {shorten(str(place))}: {error.strerror}") from error
         vouching.check(place, LOCK, hashlib.sha256(data).hexdigest())
