@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,18 @@ def program(source: str = SOURCE) -> trunnion.KernelProgram:
 
 def kept(target: str = "sm_90a", source: str = SOURCE) -> str:
     return trunnion.compile(program(source), "nvrtc", target=target).artifact.manifest.key
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, call: str, place: Path) -> None:
+    """Let one call of the system refuse one place, as it refuses somebody who has no rights there."""
+    real = getattr(os, call)
+
+    def refusing(path: Any = ".", *more: Any, **named: Any) -> Any:
+        if not isinstance(path, int) and os.fspath(path) == str(place):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
+        return real(path, *more, **named)
+
+    monkeypatch.setattr(os, call, refusing)
 
 
 def test_what_is_not_there_is_told_and_not_made(root, said, capsys) -> None:
@@ -113,6 +126,30 @@ def test_pruning_and_clearing(root, said) -> None:
 @pytest.mark.parametrize("words", [["--max-bytes", "-1"], ["--max-bytes", "1G"], ["--max-days", "nan x"]])
 def test_what_is_no_limit_is_refused(root, said, words) -> None:
     assert said("prune", *words, status=2)["error"]["type"] == "UsageError"
+
+
+def test_what_cannot_be_read_is_not_called_whole(root, said, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = kept()
+    refuse(monkeypatch, "scandir", root / "entries" / key)
+    refuse(monkeypatch, "open", root / "entries" / key)
+    told = said("verify", status=1)
+    assert (told["entries"], told["good"]) == (1, False)
+    assert "Permission denied" in told["broken"][0]["problem"]
+    assert said("info")["entries"] == 1
+
+
+@pytest.mark.parametrize("command", [*READING, "explain"])
+@pytest.mark.parametrize("call", ["scandir", "stat"])
+def test_a_store_that_cannot_be_read_is_a_typed_error(
+    root, said, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, call: str, command: str
+) -> None:
+    kept()
+    (tmp_path / "fill.json").write_text(program().to_json())
+    words = (str(tmp_path / "fill.json"), "--target", "sm_90a") if command == "explain" else ()
+    refuse(monkeypatch, call, root / "entries")
+    error = said(command, *words, status=1)["error"]
+    assert error["type"] == "ArtifactError"
+    assert "Permission denied" in error["message"]
 
 
 @pytest.mark.parametrize("command", READING)

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from stat import S_ISDIR
 from typing import TYPE_CHECKING, Final
 
+from trunnion.errors import ArtifactError, shorten
+from trunnion.storage.refusals import advice, said
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["KEY", "MARK_SECONDS", "Entry", "entries_in"]
+__all__ = ["KEY", "MARK_SECONDS", "Entry", "entries_in", "has_entries"]
 
 KEY: Final = re.compile(r"[0-9a-f]{64}")
 """What the name of an entry is: the key of its artifact."""
@@ -41,7 +44,8 @@ def entries_in(folder: Path) -> list[Entry]:
     Parameters
     ----------
     folder
-        The folder that has a folder for each key. What else lies there, or goes meanwhile, is passed over.
+        The folder that has a folder for each key. What else lies there, or goes meanwhile, is passed over; what
+        cannot be read is there, and nobody knows its size: it counts as none.
     """
     found = []
     with suppress(OSError), os.scandir(folder) as names:
@@ -52,10 +56,35 @@ def entries_in(folder: Path) -> list[Entry]:
     return sorted((one for one in found if one is not None), key=lambda one: (one.used, one.key))
 
 
+def has_entries(root: Path) -> bool:
+    """Whether there is a store at a place, which is only looked at.
+
+    Parameters
+    ----------
+    root
+        The store's folder.
+
+    Raises
+    ------
+    ArtifactError
+        If that cannot be known, or what is in it cannot be listed.
+    """
+    try:
+        with os.scandir(root / "entries"):
+            return True
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise ArtifactError(
+            f"cannot read the store at {shorten(str(root))}: {said(error)}; {advice(error)}"
+        ) from error
+
+
 def _entry(name: os.DirEntry[str]) -> Entry | None:
     status = name.stat(follow_symlinks=False)
     if not S_ISDIR(status.st_mode):
         return None
-    with os.scandir(name.path) as files:
+    nbytes = 0
+    with suppress(PermissionError), os.scandir(name.path) as files:
         nbytes = sum(file.stat(follow_symlinks=False).st_size for file in files)
     return Entry(name.name, nbytes, status.st_mtime)

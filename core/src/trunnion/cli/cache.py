@@ -10,6 +10,7 @@ import typer
 from rich.filesize import decimal
 
 from trunnion.arguments import file_path
+from trunnion.artifacts.entries import has_entries
 from trunnion.artifacts.explanation import program_name
 from trunnion.artifacts.location import default_root, is_kept_by_default
 from trunnion.artifacts.store import ArtifactStore
@@ -130,7 +131,7 @@ def _store(folder: str) -> ArtifactStore | None:
         If there is none in a folder that was named, or it cannot be used.
     """
     root = file_path(folder) if folder else default_root()
-    if (root / "entries").is_dir():
+    if has_entries(root):
         return ArtifactStore(root)
     if folder:
         raise ArtifactError(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trunnion.arguments import file_path
+from trunnion.artifacts.entries import has_entries
 from trunnion.artifacts.explanation import Difference, explain_key, program_name
 from trunnion.artifacts.location import default_root
 from trunnion.artifacts.manifest import artifact_key
@@ -43,7 +44,7 @@ def explain(
     )
     changing = sorted(name for name in inputs.keys() | again.keys() if inputs.get(name) != again.get(name))
     root = file_path(folder) if folder else default_root()
-    found = explain_key(ArtifactStore(root), inputs) if (root / "entries").is_dir() else None
+    found = explain_key(ArtifactStore(root), inputs) if has_entries(root) else None
     document = {"folder": str(root), "key": artifact_key(inputs), "changing": changing} | _document(found)
     return Report(document, lambda: _show(document))
 
