@@ -145,7 +145,16 @@ def test_a_name_that_no_function_can_have_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("name", "version"), [("", "1"), ("../x", "1"), ("a/b", "1"), ("x", ""), ("x", "1/2"), ("x", "one")]
+    ("name", "version"),
+    [
+        ("", "1"),
+        ("../x", "1"),
+        ("a/b", "1"),
+        ("x", ""),
+        ("x", "1/2"),
+        ("x", "one"),
+        *((name, "1") for name in ("class", "2d", "torch", "Trunnion", "os", "trunnion.nvrtc")),
+    ],
 )
 def test_what_is_no_name_and_no_version_is_refused(
     tmp_path: Path, artifacts: dict[str, Any], name: str, version: str

@@ -6,8 +6,10 @@ import base64
 import csv
 import hashlib
 import io
+import keyword
 import os
 import re
+import sys
 import zipfile
 from importlib import metadata
 from typing import TYPE_CHECKING, Final
@@ -67,7 +69,7 @@ def export_wheel(
     Raises
     ------
     ArgumentValueError
-        If the name or the version is none, or a program's name cannot be a function's.
+        If the name or the version is none, or no package can be called so, or a program's name cannot be a function's.
     ProgramError
         If two variants of a program take other parameters.
     ArtifactError
@@ -81,7 +83,7 @@ def export_wheel(
         raise ArgumentValueError("name", shorten(name), "letters, digits, '.', '-' and '_'")
     if not _VERSION.fullmatch(expect_text(version, "version", "a version")):
         raise ArgumentValueError("version", shorten(version), "a version such as '1.0' or '1.0.post1'")
-    package = re.sub(r"[-_.]+", "_", name).lower()
+    package = _package_name(name, registry or bundle.registry)
     files, platforms = _package(bundle, package, name), _platforms(bundle)
     files |= _metadata(bundle, package, name, version, registry or bundle.registry, platforms)
     place = file_path(folder)
@@ -94,6 +96,28 @@ def export_wheel(
     except OSError as error:
         raise ArtifactError(f"cannot write {shorten(str(final))}: {said(error)}; {advice(error)}") from error
     return final
+
+
+def _package_name(name: str, registry: Registry) -> str:
+    """Return what the package of a distribution is called.
+
+    Raises
+    ------
+    ArgumentValueError
+        If no such package can be imported, or it would stand in the place of one that it imports.
+    """
+    brought = (plugin.distribution for plugin in registry.plugins())
+    taken = {*sys.stdlib_module_names, *map(_spelled, ("torch", "trunnion", *brought))}
+    package = _spelled(name)
+    if not package.isidentifier() or keyword.iskeyword(package) or package in taken:
+        words = "the name of a package that can be imported, other than Python's own, torch, trunnion and its plugins"
+        raise ArgumentValueError("name", shorten(name), words)
+    return package
+
+
+def _spelled(name: str) -> str:
+    """Return the name of a distribution's package."""
+    return re.sub(r"[-_.]+", "_", name).lower()
 
 
 def _package(bundle: Bundle, package: str, name: str) -> dict[str, bytes]:
