@@ -253,12 +253,23 @@ def test_an_interrupt_passes(build: Builds, tmp_path: Path, monkeypatch: pytest.
         (3, ArtifactError, "expected the path"),
         ("", ArtifactError, "expected the path"),
         ([""], ArtifactError, "expected the path"),
+        ("simplecache::file:///srv/kernels", ArtifactError, "of this machine.*name the folder"),
+        ("simplecache::/srv/kernels", ArtifactError, "of this machine.*name the folder"),
         ("nosuch://user:secret@bucket?token=abc", ArtifactError, "fsspec cannot read 'nosuch://bucket'"),
     ],
 )
 def test_what_is_no_place_is_refused(given: Any, error: type[Exception], said: str, tmp_path: Path) -> None:
     with pytest.raises(error, match=said):
         ArtifactStore(tmp_path / "store", behind=given)
+
+
+@pytest.mark.parametrize("url", ["s3://user:secret@bucket/kernels", "memory://x", "simplecache::s3://bucket"])
+def test_a_store_itself_lies_in_a_folder(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArtifactError, match=r"behind=") as refused:
+        ArtifactStore(url)
+    assert "secret" not in str(refused.value)
+    assert not list(tmp_path.iterdir())
 
 
 def test_without_fsspec_a_url_is_refused_and_a_folder_is_read(

@@ -17,7 +17,7 @@ from trunnion.artifacts.eviction import MOST_AGE_SECONDS, MOST_BYTES, Eviction, 
 from trunnion.artifacts.location import VARIABLE, default_root
 from trunnion.artifacts.publish import publish
 from trunnion.artifacts.statistics import StoreStatistics, tally
-from trunnion.artifacts.tiers import Tiers
+from trunnion.artifacts.tiers import Tiers, expect_no_url
 from trunnion.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -82,8 +82,8 @@ class ArtifactStore:
     Raises
     ------
     ArtifactError
-        If there can be none at that place, or it is no path; if what is behind it is no path and no URL that can be
-        read here.
+        If there can be none at that place, or it is no path, or a URL; if what is behind it is no path and no URL that
+        can be read here.
     ArgumentValueError
         If ``wait_seconds`` or ``max_age_seconds`` is no time, or ``max_bytes`` no number of bytes.
     UntrustedArtifactError
@@ -99,6 +99,7 @@ class ArtifactStore:
         max_bytes: int | None = MOST_BYTES,
         max_age_seconds: float | None = MOST_AGE_SECONDS,
     ) -> None:
+        expect_no_url(root)
         self.root = default_root() if root is None else file_path(root)
         if not is_exactly(wait_seconds, int, float) or not wait_seconds >= 0:
             words = "seconds, 0 or more"

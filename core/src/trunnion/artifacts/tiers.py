@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["ANSWER_SECONDS", "REST_SECONDS", "FolderTier", "Tier", "Tiers", "UrlTier"]
+__all__ = ["ANSWER_SECONDS", "REST_SECONDS", "FolderTier", "Tier", "Tiers", "UrlTier", "expect_no_url"]
 
 REST_SECONDS: Final = 60.0
 """For so long a tier is not asked again that could not be read."""
@@ -33,6 +33,9 @@ ANSWER_SECONDS: Final = 30.0
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::|://)")
 """How a text begins that names no folder; ``::`` stands between the protocols that fsspec chains."""
+
+_LOCAL = re.compile(r"(file|local)://|(?!.*://)", re.DOTALL)
+"""How the last of a chain of protocols begins where it is on this machine."""
 
 _ENTRIES = "entries"
 
@@ -195,17 +198,49 @@ class UrlTier:
         return fetched
 
 
-def _tier(given: Any) -> Tier:
-    """Return the tier that a folder or a URL names.
+def expect_no_url(given: Any) -> None:
+    """Refuse a URL where a folder is meant: it would be the name of a folder here.
 
     Raises
     ------
     ArtifactError
-        If it is neither, fsspec is not installed or lacks what that protocol takes, or there is no such protocol.
+        If it is one.
     """
-    url = text(given) if is_a(given, str) else None
-    if url is None or not _URL.match(url):
+    url = _url(given)
+    if url is not None:
+        name = UrlTier(url, None, "").name
+        raise ArtifactError(
+            f"got {name}, expected a folder: what is at a URL is only read; name it behind one, "
+            "ArtifactStore(folder, behind=…)"
+        )
+
+
+def _url(given: Any) -> str | None:
+    """Return the URL that somebody means; None if it is a folder's name, or nothing of the kind."""
+    said = text(given) if is_a(given, str) else None
+    return None if said is None or not _URL.match(said) else said
+
+
+def _tier(given: Any) -> Tier:
+    """Return the tier that a folder or a URL names.
+
+    Nobody would see who owns what a chain leads to that ends on this machine.
+
+    Raises
+    ------
+    ArtifactError
+        If it is neither, fsspec is not installed or lacks what that protocol takes, there is no such protocol, or a
+        chain of them ends on this machine.
+    """
+    url = _url(given)
+    if url is None:
         return FolderTier(file_path(given))
+    before, _, last = url.rpartition("::")
+    if before and _LOCAL.match(last):
+        name = UrlTier(url, None, "").name
+        raise ArtifactError(
+            f"got {name}, which leads to files of this machine; name the folder without a chain"
+        )
     try:
         from fsspec.core import url_to_fs  # noqa: PLC0415 - an extra: only who names a URL needs it
         from fsspec.implementations.local import LocalFileSystem  # noqa: PLC0415 - likewise
