@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import contextmanager
@@ -84,4 +85,6 @@ def read_plain_file(file: Path, most: int, *, trusting: bool) -> bytes:
 
 def unreadable(file: Path, error: OSError) -> ArtifactError:
     """Return the error of a file that the system does not let be read."""
+    if error.errno == errno.ENOENT:
+        return ArtifactError(f"cannot open {shorten(str(file))}: nothing is there; name a file that is")
     return ArtifactError(f"cannot open {shorten(str(file))}: {said(error)}; {advice(error)}")
