@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import trunnion
-from trunnion import DeviceCode, ProgramBuilder, examples
+from trunnion import DeviceCode, ProgramBuilder, examples, kernel_attributes
 from trunnion.artifacts.artifact import Artifact
 from trunnion.compiled_kernel import CompiledKernel, CompiledKernels, compiled_kernels
 from trunnion.contract.compiler import ImageKernel
-from trunnion.errors import BackendUnavailableError, CorruptArtifactError, UnknownKernelError
+from trunnion.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    BackendUnavailableError,
+    CorruptArtifactError,
+    DeviceRequirementError,
+    DriverError,
+    UnknownKernelError,
+)
 from trunnion.image import SyntheticKernel, pack_parameters, read_cubin, synthetic_cubin
+from trunnion.sim.status import Status
 from trunnion.toolchain import disassembler
 from trunnion.toolchain.disassembler import NVDISASM
+
+if TYPE_CHECKING:
+    from trunnion.sim import Simulator
 
 SOURCE = """
 __constant__ float table[16];
@@ -177,6 +189,63 @@ def test_images_of_unknown_kinds_and_none_say_what_the_manifest_says(
         assert kernel.image_kind == kind
         assert kernel.registers is kernel.static_smem_bytes is kernel.ptx is kernel.sass() is None
         assert kernel.parameter_bytes == 12
+
+
+@pytest.mark.usefixtures("simulator")
+@pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi"])
+def test_the_driver_says_what_a_kernel_takes_of_a_device(backend: str) -> None:
+    (kernel,) = (
+        one for one in built(backend=backend, compiler="nvrtc").kernels.values() if one.name == "scaled<64>"
+    )
+    said = kernel.attributes(0)
+    assert said["NUM_REGS"] == kernel.registers
+    assert (said["SHARED_SIZE_BYTES"], said["MAX_THREADS_PER_BLOCK"], said["BINARY_VERSION"]) == (256, 64, 90)
+    assert built().kernels["kept"].attributes("cuda:0")["LOCAL_SIZE_BYTES"] == 200
+    assert built(target="compute_90").kernels["scaled<64>"].attributes(0)["SHARED_SIZE_BYTES"] == 256
+    with pytest.raises(TypeError):
+        said["NUM_REGS"] = 1  # type: ignore[index]  # what is tried
+
+
+def test_nothing_is_left_behind_when_the_driver_was_asked(simulator: Simulator) -> None:
+    kernel = built().kernels["kept"]
+    context = simulator.state.contexts[0]
+    references = context.references
+    for call in ("cuLibraryLoadData", "cuLibraryGetKernel", "cuKernelGetAttribute"):
+        with simulator.fault(call, Status.LAUNCH_FAILED), pytest.raises(DriverError, match=call):
+            kernel.attributes(0)
+    kernel.attributes(0)
+    assert context.references == references
+    assert not simulator.state.stack()
+
+
+@pytest.mark.usefixtures("simulator")
+@pytest.mark.parametrize(
+    ("device", "error"), [(99, ArgumentValueError), (-1, ArgumentValueError), ("cpu", ArgumentTypeError)]
+)
+def test_the_driver_is_asked_about_devices_alone_that_there_are(
+    program: trunnion.CompiledProgram, device: Any, error: type[Exception]
+) -> None:
+    with pytest.raises(error, match="device"):
+        program.kernels["kept"].attributes(device)
+
+
+@pytest.mark.usefixtures("simulator")
+def test_the_driver_loads_no_other_image() -> None:
+    with pytest.raises(DriverError, match="NO_BINARY_FOR_GPU"):
+        built(target="sm_80").kernels["kept"].attributes(0)
+    (kernel,) = trunnion.compile(examples.load("cpu_axpy").program).kernels.values()
+    with pytest.raises(
+        DeviceRequirementError, match="needs a cubin or PTX, got an image of kind 'host-object'"
+    ):
+        kernel.attributes(0)
+
+
+def test_without_a_driver_there_is_nobody_to_ask(
+    program: trunnion.CompiledProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel_attributes, "_SONAME", "libcuda-absent.so.1")
+    with pytest.raises(DeviceRequirementError, match="needs a CUDA driver"):
+        program.kernels["kept"].attributes(0)
 
 
 def test_the_machine_code_is_that_of_the_one_kernel(

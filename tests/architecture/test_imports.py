@@ -58,7 +58,8 @@ LAYERS = {
     "call_helper": _CONTRACT | {"attempts"},
     "torch_runtime": _CONTRACT | {"call_helper", "sim"},
     "built_program": _CONTRACT | {"artifacts", "selection"},
-    "compiled_kernel": _CONTRACT | {"artifacts", "image", "toolchain"},
+    "compiled_kernel": _CONTRACT | {"artifacts", "image", "kernel_attributes", "toolchain"},
+    "kernel_attributes": frozenset({"errors"}),
     "image_exchange": _CONTRACT | {"artifacts", "built_program", "image"},
     "compiled": _MAKING
     | {"built_program", "compiled_kernel", "operators", "registry", "selection", "signing", "torch_runtime"},

@@ -77,3 +77,14 @@ def test_every_attribute_is_what_the_driver_answers(build):
             for row, answered in zip(ATTRIBUTES.values(), got, strict=True):
                 assert driver.cuDeviceGetAttribute(ctypes.byref(value), row.number, ordinal) == 0
                 assert answered == value.value
+
+
+def test_the_driver_says_what_a_kernel_takes_of_this_device(build):
+    with build(persistent()) as program:
+        for kernel in program.kernels.values():
+            said = kernel.attributes(0)
+            assert said["NUM_REGS"] == kernel.registers
+            assert said["LOCAL_SIZE_BYTES"] == kernel.local_bytes
+            assert said["SHARED_SIZE_BYTES"] == kernel.static_smem_bytes
+            assert said["MAX_THREADS_PER_BLOCK"] == (kernel.max_threads_per_block or 1024)
+            assert said["BINARY_VERSION"] == 90

@@ -150,7 +150,7 @@ class CompiledProgram:
         cls,
         artifact: Artifact | str | PathLike[str],
         *,
-        digest: str | None = None,
+        digest: str | Iterable[str] | None = None,
         trusted_keys: Iterable[PublicKey | str | PathLike[str]] | None = None,
         registry: Registry | None = None,
         runtime: Runtime | None = None,
@@ -162,8 +162,8 @@ class CompiledProgram:
         artifact
             An artifact, or the folder that `Artifact.save` wrote; every byte of it is verified.
         digest
-            What `Artifact.digest` must be. Without it and trusted keys, a folder and its files must be root's or this
-            user's, and nobody else may write to them.
+            What `Artifact.digest` must be, or a list of those that are allowed. Without it and trusted keys, a folder
+            and its files must be root's or this user's, and nobody else may write to them.
         trusted_keys
             Public keys, or their files: a folder that none of them signed (``trunnion sign``) is refused, and so is an
             artifact in memory, beside which no signature lies.
@@ -441,6 +441,9 @@ class CompiledProgram:
             If the driver refuses.
         """
         self._load().program.preload(expect_ordinal(device, self._built.kind))
+
+    warmup = preload
+    """What others call it."""
 
     def close(self) -> None:
         """Wait for the program's launches, then unload it. Nothing else unloads; calling it again does nothing.

@@ -1,4 +1,4 @@
-"""What can be said of the kernels of a built program: read from its image, with no driver and no device."""
+"""What can be said of the kernels of a built program: by its image alone, and, of one device, by the driver."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from trunnion.arguments import expect_ordinal
 from trunnion.artifacts.artifact import IMAGE_PREFIX
-from trunnion.errors import CorruptArtifactError, UnknownKernelError, shorten
+from trunnion.errors import CorruptArtifactError, DeviceRequirementError, UnknownKernelError, shorten
 from trunnion.image.cubin import CubinInfo, read_cubin, symbol_index
 from trunnion.image.ptx import PtxInfo, read_ptx
 from trunnion.messages import listed
@@ -108,6 +109,39 @@ class CompiledKernel:
         if index is None:
             raise _missing(self)
         return disassembled(self.image, index)
+
+    def attributes(self, device: Any) -> Mapping[str, int]:
+        """Return what the driver says of the kernel on a device: also of PTX, which it assembles for that.
+
+        The image is loaded beside the program's own, and unloaded again. With ``LOCAL_SIZE_BYTES`` and ``NUM_REGS`` of
+        what really runs, `registers` and `local_bytes` need not be guessed for PTX.
+
+        Parameters
+        ----------
+        device
+            An ordinal, or a device such as ``"cuda:1"``, or ``"cuda"`` for the thread's current one.
+
+        Returns
+        -------
+        Mapping[str, int]
+            ``cuKernelGetAttribute``'s answers by name, ``CU_FUNC_ATTRIBUTE_`` left out: ``MAX_THREADS_PER_BLOCK``;
+            ``SHARED_SIZE_BYTES``, static, of a block; ``CONST_SIZE_BYTES``; ``LOCAL_SIZE_BYTES`` and ``NUM_REGS``, of a
+            thread; ``PTX_VERSION`` and ``BINARY_VERSION``, ten times the major version plus the minor one.
+
+        Raises
+        ------
+        DeviceRequirementError
+            If the image is none that the CUDA driver loads, or there is no driver.
+        ArgumentError
+            If ``device`` is no device, or there is no such one.
+        DriverError
+            If the driver refuses, such as an image for another architecture.
+        """
+        if self.image_kind not in _READABLE:
+            raise DeviceRequirementError("a cubin or PTX", f"an image of kind {shorten(self.image_kind)}")
+        from trunnion.kernel_attributes import kernel_attributes  # noqa: PLC0415 - few who load a program ask for it
+
+        return kernel_attributes(self.image, self.symbol, expect_ordinal(device))
 
 
 class CompiledKernels(Mapping[str, CompiledKernel]):

@@ -123,6 +123,7 @@ def _fixed(kernel: Kernel, device: Device) -> Mapping[FunctionAttribute, int]:
         if threads
         else device.attribute(DeviceAttribute.MAX_THREADS_PER_BLOCK),
         FunctionAttribute.SHARED_SIZE_BYTES: kernel.info.static_smem_bytes,
+        FunctionAttribute.LOCAL_SIZE_BYTES: kernel.info.local_bytes or 0,
         FunctionAttribute.NUM_REGS: kernel.info.registers or 0,
         FunctionAttribute.BINARY_VERSION: 10 * major + minor,
         FunctionAttribute.PTX_VERSION: 10 * major + minor,
