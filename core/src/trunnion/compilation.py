@@ -190,7 +190,7 @@ def key_inputs(
 def load(
     artifact: Artifact,
     *,
-    digest: str | None = None,
+    digest: str | Iterable[str] | None = None,
     trusted_keys: Iterable[PublicKey | str | PathLike[str]] | None = None,
     registry: Registry | None = None,
 ) -> CompiledProgram: ...
@@ -200,7 +200,7 @@ def load(
 def load(
     artifact: str | PathLike[str],
     *,
-    digest: str | None = None,
+    digest: str | Iterable[str] | None = None,
     trusted_keys: Iterable[PublicKey | str | PathLike[str]] | None = None,
     registry: Registry | None = None,
 ) -> Any: ...
@@ -209,7 +209,7 @@ def load(
 def load(
     artifact: Artifact | str | PathLike[str],
     *,
-    digest: str | None = None,
+    digest: str | Iterable[str] | None = None,
     trusted_keys: Iterable[PublicKey | str | PathLike[str]] | None = None,
     registry: Registry | None = None,
 ) -> CompiledProgram | Bundle:
@@ -221,8 +221,8 @@ def load(
         An artifact, the folder that `Artifact.save` wrote, or the index of a bundle, a file in ``.trn``; every byte of
         what is used is verified.
     digest
-        What it must be: `Artifact.digest`, or `Bundle.digest`. Without it and trusted keys, what is read must be root's
-        or this user's, and nobody else may write to it.
+        What it must be, or a list of all that are allowed: `Artifact.digest`, or `Bundle.digest`. Without it and
+        trusted keys, what is read must be root's or this user's, and nobody else may write to it.
     trusted_keys
         Public keys (`trunnion.PublicKey`), or paths of their files: what none of them signed (``trunnion sign``) is
         refused.

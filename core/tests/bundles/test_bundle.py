@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import pickle
 import struct
@@ -314,6 +315,35 @@ def test_what_others_can_write_is_refused_unless_a_digest_vouches_for_it(written
     assert trunnion.load(written, digest=digest)["add"].artifact
     with pytest.raises(UntrustedArtifactError, match="it is another one"):
         trunnion.load(written, digest="0" * 64)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, set, frozenset, iter])
+def test_of_the_digests_that_are_allowed_it_must_have_one(written, simulator, kind):
+    del simulator
+    digest, other = Bundle.open(written).digest, "0" * 64
+    written.parent.chmod(0o777)
+    assert trunnion.load(written, digest=kind([other, digest]))["add"].artifact
+    with pytest.raises(UntrustedArtifactError, match=f"{digest}, expected one of the 2 that are allowed"):
+        trunnion.load(written, digest=kind([other, "1" * 64]))
+    with pytest.raises(UntrustedArtifactError, match=f"expected {other}: it is another one"):
+        trunnion.load(written, digest=kind([other]))
+
+
+@pytest.mark.parametrize(
+    ("digests", "error", "words"),
+    [
+        ([], ArgumentValueError, "got none, expected 1 to 65536 digests"),
+        (itertools.repeat("0" * 64), ArgumentValueError, "got more than 65536"),
+        (["0" * 64, 3], ArgumentTypeError, "a SHA-256 in hex, a list of them, or None"),
+        (["0" * 64, "0" * 63], ArgumentValueError, "expected 64 digits"),
+        ({"0" * 64: 1}, ArgumentTypeError, "a list of them"),
+        (b"0" * 64, ArgumentTypeError, "a list of them"),
+    ],
+)
+def test_a_list_of_what_are_no_digests_is_refused(written, simulator, digests, error, words):
+    del simulator
+    with pytest.raises(error, match=words):
+        trunnion.load(written, digest=digests)
 
 
 def test_a_pipe_does_not_hang(written, simulator):

@@ -9,7 +9,7 @@ import stat
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from trunnion.arguments import expect, expect_text, file_path
 from trunnion.artifacts.manifest import (
@@ -24,18 +24,21 @@ from trunnion.artifacts.manifest import (
 )
 from trunnion.artifacts.publish import publish
 from trunnion.errors import (
+    ArgumentTypeError,
     ArgumentValueError,
     ArtifactError,
     CorruptArtifactError,
     UntrustedArtifactError,
     shorten,
 )
+from trunnion.messages import describe, type_name
+from trunnion.plain import ForeignError, is_a, is_exactly, sequence
 from trunnion.storage.descriptors import opened
 from trunnion.storage.refusals import advice, said
 from trunnion.storage.scratch import temporary_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from trunnion.contract.compiler import DeviceImage
@@ -47,6 +50,7 @@ __all__ = [
     "Artifact",
     "check_digest",
     "check_owner",
+    "expect_digests",
     "read_artifact",
     "read_manifest",
     "trusted_owners",
@@ -54,6 +58,9 @@ __all__ = [
 
 IMAGE_PREFIX = "image."
 """What the name of a file that is a device image begins with; its kind follows."""
+
+MAX_DIGESTS = 1 << 16
+"""The most digests that a caller may allow."""
 
 # O_NONBLOCK: a pipe put where a file should be must not hang the reader. It means nothing for regular files.
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -348,23 +355,47 @@ def check_owner(
         )
 
 
-def check_digest(found: str, wanted: str, what: str) -> None:
-    """Refuse what has another digest than it must have.
+def check_digest(found: str, wanted: str | Iterable[str], what: str) -> None:
+    """Refuse what has another digest than it must have, or none of those that are allowed.
 
     Raises
     ------
     UntrustedArtifactError
         If the digests differ.
     ArgumentTypeError, ArgumentValueError
-        If the one that is wanted is none.
+        If one that is wanted is none, or none is allowed.
     """
-    wanted = expect_text(wanted, "digest", "a SHA-256 in hex, or None")
-    if not DIGEST.fullmatch(wanted):
-        raise ArgumentValueError("digest", shorten(wanted), "64 digits of 0-9 and a-f")
-    if found != wanted:
-        raise UntrustedArtifactError(
-            f"{what} has the digest {found}, expected {shorten(wanted)}: it is another one"
-        )
+    allowed = expect_digests(wanted)
+    if found not in allowed:
+        one = allowed[0] if len(allowed) == 1 else f"one of the {len(allowed)} that are allowed"
+        raise UntrustedArtifactError(f"{what} has the digest {found}, expected {one}: it is another one")
+
+
+def expect_digests(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Return the digests that a caller allows: one, or each of a list or a set.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        If one is none, or the list is empty or endless.
+    """
+    words = "a SHA-256 in hex, a list of them, or None"
+    several: tuple[object, ...] | None = (given,) if is_a(given, str) else None
+    if several is None:
+        try:
+            several = sequence([*given] if is_exactly(given, set, frozenset) else given, MAX_DIGESTS + 1)
+        except ForeignError as error:
+            raise ArgumentTypeError("digest", type_name(given), words) from error.__cause__
+    if several is None:
+        raise ArgumentTypeError("digest", describe(given), words)
+    if not 0 < len(several) <= MAX_DIGESTS:
+        got = "none" if not several else f"more than {MAX_DIGESTS}"
+        raise ArgumentValueError("digest", got, f"1 to {MAX_DIGESTS} digests")
+    allowed = tuple(expect_text(cast("str", one), "digest", words) for one in several)
+    for one in allowed:
+        if not DIGEST.fullmatch(one):
+            raise ArgumentValueError("digest", shorten(one), "64 digits of 0-9 and a-f")
+    return allowed
 
 
 def _check_names(found: Mapping[str, bytes] | set[str], manifest: Manifest) -> None:

@@ -89,7 +89,7 @@ class Bundle(Mapping[str, CompiledProgram]):
         cls,
         path: str | PathLike[str],
         *,
-        digest: str | None = None,
+        digest: str | Iterable[str] | None = None,
         trusted_keys: Iterable[PublicKey | str | PathLike[str]] | None = None,
         registry: Registry | None = None,
         runtime: Runtime | None = None,
@@ -101,9 +101,10 @@ class Bundle(Mapping[str, CompiledProgram]):
         path
             Its index, as `trunnion.write_bundle` wrote it, or a link to it; the parts lie beside that, or are links.
         digest
-            The SHA-256 of the index's bytes, in hex, as `digest` gives it: an index of another one is refused. Without
-            it and trusted keys the index and its folder must be root's or this user's, and nobody else may write to
-            them. What the parts hold is that of which the index names the digests, whoever owns them.
+            The SHA-256 of the index's bytes, in hex, as `digest` gives it, or a list of those that are allowed: an
+            index of another one is refused. Without it and trusted keys the index and its folder must be root's or this
+            user's, and nobody else may write to them. What the parts hold is that of which the index names the
+            digests, whoever owns them.
         trusted_keys
             Public keys, or their files: an index that none of them signed (``trunnion sign``) is refused.
         registry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trunnion.artifacts.artifact import check_digest
+from trunnion.artifacts.artifact import check_digest, expect_digests
 from trunnion.errors import ArgumentValueError, shorten
 from trunnion.signing.keys import PublicKey, expect_keys
 from trunnion.signing.signature import check_signature
@@ -23,16 +23,23 @@ __all__ = ["Vouching"]
 class Vouching:
     """What vouches for something, in the place of who could have written it."""
 
-    digest: str | None
-    """The digest that it must have; None: any."""
+    digests: tuple[str, ...] | None
+    """The digests of which it must have one; None: any."""
 
     keys: tuple[PublicKey, ...] | None
     """The keys of which one must have signed it; None: nobody must."""
 
     @classmethod
-    def of(cls, digest: str | None, trusted_keys: Iterable[PublicKey | str | PathLike[str]] | None) -> Self:
-        """Return what a caller passes; errors are those of `expect_keys`."""
-        return cls(digest, None if trusted_keys is None else expect_keys(trusted_keys, "trusted_keys"))
+    def of(
+        cls,
+        digest: str | Iterable[str] | None,
+        trusted_keys: Iterable[PublicKey | str | PathLike[str]] | None,
+    ) -> Self:
+        """Return what a caller passes; errors are those of `expect_digests` and `expect_keys`."""
+        return cls(
+            None if digest is None else expect_digests(digest),
+            None if trusted_keys is None else expect_keys(trusted_keys, "trusted_keys"),
+        )
 
     @property
     def vouches(self) -> bool:
@@ -41,7 +48,7 @@ class Vouching:
         A digest fixes what is loaded, and a signature who decided on it, neither of which whoever can write there can
         change: with either, it does not matter who that is.
         """
-        return self.digest is not None or self.keys is not None
+        return self.digests is not None or self.keys is not None
 
     def check(self, path: Path | None, kind: str, digest: str) -> None:
         """Refuse something for which not all vouches that must.
@@ -64,8 +71,8 @@ class Vouching:
         ArtifactError, CorruptArtifactError, BackendUnavailableError
             As `check_signature`.
         """
-        if self.digest is not None:
-            check_digest(digest, self.digest, f"the {kind}" if path is None else shorten(str(path)))
+        if self.digests is not None:
+            check_digest(digest, self.digests, f"the {kind}" if path is None else shorten(str(path)))
         if self.keys is None:
             return
         if path is None:
