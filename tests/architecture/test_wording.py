@@ -58,7 +58,6 @@ SPELLING_THEIR_OWN = {
     "core/src/trunnion/operators/shapes.py": "of our own classes",
     "core/src/trunnion/model/launch_attributes.py": "of the driver's numbers",
     "core/src/trunnion/model/record.py": "of what a JSON reader made",
-    "core/src/trunnion/model/scalars.py": "of a number that was just computed",
     "core/src/trunnion/model/serial/writing.py": "of a number that is not finite",
     "core/src/trunnion/sim/__init__.py": "of modules and attributes",
     "core/src/trunnion/sim/parameters.py": "a record of our own, and of its fields",

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import struct
 from typing import Any
 
@@ -10,8 +12,10 @@ from trunnion.errors import ProgramError, UnboundSymbolError
 from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.expr import Symbol
+from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import PointerParam, ScalarParam, Signature, StructParam, TensorParam
 from trunnion.model.plan import Source
+from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
 
 N, M = Symbol("n"), Symbol("m")
@@ -86,6 +90,54 @@ def test_every_fill_reads_back_from_json(fill: Any) -> None:
     if isinstance(fill, complex):
         raw = struct.pack("<2f", fill.real, fill.imag)
         assert program.plan().tensors[0].fill == raw
+
+
+def filled(fill: complex, kind: str = "float32") -> TensorParam:
+    return TensorParam("y", kind, (N,), fill=fill)  # type: ignore[arg-type]  # the constructor reads spellings too
+
+
+def filling(output: TensorParam) -> KernelProgram:
+    launch = KernelLaunch("k", (output,), 1, 1)  # type: ignore[arg-type]  # the constructor takes integers too
+    signature = Signature((TensorParam("x", "float32", (N,)),), (output,))  # type: ignore[arg-type]  # spellings too
+    return KernelProgram("p", signature, (DeviceCode("cuda", "//"),), (launch,))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (filled(0.0), filled(-0.0)),
+        (filled(complex(0.0, 1.0), "complex64"), filled(complex(-0.0, 1.0), "complex64")),
+        (filled(1), filled(2)),
+        (filled(0.0), TensorParam("y", "float32", (N,))),  # type: ignore[arg-type]  # spellings too
+    ],
+)
+def test_fills_of_other_bits_are_other_fills(one: TensorParam, other: TensorParam) -> None:
+    assert one != other
+    assert len({one, other}) == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (filled(math.nan), filled(-math.nan)),
+        (filled(math.nan), pickle.loads(pickle.dumps(filled(math.nan)))),  # noqa: S301 - our own bytes
+        (filled(complex(1, math.nan), "complex64"), copy.deepcopy(filled(complex(1, math.nan), "complex64"))),
+        (filled(1), filled(1.0)),
+        (filled(0.1), filled(struct.unpack("f", struct.pack("f", 0.1))[0])),
+    ],
+)
+def test_fills_of_the_same_bits_are_one_fill(one: TensorParam, other: TensorParam) -> None:
+    """However the number was written, and wherever it was read: programs, plans, their texts and their hashes too."""
+    assert one == other
+    assert len({one, other}) == 1
+    first, second = (filling(output) for output in (one, other))
+    assert first == second
+    assert first.to_json() == second.to_json()
+    assert first.plan() == second.plan()
+    assert first.plan().hash == second.plan().hash
+    assert type(first).from_json(first.to_json()) == first
+    assert pickle.loads(pickle.dumps(first)) == first  # noqa: S301 - our own bytes
+    assert pickle.loads(pickle.dumps(first.plan())) == first.plan()  # noqa: S301 - our own bytes
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint64", "bool"])

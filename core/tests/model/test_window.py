@@ -34,6 +34,12 @@ def test_words_and_defaults() -> None:
     assert other.policy is WindowPolicy.STREAM
 
 
+def test_a_ratio_of_zero_is_one_ratio() -> None:
+    one, other = (builder().input("x", "float32", (N,)).window(hit_ratio=zero) for zero in (0, -0.0))
+    assert one == other
+    assert str(one.hit_ratio) == str(other.hit_ratio) == "0.0"
+
+
 @pytest.mark.parametrize(
     ("fields", "where"),
     [

@@ -10,7 +10,7 @@ from trunnion.messages import describe
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.expr import OutsideExpr
 from trunnion.model.fields import place
-from trunnion.model.scalars import comparable, scalar_bytes, scalar_value
+from trunnion.model.scalars import scalar_bytes, scalar_value
 from trunnion.plain import is_exactly
 
 __all__ = ["Constant", "const", "usual_type", "written_as_constant"]
@@ -53,12 +53,11 @@ class Constant(OutsideExpr):
         data = scalar_bytes(self.value, kind, "value")
         object.__setattr__(self, "dtype", kind)
         object.__setattr__(self, "data", data)
-        object.__setattr__(self, "value", comparable(self.value))
 
     @property
     def held(self) -> complex | bool | None:
         """The number as its type holds it, the same for equal constants; None: a null pointer."""
-        return None if self.dtype is None else comparable(scalar_value(self.data, self.dtype))
+        return None if self.dtype is None else scalar_value(self.data, self.dtype)
 
     def _type(self) -> object:
         """Return the type's spelling; of a whole number and of a bool there is but one that it must mean."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, UnboundSymbolError, shorten
@@ -13,7 +13,7 @@ from trunnion.model.expr_text import format_expr
 from trunnion.model.expr_tree import facts_of, symbols_of
 from trunnion.model.fields import flag, instance, instances, integer, place, text
 from trunnion.model.memory import Memory, exprs, power_of_two
-from trunnion.model.scalars import comparable, scalar_bytes
+from trunnion.model.scalars import scalar_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,8 +58,11 @@ class TensorParam(Memory):
     nullable: bool = False
     """Whether the caller may pass None: the kernel is given a null pointer. Not for outputs."""
 
-    fill: float | complex | None = None
+    fill: float | complex | None = field(default=None, compare=False)
     """What every element of an output is before the first launch, under ``out=`` too; None: left as it is."""
+
+    fill_data: bytes | None = field(init=False, repr=False)
+    """One element's bytes under `fill`, least first: by them tensors are equal, so 0.0 is not -0.0, and NaN is NaN."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", text(self.name, "name"))
@@ -89,9 +92,8 @@ class TensorParam(Memory):
         if self.alignment is not None:
             power_of_two(self.alignment, "alignment", _MAX_ALIGNMENT)
         flag(self.nullable, "nullable")
-        if self.fill is not None:
-            scalar_bytes(self.fill, self.dtype, "fill")
-            object.__setattr__(self, "fill", comparable(self.fill))
+        filled = None if self.fill is None else scalar_bytes(self.fill, self.dtype, "fill")
+        object.__setattr__(self, "fill_data", filled)
 
     @property
     def rank(self) -> int:

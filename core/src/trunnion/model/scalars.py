@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = [
     "FLOAT_FORMATS",
     "FloatFormat",
-    "comparable",
     "overflow_limit",
     "part_name",
     "scalar_bytes",
@@ -191,22 +190,6 @@ def overflow_limit(name: str) -> float:
         return math.ldexp(2.0 - 2.0 ** -(form.mantissa_bits + 1), form.bias)  # half a unit above the greatest
     except OverflowError:
         return math.inf
-
-
-@functools.cache
-def _complex_of(real: str, imag: str) -> complex:
-    return complex(float(real), float(imag))
-
-
-def comparable(value: complex) -> complex:
-    """Return a number that is equal to itself wherever it is compared as part of a tuple, a NaN too.
-
-    One object is: so there is one for NaN, and one for each complex number with a NaN in it.
-    """
-    if isinstance(value, complex):
-        parts = (value.real, value.imag)
-        return _complex_of(repr(value.real), repr(value.imag)) if any(map(math.isnan, parts)) else value
-    return math.nan if isinstance(value, float) and math.isnan(value) else value
 
 
 def scalar_bytes(value: object, dtype: DType, field: str) -> bytes:

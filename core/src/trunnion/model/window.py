@@ -74,7 +74,7 @@ class AccessPolicyWindow:
     def _normalise(self) -> None:
         if not is_exactly(self.hit_ratio, int, float) or not 0 <= self.hit_ratio <= 1:
             raise ProgramError(f"got {describe(self.hit_ratio)}, expected 0 to 1", field="hit_ratio")
-        object.__setattr__(self, "hit_ratio", float(self.hit_ratio))
+        object.__setattr__(self, "hit_ratio", abs(float(self.hit_ratio)))  # there is but one zero
         for name in ("nbytes", "element_offset"):
             value = getattr(self, name)
             if value is None and name == "nbytes":

@@ -80,13 +80,13 @@ TENSOR_MAP_ALIGNMENT = 64
 _SOURCE_KINDS = ("shape", "stride", "scalar")
 
 
-PLAN_VERSION: Final = 4
+PLAN_VERSION: Final = 5
 """Changes whenever the plan of some program does, or what its steps are.
 
 Plans' hashes are made with it, and the versions of core's emitters: an artifact of another one is refused by that name.
 3: a plan says every step of a call, to its result. 4: arguments may be constants, moved addresses, floating-point
 expressions, and structs that the launcher builds; a plan says which facts of the device it is over, and has module
-variables.
+variables. 5: a fill of the signature is told by its bytes.
 """
 
 
@@ -624,8 +624,6 @@ def _plain(value: Any) -> Any:  # noqa: PLR0911 - one line for each kind of valu
         return _plain(value.value)
     if kind is bytes:
         return value.hex()
-    if kind is complex:
-        return [value.real, value.imag]
     if kind is frozenset:
         return sorted(str(member) for member in value)
     raise TypeError(f"a plan holds no {kind.__name__}")

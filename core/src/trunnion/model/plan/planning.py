@@ -63,7 +63,6 @@ from trunnion.model.plan.planning_memory import (
 )
 from trunnion.model.plan.requirements import requirements
 from trunnion.model.plan.steps import CopyVariable
-from trunnion.model.scalars import scalar_bytes
 from trunnion.model.struct import Struct, layout_of, pieces
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
@@ -273,7 +272,7 @@ class _Planner:
                 output=index >= inputs,
                 position=position,
                 nullable=tensor.nullable,
-                fill=None if tensor.fill is None else scalar_bytes(tensor.fill, tensor.dtype, "fill"),
+                fill=tensor.fill_data,
             )
 
     def _scalars(self) -> Iterator[ScalarSlot]:

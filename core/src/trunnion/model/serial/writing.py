@@ -28,6 +28,7 @@ from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
 from trunnion.model.memory import Memory
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
+from trunnion.model.scalars import scalar_value
 from trunnion.model.struct import Array, Struct
 from trunnion.model.tensormap import TensorMap, TiledTensorMap
 from trunnion.model.view import TensorView
@@ -135,7 +136,7 @@ def _dump_param(param: Param) -> dict[str, Any]:
         "access": param.access,
         "alignment": param.alignment,
         "nullable": param.nullable,
-        "fill": _number(param.fill),
+        "fill": None if param.fill_data is None else _number(scalar_value(param.fill_data, param.dtype)),
     }
 
 
