@@ -124,11 +124,24 @@ def test_bytes_that_are_none_are_refused_before_any_tool_sees_them(data: bytes) 
             compiled(trunnion.DeviceCode(language, data))
 
 
+@pytest.mark.parametrize("mode", ["none", "speed"])
+def test_a_truncated_fatbin_never_reaches_the_tool(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a bad input, not a tool that is missing or too old."""
+    whole = fatbin(("cubin", made("cubin"), "90a"), options=(f"-compress-mode={mode}",))
+    monkeypatch.setattr(type(CUOBJDUMP), "path", lambda _: pytest.fail("was asked"))
+    for cut in (4, 5, 15, 16, 64, len(whole) // 2, len(whole) - 1):
+        with pytest.raises(CorruptArtifactError, match=f"{cut} bytes") as caught:
+            compiled(trunnion.DeviceCode("fatbin", whole[:cut]))
+        assert caught.value.what == "fatbin"
+        assert "truncated" in caught.value.problem
+
+
 def test_a_damaged_fatbin_is_refused_by_the_tool_and_ends_nothing() -> None:
     whole = fatbin(("cubin", made("cubin"), "90a"))
-    for cut in (5, 64, len(whole) // 2, len(whole) - 1):
+    for place in (4, 16, 20, 44):
+        damaged = whole[:place] + b"\xff" * 4 + whole[place + 4 :]
         with pytest.raises((BackendUnavailableError, CorruptArtifactError, ProgramError)):
-            compiled(trunnion.DeviceCode("fatbin", whole[:cut]))
+            compiled(trunnion.DeviceCode("fatbin", damaged))
 
 
 def test_names_in_a_fatbin_lead_nowhere(tmp_path, monkeypatch) -> None:

@@ -1,14 +1,15 @@
 """Fatbins: of the images that one holds, the one that runs on an architecture.
 
-Their layout is not documented, and what nvcc writes is compressed, so ``cuobjdump`` takes them apart ("CUDA Binary
-Utilities"), in a process of its own: a damaged one ends that. nvJitLink takes fatbins too, but of one that holds a
-finished cubin it makes an image without kernels (tried: 13.0).
+Behind the header their layout is not documented, and what nvcc writes is compressed, so ``cuobjdump`` takes them apart
+("CUDA Binary Utilities"), in a process of its own: a damaged one ends that. nvJitLink takes fatbins too, but of one
+that holds a finished cubin it makes an image without kernels (tried: 13.0).
 """
 
 from __future__ import annotations
 
 import os
 import re
+import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +32,9 @@ CUOBJDUMP: Final = BinaryUtility("cuobjdump")
 """The program that takes a fatbin apart."""
 
 _MAGIC: Final = b"\x50\xed\x55\xba"
+_HEADER: Final = struct.Struct("<IHHQ")
+"""``fatBinaryHeader``: magic, version, bytes of this header, bytes behind it."""
+
 _EXTRACTED = re.compile(r"^Extracting (?:ELF|PTX) file.*?\s\d+: ", re.MULTILINE)
 
 
@@ -54,13 +58,14 @@ def unpacked(code: DeviceCode, arch: Architecture, field: str) -> DeviceCode:
     ProgramError
         If it is no fatbin, holds nothing for the architecture, or several images of which none is better.
     CorruptArtifactError
-        If an image in it is not whole.
+        If it is truncated, or an image in it is not whole.
     BackendUnavailableError
         If ``cuobjdump`` is not there, or does not read it.
     """
     data = bytes(code.source)  # type: ignore[arg-type]  # DeviceCode has seen that a fatbin is bytes
     if not data.startswith(_MAGIC):
         raise ProgramError(f"got bytes that are no fatbin, which begins with {_MAGIC.hex(' ')}", field=field)
+    _check_whole(data)
     CUOBJDUMP.path()
     held: list[str] = []
     for language in ("ptx",) if arch.virtual else ("cubin", "ptx"):
@@ -74,6 +79,22 @@ def unpacked(code: DeviceCode, arch: Architecture, field: str) -> DeviceCode:
         "neither a cubin that runs there nor PTX; LTO-IR is given as code of its own, not in a fatbin",
         field=field,
     )
+
+
+def _check_whole(data: bytes) -> None:
+    """Refuse what is shorter than its header says; of a tool's refusal nobody could tell whose fault it is.
+
+    Raises
+    ------
+    CorruptArtifactError
+        If it is truncated.
+    """
+    expected = _HEADER.size
+    if len(data) >= expected:
+        _, _, header, behind = _HEADER.unpack_from(data)
+        expected = header + behind
+    if len(data) < expected:
+        raise CorruptArtifactError("fatbin", f"it is truncated: {len(data)} bytes, of {expected} or more")
 
 
 def _extracted(data: bytes, language: str) -> list[tuple[str, bytes]]:
