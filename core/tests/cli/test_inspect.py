@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 import trunnion
-from trunnion import DeviceCode, ProgramBuilder, Symbol, const, device, examples, ge, sqrt
+from trunnion import DeviceCode, ProgramBuilder, Symbol, array, const, device, examples, ge, sqrt, struct
 from trunnion.cli.application import run
 from trunnion.cli.document import plan_document, told
 from trunnion.cli.inspect import _show
@@ -292,6 +292,71 @@ def test_a_floating_point_expression_is_shown_as_it_is_written(
     assert args == [{"float": {"expr": "(1.0 / sqrt(real(n - 1)))", "dtype": "float16"}}]
 
 
+STRUCT = """struct Inner { float scale; unsigned char flag; };
+struct Params { float* x; Inner rows[2]; int m; double flags; };
+extern "C" __global__ void k(Params p) { p.x[0] = p.rows[0].scale + p.m; }
+"""
+STRUCT_FIELDS = [
+    (0, 8, ".x", "PointerArgument(memory tensor x)", "a pointer to float32 (8 bytes)"),
+    (8, 4, ".rows[0].scale", "ScalarArgument(scalar k)", "float32 (4 bytes)"),
+    (12, 1, ".rows[0].flag", "ConstantArgument(data 7, dtype uint8)", "uint8 (1 byte)"),
+    (16, 4, ".rows[1].scale", "FloatArgument(value (1.0 / sqrt(m)), dtype float32)", "float32 (4 bytes)"),
+    (20, 1, ".rows[1].flag", "ConstantArgument(data 0, dtype uint8)", "uint8 (1 byte)"),
+    (24, 4, ".m", "ExprArgument(value cast(int32, (m + 1)), dtype int32)", "int32 (4 bytes)"),
+    (32, 8, ".flags", "StructArgument(struct flags)", "a struct (8 bytes)"),
+]
+"""Offset, size, path and source of each field, and what the kernel is told of it."""
+
+
+def given_a_struct() -> KernelProgram:
+    """Launches a kernel that is given a struct, with structs in an array in it."""
+    p = ProgramBuilder("p", DeviceCode("cuda", STRUCT))
+    m = Symbol("m")
+    x, k, flags = p.input("x", "float32", (m,)), p.scalar("k", "float32"), p.struct("flags", 8, 8)
+    rows = array(
+        struct(("scale", k), ("flag", const(7, "uint8"))),
+        struct(("scale", (1 / sqrt(m)).cast("float32")), ("flag", const(0, "uint8"))),
+    )
+    whole = struct(("x", x), ("rows", rows), ("m", (m + 1).cast("int32")), ("flags", flags))
+    p.launch("k", (whole,), 1, 32)
+    return p.build()
+
+
+def test_the_fields_of_a_struct_are_told_with_their_places_and_sources(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "p.json"
+    file.write_text(given_a_struct().to_json())
+    document = inspect(capsys, str(file), "--compile", "--target", "sm_90a")
+    (argument,) = document["plan"]["launches"][0]["args"]
+    told_fields = [
+        (one["offset"], one["size"], one["path"], one["argument"]["type"]) for one in argument["fields"]
+    ]
+    assert told_fields == [(*row, source.partition("(")[0]) for *row, source, _ in STRUCT_FIELDS]
+    (parameter,) = document["images"][0]["kernels"][0]["parameters"]
+    assert [(one["offset"], one["path"], one["description"]) for one in parameter["passed_fields"]] == [
+        (offset, path, description) for offset, _, path, _, description in STRUCT_FIELDS
+    ]
+
+
+def test_people_see_a_struct_field_by_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "p.json"
+    file.write_text(given_a_struct().to_json())
+    assert run(["inspect", str(file), "--compile", "--target", "sm_90a"]) == 0
+    rows = [
+        [cell.strip() for cell in line.strip("\u2502 ").split("\u2502")]
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("\u2502")
+    ]
+    for offset, size, path, source, description in STRUCT_FIELDS:
+        written, planned, *kernels = [row for row in rows if path in row]
+        assert (written[0], len(written)) == (path, 2)
+        assert planned == [str(offset), str(size), path, source]
+        assert kernels == [[str(offset), path, description]] * 2  # in the plan, and beside the image
+    assert [".rows[0].scale", "param k"] in rows
+    assert [".m", "expr cast(int32, (m + 1))"] in rows
+
+
 def test_a_null_pointer_is_called_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     p = ProgramBuilder("p", DeviceCode("cuda", "//"))
     x = p.input("x", "float32", (Symbol("n"),))
@@ -305,7 +370,7 @@ def test_a_null_pointer_is_called_one(capsys: pytest.CaptureFixture[str], tmp_pa
         ("| 0.5, float32 ", program),
         ("| memory param x, offset n ", program),
         ("| null ", plan),
-        ("| 0000003f ", plan),
+        ("| 0.5 ", plan),
     ):
         assert said in where, said
     args = inspect(capsys, str(path))["program"]["launches"][0]["args"]

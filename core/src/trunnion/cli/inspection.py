@@ -153,6 +153,8 @@ def tell_what_is_passed(
 ) -> None:
     """Put beside each parameter of a program's kernels what the program passes there, as ``passed``.
 
+    Of a struct that the launcher builds its fields too, as ``passed_fields``.
+
     Parameters
     ----------
     images
@@ -166,7 +168,10 @@ def tell_what_is_passed(
     for image in images:
         for kernel in image.get("kernels", ()):
             for parameter in kernel.get("parameters", ()) if kernel["name"] in passed else ():
-                parameter["passed"] = passed[kernel["name"]][parameter["ordinal"]].description
+                wanted = passed[kernel["name"]][parameter["ordinal"]]
+                parameter["passed"] = wanted.description
+                if wanted.fields:
+                    parameter["passed_fields"] = _untyped(plain(wanted.fields))
 
 
 def _bytes(part: DeviceCode) -> bytes:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.model.dtypes import DTYPES
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
+from trunnion.model.scalars import scalar_value
 from trunnion.model.tensormap import Interleave, L2Promotion, OobFill, Swizzle, TensorMapDataType
 from trunnion.model.window import AccessProperty
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from trunnion.model.enums import DriverEnum
 
@@ -101,8 +102,9 @@ def _said(value: Any, names: Mapping[str, Sequence[str]]) -> Any:  # noqa: PLR09
             return value | {"slot": names[table][value["slot"]]}
         case "PlannedAttribute":
             return value | {"values": [word(value["field"], number) for number in value["values"]]}
-        case "ConstantArgument" if value["dtype"] is None:
-            return value | {"data": "null"}
+        case "ConstantArgument":
+            kind, data = value["dtype"], bytes.fromhex(value["data"])
+            return value | {"data": "null" if kind is None else str(scalar_value(data, DTYPES[kind]))}
     return {name: _field(name, one, names) for name, one in value.items()}
 
 
@@ -113,6 +115,23 @@ def _field(name: str, value: Any, names: Mapping[str, Sequence[str]]) -> Any:
         return "null" if value["value"] is None else f"{value['value']}, {value['dtype']}"
     if name == "float":
         return f"{value['expr']}, {value['dtype']}"
+    if name == "struct" and type(value) is dict:
+        return [*_struct_fields("", {"struct": value}, names)]
     if type(value) is not int:
         return _said(value, names)
     return names[name][value] if name in names else word(name, value)
+
+
+def _struct_fields(
+    path: str, value: Mapping[str, Any], names: Mapping[str, Sequence[str]]
+) -> Iterator[dict[str, Any]]:
+    """Return what a program puts into a struct, that of structs and arrays in it too: the plan says where it lies."""
+    if "struct" in value:
+        within = [(f"{path}.{one['name']}", one["value"]) for one in value["struct"]["fields"]]
+    elif "array" in value:
+        within = [(f"{path}[{place}]", one) for place, one in enumerate(value["array"])]
+    else:
+        yield {"path": path, "value": _said(value, names)}
+        return
+    for inner, one in within:
+        yield from _struct_fields(inner, one, names)
