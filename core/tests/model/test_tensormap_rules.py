@@ -165,7 +165,7 @@ def test_a_program_is_judged_by_what_it_fixes() -> None:
     x = TensorParam("x", dtype("float16"), (n, 60))
     with pytest.raises(TensorMapError, match=r"global_strides\[0\] \(innermost first\) is 120 bytes"):
         x.tiled((8, 8))
-    known = TiledFields.from_exprs(TensorParam("x", dtype("float16"), (n, m, 64)).tiled((1, 2, 8)))
+    known = TensorParam("x", dtype("float16"), (n, m, 64)).tiled((1, 2, 8)).known_fields()
     assert known.dims == (64, None, None)
     assert known.strides == (128, None)
     assert known.box == (8, 2, 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from trunnion.messages import first_line, type_name
-from trunnion.model.launch import MAX_THREADS
+from trunnion.model.launch_limits import MAX_THREADS
 from trunnion.model.plan import refusals as rows
 
 if TYPE_CHECKING:

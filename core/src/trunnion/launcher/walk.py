@@ -16,8 +16,8 @@ from trunnion.launcher.float_arithmetic import float_bytes
 from trunnion.launcher.memory import ALLOCATOR_ALIGNMENT
 from trunnion.model.expr import Const
 from trunnion.model.interval import INT64_MAX
-from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.launch_attributes import MAX_CLUSTER_BLOCKS
+from trunnion.model.launch_limits import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.plan import BuiltArgument, ExprArgument, FloatArgument, MovedArgument, ViewArgument
 from trunnion.model.plan.places import (
     allowed_values,

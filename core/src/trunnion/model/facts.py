@@ -20,6 +20,7 @@ from trunnion.messages import describe, suggestion
 from trunnion.model.expr import Expr
 from trunnion.model.fields import integer, members, text
 from trunnion.model.interval import Interval
+from trunnion.model.launch_limits import MAX_BLOCK, MAX_SMEM, MAX_THREADS
 from trunnion.plain import is_a
 
 if TYPE_CHECKING:
@@ -111,8 +112,6 @@ class Occupancy(Fact):
     """Dynamic shared memory of a block, in bytes."""
 
     def __post_init__(self) -> None:
-        from trunnion.model.launch import MAX_SMEM, MAX_THREADS  # noqa: PLC0415 - it reads this module
-
         object.__setattr__(self, "kernel", text(self.kernel, "occupancy.kernel"))
         _constant(self.threads, "occupancy.block", (1, MAX_THREADS))
         _constant(self.dynamic_smem_bytes, "occupancy.dynamic_smem_bytes", (0, MAX_SMEM))
@@ -176,8 +175,6 @@ def occupancy(kernel: str, block: int | Sequence[int], dynamic_smem_bytes: int =
     >>> (tiles,) = symbols("tiles")
     >>> grid = minimum(tiles, device.multiprocessor_count * occupancy("gemm", 256, 65536))
     """
-    from trunnion.model.launch import MAX_BLOCK  # noqa: PLC0415 - it reads this module
-
     field = "occupancy.block"
     extents = (
         (block,) if is_a(block, (int, Expr)) else members(block, field, "an integer, or up to 3 of them")

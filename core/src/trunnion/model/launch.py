@@ -13,6 +13,7 @@ from trunnion.model.expr import Const, Expr, ExprLike, NonInteger, as_expr
 from trunnion.model.fields import instance, members, place, text
 from trunnion.model.float_expr import FloatCast, FloatExpr
 from trunnion.model.launch_attributes import LAUNCH_ATTRIBUTES
+from trunnion.model.launch_limits import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.memory import Memory
 from trunnion.model.module_variable import ModuleVariable
 from trunnion.model.moved_address import MovedAddress
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
     from trunnion.model.launch_attributes import Cluster, ClusterSchedulingPolicy, MemSyncDomain
 
 __all__ = [
-    "MAX_BLOCK",
-    "MAX_GRID",
-    "MAX_SMEM",
-    "MAX_THREADS",
     "Argument",
     "Dims",
     "KernelLaunch",
@@ -63,18 +60,6 @@ An expression travels as the type of its outermost cast, or as ``int64`` if it h
 
 Dims = tuple[Expr, Expr, Expr]
 """Three extents: x, y, z."""
-
-MAX_GRID = (2**31 - 1, 65535, 65535)
-"""The greatest grid, in blocks (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
-
-MAX_BLOCK = (1024, 1024, 64)
-"""The greatest extents of a block, in threads (ibid.)."""
-
-MAX_THREADS = 1024
-"""The most threads of a block (ibid.)."""
-
-MAX_SMEM = 2**31 - 1
-"""The most bytes that ``cuKernelSetAttribute``, which takes an int, can allow; a device allows far less."""
 
 _ARGUMENTS: tuple[type[Argument], ...] = (
     Memory, MovedAddress, TensorView, ScalarParam, PointerParam, StructParam, ModuleVariable, TensorMap, Struct, Expr,

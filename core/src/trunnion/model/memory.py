@@ -1,25 +1,16 @@
-"""`Memory`: what tensors and workspaces have in common, and the maps and windows over it."""
+"""`Memory`: what tensors and workspaces have in common."""
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError
 from trunnion.model.expr import Expr, OutsideExpr, as_expr, minimum, select
 from trunnion.model.expr_tree import symbols_of
-from trunnion.model.fields import integer, members, place, refuse_unknown
+from trunnion.model.fields import integer, members, place
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
     from trunnion.model.dtypes import DType
-    from trunnion.model.expr import ExprLike
-    from trunnion.model.moved_address import MovedAddress
-    from trunnion.model.tensormap import Im2colTensorMap, TiledTensorMap
-    from trunnion.model.view import TensorView
-    from trunnion.model.window import AccessPolicyWindow
 
 __all__ = ["MAX_RANK", "Memory", "exprs", "power_of_two"]
 
@@ -114,71 +105,3 @@ class Memory(OutsideExpr):
         for axis, extent in enumerate(self.shape):
             if extent.bounds.high < 0:
                 raise ProgramError("the extent is negative in every call", field=f"shape[{axis}]")
-
-    def view(self) -> TensorView:
-        """Return this memory with its layout, as one argument by value: see `TensorView`."""
-        from trunnion.model.view import TensorView  # noqa: PLC0415 - it reads this module
-
-        return TensorView(self)
-
-    def at(self, offset: ExprLike) -> MovedAddress:
-        """Return the address of this memory, moved by so many elements: see `MovedAddress`.
-
-        Raises
-        ------
-        ProgramError
-            If no call could allow the offset.
-        """
-        from trunnion.model.moved_address import MovedAddress  # noqa: PLC0415 - it reads this module
-
-        return MovedAddress(self, offset)  # type: ignore[arg-type]  # the constructor takes integers too
-
-    def tiled(self, box_dim: Sequence[int], **fields: Any) -> TiledTensorMap:
-        """Return a tiled tensor map over this memory; further fields are those of `TiledTensorMap`.
-
-        Parameters
-        ----------
-        box_dim
-            Elements of the box along each dimension, outermost first.
-        **fields
-            Further fields of the map.
-
-        Raises
-        ------
-        ProgramError
-            If a field is wrong or unknown; it is named.
-        """
-        from trunnion.model.tensormap import TiledTensorMap  # noqa: PLC0415 - it reads this module
-
-        _refuse_unknown(TiledTensorMap, fields, "tensor map")
-        return TiledTensorMap(self, box_dim, **fields)  # type: ignore[arg-type]  # the constructor normalises
-
-    def im2col(self, **fields: Any) -> Im2colTensorMap:
-        """Return an im2col tensor map over this memory; the fields are those of `Im2colTensorMap`.
-
-        Raises
-        ------
-        ProgramError
-            If a field is wrong, missing or unknown; it is named.
-        """
-        from trunnion.model.tensormap import Im2colTensorMap  # noqa: PLC0415 - it reads this module
-
-        _refuse_unknown(Im2colTensorMap, fields, "tensor map")
-        return Im2colTensorMap(self, **fields)
-
-    def window(self, **fields: Any) -> AccessPolicyWindow:
-        """Return an access-policy window over this memory; the fields are those of `AccessPolicyWindow`.
-
-        Raises
-        ------
-        ProgramError
-            If a field is wrong or unknown; it is named.
-        """
-        from trunnion.model.window import AccessPolicyWindow  # noqa: PLC0415 - it reads this module
-
-        _refuse_unknown(AccessPolicyWindow, fields, "window")
-        return AccessPolicyWindow(self, **fields)
-
-
-def _refuse_unknown(kind: type, fields: dict[str, Any], where: str) -> None:
-    refuse_unknown(fields, [each.name for each in dataclasses.fields(kind)][1:], where)

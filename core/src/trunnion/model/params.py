@@ -12,7 +12,8 @@ from trunnion.model.expr import Expr, OutsideExpr, Symbol, as_expr
 from trunnion.model.expr_text import format_expr
 from trunnion.model.expr_tree import facts_of, symbols_of
 from trunnion.model.fields import flag, instance, instances, integer, place, text
-from trunnion.model.memory import Memory, exprs, power_of_two
+from trunnion.model.memory import exprs, power_of_two
+from trunnion.model.passed_memory import PassedMemory
 from trunnion.model.scalars import scalar_bytes
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _MAX_STRUCT_ALIGNMENT = 128
 
 
 @dataclass(frozen=True, slots=True)
-class TensorParam(Memory):
+class TensorParam(PassedMemory):
     """A tensor of a signature. As a kernel's argument it is the pointer to its first element."""
 
     name: str
@@ -102,7 +103,7 @@ class TensorParam(Memory):
 
     def steps(self) -> tuple[Expr, ...]:
         """Return `strides` with its default filled in."""
-        return Memory.steps(self) if self.strides is None else self.strides
+        return PassedMemory.steps(self) if self.strides is None else self.strides
 
 
 def _refuse_facts(numbers: tuple[Expr, ...], field: str) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from trunnion.errors import shorten
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.fields import flag, place, text
-from trunnion.model.memory import Memory, exprs, power_of_two
+from trunnion.model.memory import exprs, power_of_two
+from trunnion.model.passed_memory import PassedMemory
 
 if TYPE_CHECKING:
     from trunnion.model.expr import Expr
@@ -19,7 +20,7 @@ _MAX_ALIGNMENT = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace(Memory):
+class Workspace(PassedMemory):
     """Scratch memory of a call: contiguous and row-major, allocated on the launch's stream.
 
     It is there only if a launch that is not skipped is given it, by pointer, through a map or as a window. Its bytes

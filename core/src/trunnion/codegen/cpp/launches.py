@@ -14,8 +14,8 @@ from trunnion.codegen.literals import cpp_name, cpp_string
 from trunnion.model.expr import Const
 from trunnion.model.float_expr import integers_of
 from trunnion.model.float_text import brief_float
-from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.launch_attributes import MAX_CLUSTER_BLOCKS
+from trunnion.model.launch_limits import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.plan import (
     AddressArgument,
     BuiltArgument,

@@ -11,8 +11,8 @@ from trunnion.codegen.python.recalled import recalls
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.dtypes import Kind
 from trunnion.model.expr import Const
-from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.launch_attributes import MAX_CLUSTER_BLOCKS
+from trunnion.model.launch_limits import MAX_BLOCK, MAX_GRID, MAX_SMEM, MAX_THREADS
 from trunnion.model.plan import (
     AddressArgument,
     BuiltArgument,

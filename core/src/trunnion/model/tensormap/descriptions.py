@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import Any
 
 from trunnion.errors import ProgramError, TensorMapError, shorten
 from trunnion.messages import spelled
 from trunnion.model.dtypes import DType, dtype
 from trunnion.model.enums import DriverEnum, member
-from trunnion.model.expr import Expr, as_expr
+from trunnion.model.expr import Const, Expr, as_expr
 from trunnion.model.fields import instance, integer, members, place, text
 from trunnion.model.memory import Memory, exprs
 from trunnion.model.tensormap.rules import Im2colFields, TiledFields, broken_rules
@@ -236,6 +237,23 @@ class TensorMap(ABC):
         """Return elements between neighbours along each dimension, outermost first, with the default filled in."""
         return self.tensor.steps() if self.strides is None else self.strides
 
+    def _shared_fields(self) -> dict[str, Any]:
+        bits = self.element_bits
+        steps = [_known(step) for step in reversed(self.layout())]
+        return {
+            "address": None,
+            "element_bits": bits,
+            "data_type": self.data_type_code,
+            "dims": tuple(_known(extent) for extent in reversed(self.extents)),
+            "strides": tuple(None if step is None else step * bits // 8 for step in steps[1:]),
+            "innermost_stride": steps[0] if steps else None,
+            "element_strides": tuple(reversed(self.element_steps())),
+            "interleave": self.interleave.code,
+            "swizzle": self.swizzle.code,
+            "oob_fill": self.oob_fill.code,
+            "l2_promotion": self.l2_promotion.code,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class TiledTensorMap(TensorMap):
@@ -250,7 +268,7 @@ class TiledTensorMap(TensorMap):
 
     def known_fields(self) -> TiledFields:
         """Return what the driver is told, as far as it is known before any call."""
-        return TiledFields.from_exprs(self)
+        return TiledFields(box=tuple(reversed(self.box_dim)), **self._shared_fields())
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +307,13 @@ class Im2colTensorMap(TensorMap):
 
     def known_fields(self) -> Im2colFields:
         """Return what the driver is told, as far as it is known before any call."""
-        return Im2colFields.from_exprs(self)
+        return Im2colFields(
+            lower=tuple(reversed(self.pixel_box_lower_corner)),
+            upper=tuple(reversed(self.pixel_box_upper_corner)),
+            channels_per_pixel=self.channels_per_pixel,
+            pixels_per_column=self.pixels_per_column,
+            **self._shared_fields(),
+        )
 
 
 _ENUMS: dict[str, type[DriverEnum]] = {
@@ -309,6 +333,10 @@ def integers(values: object, name: str) -> tuple[int, ...]:
         If a member is none; its place is named.
     """
     return tuple(integer(value, f"{name}[{i}]") for i, value in enumerate(members(values, name)))
+
+
+def _known(expr: Expr) -> int | None:
+    return expr.value if isinstance(expr, Const) else None
 
 
 def _data_type(given: object) -> DType | TensorMapDataType:

@@ -9,13 +9,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from trunnion.model.expr import Const
-
 if TYPE_CHECKING:
-    from typing import Any, Self
-
-    from trunnion.model.expr import Expr
-    from trunnion.model.tensormap import Im2colTensorMap, TensorMap, TiledTensorMap
+    from typing import Self
 
 __all__ = ["DriverArgument", "Im2colFields", "MapFields", "TiledFields"]
 
@@ -134,11 +129,6 @@ class TiledFields(MapFields):
         """Elements of one box along the innermost dimension."""
         return self.box[0] if self.box else None
 
-    @classmethod
-    def from_exprs(cls, tensor_map: TiledTensorMap) -> TiledFields:
-        """Return what is known of a map before any call."""
-        return cls(box=tuple(reversed(tensor_map.box_dim)), **_common(tensor_map))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Im2colFields(MapFields):
@@ -180,41 +170,8 @@ class Im2colFields(MapFields):
         """
         return self.dims[:-2] if self.interleave else self.dims[1:-1]
 
-    @classmethod
-    def from_exprs(cls, tensor_map: Im2colTensorMap) -> Im2colFields:
-        """Return what is known of a map before any call."""
-        return cls(
-            lower=tuple(reversed(tensor_map.pixel_box_lower_corner)),
-            upper=tuple(reversed(tensor_map.pixel_box_upper_corner)),
-            channels_per_pixel=tensor_map.channels_per_pixel,
-            pixels_per_column=tensor_map.pixels_per_column,
-            **_common(tensor_map),
-        )
-
-
-def _common(tensor_map: TensorMap) -> dict[str, Any]:
-    bits = tensor_map.element_bits
-    steps = [_known(step) for step in reversed(tensor_map.layout())]
-    return {
-        "address": None,
-        "element_bits": bits,
-        "data_type": tensor_map.data_type_code,
-        "dims": tuple(_known(extent) for extent in reversed(tensor_map.extents)),
-        "strides": tuple(None if step is None else step * bits // 8 for step in steps[1:]),
-        "innermost_stride": steps[0] if steps else None,
-        "element_strides": tuple(reversed(tensor_map.element_steps())),
-        "interleave": tensor_map.interleave.code,
-        "swizzle": tensor_map.swizzle.code,
-        "oob_fill": tensor_map.oob_fill.code,
-        "l2_promotion": tensor_map.l2_promotion.code,
-    }
-
 
 def _told(number: int | None) -> int:
     if number is None:
         raise ValueError("the driver is told of a map before all of it is known")
     return number
-
-
-def _known(expr: Expr) -> int | None:
-    return expr.value if isinstance(expr, Const) else None

@@ -17,7 +17,7 @@ from trunnion.model.builder import ProgramBuilder
 from trunnion.model.code import DeviceCode
 from trunnion.model.dtypes import dtype as dtype_of
 from trunnion.model.expr import Symbol
-from trunnion.model.launch import MAX_BLOCK, MAX_GRID, MAX_THREADS
+from trunnion.model.launch_limits import MAX_BLOCK, MAX_GRID, MAX_THREADS
 from trunnion.testing.draws import for_examples
 from trunnion.testing.expected import CallSignature, Expected, TensorFacts
 from trunnion.testing.reference import expect
