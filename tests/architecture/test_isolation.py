@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import pytest
 
 LEAVING = """
-from trunnion.sim.capture import CaptureMode
+from trunnion.sim.objects import CaptureMode
 
 def test_nothing(simulator):
     simulator.register_body("given_back", print)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunnion.sim.capture import CaptureMode, Captures
+from trunnion.sim.capture import Captures
 from trunnion.sim.devices import ARCHITECTURES, Device
 from trunnion.sim.graph import NodeKind, Work
-from trunnion.sim.objects import LEGACY_STREAM, Event, Stream
+from trunnion.sim.objects import LEGACY_STREAM, CaptureMode, Event, Stream
 from trunnion.sim.status import Refusal, Status
 
 STREAMS, EVENTS = 3, 3

@@ -236,7 +236,7 @@ def test_nonsense_is_refused_at_once(simulator, arguments):
     ],
 )
 def test_a_start_with_nonsense_starts_nothing(monkeypatch, arguments):
-    monkeypatch.setattr("trunnion.sim._Process.simulator", None)
+    monkeypatch.setattr("trunnion.sim.process.Process.simulator", None)
     with pytest.raises((ArgumentError, DeviceRequirementError)):
         sim.start(**arguments)
     assert sim.active() is None

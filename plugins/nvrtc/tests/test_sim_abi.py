@@ -9,8 +9,8 @@ from cuda.bindings import driver
 
 from trunnion.sim.abi import Limit
 from trunnion.sim.abi_graph import EdgeDataStruct, KernelNodeParamsStruct, MemsetNodeParamsStruct
-from trunnion.sim.capture import CaptureMode, CaptureStatus
 from trunnion.sim.graph import NodeKind
+from trunnion.sim.objects import CaptureMode, CaptureStatus
 
 LETTERS = {
     "size_t": "L",

@@ -12,9 +12,10 @@ CUDA.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from trunnion.errors import LifecycleError
+from trunnion.sim.process import Process, running
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
     from trunnion.sim.simulator import Simulator
 
 __all__ = ["KernelBody", "KernelBodyWarning", "KernelCall", "Simulator", "active", "start"]
-
-
-class _Process:
-    """The one simulator of this process, because a process has one libcuda, which cannot be unloaded."""
-
-    simulator: Simulator | None = None
 
 
 def start(
@@ -79,20 +74,20 @@ def start(
     from trunnion.sim.shim import load_shim  # noqa: PLC0415 - as above
     from trunnion.sim.simulator import Simulator  # noqa: PLC0415 - as above
 
-    if _Process.simulator is not None:
+    if Process.simulator is not None:
         raise LifecycleError("a simulator runs in this process already: trunnion.sim.active() returns it")
     known.check_version(driver_version)
     rows = known.machine(devices, known.chosen(arch, compute_capability), mode, attributes)
-    _Process.simulator = Simulator(load_shim(), rows, driver_version)
+    Process.simulator = started = Simulator(load_shim(), rows, driver_version)
     tensors = sys.modules.get("trunnion.sim.tensor")
     if tensors is not None:  # else it finds the simulator when it is imported
-        tensors.SimTensor._exchange.connect(_Process.simulator)  # noqa: SLF001 - this package's own class
-    return _Process.simulator
+        tensors.SimTensor._exchange.connect(started)  # noqa: SLF001 - this package's own class
+    return started
 
 
 def active() -> Simulator | None:
     """Return the simulator of this process, or None."""
-    return _Process.simulator
+    return cast("Simulator | None", running())  # none but `start` makes one
 
 
 def __getattr__(name: str) -> object:

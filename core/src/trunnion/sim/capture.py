@@ -6,94 +6,18 @@ and ``cuStreamIsCapturing``; CUDA C++ Programming Guide, Creating a Graph Using 
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from trunnion.sim.graph import Edge, Graph, GraphNode, NodeKind
+from trunnion.sim.graph import Graph
+from trunnion.sim.objects import Capture, CaptureMode
 from trunnion.sim.status import Refusal, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from trunnion.sim.graph import Work
     from trunnion.sim.objects import Event, Stream
 
-__all__ = ["Capture", "CaptureMode", "CaptureStatus", "Captures"]
-
-
-class CaptureMode(enum.IntEnum):
-    """``CUstreamCaptureMode``."""
-
-    GLOBAL = 0
-    THREAD_LOCAL = 1
-    RELAXED = 2
-
-
-class CaptureStatus(enum.IntEnum):
-    """``CUstreamCaptureStatus``."""
-
-    NONE = 0
-    ACTIVE = 1
-    INVALIDATED = 2
-
-
-@dataclass(slots=True, eq=False)
-class Capture:
-    """One capture sequence, from its begin to its end."""
-
-    number: int
-    """What ``cuStreamGetCaptureInfo`` returns: no other capture of the process has or had it."""
-
-    origin: Stream
-    """The stream that it was begun on."""
-
-    mode: CaptureMode
-    """What it forbids to whom."""
-
-    thread: int
-    """The thread that began it."""
-
-    graph: Graph
-    """What was captured so far."""
-
-    frontiers: dict[Stream, frozenset[GraphNode]] = field(default_factory=dict)
-    """For each stream that takes part, the nodes that its next work waits for."""
-
-    kept: list[object] = field(default_factory=list)
-    """Arrays that the last query returned pointers to."""
-
-    problem: str = ""
-    """Why the capture is invalidated; empty while it is active."""
-
-    @property
-    def status(self) -> CaptureStatus:
-        """Active or invalidated."""
-        return CaptureStatus.INVALIDATED if self.problem else CaptureStatus.ACTIVE
-
-    def add(self, handle: int, stream: Stream, work: Work) -> GraphNode:
-        """Append a node behind all that a stream waits for, and let the stream wait for it."""
-        edges = tuple(
-            Edge(source, programmatic=work.programmatic and source.kind is NodeKind.KERNEL)
-            for source in self.graph.nodes
-            if source in self.frontiers[stream]
-        )
-        node = GraphNode(handle, work, edges)
-        self.graph.nodes.append(node)
-        self.frontiers[stream] = frozenset((node,))
-        return node
-
-    def join(self, stream: Stream, frontier: frozenset[GraphNode]) -> None:
-        """Let a stream wait for nodes, and take part from now on."""
-        self.frontiers[stream] = self.frontiers.get(stream, frozenset()) | frontier
-        stream.capture = self
-
-    def unjoined(self) -> list[Stream]:
-        """Return the streams whose last work the origin stream does not wait for."""
-        reached: set[GraphNode] = set()
-        for node in self.frontiers[self.origin]:
-            reached |= {node} | node.ancestors()
-        return [stream for stream, frontier in self.frontiers.items() if not frontier <= reached]
+__all__ = ["Captures"]
 
 
 class Captures:

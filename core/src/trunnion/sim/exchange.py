@@ -13,10 +13,12 @@ import torch
 
 from trunnion.dlpack import CPU, CUDA, Device, ExchangeApi, Tensor, Versioned, address_in
 from trunnion.errors import DeviceRequirementError, LifecycleError
-from trunnion.sim import active
+from trunnion.sim.process import running
 
 if TYPE_CHECKING:
-    from trunnion.sim.simulator import Simulator
+    from collections.abc import Callable
+
+    from trunnion.sim.simulated_driver import SimulatedDriver
 
 __all__ = ["Exchange"]
 
@@ -47,13 +49,23 @@ class Exchange:
 
     Native code keeps the table's address: an exchange, once shown to it, must live as long as the process.
 
+    Parameters
+    ----------
+    wrap
+        Returns a tensor of torch's, over device memory, as one of a device: called with the two.
+    allocate
+        Allocates a tensor for a launcher: called with a simulator, shape, element type, device and stream.
+
     Raises
     ------
     DeviceRequirementError
         If torch has no exchange API.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, wrap: Callable[[Any, int], torch.Tensor], allocate: Callable[..., torch.Tensor]
+    ) -> None:
+        self._wrap, self._allocate = wrap, allocate
         host = _host_api()
         self._host_from = ctypes.PYFUNCTYPE(*_FROM)(host.from_object)
         self._host_view = ctypes.PYFUNCTYPE(*_VIEW)(host.view_object)
@@ -63,11 +75,11 @@ class Exchange:
         # No view_object, which the format leaves free: consumers fall back to from_object.
         self._table = ExchangeApi(host.major, host.minor)
         self._viewing = ExchangeApi(host.major, host.minor)
-        running = active()
-        if running is not None:
-            self.connect(running)
+        simulator = running()
+        if simulator is not None:
+            self.connect(simulator)
 
-    def connect(self, simulator: Simulator) -> None:
+    def connect(self, simulator: SimulatedDriver) -> None:
         """Let the tables have functions, once a simulator runs: before that there is no tensor to be asked of."""
         shim = simulator.shim
         for entry in shim.exchange:
@@ -103,7 +115,7 @@ class Exchange:
 
     def view_object(self, tensor: int, out: int) -> int:
         """Show where a tensor lies, as one of its device; what has no memory there is not shown."""
-        found, simulator = ctypes.cast(tensor, ctypes.py_object).value, active()
+        found, simulator = ctypes.cast(tensor, ctypes.py_object).value, running()
         view = Tensor.from_address(out)
         try:
             status = int(self._host_view(tensor, view))
@@ -117,8 +129,6 @@ class Exchange:
 
     def to_object(self, managed: int, out: int) -> int:
         """Import a tensor that was exported from a simulated device."""
-        from trunnion.sim.tensor import _wrap  # noqa: PLC0415 - that module imports this one
-
         given, made = Versioned.from_address(managed), ctypes.c_void_p.from_address(out)
         ordinal = given.tensor.device.id
         given.tensor.device = Device(CPU, 0)
@@ -126,7 +136,7 @@ class Exchange:
         if status != 0:
             return int(status)
         plain = ctypes.cast(made, ctypes.py_object).value
-        wrapped = _wrap(plain, ordinal)
+        wrapped = self._wrap(plain, ordinal)
         self._increment(wrapped)  # the caller takes over a reference to what is returned,
         self._decrement(plain)  # and nobody the one that torch returned
         made.value = id(wrapped)
@@ -134,21 +144,19 @@ class Exchange:
 
     def allocate(self, prototype: int, out: int) -> int:
         """Allocate a tensor for native code."""
-        from trunnion.sim.allocation import allocate  # noqa: PLC0415 - that module needs this one
-
-        simulator = active()
+        simulator = running()
         if simulator is None:
             raise LifecycleError("no simulator runs in this process; call trunnion.sim.start()")
         wanted = Tensor.from_address(prototype)
         kind = _torch_dtype((wanted.dtype.code, wanted.dtype.bits, wanted.dtype.lanes))
         shape = tuple(wanted.shape[axis] for axis in range(wanted.ndim))
         stream = simulator.state.current_stream(wanted.device.id)
-        tensor = allocate(simulator, shape, kind, wanted.device.id, stream)
+        tensor = self._allocate(simulator, shape, kind, wanted.device.id, stream)
         return self.from_object(id(tensor), out)
 
     def current_stream(self, kind: int, ordinal: int, out: int) -> int:
         """Return the calling thread's current stream of a device."""
-        simulator = active()
+        simulator = running()
         found = simulator.state.current_stream(ordinal) if simulator and kind == CUDA else 0
         ctypes.c_void_p.from_address(out).value = found
         return 0

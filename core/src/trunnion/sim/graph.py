@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trunnion.sim.trace import GraphLaunched, Launched, MemoryCopied, MemorySet
+    from trunnion.sim.stream_events import GraphLaunched
+    from trunnion.sim.work_events import Launched, MemoryCopied, MemorySet
 
 __all__ = ["Edge", "Graph", "GraphExec", "GraphNode", "NodeKind", "Work"]
 

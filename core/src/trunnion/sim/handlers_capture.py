@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trunnion.sim.abi_graph import EdgeDataStruct
-from trunnion.sim.capture import Capture, CaptureMode, CaptureStatus
 from trunnion.sim.host import HostReader, put
+from trunnion.sim.objects import Capture, CaptureMode, CaptureStatus
 from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import CaptureBegan, CaptureEnded
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import ctypes
+import enum
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from trunnion.image.target import can_assemble, can_run
 from trunnion.sim.abi import DeviceAttribute, FunctionAttribute
+from trunnion.sim.graph import Edge, GraphNode, NodeKind
 from trunnion.sim.status import Refusal, Status
 
 if TYPE_CHECKING:
     from trunnion.image import CubinInfo, KernelInfo
-    from trunnion.sim.capture import Capture
     from trunnion.sim.devices import Device
-    from trunnion.sim.graph import GraphNode
+    from trunnion.sim.graph import Graph, Work
     from trunnion.sim.launch_attributes import WindowAttribute
 
 __all__ = [
     "LEGACY_STREAM",
     "PER_THREAD_STREAM",
+    "Capture",
+    "CaptureMode",
+    "CaptureStatus",
     "Context",
     "DeviceVariable",
     "Event",
@@ -116,6 +120,80 @@ class Event:
 
     frontier: frozenset[GraphNode] = field(default_factory=frozenset, repr=False)
     """The nodes that a stream waits for which waits for this event, if it was recorded in a capture."""
+
+
+class CaptureMode(enum.IntEnum):
+    """``CUstreamCaptureMode``."""
+
+    GLOBAL = 0
+    THREAD_LOCAL = 1
+    RELAXED = 2
+
+
+class CaptureStatus(enum.IntEnum):
+    """``CUstreamCaptureStatus``."""
+
+    NONE = 0
+    ACTIVE = 1
+    INVALIDATED = 2
+
+
+@dataclass(slots=True, eq=False)
+class Capture:
+    """One capture sequence, from its begin to its end."""
+
+    number: int
+    """What ``cuStreamGetCaptureInfo`` returns: no other capture of the process has or had it."""
+
+    origin: Stream
+    """The stream that it was begun on."""
+
+    mode: CaptureMode
+    """What it forbids to whom."""
+
+    thread: int
+    """The thread that began it."""
+
+    graph: Graph
+    """What was captured so far."""
+
+    frontiers: dict[Stream, frozenset[GraphNode]] = field(default_factory=dict)
+    """For each stream that takes part, the nodes that its next work waits for."""
+
+    kept: list[object] = field(default_factory=list)
+    """Arrays that the last query returned pointers to."""
+
+    problem: str = ""
+    """Why the capture is invalidated; empty while it is active."""
+
+    @property
+    def status(self) -> CaptureStatus:
+        """Active or invalidated."""
+        return CaptureStatus.INVALIDATED if self.problem else CaptureStatus.ACTIVE
+
+    def add(self, handle: int, stream: Stream, work: Work) -> GraphNode:
+        """Append a node behind all that a stream waits for, and let the stream wait for it."""
+        edges = tuple(
+            Edge(source, programmatic=work.programmatic and source.kind is NodeKind.KERNEL)
+            for source in self.graph.nodes
+            if source in self.frontiers[stream]
+        )
+        node = GraphNode(handle, work, edges)
+        self.graph.nodes.append(node)
+        self.frontiers[stream] = frozenset((node,))
+        return node
+
+    def join(self, stream: Stream, frontier: frozenset[GraphNode]) -> None:
+        """Let a stream wait for nodes, and take part from now on."""
+        self.frontiers[stream] = self.frontiers.get(stream, frozenset()) | frontier
+        stream.capture = self
+
+    def unjoined(self) -> list[Stream]:
+        """Return the streams whose last work the origin stream does not wait for."""
+        reached: set[GraphNode] = set()
+        for node in self.frontiers[self.origin]:
+            reached |= {node} | node.ancestors()
+        return [stream for stream, frontier in self.frontiers.items() if not frontier <= reached]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

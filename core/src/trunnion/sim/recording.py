@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ArgumentValueError, DriverError
 from trunnion.messages import describe
-from trunnion.sim.capture import CaptureMode
 from trunnion.sim.graph import GraphExec
-from trunnion.sim.objects import PER_THREAD_STREAM
+from trunnion.sim.objects import PER_THREAD_STREAM, CaptureMode
 from trunnion.sim.status import Refusal
 from trunnion.sim.submission import graph_work, submit
 from trunnion.sim.trace import CaptureBegan, CaptureEnded, GraphInstantiated

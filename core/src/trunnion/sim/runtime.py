@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from trunnion.call_helper import HelpedRuntime, installed_helper
-from trunnion.sim.allocation import allocate
-from trunnion.sim.tensor import SimTensor
+from trunnion.sim.tensor import SimTensor, allocate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from trunnion.contract.call_helper import CallHelper
     from trunnion.model.dtypes import DType
-    from trunnion.sim.simulator import Simulator
+    from trunnion.sim.simulated_driver import SimulatedDriver
 
 __all__ = ["SimRuntime"]
 
@@ -37,7 +36,7 @@ class SimRuntime(HelpedRuntime):
     strided: Any
 
     def __init__(
-        self, simulator: Simulator, find_helper: Callable[[], CallHelper | None] = installed_helper
+        self, simulator: SimulatedDriver, find_helper: Callable[[], CallHelper | None] = installed_helper
     ) -> None:
         super().__init__(find_helper)
         self._simulator = simulator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trunnion.sim.launch_attributes import WindowAttribute
-    from trunnion.sim.trace import Launched, MemoryCopied, MemorySet
+    from trunnion.sim.work_events import Launched, MemoryCopied, MemorySet
 
 __all__ = [
     "CaptureBegan",

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import torch
 
-from trunnion.arguments import expect
+from trunnion.arguments import expect, unallocatable
 from trunnion.errors import ArgumentValueError, LifecycleError, UnsupportedFeatureError
-from trunnion.sim import active
+from trunnion.model.interval import INT64_MAX
+from trunnion.sim.exchange import Exchange
+from trunnion.sim.interception import ALLOCATE
 from trunnion.sim.memory import POISON, allocation_error, compute, contiguous
+from trunnion.sim.process import running
 from trunnion.sim.status import Refusal
+from trunnion.sim.trace import Allocated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from trunnion.sim.simulator import Simulator
+    from trunnion.sim.simulated_driver import SimulatedDriver
 
-__all__ = ["EMPTY", "SimTensor", "empty", "move", "place", "poison", "target_device"]
+__all__ = ["EMPTY", "SimTensor", "allocate", "empty", "move", "place", "poison", "target_device"]
 
 
 _DETACH: Final = "detach the tensor first; autograd is shown on the CPU"
@@ -127,8 +132,8 @@ class SimTensor(torch.Tensor):
         return _run(_simulator(), func, args, dict(kwargs or {}))
 
 
-def _simulator() -> Simulator:
-    simulator = active()
+def _simulator() -> SimulatedDriver:
+    simulator = running()
     if simulator is None:
         raise LifecycleError("no simulator runs in this process; call trunnion.sim.start()")
     return simulator
@@ -146,7 +151,7 @@ def _wrap(tensor: torch.Tensor, ordinal: int) -> SimTensor:
 
 
 def empty(
-    simulator: Simulator,
+    simulator: SimulatedDriver,
     shape: Sequence[int],
     dtype: torch.dtype,
     ordinal: int,
@@ -188,7 +193,49 @@ def empty(
     return _wrap(flat.as_strided(extents, steps), ordinal)
 
 
-def place(simulator: Simulator, tensor: torch.Tensor, ordinal: int) -> SimTensor:
+def allocate(
+    simulator: SimulatedDriver, shape: Sequence[int], dtype: torch.dtype, ordinal: int, stream: int
+) -> SimTensor:
+    """Return a tensor in fresh device memory for a launcher, and trace it with its stream.
+
+    Parameters
+    ----------
+    simulator
+        Whose memory.
+    shape
+        Elements along each dimension.
+    dtype
+        The element type.
+    ordinal
+        The ordinal of the device.
+    stream
+        The stream that will use it first.
+
+    Raises
+    ------
+    ArgumentValueError
+        If there is no such device, or no memory is that large.
+    torch.OutOfMemoryError
+        If the device has too little memory, or a planted fault says so.
+    DriverError
+        If a planted fault or an interceptor refuses for another reason.
+    """
+    made: list[SimTensor] = []
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes > INT64_MAX:
+        raise unallocatable(tuple(shape))
+    try:
+        simulator.state.interceptions.run(
+            ALLOCATE, lambda *_: made.append(empty(simulator, shape, dtype, ordinal)), nbytes, ordinal, stream
+        )
+    except Refusal as refusal:
+        raise allocation_error(refusal, ALLOCATE) from refusal
+    simulator.state.trace.add(Allocated(made[0].data_ptr(), nbytes, ordinal, stream))
+    simulator.state.keep_for_capture(stream, made[0])
+    return made[0]
+
+
+def place(simulator: SimulatedDriver, tensor: torch.Tensor, ordinal: int) -> SimTensor:
     """Return a copy of a tensor in a device's memory, with the same strides.
 
     Parameters
@@ -235,7 +282,7 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.as_strided((1 + reach,), (1,)).view(torch.uint8)
 
 
-def target_device(simulator: Simulator, device: Any) -> Any:
+def target_device(simulator: SimulatedDriver, device: Any) -> Any:
     """Return the device that an argument means: an ordinal or a name counts as CUDA's if torch says so.
 
     Parameters
@@ -257,7 +304,7 @@ def target_device(simulator: Simulator, device: Any) -> Any:
     return found
 
 
-def _adopt(simulator: Simulator, result: Any, ordinal: int) -> Any:
+def _adopt(simulator: SimulatedDriver, result: Any, ordinal: int) -> Any:
     """Return what an operation returned, every host tensor in it as one of the device."""
     if isinstance(result, SimTensor):
         return result
@@ -275,11 +322,11 @@ def _adopt(simulator: Simulator, result: Any, ordinal: int) -> Any:
     return result
 
 
-def _in_device_memory(simulator: Simulator, tensor: torch.Tensor) -> bool:
+def _in_device_memory(simulator: SimulatedDriver, tensor: torch.Tensor) -> bool:
     return tensor.numel() == 0 or simulator.memory.find(tensor.untyped_storage().data_ptr()) is not None
 
 
-def _to_host(simulator: Simulator, result: Any) -> Any:
+def _to_host(simulator: SimulatedDriver, result: Any) -> Any:
     """Return what an operation returned, no tensor in it over device memory."""
     if isinstance(result, torch.Tensor):
         plain = _plain(result)
@@ -301,7 +348,7 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _run(
-    simulator: Simulator, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    simulator: SimulatedDriver, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     if func in (torch.Tensor.to, torch.Tensor.cpu, torch.Tensor.cuda):
         return move(simulator, func, args, kwargs)
@@ -361,7 +408,7 @@ def _common_ordinal(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
 
 
 def move(
-    simulator: Simulator, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    simulator: SimulatedDriver, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Run ``Tensor.to``, ``.cpu`` or ``.cuda``.
 
@@ -401,11 +448,5 @@ def move(
     return result.to(target)
 
 
-def _install_exchange() -> None:
-    from trunnion.sim.exchange import Exchange  # noqa: PLC0415 - it needs the class of this module
-
-    SimTensor._exchange = Exchange()  # noqa: SLF001 - this module's own class
-    SimTensor.__dlpack_c_exchange_api__ = SimTensor._exchange.capsule()  # noqa: SLF001 - as above
-
-
-_install_exchange()
+SimTensor._exchange = Exchange(_wrap, allocate)  # noqa: SLF001 - this module's own class
+SimTensor.__dlpack_c_exchange_api__ = SimTensor._exchange.capsule()  # noqa: SLF001 - as above

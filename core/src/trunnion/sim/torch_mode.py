@@ -13,7 +13,7 @@ from trunnion.sim.tensor import EMPTY, SimTensor, move, place, poison, target_de
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from trunnion.sim.simulator import Simulator
+    from trunnion.sim.simulated_driver import SimulatedDriver
 
 __all__ = ["SimMode"]
 
@@ -27,7 +27,7 @@ class SimMode(TorchFunctionMode):
         Whose devices.
     """
 
-    def __init__(self, simulator: Simulator) -> None:
+    def __init__(self, simulator: SimulatedDriver) -> None:
         super().__init__()
         self._simulator = simulator
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion import sim
 from trunnion.errors import DriverError
-from trunnion.sim.capture import CaptureMode
+from trunnion.sim.objects import CaptureMode
 from trunnion.sim.trace import Launched
 from trunnion.testing.saboteur import Changed, Saboteur, Swallowing, saboteur
 

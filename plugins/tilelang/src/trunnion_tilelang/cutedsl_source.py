@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from trunnion.errors import ProgramError, shorten
 from trunnion.model.code import DeviceCode
-from trunnion.model.memory import Memory
 from trunnion.model.params import PointerParam
+from trunnion.model.passed_memory import PassedMemory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,7 +85,7 @@ def cutedsl_launch(launch: KernelLaunch) -> KernelLaunch:
                 field="artifact",
             )
     return replace(
-        launch, args=tuple(each.view() if isinstance(each, Memory) else each for each in launch.args)
+        launch, args=tuple(each.view() if isinstance(each, PassedMemory) else each for each in launch.args)
     )
 
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from trunnion.model.launch import Argument, KernelLaunch
-    from trunnion.model.memory import Memory
+    from trunnion.model.passed_memory import PassedMemory
     from trunnion.model.window import AccessPolicyWindow
     from trunnion_tilelang.nodes import Module
     from trunnion_tilelang.parameters import Parameters
@@ -314,7 +314,7 @@ class Walk:
             case _:
                 raise Refusal("the call encodes no descriptor of this function's")
 
-    def _place(self, address: Node) -> tuple[Memory, Expr]:
+    def _place(self, address: Node) -> tuple[PassedMemory, Expr]:
         """Return the memory that an address lies in, and the bytes before it."""
         match address:
             case Call(op="handle_add_byte_offset", args=(base, offset)):

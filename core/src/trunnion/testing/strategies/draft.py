@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from trunnion.model.code import DeviceCode
     from trunnion.model.expr import Symbol
     from trunnion.model.facts import DeviceFact
-    from trunnion.model.memory import Memory
     from trunnion.model.module_variable import ModuleVariable
     from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
+    from trunnion.model.passed_memory import PassedMemory
     from trunnion.model.workspace import Workspace
 
 __all__ = ["Draft"]
@@ -48,10 +48,10 @@ class Draft:
     inputs: list[TensorParam] = field(default_factory=list)
     """Input tensors."""
 
-    mapped: list[Memory] = field(default_factory=list)
+    mapped: list[PassedMemory] = field(default_factory=list)
     """The tensors and workspaces that tiled maps can read."""
 
-    images: list[Memory] = field(default_factory=list)
+    images: list[PassedMemory] = field(default_factory=list)
     """The tensors and workspaces that im2col maps can read."""
 
     scalars: list[ScalarParam] = field(default_factory=list)
@@ -90,7 +90,7 @@ class Draft:
         return [*self.symbols, *self.facts]
 
     @property
-    def memories(self) -> list[Memory]:
+    def memories(self) -> list[PassedMemory]:
         """Everything that a launch can be given by pointer."""
         return [*self.inputs, *self.outputs, *self.workspaces]
 

@@ -15,8 +15,8 @@ from trunnion.testing.strategies.numbers import numbers
 
 if TYPE_CHECKING:
     from trunnion.model.expr import Expr
-    from trunnion.model.memory import Memory
     from trunnion.model.moved_address import MovedAddress
+    from trunnion.model.passed_memory import PassedMemory
     from trunnion.testing.strategies.draft import Draft
 
 __all__ = ["draw_fixed", "draw_like"]
@@ -60,7 +60,7 @@ def draw_like(draft: Draft, argument: Constant | MovedAddress) -> Constant | Mov
     return _draw_moved(draft, choose(draft.draw, alike))
 
 
-def _draw_moved(draft: Draft, memory: Memory) -> MovedAddress:
+def _draw_moved(draft: Draft, memory: PassedMemory) -> MovedAddress:
     """Draw a moved address that mostly lies within its memory, its end included; seldom one that few calls allow."""
     draw = draft.draw
     span = memory.span()

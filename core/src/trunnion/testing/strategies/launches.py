@@ -14,10 +14,10 @@ from trunnion.model.expr import Cast, Const, Expr, ceildiv, eq, ge, maximum, min
 from trunnion.model.facts import device
 from trunnion.model.float_expr import FloatCast
 from trunnion.model.launch import Argument, KernelLaunch
-from trunnion.model.memory import Memory
 from trunnion.model.module_variable import ModuleVariable
 from trunnion.model.moved_address import MovedAddress
 from trunnion.model.params import PointerParam, ScalarParam, StructParam
+from trunnion.model.passed_memory import PassedMemory
 from trunnion.model.struct import Struct, replaced
 from trunnion.model.tensormap import TensorMap
 from trunnion.model.view import TensorView
@@ -224,8 +224,10 @@ def _leaf(draft: Draft, maps: _Maps) -> Argument:
     kinds: tuple[Sequence[Argument], ...] = (draft.memories, draft.memories, draft.scalars, draft.pointers)
     given = choose(draw, [(), *(kind for kind in (*kinds, draft.structs, draft.variables) if kind)])
     argument = choose(draw, given) if given else _integer(draft)
-    viewed = draft.wants(Capability.TENSOR_VIEWS) and isinstance(argument, Memory) and draw(st.booleans())
-    return argument.view() if viewed and isinstance(argument, Memory) else argument
+    viewed = (
+        draft.wants(Capability.TENSOR_VIEWS) and isinstance(argument, PassedMemory) and draw(st.booleans())
+    )
+    return argument.view() if viewed and isinstance(argument, PassedMemory) else argument
 
 
 def _integer(draft: Draft) -> Expr:
@@ -243,7 +245,7 @@ def _cast(value: Expr, to: str) -> Expr:
     return minimum(maximum(value, 0), 127).cast(to)
 
 
-def _new_map(draft: Draft, memory: Memory, maps: _Maps, *, image: bool) -> TensorMap:
+def _new_map(draft: Draft, memory: PassedMemory, maps: _Maps, *, image: bool) -> TensorMap:
     maps.append(draw_im2col_map(draft, memory) if image else draw_map(draft, memory))
     return maps[-1]
 
@@ -268,7 +270,7 @@ def _like(  # noqa: C901, PLR0911 - one for each kind
     if draw(st.booleans()):
         return argument
     match argument:
-        case Memory():
+        case PassedMemory():
             return choose(draw, [one for one in draft.memories if one.dtype == argument.dtype])
         case MovedAddress() | Constant():
             return draw_like(draft, argument)

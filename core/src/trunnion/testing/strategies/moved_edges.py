@@ -18,7 +18,7 @@ from trunnion.testing.strategies.limits import Series
 from trunnion.testing.strategies.programs import CODE
 
 if TYPE_CHECKING:
-    from trunnion.model.memory import Memory
+    from trunnion.model.passed_memory import PassedMemory
 
 __all__ = ["moved_edges"]
 
@@ -42,7 +42,7 @@ def moved_edges(draw: st.DrawFn, *, workspace: bool) -> Series:
     start, n = Symbol("start", min=-(2**63)), Symbol("n", min=0)
     kind = choose(draw, ("uint8", "float16", "float64", "complex128", "float4_e2m1fn_x2"))
     shown, made = (TensorParam(name, dtype(kind), (n,)) for name in "ab")
-    memory: Memory = shown
+    memory: PassedMemory = shown
     form = choose(draw, ("input", "input", "output", *(["workspace"] if workspace else [])))
     if form == "output":
         memory = made

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 
     from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import LoadedProgram
-    from trunnion.sim.capture import CaptureMode
-    from trunnion.sim.objects import Context
+    from trunnion.sim.objects import CaptureMode, Context
     from trunnion.sim.status import Status
     from trunnion.testing.faults import PlantedFault
     from trunnion.testing.harness import Harness
