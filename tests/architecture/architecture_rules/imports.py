@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from architecture_rules.source import Module
 
@@ -174,3 +174,35 @@ def _is_type_checking(test: ast.expr) -> bool:
     return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
         isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
     )
+
+
+def circles(modules: Iterable[Module]) -> frozenset[frozenset[str]]:
+    """Return the groups of modules that import one another, whenever that is: for typing or inside a function too.
+
+    Parameters
+    ----------
+    modules
+        All modules; what they import of others does not count.
+    """
+    known = {module.name: module for module in modules}
+    graph = {
+        name: {target for item in imports(known[name]) if (target := _of(item, known))} - {name}
+        for name in known
+    }
+    reached = {name: _reached(graph, name) for name in graph}
+    groups = {frozenset({name, *(one for one in reached[name] if name in reached[one])}) for name in graph}
+    return frozenset(group for group in groups if len(group) > 1)
+
+
+def _of(item: Import, known: Mapping[str, Module]) -> str:
+    return next((name for name in (item.target, item.module) if name in known), "")
+
+
+def _reached(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = graph[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.program_file import program_of
 from trunnion.contract.adapter import KernelAdapter
 from trunnion.contract.source import GeneratedSource, SourceWrapper
@@ -17,6 +16,7 @@ from trunnion_nvrtc.backend.driver import cuda_driver
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.contract.compiler import DeviceImage
     from trunnion.contract.runtime import Runtime
@@ -47,7 +47,7 @@ class Adapter(KernelAdapter):
         match_parameters(source.plan.kernels, image)
         match_variables(source.plan.variables, image)
         files = {source.filename: source.text.encode(), f"image.{image.kind}": image.data}
-        return Artifact.create(self.spec, source, image, files)
+        return self.artifact(source, image, files)
 
     def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
         """Return what interprets the plan."""

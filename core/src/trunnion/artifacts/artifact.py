@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from trunnion.contract.compiler import DeviceImage
-    from trunnion.contract.source import GeneratedSource
-    from trunnion.contract.spec import BackendSpec
 
 __all__ = [
     "IMAGE_PREFIX",
@@ -103,48 +100,6 @@ class Artifact:
 
     def __reduce__(self) -> tuple[Callable[..., Artifact], tuple[object, ...]]:
         return Artifact, (self.manifest, dict(self.files))
-
-    @classmethod
-    def create(
-        cls,
-        spec: BackendSpec,
-        source: GeneratedSource,
-        image: DeviceImage,
-        files: Mapping[str, bytes],
-        toolchain: Mapping[str, str] | None = None,
-    ) -> Artifact:
-        """Make an artifact from what a backend built.
-
-        Parameters
-        ----------
-        spec
-            The backend.
-        source
-            The launcher that was built; its plan's hash and its emitter are recorded.
-        image
-            The device image that it launches; its kernels, target and toolchain are recorded.
-        files
-            All that has to be kept, by plain file name; ``manifest.json`` is added by `save`.
-        toolchain
-            Name and version of what built the host side, beside the image's own.
-
-        Raises
-        ------
-        CorruptArtifactError
-            If a file name is not a plain name, or a file is too large.
-        """
-        manifest = Manifest(
-            backend=spec.name,
-            contract_version=spec.contract_version,
-            target=str(image.target),
-            plan_hash=source.plan.hash,
-            emitter=source.emitter,
-            kernels=image.kernels,
-            variables=image.variables,
-            files={name: FileRecord.of(data) for name, data in files.items()},
-            toolchain={**image.toolchain, **(toolchain or {})},
-        )
-        return cls(manifest, files)
 
     def keyed(self, inputs: Mapping[str, str]) -> Artifact:
         """Return this artifact with the key of ``inputs``, under which an `ArtifactStore` keeps it.

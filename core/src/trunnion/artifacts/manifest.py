@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from trunnion.arguments import expect_text
 from trunnion.artifacts.json_document import JsonDocument, sealed
-from trunnion.contract.compiler import ImageKernel, ImageParameter, ImageVariable
 from trunnion.errors import ArgumentTypeError, CorruptArtifactError, shorten
 from trunnion.messages import describe, type_name
+from trunnion.model.image_table import ImageKernel, ImageParameter, ImageVariable
 from trunnion.plain import ForeignError, pairs
 
 if TYPE_CHECKING:

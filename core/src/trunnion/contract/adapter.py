@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from trunnion.artifacts.artifact import Artifact
+from trunnion.artifacts.manifest import FileRecord, Manifest
 from trunnion.errors import ArgumentTypeError, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.compiler import DeviceImage
     from trunnion.contract.runtime import Runtime
     from trunnion.contract.source import GeneratedSource
@@ -199,6 +200,44 @@ class KernelAdapter(ABC):
         CompileError
             If the launcher itself is compiled and that fails.
         """
+
+    def artifact(
+        self,
+        source: GeneratedSource,
+        image: DeviceImage,
+        files: Mapping[str, bytes],
+        toolchain: Mapping[str, str] | None = None,
+    ) -> Artifact:
+        """Return the artifact of what `build` built.
+
+        Parameters
+        ----------
+        source
+            The launcher that was built; its plan's hash and its emitter are recorded.
+        image
+            The device image that it launches; its kernels, target and toolchain are recorded.
+        files
+            All that has to be kept, by plain file name; ``manifest.json`` is added where it is saved.
+        toolchain
+            Name and version of what built the host side, beside the image's own.
+
+        Raises
+        ------
+        CorruptArtifactError
+            If a file name is not a plain name, or a file is too large.
+        """
+        manifest = Manifest(
+            backend=self.spec.name,
+            contract_version=self.spec.contract_version,
+            target=str(image.target),
+            plan_hash=source.plan.hash,
+            emitter=source.emitter,
+            kernels=image.kernels,
+            variables=image.variables,
+            files={name: FileRecord.of(data) for name, data in files.items()},
+            toolchain={**image.toolchain, **(toolchain or {})},
+        )
+        return Artifact(manifest, files)
 
     @abstractmethod
     def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:

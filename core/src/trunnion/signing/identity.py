@@ -89,7 +89,7 @@ class SigstoreIdentity:
                 f"{shorten(str(path))} is not signed: there is no {where} beside it, expected one by {self.identity}"
             ) from None
         try:
-            asked(lambda: library.check(data, digest, self, root))
+            asked(lambda: library.check(data, digest, root, identity=self.identity, issuer=self.issuer))
         except ForeignError as error:
             cause = error.__cause__
             told = f"{type_name(cause)}: {first_line(cause)}" if cause is not None else ""

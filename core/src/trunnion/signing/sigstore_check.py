@@ -5,8 +5,6 @@ The one file that imports it, which is the extra ``sigstore``: nobody imports th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sigstore.hashes import Hashed
 from sigstore.models import Bundle, TrustedRoot
 from sigstore.verify import Verifier
@@ -15,13 +13,10 @@ from sigstore_models.common.v1 import HashAlgorithm
 
 from trunnion.storage.scratch import scratch_folder
 
-if TYPE_CHECKING:
-    from trunnion.signing.identity import SigstoreIdentity
-
 __all__ = ["check"]
 
 
-def check(bundle: bytes, digest: str, wanted: SigstoreIdentity, trust_root: bytes) -> None:
+def check(bundle: bytes, digest: str, trust_root: bytes, *, identity: str, issuer: str) -> None:
     """Verify that an identity signed a digest; whatever is raised says that it did not, or that nobody can tell.
 
     Parameters
@@ -30,10 +25,10 @@ def check(bundle: bytes, digest: str, wanted: SigstoreIdentity, trust_root: byte
         A sigstore bundle, as JSON: certificate, signature, and the log's proof.
     digest
         The SHA-256, in hex, of what is to be signed.
-    wanted
-        Who must have signed it.
     trust_root
         Whose certificates and logs are believed: sigstore's ``trusted_root.json``.
+    identity, issuer
+        Who must have signed it, and the provider that knows them.
     """
     with scratch_folder() as folder:  # the library reads a root from a path alone: these bytes, and no others
         (folder / "trusted_root.json").write_bytes(trust_root)
@@ -41,5 +36,5 @@ def check(bundle: bytes, digest: str, wanted: SigstoreIdentity, trust_root: byte
     Verifier(trusted_root=root).verify_artifact(
         Hashed(algorithm=HashAlgorithm.SHA2_256, digest=bytes.fromhex(digest)),
         Bundle.from_json(bundle),
-        Identity(identity=wanted.identity, issuer=wanted.issuer),
+        Identity(identity=identity, issuer=issuer),
     )

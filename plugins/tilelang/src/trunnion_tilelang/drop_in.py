@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from trunnion.errors import ProgramError
 from trunnion.messages import describe, spelled
 from trunnion_tilelang.lowering import require_tilelang
+from trunnion_tilelang.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["Settings", "jit", "refuse_launchers"]
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How programs are compiled, in the words of `trunnion.compile`."""
-
-    backend: str = "auto"
-    """The backend's name."""
-
-    compiler: str | None = None
-    """The device compiler's name."""
-
-    options: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
-    """Options for plugins."""
-
-    cache: Any = True
-    """Where compiled programs are kept."""
-
-    @classmethod
-    def of(cls, backend: str, compiler: str | None, options: Any, cache: Any) -> Self:
-        """Return settings of what somebody said; what is wrong with it `trunnion.compile` says."""
-        kept = MappingProxyType(dict(options or {})) if isinstance(options or {}, Mapping) else options
-        return cls(backend, compiler, kept, cache)
+__all__ = ["jit", "refuse_launchers"]
 
 
 def jit(  # noqa: PLR0913 - all that TileLang's decorator takes, and what trunnion.compile does

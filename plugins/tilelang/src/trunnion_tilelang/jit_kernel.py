@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from trunnion.compiled import CompiledProgram
-    from trunnion_tilelang.drop_in import Settings
     from trunnion_tilelang.lowering import Lowered
+    from trunnion_tilelang.settings import Settings
 
 __all__ = ["Kernel", "KernelAdapter", "KernelMaker", "compile_kernel", "compile_kernels", "decorate"]
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from trunnion.turns import Turns
 from trunnion_tilelang import drop_in
-from trunnion_tilelang.drop_in import Settings, refuse_launchers
+from trunnion_tilelang.drop_in import refuse_launchers
 from trunnion_tilelang.lowering import require_tilelang
+from trunnion_tilelang.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

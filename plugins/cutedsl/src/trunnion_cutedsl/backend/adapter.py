@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.artifacts.artifact import Artifact
 from trunnion.codegen.cpp.build import build_launcher, launcher_fingerprint
 from trunnion.codegen.cpp.files import kept_launcher, launcher_files
 from trunnion.codegen.cpp.image import encoded_name
@@ -18,6 +17,7 @@ from trunnion_cutedsl.availability import DISTRIBUTION
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.contract.compiler import DeviceImage
     from trunnion.contract.runtime import Runtime
@@ -36,7 +36,7 @@ class CuteDslAdapter(KernelAdapter):
         for symbol in image.symbols:
             encoded_name(symbol)  # what no launcher could be handed is refused here, not when it is loaded
         library = build_launcher(source.text, None, (), staging, plugin=self.spec.name)
-        return Artifact.create(self.spec, source, image, launcher_files(source, image, library))
+        return self.artifact(source, image, launcher_files(source, image, library))
 
     def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
         """Load the launcher, which is native code, and its image; see `KernelAdapter.load`."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.program_file import program_of
 from trunnion.contract.adapter import KernelAdapter
 from trunnion.distributions import version_of
@@ -16,6 +15,7 @@ from trunnion.launcher.program import LauncherModule, PythonProgram
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.contract.compiler import DeviceImage
     from trunnion.contract.runtime import Runtime
@@ -35,7 +35,7 @@ class NvrtcAdapter(KernelAdapter):
         match_parameters(source.plan.kernels, image)
         match_variables(source.plan.variables, image)
         files = {_LAUNCHER: source.text.encode(), f"image.{image.kind}": image.data}
-        return Artifact.create(self.spec, source, image, files)
+        return self.artifact(source, image, files)
 
     def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
         """Load the image and run the launcher's text; see `KernelAdapter.load`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trunnion.artifacts.artifact import Artifact
 from trunnion.codegen.cpp.build import HOST_OBJECT, build_launcher, launcher_fingerprint
 from trunnion.codegen.cpp.files import kept_launcher, launcher_files
 from trunnion.codegen.cpp.host import host_kernel_symbol
@@ -18,6 +17,7 @@ from trunnion_tvm_ffi.availability import DISTRIBUTION
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.contract.compiler import DeviceImage
     from trunnion.contract.runtime import Runtime
@@ -37,7 +37,7 @@ class TvmFfiAdapter(KernelAdapter):
         if image.kind == HOST_OBJECT:
             _check_host_symbols(symbols)
         library = build_launcher(source.text, image, symbols, staging, plugin=self.spec.name)
-        return Artifact.create(self.spec, source, image, launcher_files(source, image, library))
+        return self.artifact(source, image, launcher_files(source, image, library))
 
     def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
         """Load the module, which is native code; see `KernelAdapter.load`."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING
 
-from trunnion.artifacts.artifact import Artifact
 from trunnion.artifacts.program_file import program_of
 from trunnion.contract.adapter import KernelAdapter
 from trunnion.errors import CorruptArtifactError
@@ -15,6 +14,7 @@ from trunnion.launcher.program import LauncherModule, PythonProgram
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from trunnion.artifacts.artifact import Artifact
     from trunnion.contract.adapter import LoadedProgram
     from trunnion.contract.compiler import DeviceImage
     from trunnion.contract.runtime import Runtime
@@ -35,7 +35,7 @@ class AcmeAdapter(KernelAdapter):
         match_parameters(source.plan.kernels, image)
         match_variables(source.plan.variables, image)
         files = {_LAUNCHER: source.text.encode(), _IMAGE: image.data}
-        return Artifact.create(self.spec, source, image, files)
+        return self.artifact(source, image, files)
 
     def load(self, artifact: Artifact, runtime: Runtime) -> LoadedProgram:
         """Run the launcher's text over the driver."""
