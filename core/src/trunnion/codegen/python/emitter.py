@@ -33,7 +33,7 @@ from trunnion.codegen.python.bindings import slot_name
 from trunnion.codegen.python.dialect import Dialect, FacadeDialect
 from trunnion.codegen.python.launch_body import LaunchBody, recovering
 from trunnion.codegen.python.memory import emit_given_outputs
-from trunnion.codegen.python.recalled import recalls, recalls_destinations
+from trunnion.codegen.python.recalled import emit_alike, recalls, recalls_destinations
 from trunnion.codegen.python.steps import StepPrinter
 from trunnion.codegen.python.tables import emit_tables
 from trunnion.codegen.writer import SourceWriter
@@ -310,9 +310,4 @@ class _Emitter:
             out.line(f"places = read({tensors})")
             out.line("alike = places is not None")
         with out.block("else:"):
-            with out.block("try:"):
-                # A guard reads strides, and torch ends the process where a nested tensor is asked for them that way.
-                nested = " or ".join(f"t{tensor.index}.is_nested" for tensor in compared)
-                out.line(f"alike = guard is not None and not ({nested}) and guard({tensors})")
-            with out.block("except AttributeError:"):
-                out.line("alike = False")
+            emit_alike(out, compared, "guard", "guard")

@@ -8,9 +8,12 @@ from trunnion.model.dtypes import Kind
 from trunnion.model.plan.steps import Phase, ShapeOutput
 
 if TYPE_CHECKING:
-    from trunnion.model.plan import LaunchPlan, ScalarSlot
+    from collections.abc import Sequence
 
-__all__ = ["is_computed_with", "passed_names", "recalls", "recalls_destinations"]
+    from trunnion.codegen.writer import SourceWriter
+    from trunnion.model.plan import LaunchPlan, ScalarSlot, TensorSlot
+
+__all__ = ["emit_alike", "is_computed_with", "passed_names", "recalls", "recalls_destinations"]
 
 
 def recalls(plan: LaunchPlan) -> bool:
@@ -40,3 +43,26 @@ def passed_names(plan: LaunchPlan) -> list[str]:
 def is_computed_with(plan: LaunchPlan, scalar: ScalarSlot) -> bool:
     """Whether a scalar is a boolean that stands under a symbol."""
     return scalar.dtype.kind is Kind.BOOL and plan.signature.scalars[scalar.index].symbol is not None
+
+
+def emit_alike(out: SourceWriter, tensors: Sequence[TensorSlot], known: str, guard: str) -> None:
+    """Write whether tensors are ``alike`` those of an earlier call, as its guard says of them.
+
+    Parameters
+    ----------
+    out
+        Where to.
+    tensors
+        The tensors, in variables of their own.
+    known
+        What is None where there is no guard.
+    guard
+        The guard, where there is one.
+    """
+    names = [f"t{tensor.index}" for tensor in tensors]
+    with out.block("try:"):
+        # A guard reads strides, and torch ends the process where a nested tensor is asked for them that way.
+        nested = " or ".join(f"{name}.is_nested" for name in names)
+        out.line(f"alike = {known} is not None and not ({nested}) and {guard}({', '.join(names)})")
+    with out.block("except AttributeError:"):  # no tensor of torch's
+        out.line("alike = False")

@@ -25,6 +25,7 @@ from trunnion.codegen.python.arguments import (
 from trunnion.codegen.python.bindings import emit_binding, emit_check, slot_name
 from trunnion.codegen.python.launches import emit_phase, when
 from trunnion.codegen.python.memory import emit_extents
+from trunnion.codegen.python.recalled import emit_alike, recalls
 from trunnion.codegen.python.variables import kept
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.dtypes import Kind
@@ -97,28 +98,21 @@ class _Emitter:
     def _call(self, out: SourceWriter) -> None:
         emit_count(out, self.plan)
         fixed, free = self._fixed_part(), self._free_part()
-        out.line("alike = False")
-        if self.inputs and not any(tensor.nullable for tensor in self.inputs):
+        if recalls(self.plan):
             out.lines("nonlocal known", "recalled = known")
             self._recall(out, fixed)
         else:
+            out.line("alike = False")
             out.include(fixed)
         out.include(free)
 
     def _recall(self, out: SourceWriter, fixed: SourceWriter) -> None:
         """Write the fixed part, skipped where the tensors are like those of an earlier call."""
-        tensors = ", ".join(f"t{tensor.index}" for tensor in self.inputs)
         names = [
             "device",
             *kept(self.plan, self.plan.actions(Phase.TENSORS), self.plan.actions(Phase.VALUES)),
         ]
-        with out.block("if recalled is not None:"):
-            with out.block("try:"):
-                # A guard ends the process where it is asked about a nested tensor.
-                nested = " or ".join(f"t{tensor.index}.is_nested" for tensor in self.inputs)
-                out.line(f"alike = not ({nested}) and recalled[0]({tensors})")
-            with out.block("except AttributeError:"):  # no tensor of torch's
-                out.line("alike = False")
+        emit_alike(out, self.inputs, "recalled", "recalled[0]")
         with out.block("if alike:"):
             with out.block("if device is not None or stream is not None:"):
                 out.line(f"place({self.tensors}, device, stream)")
