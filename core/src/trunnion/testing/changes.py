@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
+from trunnion.model.expr import Symbol
 from trunnion.model.params import PointerParam, ScalarParam, StructParam, TensorParam
 from trunnion.testing.rounding import COMPLEX, FORMATS
 from trunnion.testing.strategies.histories import TWIN
@@ -51,6 +52,11 @@ def _is_whole(param: Param) -> bool:
 
 def _is_tensor(param: Param) -> bool:
     return isinstance(param, TensorParam)
+
+
+def _is_open(param: Param) -> bool:
+    """Whether it is a tensor whose calls may differ in its extents."""
+    return isinstance(param, TensorParam) and isinstance(param.shape[0], Symbol)
 
 
 def _is_optional(param: Param) -> bool:
@@ -212,6 +218,35 @@ def _memory(bench: Bench, param: Any, form: int) -> None:
     bench.put(param)
 
 
+_AHEAD: Final = 1024
+"""Bytes ahead of a tensor with a short storage: at such an address no good tensor lies, whatever memory is used again.
+
+How long a storage is need not be asked where the address is known and calls are alike: see "What is checked" in
+docs/launching.md.
+"""
+
+
+def _short(bench: Bench, param: Any, form: int) -> None:
+    """Lie in other memory, at a new address, and in a storage that ends a byte before the tensor does."""
+    _memory(bench, param, form)
+    start = _AHEAD // param.dtype.itemsize
+    _view(bench, param, lambda one: one.as_strided(one.shape, one.stride(), one.storage_offset() + start))
+    tensor = bench.now.tensors[param.name]
+    if tensor.numel():
+        bench.harness.machine.shorten(tensor)
+
+
+def _shrunk(bench: Bench, param: Any, form: int) -> None:
+    """Have extents as no other tensor, at an address that was good a call before, and a storage too short for them."""
+    del form
+    _memory(bench, param, 0)
+    bench.call("call")
+    bench.now.values["n"] = 10
+    bench.now.out = None  # destinations of the old extents would be a second mistake
+    bench.reshape()
+    bench.harness.machine.shorten(bench.now.tensors[param.name])
+
+
 def _in_place(*changes: Callable[[Bench, Any, int], None]) -> Callable[[Bench, Any, int], None]:
     """Return the change of the very same tensor object, by what makes another one of it in one of some ways."""
 
@@ -369,6 +404,8 @@ _ALL: Final[Sequence[Change]] = (
     Change("spread", _spread, _is_tensor),
     Change("offset", _offset, _is_tensor),
     Change("memory", _memory, _is_tensor),
+    Change("short storage", _short, _is_tensor),
+    Change("shrunk storage", _shrunk, _is_open),
     Change("one tensor twice", _same, lambda param: param.name == TWIN),
     Change("freed memory", _freed, _is_tensor),
     Change("layout in place", _in_place(_spread, _rank), _is_tensor),
@@ -390,5 +427,7 @@ _ALL: Final[Sequence[Change]] = (
 CHANGES: Final[Mapping[str, Change]] = {change.name: change for change in _ALL}
 """Every change, by its name."""
 
-NUMBERS: Final = tuple(change for change in _ALL if change.fits not in {None, _is_tensor, _is_optional})
+NUMBERS: Final = tuple(
+    change for change in _ALL if change.fits not in {None, _is_tensor, _is_optional, _is_open}
+)
 """Those of an argument that is no tensor."""

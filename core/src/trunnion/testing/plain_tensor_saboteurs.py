@@ -74,5 +74,12 @@ PLAIN_TENSOR_SABOTEURS: tuple[Saboteur, ...] = (
         r"check_(storage|pointer)\(.*\)\n",
         "pass\n",
     ),
+    _saboteur(
+        "storage-by-address",
+        "Asks how long a storage is where an address is new, and nowhere else.",
+        "Y1",
+        r"check_storage\(.*\)\n",
+        "pass\n",
+    ),
 )
 """The saboteurs."""

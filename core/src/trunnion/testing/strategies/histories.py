@@ -160,10 +160,11 @@ def _params(draw: st.DrawFn, declared: frozenset[Capability], wanted: set[Capabi
     params: list[Param] = [
         TensorParam("x", dtype("float32"), (n, Const(COLUMNS)), strides=strides, alignment=16)
     ]
-    if draw(st.booleans()) or Capability.NULLABLE_TENSORS in wanted:
-        nullable = Capability.NULLABLE_TENSORS in wanted
+    nullable = Capability.NULLABLE_TENSORS in wanted
+    second = nullable or draw(st.booleans())
+    if second:
         params.append(TensorParam("y", dtype(choose(draw, _OF_TENSORS)), (n,), nullable=nullable))
-    else:
+    if not second or draw(st.booleans()):
         params.append(TensorParam(TWIN, dtype("float32"), (n, Const(COLUMNS)), strides=strides, alignment=16))
     if dynamic:
         params.append(ScalarParam("k", dtype("int32"), Symbol("k", max=256)))

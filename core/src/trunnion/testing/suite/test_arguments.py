@@ -43,6 +43,7 @@ from trunnion.testing.ways import LOADS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from trunnion.contract.adapter import LoadedProgram
     from trunnion.testing.harness import Harness
     from trunnion.testing.strategies.limits import Series
 
@@ -266,7 +267,8 @@ def check_refused_or(harness: Harness, expected: object, error: Exception | None
 def destinations(harness: Harness, scenario: Scenario) -> None:
     """Under ``out=`` a call returns the very tensors that were given, allocates nothing and binds no symbol.
 
-    Memory that was good once is refused where a tensor shows it otherwise: negated, conjugated, or column by column.
+    Memory that was good once is refused where a tensor shows it otherwise: negated, conjugated, or column by column,
+    and so is that of one device by a call on another.
     """
     with harness.loaded(scenario.program) as loaded:
         facts, free = harness.call(loaded, CallSpec(args=scenario.call.args, device=scenario.call.device))
@@ -297,6 +299,28 @@ def destinations(harness: Harness, scenario: Scenario) -> None:
                 told = expect(scenario.program, facts)
                 assert isinstance(told, Refused), facts
                 check_refused(harness, told, observed)
+        _check_from_elsewhere(harness, scenario, loaded, given)
+
+
+def _check_from_elsewhere(
+    harness: Harness, scenario: Scenario, loaded: LoadedProgram, given: list[Any]
+) -> None:
+    """Require that destinations which were good once are refused by a call on another device, if there is one."""
+    there = harness.given(_moved(scenario.call))
+    facts, observed = harness.call_with(loaded, replace(there, out=given))
+    told = expect(scenario.program, facts)
+    if isinstance(told, Refused):
+        check_refused(harness, told, observed)
+
+
+def _moved(call: CallSpec) -> CallSpec:
+    """Return a call with all that it names on the other device."""
+    args = tuple(
+        replace(one, device=1 - (one.device or 0)) if isinstance(one, TensorSpec) else one
+        for one in call.args
+    )
+    device = None if call.device is None else 1 - call.device
+    return replace(call, args=args, out=None, device=device)
 
 
 def _seen_otherwise(tensor: Any) -> Iterator[Any]:

@@ -14,6 +14,7 @@ from trunnion.testing.expected import Refused
 from trunnion.testing.laws import law
 from trunnion.testing.machine import synthetic_image
 from trunnion.testing.reference import expect
+from trunnion.testing.strategies import CallSpec, TensorSpec
 from trunnion.testing.strategies.described_maps import described_maps
 from trunnion.testing.strategies.limits import (
     aligned_memory,
@@ -97,6 +98,28 @@ def greatest_shared_memory(harness: Harness, example: tuple[Series, int]) -> Non
 def alignments(harness: Harness, series: Series) -> None:
     """Allocated memory lies at a multiple of its alignment, up to 64 KiB; passed memory that does not is refused."""
     delivers_each(harness, series)
+    _check_aligned_enough_for_another(harness, series)
+
+
+def _check_aligned_enough_for_another(harness: Harness, series: Series) -> None:
+    """Write into the memory of an argument that was good: it may be aligned well enough for that argument alone."""
+    import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
+
+    signature = series.program.signature
+    (param,), (output,) = signature.tensors, signature.outputs
+    count = series.calls[0].args[0].shape  # type: ignore[attr-defined]  # a `TensorSpec`
+    start = (param.alignment or param.dtype.itemsize) // param.dtype.itemsize
+    spec = TensorSpec(dtype=param.dtype.name, shape=count, strides=(1,), offset=start)
+    given = harness.given(CallSpec(args=(spec,)))
+    same = given.args[0].view(getattr(torch, output.dtype.name))[: count[0]]
+    with harness.loaded(series.program) as loaded:
+        for call in (given, replace(given, out=[same])):
+            facts, observed = harness.call_with(loaded, call)
+            told = expect(series.program, facts)
+            if isinstance(told, Refused):
+                check_refused(harness, told, observed)
+            else:
+                check_expected(harness, series.program, facts, (told, observed), first=call is given)
 
 
 @law("X5", given=lambda h: memory_sizes(workspace=Capability.WORKSPACE in h.capabilities), requires=_DYNAMIC)
