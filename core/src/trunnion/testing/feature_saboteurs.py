@@ -133,6 +133,21 @@ def _late_fields(fields: tuple[BuiltField, ...]) -> tuple[BuiltField, ...]:
     )
 
 
+def _longer_odd_views(fields: tuple[BuiltField, ...]) -> tuple[BuiltField, ...]:
+    """Pass one more than the last extent of a view whose extents fill no whole word."""
+
+    def changed(view: ViewArgument) -> ViewArgument:
+        varying = [axis for axis, one in enumerate(view.extents) if not isinstance(one, Const)]
+        last = varying[-1] if len(varying) % 2 else None
+        extents = (one + 1 if axis == last else one for axis, one in enumerate(view.extents))
+        return replace(view, extents=tuple(extents))
+
+    return tuple(
+        replace(one, argument=changed(one.argument)) if isinstance(one.argument, ViewArgument) else one
+        for one in fields
+    )
+
+
 def _never_absent(plan: LaunchPlan) -> LaunchPlan:
     return replace(plan, tensors=tuple(replace(slot, nullable=False) for slot in plan.tensors))
 
@@ -371,6 +386,13 @@ FEATURE_SABOTEURS: tuple[Saboteur, ...] = (
         "V9",
         stage="emitter",
         emitted=each_launch(_with_structs(_late_fields)),
+    ),
+    saboteur(
+        "longer-odd-views",
+        "Overstates the extent of a view in a struct that has half a word to itself.",
+        "V9",
+        stage="emitter",
+        emitted=each_launch(_with_structs(_longer_odd_views)),
     ),
     saboteur("never-absent", "Demands every tensor.", "V4", stage="emitter", emitted=_never_absent),
     saboteur(

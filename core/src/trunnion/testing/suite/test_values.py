@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
@@ -23,6 +23,7 @@ from trunnion.testing.strategies.float_edges import float_edges
 from trunnion.testing.strategies.limits import Series, number_edges, wrong_numbers
 from trunnion.testing.strategies.moved_edges import moved_edges
 from trunnion.testing.strategies.programs import CODE
+from trunnion.testing.strategies.struct_views import struct_views
 from trunnion.testing.suite.test_launches import delivers, delivers_each, needing
 
 if TYPE_CHECKING:
@@ -105,10 +106,18 @@ def views(harness: Harness, scenario: Scenario) -> None:
     delivers(harness, scenario)
 
 
+def _built(harness: Harness) -> SearchStrategy[Any]:
+    """Return structs of anything, and of views where there are some."""
+    drawn = needing(Capability.BUILT_STRUCTS)(harness)
+    if not harness.capabilities >= _VIEWS:
+        return drawn
+    return drawn | struct_views(strided=Capability.STRIDED_TENSORS in harness.capabilities)
+
+
 @law(
     "V9",
     tier="launch",
-    given=needing(Capability.BUILT_STRUCTS),
+    given=_built,
     requires=frozenset({Capability.BUILT_STRUCTS}),
 )
 def built_structs(harness: Harness, scenario: Scenario) -> None:
