@@ -510,6 +510,13 @@ HISTORY_SABOTEURS: tuple[Saboteur, ...] = (
         Launched,
     ),
     _telling("first-share", "Sets cache aside for the first window alone.", "P5", _FirstShare(), LimitSet),
+    saboteur(
+        "greedy-share",
+        "Asks for more cache than any window has.",
+        "P5",
+        stage="driver",
+        trace=in_trace(lambda event: replace(event, asked=2 * event.asked), LimitSet),
+    ),
     _saboteur("half-written", "Launches what an interrupted call was given.", "Y6", _HalfWritten),
     _saboteur("context-kept", "Leaves an interrupted call's context current.", "Y6", _ContextKept),
     _saboteur("context-retained", "Keeps a context for each closed program.", "C3", _ContextRetained),

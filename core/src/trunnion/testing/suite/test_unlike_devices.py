@@ -19,6 +19,7 @@ from trunnion.model.params import ScalarParam, Signature, TensorParam
 from trunnion.model.program import KernelProgram
 from trunnion.model.tensormap import TensorMap
 from trunnion.sim.abi import DeviceAttribute
+from trunnion.sim.trace import LimitSet
 from trunnion.testing.arithmetic import evaluate
 from trunnion.testing.comparison import check_call
 from trunnion.testing.history import Bench
@@ -135,11 +136,22 @@ class _Machine:
         lacking = tuple(self._lacking(visit))
         if not lacking:
             bench.call("call")
+            self._check_share(visit.device)
             return
         _, observed = harness.call_with(bench.loaded, bench.given())
         told = f"device {visit.device} ({ARCHITECTURES[visit.device]}): {observed.error!r}"
         harness.require(isinstance(observed.error, lacking), told)
         harness.require(not observed.launches, "a refused call launched")
+
+    def _check_share(self, device: int) -> None:
+        """Require that no more cache was asked for than the device can set aside: a driver may refuse that."""
+        machine = self._harness.machine
+        most = machine.attribute(device, DeviceAttribute.MAX_PERSISTING_L2_CACHE_SIZE)
+        asked = [event.asked for event in machine.trace if isinstance(event, LimitSet)]
+        told = (
+            f"{asked} bytes of cache were asked for on device {device}, which sets {most} aside at the most"
+        )
+        self._harness.require(max(asked, default=0) <= most, told)
 
     def _lacking(self, visit: Visit) -> Iterator[type[Exception]]:
         """Yield the errors of what the device lacks."""

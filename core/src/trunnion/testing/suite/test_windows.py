@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume
@@ -19,6 +19,7 @@ from trunnion.model.program import KernelProgram
 from trunnion.model.workspace import Workspace
 from trunnion.sim.abi import DeviceAttribute
 from trunnion.sim.launch_attributes import AccessProperty
+from trunnion.sim.status import Status
 from trunnion.sim.trace import (
     Launched,
     LimitSet,
@@ -28,6 +29,7 @@ from trunnion.sim.trace import (
 )
 from trunnion.testing.comparison import check_expected
 from trunnion.testing.expected import Refused
+from trunnion.testing.faults import PlantedFault
 from trunnion.testing.laws import law
 from trunnion.testing.reference import expect
 from trunnion.testing.strategies import CallSpec, Scenario, TensorSpec
@@ -176,6 +178,9 @@ def room_for_windows(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
     most = machine.attribute(device, DeviceAttribute.MAX_PERSISTING_L2_CACHE_SIZE)
     with ExitStack() as limits:
         limits.callback(machine.set_aside, device, machine.set_aside(device, 0))
+        if most:
+            _check_shared(harness, scenarios)
+        machine.set_aside(device, 0)
         loaded = limits.enter_context(harness.loaded(scenarios[0].program))
         for index, scenario in enumerate(scenarios):
             limit = machine.set_aside(device, 0)
@@ -195,6 +200,40 @@ def room_for_windows(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
             _check_preloaded(harness)
 
 
+def _check_shared(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
+    """Call two programs in turns, one with a long window, and require that the other neither adds to it nor takes away.
+
+    On the simulated driver the cache is refused first to a call whose window is longer still: it asked for nothing.
+    """
+    machine, device = harness.machine, harness.machine.alike[0]
+    shorter, longer, longest = sorted(scenarios, key=_window_bytes)[-3:]
+    machine.set_aside(device, 0)
+    with harness.loaded(shorter.program) as one, harness.loaded(shorter.program) as other:
+        calls = [(one, longer), (other, shorter), (one, shorter), (other, longer)]
+        if machine.tier == "sim":
+            calls.insert(0, (one, longest))
+        for loaded, scenario in calls:
+            refused = scenario is longest
+            fault = PlantedFault("cuCtxSetLimit", 1 if refused else 0, Status.UNKNOWN)
+            with harness.simulator.intercept_every(fault) if machine.tier == "sim" else nullcontext():
+                _, observed = harness.call(loaded, scenario.call)
+            harness.require((observed.error is not None) == refused, f"a call raised {observed.error!r}")
+            asked = [event.asked for event in observed.events if isinstance(event, LimitSet)]
+            wanted = min(
+                _window_bytes(longer), machine.attribute(device, DeviceAttribute.MAX_PERSISTING_L2_CACHE_SIZE)
+            )
+            held = machine.set_aside(device, 0)
+            machine.set_aside(device, held)
+            harness.require(
+                refused or (held >= wanted and not [one for one in asked if one > wanted]),
+                f"{held} bytes are set aside, {asked} were asked for, where the longest window has {wanted}",
+            )
+
+
+def _window_bytes(scenario: Scenario) -> int:
+    return max(spec.nbytes for spec in scenario.call.args if isinstance(spec, TensorSpec))
+
+
 def _check_told(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
     """Capture calls of a program that is loaded anew, each ahead of a plain one, and require due warnings alone."""
     harness.machine.set_aside(harness.machine.alike[0], 0)
@@ -202,7 +241,7 @@ def _check_told(harness: Harness, scenarios: tuple[Scenario, ...]) -> None:
     with harness.loaded(scenarios[0].program) as loaded:
         loaded.preload(harness.machine.alike[0])
         for scenario in scenarios:
-            nbytes = max(spec.nbytes for spec in scenario.call.args if isinstance(spec, TensorSpec))
+            nbytes = _window_bytes(scenario)
             told = _captured_warnings(harness, loaded, scenario)
             due = nbytes > longest
             harness.require(
