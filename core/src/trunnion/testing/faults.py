@@ -135,8 +135,21 @@ def reports(error: BaseException, fault: PlantedFault) -> bool:
     wanted = CALL_STATUSES.get(fault.status, DriverError)
     if isinstance(error, DriverError):
         told = error.code == fault.status and error.call.partition("_")[0] == fault.name
+        told &= _is_named(error, fault)
         return told and (wanted is DriverError or not _is_typed(fault, wanted))
     return isinstance(error, wanted) and fault.name in str(error)
+
+
+_BEFORE_NAMES: Final = ("cuDriverGetVersion", "cuGetProcAddress")
+"""Calls by which the driver's functions are found, the one among them that knows the names."""
+
+
+def _is_named(error: DriverError, fault: PlantedFault) -> bool:
+    """Whether an error has its status's name; where there is none, no other's, and the number."""
+    if error.code_name == fault.status.symbol:
+        return True
+    nameless = fault.status is Status.UNNAMED or fault.name in _BEFORE_NAMES
+    return nameless and not error.code_name.startswith("CUDA_ERROR_") and str(int(fault.status)) in str(error)
 
 
 def _is_typed(fault: PlantedFault, wanted: type[Exception]) -> bool:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from trunnion import sim
-from trunnion.errors import DriverError
+from trunnion.errors import ArgumentError, DriverError
 from trunnion.sim.objects import CaptureMode
 from trunnion.sim.trace import Launched
 from trunnion.testing.saboteur import Changed, Saboteur, Swallowing, saboteur
@@ -177,6 +177,26 @@ class _PopsAnothers(Changed):
             self._begun = outer
 
 
+class _KnownMemory(Changed):
+    """A loaded program that takes destinations for good whose memory an earlier call was given."""
+
+    def __init__(self, true: Any) -> None:
+        super().__init__(true)
+        self._known: set[int] = set()
+
+    def call(self, args: Any, *, out: Any = None, **how: Any) -> Any:
+        """Launch, or not."""
+        try:
+            result = self._true.call(args, out=out, **how)
+        except ArgumentError:
+            if out and all(hasattr(one, "data_ptr") and one.data_ptr() in self._known for one in out):
+                return out[0] if len(out) == 1 else tuple(out)
+            raise
+        given = (*args, *(out or ()))
+        self._known |= {one.data_ptr() for one in given if hasattr(one, "data_ptr") and one.numel()}
+        return result
+
+
 class _AnyStream(Changed):
     """A loaded program that takes the second thing in whatever a stream says for its handle."""
 
@@ -203,6 +223,17 @@ class _OtherStatus(Changed):
             raise DriverError(error.call, 999, "CUDA_ERROR_UNKNOWN", "") from error
 
 
+class _OneName(Changed):
+    """A loaded program whose errors have the driver's status, and another one's name."""
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch."""
+        try:
+            return self._true.call(*args, **how)
+        except DriverError as error:
+            raise DriverError(error.call, error.code, "CUDA_ERROR_UNKNOWN", str(error)) from error
+
+
 def _saboteur(name: str, what: str, laws: str, loaded: Callable[[LoadedProgram], Any]) -> Saboteur:
     return saboteur(name, what, *laws.split(), stage="lifecycle", loaded=loaded)
 
@@ -211,6 +242,7 @@ LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("never-closed", "Closing does nothing.", "C1", _NeverClosed),
     _saboteur("closed-when-dropped", "Unloads in a finalizer.", "C2", _ClosedWhenDropped),
     _saboteur("ignored-out", "Ignores the given destinations.", "O2", _IgnoresOut),
+    _saboteur("known-memory", "Takes any destination in memory that was good.", "O2 X4", _KnownMemory),
     _saboteur("blind-to-forks", "Takes calls in a forked child.", "C6", _BlindToForks),
     _saboteur("entered-once", "Launches by the fastest way in once.", "L8", _EnteredOnce),
     _saboteur("names-in-order", "Takes names for positions.", "A6", _NamesInOrder),
@@ -223,5 +255,6 @@ LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("pops-anothers", "Pops the context of the call around one that fails.", "H1", _PopsAnothers),
     _saboteur("any-stream", "Takes what says no handle for a stream.", "N6", _AnyStream),
     _saboteur("other-status", "Reports another status than the driver's.", "F1 F2", _OtherStatus),
+    _saboteur("one-name", "Has one name for all statuses.", "F1", _OneName),
 )
 """The saboteurs."""

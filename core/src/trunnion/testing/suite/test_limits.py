@@ -103,15 +103,13 @@ def alignments(harness: Harness, series: Series) -> None:
 
 def _check_aligned_enough_for_another(harness: Harness, series: Series) -> None:
     """Write into the memory of an argument that was good: it may be aligned well enough for that argument alone."""
-    import torch  # noqa: PLC0415 - tensors are torch's, in the simulator too
-
     signature = series.program.signature
     (param,), (output,) = signature.tensors, signature.outputs
     count = series.calls[0].args[0].shape  # type: ignore[attr-defined]  # a `TensorSpec`
     start = (param.alignment or param.dtype.itemsize) // param.dtype.itemsize
     spec = TensorSpec(dtype=param.dtype.name, shape=count, strides=(1,), offset=start)
     given = harness.given(CallSpec(args=(spec,)))
-    same = given.args[0].view(getattr(torch, output.dtype.name))[: count[0]]
+    same = given.args[0].view(replace(spec, dtype=output.dtype.name).kind)[: count[0]]
     with harness.loaded(series.program) as loaded:
         for call in (given, replace(given, out=[same])):
             facts, observed = harness.call_with(loaded, call)
