@@ -6,6 +6,7 @@
 #                MPI, S3) with these; needs no GPU
 #   make explore draw new examples for every law and property, and keep what breaks one in .hypothesis-explore, where the
 #                next such run tries it first; ROUNDS=10 for ten times, SEED=7 for the examples of a run that printed it
+#   make test-real SOURCES=folder  kernels of other projects, from your copies of these (docs/real-sources.md)
 #   make stress  the long proofs of tests/stress, which `make test` leaves out: very many documents, calls, loads, rounds
 #   make mutants  plant small mistakes into a copy of the launchers' own code, and see which the laws notice: COUNT=400 for
 #                each language, SEED=1, SHARDS=2; resumed where it was ended, results in docs/results
@@ -65,6 +66,7 @@ MUTANTS_NEEDS := cosmic-ray parso attrs stevedore
 SIGSTORE := $(VENV)/sigstore
 SIGSTORE_NEEDS := sigstore sigstore-models sigstore-rekor-types rfc3161-client rfc8785 tuf securesystemslib id pyjwt
 
+SOURCES ?=
 COUNT ?= 400
 SHARDS ?= $(WORKERS)
 
@@ -78,7 +80,7 @@ OTHER_TOOLS_NEEDS := \
     mpich msgpack multidict opt-einsum partd propcache psutil pycparser python-dateutil responses s3fs s3transfer scipy six tblib toolz tornado tqdm \
     truststore Werkzeug wrapt xmltodict yarl zict zipp
 
-.PHONY: venv demo test test-oldest test-tilelang test-mutants test-sigstore test-other-tools explore stress mutants lint format docs bench clean
+.PHONY: venv demo test test-oldest test-tilelang test-mutants test-sigstore test-other-tools test-real explore stress mutants lint format docs bench clean
 
 venv: $(STAMP)
 
@@ -176,6 +178,11 @@ $(OTHER_TOOLS)/.ready: $(STAMP)
 	$(PIP) install --no-deps --ignore-installed --prefix $(abspath $(OTHER_TOOLS)) \
 	    $(foreach name,$(OTHER_TOOLS_NEEDS),$(shell grep '^$(name)==' constraints.txt))
 	ls -d $(abspath $(OTHER_TOOLS))/lib/python*/site-packages >$@
+
+# Kernels of other projects, of whose sources nothing is here. A copy that is missing is an error which says how to get it.
+test-real: $(STAMP)
+	TRUNNION_SOURCES=$(abspath $(SOURCES)) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'not gpu' \
+	    tests/real_sources $(ARGS)
 
 # Each round with the next seed. By test, not by file: the laws, which take the most time, are one file.
 explore: $(STAMP)

@@ -1,0 +1,30 @@
+"""What each program returns on a device, against torch, for every shape and within the tolerance stated beforehand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from real_programs import convolution, cutlass_gemm, kittens_gemm, paged_decode, reduction
+
+import trunnion
+
+pytestmark = pytest.mark.gpu
+
+SUBJECTS = {
+    subject.__name__.rpartition(".")[2]: subject
+    for subject in (convolution, reduction, paged_decode, kittens_gemm, cutlass_gemm)
+}
+
+
+@pytest.mark.parametrize("backend", ["nvrtc", "tvm_ffi", "cutedsl"])
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_results_are_those_of_torch(name, backend):
+    subject = SUBJECTS[name]
+    torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    with trunnion.compile(subject.program(), backend) as program:
+        for shape in subject.SHAPES:
+            given = subject.arguments(shape, "cuda")
+            expected = subject.reference(*given)
+            for _ in range(2):  # the second call finds what the first one left
+                torch.testing.assert_close(program(*given).to(expected.dtype), expected, **subject.TOLERANCE)
