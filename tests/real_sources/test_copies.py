@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from real_programs import convolution, cutlass_gemm, kittens_gemm, paged_decode, reduction
+from real_programs import convolution, cutlass_gemm, flash_attention, kittens_gemm, paged_decode, reduction
 from real_programs.copies import VARIABLE, Copy, MissingCopyError
 from real_programs.excerpts import before, without_functions
 
-SUBJECTS = (convolution, reduction, paged_decode, kittens_gemm, cutlass_gemm)
+SUBJECTS = (convolution, reduction, paged_decode, kittens_gemm, cutlass_gemm, flash_attention)
 COPY = Copy("some", "1.0", "https://example.org/some", "v1.0", ("a.h", "b.h"))
 CLONE = "git clone https://example.org/some {0}/some-1.0 && git -C {0}/some-1.0 checkout v1.0"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from real_programs import convolution, cutlass_gemm, kittens_gemm, paged_decode, reduction
+from real_programs import convolution, cutlass_gemm, flash_attention, kittens_gemm, paged_decode, reduction
 
 import trunnion
 
@@ -28,3 +28,17 @@ def test_results_are_those_of_torch(name, backend):
             expected = subject.reference(*given)
             for _ in range(2):  # the second call finds what the first one left
                 torch.testing.assert_close(program(*given).to(expected.dtype), expected, **subject.TOLERANCE)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_is_that_of_torch(causal):
+    torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    program = flash_attention.program(causal=causal)
+    with trunnion.compile(program, "nvrtc", target="compute_90a") as built:
+        for shape in flash_attention.SHAPES:
+            given = flash_attention.arguments(shape, "cuda")
+            expected = flash_attention.reference(*given, causal=causal)
+            for _ in range(2):
+                for found, wanted in zip(built(*given), expected, strict=True):
+                    torch.testing.assert_close(found.float(), wanted, **flash_attention.TOLERANCE)
