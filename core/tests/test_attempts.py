@@ -22,7 +22,7 @@ def spec(error: BaseException) -> BackendSpec:
 
     return BackendSpec(
         name="local",
-        contract_version=2,
+        contract_version=3,
         targets={"cuda": frozenset()},
         accepts=("cubin",),
         load_wrapper=absent,

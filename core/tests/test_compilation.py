@@ -113,7 +113,7 @@ def plugins_of(compiler: type[Surrounded], wrapper: type[Counting], **said: Any)
     plugins.register(
         CompilerSpec(
             name="acme",
-            contract_version=2,
+            contract_version=3,
             languages=("acme",),
             targets=("cuda",),
             produces=("cubin",),

@@ -71,7 +71,7 @@ def lazily(simulator, compiler):
     plugins.register(
         CompilerSpec(
             name="acme",
-            contract_version=2,
+            contract_version=3,
             languages=("acme",),
             targets=("cuda",),
             produces=("cubin",),

@@ -139,7 +139,7 @@ def test_an_image_without_the_numbers_is_refused_and_a_target_is_asked_for() -> 
     registry = Registry(())
     registry.register(
         CompilerSpec(
-            name="blind", contract_version=2, languages=("cuda",), targets=("cuda",), produces=("cubin",),
+            name="blind", contract_version=3, languages=("cuda",), targets=("cuda",), produces=("cubin",),
             load_compiler=lambda: _Blind,
         )
     )  # fmt: skip

@@ -23,7 +23,7 @@ from trunnion.contract.spec import BackendSpec
 from trunnion.hookspecs import hookimpl
 {body}
 def backend():
-    return BackendSpec(name="{name}", contract_version=2, targets={{"cuda": frozenset()}}, accepts=("cubin",),
+    return BackendSpec(name="{name}", contract_version=3, targets={{"cuda": frozenset()}}, accepts=("cubin",),
                        load_wrapper=backend, load_adapter=backend)
 
 @hookimpl

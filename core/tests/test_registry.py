@@ -109,7 +109,7 @@ def compiler_spec(name: str = "local") -> CompilerSpec:
 
     return CompilerSpec(
         name=name,
-        contract_version=2,
+        contract_version=3,
         languages=("cuda",),
         targets=("cuda",),
         produces=("cubin",),

@@ -32,7 +32,7 @@ def never():
 def backend(name, capabilities=(), *, kind="cuda", accepts=("cubin",), rank=0, usable=True):
     return BackendSpec(
         name=name,
-        contract_version=2,
+        contract_version=3,
         targets={kind: frozenset(capabilities)},
         accepts=accepts,
         load_wrapper=never,
@@ -45,7 +45,7 @@ def backend(name, capabilities=(), *, kind="cuda", accepts=("cubin",), rank=0, u
 def compiler(name="cc", languages=("cuda",), *, produces=("cubin",), targets=("cuda",), rank=0, usable=True):
     return CompilerSpec(
         name=name,
-        contract_version=2,
+        contract_version=3,
         languages=languages,
         targets=targets,
         produces=produces,
@@ -134,7 +134,7 @@ def test_a_refusal_names_only_what_is_missing():
 def test_capabilities_of_two_kinds_of_target_are_not_added_up():
     spec = BackendSpec(
         name="split",
-        contract_version=2,
+        contract_version=3,
         targets={"cuda": frozenset({Capability.CLUSTER}), "cpu": frozenset(DYNAMIC)},
         accepts=("cubin",),
         load_wrapper=never,

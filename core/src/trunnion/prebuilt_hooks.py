@@ -25,7 +25,7 @@ def trunnion_register_compilers() -> list[CompilerSpec]:
     return [
         CompilerSpec(
             name="prebuilt",
-            contract_version=2,
+            contract_version=3,
             languages=("cubin",),
             binary_languages=("cubin",),
             targets=("cuda",),

@@ -17,7 +17,7 @@ def build_artifact(files: Mapping[str, bytes] | None = None, kernel: str = "add<
     files = {"image.cubin": b"\x7fELF", "launcher.py": b"pass\n"} if files is None else files
     manifest = Manifest(
         backend="acme",
-        contract_version=2,
+        contract_version=3,
         target="cuda:sm_90a",
         plan_hash="f" * 64,
         emitter="python 1",

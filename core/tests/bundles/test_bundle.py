@@ -189,7 +189,7 @@ def test_ptx_is_for_what_nothing_else_fits(tmp_path, artifacts, monkeypatch):
         (Condition("host.machine", "is", "riscv128"), "it is for 'riscv128'"),
         (Condition("host.libc", "at least", "9.99"), "it needs glibc '9.99'"),
         (
-            Condition("backend", "writes", "nvrtc python/0, contract 2"),
+            Condition("backend", "writes", "nvrtc python/0, contract 3"),
             "it was built by 'python/0, contract 2'",
         ),
         (Condition("backend", "writes", "absent x"), "it needs the backend 'absent'"),

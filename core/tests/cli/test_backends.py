@@ -29,7 +29,7 @@ def _missing() -> Availability:
 
 BACKEND = BackendSpec(
     name="acme",
-    contract_version=2,
+    contract_version=3,
     targets={"cuda": frozenset({Capability.PDL}), "cpu": frozenset({Capability.WORKSPACE})},
     accepts=("cubin",),
     load_wrapper=_never,
@@ -37,7 +37,7 @@ BACKEND = BackendSpec(
 )
 COMPILER = CompilerSpec(
     name="acme",
-    contract_version=2,
+    contract_version=3,
     languages=("acme-lang",),
     targets=("cuda",),
     produces=("cubin", "ptx"),

@@ -54,7 +54,7 @@ def _never() -> type:
 
 ACME = BackendSpec(
     name="acme",
-    contract_version=2,
+    contract_version=3,
     targets={"cuda": frozenset()},
     accepts=("cubin",),
     load_wrapper=_never,

@@ -33,7 +33,7 @@ def test_launchers_of_one_version_say_the_same() -> None:
     both = dict.fromkeys(EVERY, frozenset(Capability))
     cpp = BackendSpec(
         name="cpp",
-        contract_version=2,
+        contract_version=3,
         targets=both,
         accepts=("cubin",),
         load_wrapper=lambda: CppWrapper,

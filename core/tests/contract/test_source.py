@@ -27,7 +27,7 @@ def wrapper(*capabilities: Capability) -> Wrapper:
 
     spec = BackendSpec(
         name="acme",
-        contract_version=2,
+        contract_version=3,
         targets={"cuda": frozenset(capabilities), "cpu": frozenset()},
         accepts=("cubin",),
         load_wrapper=absent,

@@ -15,7 +15,7 @@ from trunnion.selection import load_part
 def spec(**changed: object) -> BackendSpec:
     said = {
         "name": "acme",
-        "contract_version": 2,
+        "contract_version": 3,
         "targets": {"cuda": frozenset()},
         "accepts": ("cubin",),
         "load_wrapper": "collections:OrderedDict",
@@ -33,7 +33,7 @@ def test_text_names_what_is_loaded() -> None:
     assert spec(diagnose="platform:node").diagnose() == __import__("platform").node()
     compiler = CompilerSpec(
         name="acme",
-        contract_version=2,
+        contract_version=3,
         languages=("cuda",),
         targets=("cuda",),
         produces=("cubin",),

@@ -39,7 +39,7 @@ def test_a_language_is_spelled_as_compilers_spell_theirs(language: str, meant: s
     with pytest.raises(ProgramError, match=r"languages\[0\]"):
         CompilerSpec(
             name="acme",
-            contract_version=2,
+            contract_version=3,
             languages=(language,),
             targets=("cuda",),
             produces=("cubin",),

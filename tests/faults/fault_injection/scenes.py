@@ -75,7 +75,7 @@ def _registry() -> Registry:
     plugins.register(default_registry().backend("nvrtc"))
     spec = CompilerSpec(
         name="acme",
-        contract_version=2,
+        contract_version=3,
         languages=("acme",),
         targets=("cuda",),
         produces=("cubin",),

@@ -38,7 +38,7 @@ __all__ = [
 
 _T = TypeVar("_T")
 
-CONTRACT_VERSION = 2
+CONTRACT_VERSION = 3
 """The contract's major version. A plugin states, as a literal, the one that it was written for."""
 
 _NEAR_TARGET = re.compile(r"(?:cuda:)?(?:(sm|compute)[-_ ]?)?([1-9]\d{1,2})([af]?)", re.ASCII | re.IGNORECASE)

@@ -19,7 +19,7 @@ def trunnion_register_backends() -> list[BackendSpec]:
     return [
         BackendSpec(
             name="cutedsl",
-            contract_version=2,
+            contract_version=3,
             targets={"cuda": _CAPABILITIES},
             accepts=("cubin", "ptx"),
             load_wrapper="trunnion.codegen.cpp.wrapper:CppWrapper",
@@ -38,7 +38,7 @@ def trunnion_register_compilers() -> list[CompilerSpec]:
     return [
         CompilerSpec(
             name="cutedsl",
-            contract_version=2,
+            contract_version=3,
             languages=("cutedsl",),
             targets=("cuda",),
             produces=("cubin",),

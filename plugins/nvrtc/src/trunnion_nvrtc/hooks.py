@@ -17,7 +17,7 @@ def trunnion_register_backends() -> list[BackendSpec]:
     return [
         BackendSpec(
             name="nvrtc",
-            contract_version=2,
+            contract_version=3,
             targets={"cuda": _CAPABILITIES},
             accepts=("cubin", "ptx"),
             load_wrapper="trunnion_nvrtc.backend.wrapper:NvrtcWrapper",
@@ -36,7 +36,7 @@ def trunnion_register_compilers() -> list[CompilerSpec]:
     return [
         CompilerSpec(
             name="nvrtc",
-            contract_version=2,
+            contract_version=3,
             languages=("cuda", "ptx", "cubin", "fatbin", "ltoir"),
             binary_languages=("cubin", "fatbin", "ltoir"),
             targets=("cuda",),

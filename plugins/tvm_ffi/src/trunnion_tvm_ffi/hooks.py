@@ -46,7 +46,7 @@ def trunnion_register_backends() -> list[BackendSpec]:
     return [
         BackendSpec(
             name="tvm_ffi",
-            contract_version=2,
+            contract_version=3,
             targets=dict(zip(TARGETS, (_CUDA, _CPU), strict=True)),
             accepts=("cubin", "ptx", "host-object"),
             load_wrapper="trunnion.codegen.cpp.wrapper:CppWrapper",
@@ -65,7 +65,7 @@ def trunnion_register_compilers() -> list[CompilerSpec]:
     return [
         CompilerSpec(
             name="tvm_ffi",
-            contract_version=2,
+            contract_version=3,
             languages=("c++",),
             targets=("cpu",),
             produces=("host-object",),

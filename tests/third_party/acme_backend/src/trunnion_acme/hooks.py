@@ -10,7 +10,7 @@ __all__ = ["SPEC", "trunnion_register_backends"]
 
 SPEC = BackendSpec(
     name="acme",
-    contract_version=2,
+    contract_version=3,
     targets={
         "cuda": frozenset(
             {
