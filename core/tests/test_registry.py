@@ -42,11 +42,11 @@ from trunnion.hookspecs import hookimpl
 def unreachable():
     raise AssertionError("a loader ran during discovery")
 
-def backend(name, version=2, **more):
+def backend(name, version=3, **more):
     return BackendSpec(name=name, contract_version=version, targets={"cuda": frozenset()}, accepts=("cubin",),
                        load_wrapper=unreachable, load_adapter=unreachable, **more)
 
-def compiler(name, version=2, **more):
+def compiler(name, version=3, **more):
     return CompilerSpec(name=name, contract_version=version, languages=("cuda",), targets=("cuda",),
                         produces=("cubin",), load_compiler=unreachable, **more)
 """
@@ -89,7 +89,7 @@ def make_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakePlugin:
     return make
 
 
-def spec(name: str = "local", version: int = 2) -> BackendSpec:
+def spec(name: str = "local", version: int = 3) -> BackendSpec:
     def absent() -> type:
         raise NotImplementedError
 
@@ -202,8 +202,8 @@ BROKEN = {
         False,
     ),
     "a newer contract": (
-        "@hookimpl\ndef trunnion_register_backends():\n    return [backend('{name}', version=3)]",
-        "contract version 3",
+        "@hookimpl\ndef trunnion_register_backends():\n    return [backend('{name}', version=4)]",
+        "contract version 4",
         False,
     ),
     "an older contract, of a compiler": (

@@ -190,7 +190,7 @@ def test_ptx_is_for_what_nothing_else_fits(tmp_path, artifacts, monkeypatch):
         (Condition("host.libc", "at least", "9.99"), "it needs glibc '9.99'"),
         (
             Condition("backend", "writes", "nvrtc python/0, contract 3"),
-            "it was built by 'python/0, contract 2'",
+            "it was built by 'python/0, contract 3'",
         ),
         (Condition("backend", "writes", "absent x"), "it needs the backend 'absent'"),
         (Condition("moon", "is", "full"), "does not know the condition 'moon is'"),

@@ -134,7 +134,7 @@ def test_a_program_that_the_launcher_was_not_made_from_is_told_when_it_is_asked_
 
 def test_an_artifact_of_another_version_is_refused_when_it_is_loaded(artifact):
     older = Artifact(replace(artifact.manifest, emitter="cpp/0"), artifact.files)
-    with pytest.raises(ArtifactError, match=r"it was built by cpp/0, contract 2; this is cpp/"):
+    with pytest.raises(ArtifactError, match=r"it was built by cpp/0, contract 3; this is cpp/"):
         trunnion.load(older)
 
 
