@@ -73,7 +73,7 @@ def test_what_is_not_there_is_told_and_not_made(root, said, capsys) -> None:
     assert said("list") == []
     assert said("verify") == {"entries": 0, "good": True, "broken": []}
     for name in ("prune", "clear"):
-        assert said(name) == {"entries": 0, "nbytes": 0}
+        assert said(name) == {"entries": 0, "nbytes": 0, "stuck": 0}
     for name in READING:
         assert run(["cache", name]) == 0
     assert "nothing is kept" in capsys.readouterr().out
@@ -118,9 +118,20 @@ def test_pruning_and_clearing(root, said) -> None:
     assert said("prune", "--max-bytes", "0")["entries"] == 1
     kept()
     gone = said("clear")
-    assert gone["entries"] == 1
+    assert (gone["entries"], gone["stuck"]) == (1, 0)
     assert gone["nbytes"] > 1000
     assert said("info")["entries"] == 0
+
+
+@pytest.mark.parametrize("words", [["clear"], ["prune", "--max-bytes", "0"]])
+def test_what_cannot_be_removed_is_told(root, said, capsys, monkeypatch: pytest.MonkeyPatch, words) -> None:
+    key, other = kept("sm_80"), kept("sm_90a")
+    refuse(monkeypatch, "rename", root / "entries" / key)
+    told = said(*words, status=1)
+    assert (told["entries"], told["stuck"]) == (1, 1)
+    assert run(["cache", *words]) == 1
+    assert "1 cannot be removed" in capsys.readouterr().out
+    assert {one.key for one in ArtifactStore(root).entries()} == {key} != {other}
 
 
 @pytest.mark.parametrize("words", [["--max-bytes", "-1"], ["--max-bytes", "1G"], ["--max-days", "nan x"]])

@@ -63,6 +63,9 @@ class Removed:
     nbytes: int
     """The bytes of their files."""
 
+    stuck: int = 0
+    """How many entries ought to have gone, and could not be removed."""
+
 
 class Eviction:
     """Removes entries of one store.
@@ -121,21 +124,28 @@ class Eviction:
         least = total if limits.nbytes is None or total <= limits.nbytes else int(limits.nbytes * _LEFT)
         oldest = float("-inf") if limits.age_seconds is None else now - limits.age_seconds
         gone: list[Entry] = []
+        stuck = 0
         for one in found:
-            if one.key != kept and (one.used < oldest or total > least) and self._remove(one.key):
+            if one.key == kept or (one.used >= oldest and total <= least):
+                continue
+            if self._remove(one.key):
                 gone.append(one)
                 total -= one.nbytes
+            else:
+                stuck += self._is_there(one.key)
         self._forget_corrupt(oldest)
         self._note(total, int(now))
-        return _removed(gone)
+        return _removed(gone, stuck)
 
     def clear(self) -> Removed:
         """Remove everything, and what was set aside."""
-        gone = [one for one in entries_in(self._entries) if self._remove(one.key)]
+        found = entries_in(self._entries)
+        gone = [one for one in found if self._remove(one.key)]
+        stuck = sum(self._is_there(one.key) for one in found) if len(gone) < len(found) else 0
         self._forget_corrupt(float("inf"))
         with suppress(OSError):
             self._usage.unlink()
-        return _removed(gone)
+        return _removed(gone, stuck)
 
     def _remove(self, key: str) -> bool:
         """Remove an entry at once; False if it cannot be removed, or is gone."""
@@ -143,6 +153,9 @@ class Eviction:
             (self._entries / key).rename(work / "evicted")
             return True
         return False
+
+    def _is_there(self, key: str) -> bool:
+        return os.path.lexists(self._entries / key)
 
     def _forget_corrupt(self, oldest: float) -> None:
         with suppress(OSError):
@@ -164,6 +177,6 @@ class Eviction:
             os.write(file, b"%d %d\n" % (nbytes, counted))
 
 
-def _removed(gone: Iterable[Entry]) -> Removed:
+def _removed(gone: Iterable[Entry], stuck: int) -> Removed:
     sizes = [one.nbytes for one in gone]
-    return Removed(len(sizes), sum(sizes))
+    return Removed(len(sizes), sum(sizes), stuck)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ from rich.filesize import decimal
 
 from trunnion.arguments import file_path
 from trunnion.artifacts.entries import has_entries
+from trunnion.artifacts.eviction import Removed
 from trunnion.artifacts.explanation import program_name
 from trunnion.artifacts.location import default_root, is_kept_by_default
 from trunnion.artifacts.store import ArtifactStore
@@ -20,7 +21,6 @@ from trunnion.errors import ArtifactError, shorten
 
 if TYPE_CHECKING:
     from trunnion.artifacts.entries import Entry
-    from trunnion.artifacts.eviction import Removed
 
 __all__ = ["cache_commands"]
 
@@ -141,9 +141,14 @@ def _store(folder: str) -> ArtifactStore | None:
 
 
 def _removal(removed: Removed | None) -> Report:
-    entries, nbytes = (0, 0) if removed is None else (removed.entries, removed.nbytes)
-    text = f"removed {entries} artifacts, {decimal(nbytes)}"
-    return Report({"entries": entries, "nbytes": nbytes}, lambda: print_line(text))
+    done = Removed(0, 0) if removed is None else removed
+
+    def show() -> None:
+        print_line(f"removed {done.entries} artifacts, {decimal(done.nbytes)}")
+        if done.stuck:
+            print_line(f"{done.stuck} cannot be removed: look who may write to the store's folders", "red")
+
+    return Report(asdict(done), show, 1 if done.stuck else 0)
 
 
 def _row(store: ArtifactStore, entry: Entry) -> dict[str, Any]:
