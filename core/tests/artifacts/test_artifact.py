@@ -58,7 +58,7 @@ def test_a_file_that_is_none_is_refused(make_artifact: MakeArtifact, name: objec
 
 def test_what_is_recorded(make_artifact: MakeArtifact) -> None:
     manifest = make_artifact().manifest
-    assert (manifest.backend, manifest.contract_version) == ("acme", 2)
+    assert (manifest.backend, manifest.contract_version) == ("acme", 3)
     assert (manifest.target, manifest.plan_hash, manifest.emitter) == ("cuda:sm_90a", "f" * 64, "python 1")
     assert [(k.name, k.symbol, len(k.parameters)) for k in manifest.kernels] == [("add<1>", "_Z3add", 2)]
     assert dict(manifest.toolchain) == {"nvrtc": "13.0", "acme": "2.0"}

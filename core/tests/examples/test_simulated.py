@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -96,9 +97,7 @@ def _swapped(program: KernelProgram, index: int, first: int, second: int) -> Ker
 
 def _unfilled(program: KernelProgram) -> KernelProgram:
     """Return the program with outputs that nothing fills."""
-    text = program.to_json()
-    for fill in ('"fill": 0', '"fill": -1.0'):
-        text = text.replace(fill, '"fill": null')
+    text = re.sub(r'"fill": -?[0-9.]+', '"fill": null', program.to_json())
     assert text != program.to_json()
     return type(program).from_json(text)
 
