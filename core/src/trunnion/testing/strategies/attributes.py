@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
@@ -91,10 +92,17 @@ def _cluster(draft: Draft, cluster: tuple[int, int, int]) -> tuple[Expr, ...]:
     draw = draft.draw
     axis = draw(st.integers(0, 2))
     widths = [Const(width) for width in cluster]
-    return tuple(
+    drawn = tuple(
         _width(draft, width) if place == axis or draw(st.integers(0, 3)) == 0 else width
         for place, width in enumerate(widths)
     )
+    return drawn if _can_be_a_cluster(drawn) else tuple(width.cast("int32") for width in widths)
+
+
+def _can_be_a_cluster(extents: tuple[Expr, ...]) -> bool:
+    """Whether the bounds of extents allow a call that is right: else no program has them."""
+    within = all(one.bounds.high >= 1 for one in extents)
+    return within and math.prod(max(one.bounds.low, 1) for one in extents) <= _MOST_BLOCKS
 
 
 def _width(draft: Draft, width: Const) -> Expr:
