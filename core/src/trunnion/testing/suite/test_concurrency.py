@@ -6,7 +6,7 @@ import functools
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -226,6 +226,12 @@ def nested_calls(harness: Harness, overlap: Overlap) -> None:
 
     So does one whose launch the driver refuses.
     """
+    _check_nested(harness, overlap)
+    # What a refused call takes back must be its own: where the other one has just made its context current, always.
+    _check_nested(harness, replace(overlap, place="context", later=0, odd=True))
+
+
+def _check_nested(harness: Harness, overlap: Overlap) -> None:
     first, second = _callers(harness, overlap)
     with harness.loaded(overlap.scenario.program) as loaded:
         harness.simulator.clear_trace()
