@@ -14,6 +14,7 @@ from trunnion.artifacts.artifact import IMAGE_PREFIX
 from trunnion.errors import CorruptArtifactError, DeviceRequirementError, UnknownKernelError, shorten
 from trunnion.image.cubin import CubinInfo, read_cubin, symbol_index
 from trunnion.image.ptx import PtxInfo, read_ptx
+from trunnion.kernel_attributes import kernel_attributes
 from trunnion.messages import listed
 from trunnion.plain import text
 
@@ -139,8 +140,6 @@ class CompiledKernel:
         """
         if self.image_kind not in _READABLE:
             raise DeviceRequirementError("a cubin or PTX", f"an image of kind {shorten(self.image_kind)}")
-        from trunnion.kernel_attributes import kernel_attributes  # noqa: PLC0415 - few who load a program ask for it
-
         return kernel_attributes(self.image, self.symbol, expect_ordinal(device))
 
 

@@ -369,10 +369,8 @@ class Context(LauncherMemory):
         self._check_attributes(device, spec)
         self._allow(state, device, spec.kernel, spec.dynamic_smem_bytes or 0)
         clusters = [values for attribute, values in spec.attributes if attribute in _CLUSTERS]
-        decided = [
-            tuple(one for one in extents if one is not None) for extents in clusters if None not in extents
-        ]
-        blocks = max(map(math.prod, decided), default=1)
+        # An extent of None is a call's to decide: none of it is asked for here.
+        blocks = max((math.prod(one or 0 for one in extents) for extents in clusters), default=1)
         if blocks > PORTABLE_CLUSTER_BLOCKS:
             self._allow_blocks(state, device, spec.kernel, blocks)
 
