@@ -93,10 +93,17 @@ def test_the_author_s_own_header_comes_first(tmp_path: Path) -> None:
 
 
 def test_cuda_s_own_runtime_header_is_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "cuda_runtime.h").write_text("#define WHOSE 1\n")
+    (tmp_path / "cuda_runtime.h").write_text('#include "channel_descriptor.h"\n#define WHOSE 1\n')
+    (tmp_path / "channel_descriptor.h").touch()
     monkeypatch.setattr(cuda_part, "toolkit_directories", lambda: (str(tmp_path),))
     source = "#include <cuda_runtime.h>\n#if WHOSE != 1\n#error ours alone\n#endif\n"
     assert compiled(f"{source}__device__ void f() {{ cudaGridDependencySynchronize(); }}{KERNEL}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_none_asks_what_only_some_versions_of_nvrtc_answer(name: str) -> None:
+    """NVRTC 13.5 takes ``__has_include_next`` for a function, and refuses it."""
+    assert "__has_include_next(" not in (Path(host_headers()) / name).read_text("utf-8")
 
 
 def test_a_grid_dependency_is_waited_for() -> None:

@@ -42,7 +42,7 @@ class _Device:
 @pytest.fixture
 def decoder():
     _KEPT.clear()
-    return Decoder({"kernel_0": (8, 128)}.get, _Device(), 13000)
+    return Decoder({"kernel_0": (8, 128), "kernel_1": (8, 448)}.get, _Device(), 13000)
 
 
 def call(name, code="", *values, status=0, symbol="", per_thread=False):
@@ -65,14 +65,14 @@ def array(kind, *values):
     return ctypes.addressof(made)
 
 
-def launch(*, attributes=(), stream=0x70, map_bytes=bytes(128), **kwargs):
-    parameters = [ctypes.create_string_buffer(data, len(data)) for data in (b"pointers", map_bytes)]
+def launch(*, attributes=(), stream=0x70, second=bytes(128), symbol="kernel_0", **kwargs):
+    parameters = [ctypes.create_string_buffer(data, len(data)) for data in (b"pointers", second)]
     pointers = (ctypes.c_void_p * 2)(*map(ctypes.addressof, parameters))
     held = (LaunchAttributeStruct * max(len(attributes), 1))(*attributes)
     config = LaunchConfigStruct(3, 1, 2, 64, 1, 1, 512, stream, ctypes.addressof(held), len(attributes))
     _KEPT.extend((parameters, pointers, held, config))
     given = ctypes.addressof(config), 0x99, ctypes.addressof(pointers), 0
-    return call("cuLaunchKernelEx", "QQQQ", *given, symbol="kernel_0", **kwargs)
+    return call("cuLaunchKernelEx", "QQQQ", *given, symbol=symbol, **kwargs)
 
 
 def encode_tiled(to, *, status=0):
@@ -114,9 +114,19 @@ def test_a_map_is_shown_as_what_was_asked_for(decoder):
     event = decoder.event(encode_tiled(ctypes.addressof(room)))
     assert isinstance(event, TensorMapEncoded)
     assert (event.request.dims, event.request.strides, event.request.box) == ((64,), (), (4,))
-    shown = decoder.event(launch(map_bytes=room.raw)).parameters[1]
+    shown = decoder.event(launch(second=room.raw)).parameters[1]
     assert decode(shown) == event.request
     assert decoder.given[-1][1][1] == room.raw
+
+
+def test_maps_within_a_struct_are_shown_as_what_was_asked_for(decoder):
+    room = ctypes.create_string_buffer(b"what a driver makes of it".ljust(128, b"."), 128)
+    request = decoder.event(encode_tiled(ctypes.addressof(room))).request
+    struct_bytes = b"a" * 64 + room.raw + room.raw + b"b" * 128
+    shown = decoder.event(launch(second=struct_bytes, symbol="kernel_1")).parameters[1]
+    assert decode(shown[64:192]) == decode(shown[192:320]) == request
+    assert (shown[:64], shown[320:]) == (b"a" * 64, b"b" * 128)
+    assert decoder.given[-1][1][1] == struct_bytes
 
 
 def test_what_the_driver_refused(decoder):

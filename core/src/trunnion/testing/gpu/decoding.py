@@ -9,6 +9,7 @@ import ctypes
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
+from trunnion.model.plan.launch_plan import TENSOR_MAP_ALIGNMENT
 from trunnion.sim.abi import (
     TENSOR_MAP_BYTES,
     AccessPolicyWindowStruct,
@@ -132,7 +133,7 @@ class Decoder:
             block=tuple(block),
             cluster=attributes.cluster,
             dynamic_smem_bytes=smem,
-            parameters=tuple(self._maps.get(data, data) for data in parameters),
+            parameters=tuple(map(self._simulated, parameters)),
             attributes=attributes,
             window=window if window is not None and window.nbytes else None,
             priority=attributes.priority or 0,
@@ -142,6 +143,15 @@ class Decoder:
         return event
 
     # Tensor maps ------------------------------------------------------------------------------------------------
+
+    def _simulated(self, data: bytes) -> bytes:
+        """Return a parameter with each map, the fields of a struct included, as the simulator would have written it."""
+        shown = bytearray(data)
+        for start in range(0, len(data) - TENSOR_MAP_BYTES + 1, TENSOR_MAP_ALIGNMENT):
+            known = self._maps.get(data[start : start + TENSOR_MAP_BYTES])
+            if known is not None:
+                shown[start : start + TENSOR_MAP_BYTES] = known
+        return bytes(shown)
 
     def encode_tiled(self, call: DriverCall, to: int, *given: int) -> Event:
         """``cuTensorMapEncodeTiled``."""
