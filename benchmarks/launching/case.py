@@ -6,7 +6,8 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trunnion import DeviceCode, ProgramBuilder, Symbol, ceildiv
+import trunnion
+from trunnion import DeviceCode, ProgramBuilder, Symbol, ceildiv, const
 
 if TYPE_CHECKING:
     from trunnion import KernelProgram
@@ -15,6 +16,7 @@ __all__ = [
     "BESIDE_OTHERS",
     "BUDGETED",
     "CASES",
+    "FOLLOWING",
     "KERNEL",
     "LANDED",
     "MEBIBYTE_SHIFT",
@@ -39,6 +41,9 @@ MEBIBYTE_SHIFT = 20
 
 LANDED = 42
 """What is written there."""
+
+FOLLOWING = ("rows", "twice", "nothing", "one")
+"""What a kernel's struct has between the tensors and the scalar: the extent, twice that, a null pointer and 1."""
 
 _LENGTH = SHAPE[0] * SHAPE[1]
 
@@ -121,6 +126,9 @@ class Case:
     launches: int = 1
     """How often the program launches the kernel, with the same arguments."""
 
+    packed: bool = False
+    """Whether the kernel receives all of it, and four values that follow, in one struct that the launcher builds."""
+
     @property
     def label(self) -> str:
         """The case for people."""
@@ -128,17 +136,24 @@ class Case:
         about += [f"{len(MIXED) + 1} scalars"] * self.mixed + [f"{self.launches} launches"] * (
             self.launches > 1
         )
+        about += [f"struct of {self.tensors + len(FOLLOWING) + 1}"] * self.packed
         return f"{self.tensors} ({', '.join(about)})" if about else f"{self.tensors}"
 
     @property
     def plain(self) -> bool:
-        """Whether it is one launch with one scalar."""
-        return not self.mixed and self.launches == 1
+        """Whether it is one launch with one scalar, each argument a parameter."""
+        return not self.mixed and self.launches == 1 and not self.packed
 
     @property
     def numbers(self) -> tuple[Number, ...]:
         """What is passed between the tensors and the scalar."""
         return MIXED if self.mixed else ()
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Offset and size of each field of the kernel's struct, in bytes."""
+        sizes = [*(128 if index < self.maps else 8 for index in range(self.tensors)), 8, 8, 8, 4, 4]
+        return tuple((sum(sizes[:index]), size) for index, size in enumerate(sizes))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -170,7 +185,7 @@ class Case:
             Whether the last tensor is an output that the launcher allocates; otherwise the caller passes it.
         """
         p = ProgramBuilder(
-            f"receive_{self.tensors}_{self.maps}_{int(self.mixed)}_{self.launches}",
+            f"receive_{self.tensors}_{self.maps}_{int(self.mixed)}_{self.launches}_{int(self.packed)}",
             DeviceCode("cuda", self.source()),
         )
         if not self.tensors:
@@ -178,15 +193,19 @@ class Case:
             return p.build()
         rows, columns = Symbol("rows", max=65535), Symbol("columns", max=2**31 - 1, multiple_of=4)
         shape, grid = ((rows, columns), ceildiv(rows, 16)) if self.maps else ((rows,), ceildiv(rows, THREADS))
-        fields = {"alignment": 16} if self.maps else {}
-        tensors = [p.input(name, "float32", shape, **fields) for name in self.names[:-1]]
+        aligned = {"alignment": 16} if self.maps else {}
+        tensors = [p.input(name, "float32", shape, **aligned) for name in self.names[:-1]]
         if allocating:
-            tensors.append(p.output(self.names[-1], "float32", shape, **fields))
+            tensors.append(p.output(self.names[-1], "float32", shape, **aligned))
         else:
-            tensors.append(p.input(self.names[-1], "float32", shape, access="write", **fields))
+            tensors.append(p.input(self.names[-1], "float32", shape, access="write", **aligned))
         mapped = [t.tiled(box_dim=SHAPE, l2_promotion="L2_128B") for t in tensors[: self.maps]]
         numbers = [_parameter(p, number) for number in self.numbers]
         args = (*mapped, *tensors[self.maps :], *numbers, p.scalar("word", "int32"))
+        if self.packed:
+            following = (rows, 2 * rows, const(None), const(1.0, "float32"))
+            fields = (*args[:-1], *following, args[-1])
+            args = (trunnion.struct(*zip((*self.names, *FOLLOWING, "word"), fields, strict=True)),)
         for _ in range(self.launches):
             p.launch(KERNEL, args=args, grid=grid, block=THREADS)
         return p.build()
@@ -205,10 +224,12 @@ CASES = (
     *(Case(3, maps) for maps in (1, 3)),
     Case(5, mixed=True),
     Case(3, launches=8),
+    Case(3, packed=True),
+    Case(3, 3, packed=True),
 )
 """What is measured."""
 
-BUDGETED = (Case(3), Case(3, 3))
+BUDGETED = (Case(3), Case(3, 3), Case(3, packed=True), Case(3, 3, packed=True))
 """What there are budgets over the raw loop for, and what is drawn."""
 
 BESIDE_OTHERS = (Case(3), Case(9), Case(19), Case(5, mixed=True))
@@ -222,9 +243,34 @@ extern "C" __global__ void {KERNEL}(int word) {{
 }}
 """.lstrip()
 
+_EVERYTHING = (
+    "struct Everything {{ {tensors}; long long rows, twice; const void* nothing; float one; int word; }};"
+)
+_WORD = "all.twice == 2 * all.rows && all.nothing == nullptr && all.one == 1.0f ? all.word : 0"
+
+
+def _received(case: Case, parameters: list[str]) -> dict[str, str]:
+    """Return the kernel's name and parameters, and where these are one struct its type and how it is read."""
+    if not case.packed:
+        return {"kernel": KERNEL, "parameters": ", ".join(parameters), "everything": "", "unpacked": ""}
+    kinds = {name: "TensorMap" if index < case.maps else "float*" for index, name in enumerate(case.names)}
+    read = [
+        f"{kind} {'const& ' if kind == 'TensorMap' else ''}{name} = all.{name};"
+        for name, kind in kinds.items()
+    ]
+    return {
+        "kernel": KERNEL,
+        "parameters": "const __grid_constant__ Everything all",
+        "everything": _EVERYTHING.format(tensors="; ".join(f"{kind} {name}" for name, kind in kinds.items())),
+        "unpacked": f"{' '.join(read)} const int word = {_WORD};",
+    }
+
+
 _POINTERS = """
 struct Range {{ float low, high; }};
+{everything}
 extern "C" __global__ void {kernel}({parameters}) {{
+  {unpacked}
   if (word == 0) return;
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   {last}[i] = {terms};
@@ -236,11 +282,11 @@ def _with_pointers(case: Case) -> str:
     *inputs, last = case.names
     numbers = (f"{number.declared} {number.name}" for number in case.numbers)
     tensors = (f"const float* {name}" for name in inputs)
-    parameters = ", ".join([*tensors, f"float* {last}", *numbers, "int word"])
+    parameters = [*tensors, f"float* {last}", *numbers, "int word"]
     terms = " + ".join(
         [*(f"{name}[i]" for name in inputs), *(number.term for number in case.numbers), "word"]
     )
-    return _POINTERS.format(kernel=KERNEL, parameters=parameters, last=last, terms=terms).lstrip()
+    return _POINTERS.format(**_received(case, parameters), last=last, terms=terms).lstrip()
 
 
 _MAPS = """
@@ -259,7 +305,9 @@ __device__ __forceinline__ void store_box(const TensorMap& map, const float* fro
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }}
+{everything}
 extern "C" __global__ void {kernel}({parameters}) {{
+  {unpacked}
   if (word == 0) return;
   __shared__ alignas(128) float tile[{tiles}][{length}];
   __shared__ alignas(8) unsigned long long landed;
@@ -296,8 +344,7 @@ def _with_maps(case: Case) -> str:
     ]
     reads = [f"tile[{index}][i]" if name in loaded else f"{name}[i]" for index, name in enumerate(inputs)]
     return _MAPS.format(
-        kernel=KERNEL,
-        parameters=", ".join([*parameters, "int word"]),
+        **_received(case, [*parameters, "int word"]),
         tiles=case.maps,
         length=_LENGTH,
         nbytes=4 * _LENGTH * len(loaded),

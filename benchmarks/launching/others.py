@@ -32,8 +32,8 @@ def _no_maps(case: Case) -> None:
 
 
 def _one_launch(case: Case) -> None:
-    if case.launches > 1:
-        raise NotHereError("is one launch")
+    if case.launches > 1 or case.packed:
+        raise NotHereError("builds no struct" if case.packed else "is one launch")
 
 
 def numpy_numbers(stage: Stage) -> dict[str, Any]:

@@ -223,7 +223,7 @@ class Report:
             f"{self.plan.rounds} rounds of {self.plan.launches} launches each, every round in another order, of which "
             f"{min(quiet)} to {max(quiet)} count: those in which the machine was at full speed, by the bare tvm-ffi "
             "call. Columns: tensors, and how many of them travel as tensor maps; one int32 scalar beside them, or ten "
-            "of mixed types; one launch, or so many."
+            "of mixed types; one launch, or so many; a struct of eight fields in the place of the parameters."
         )
 
     def _times(self) -> list[str]:

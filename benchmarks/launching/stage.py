@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import trunnion
-from launching.case import KERNEL, LANDED, MEBIBYTE_SHIFT, MIXED, Case
+from launching.case import CASES, KERNEL, LANDED, MEBIBYTE_SHIFT, MIXED, Case
 from trunnion import sim
 from trunnion.call_helper import installed_helper, no_helper
 from trunnion.torch_runtime import default_runtime
@@ -30,6 +30,7 @@ __all__ = ["Device", "Stage", "enter_device"]
 
 _WORD = 7
 _POINTER_BYTES = 8
+_MAP_BYTES = 128
 _MEBIBYTE = 1 << MEBIBYTE_SHIFT
 
 
@@ -196,6 +197,9 @@ def _references(tensor: Any) -> int:
 
 def _body(call: KernelCall) -> None:
     """Do in Python what the kernel does."""
+    if len(call.parameters) == 1 and len(call.parameters[0]) > _POINTER_BYTES:
+        _packed_body(call)
+        return
     word = int(call.scalar(len(call.parameters) - 1, "int32"))
     if not word:
         return
@@ -217,6 +221,17 @@ def _body(call: KernelCall) -> None:
         call.tensor_map(len(mapped) - 1).store((0, 0), total)
     else:
         last.copy_(total)
+
+
+def _packed_body(call: KernelCall) -> None:
+    """Do it with a struct's fields."""
+    case = next(c for c in CASES if c.packed and bool(c.maps) == (len(call.parameters[0]) > _MAP_BYTES))
+    found = call.fields(0, *case.places)
+    rows, twice, nothing = (found.scalar(case.tensors + index, "int64") for index in range(3))
+    right = twice == 2 * rows and not nothing and found.scalar(case.tensors + 3, "float32") == 1
+    last = found.parameters[-1]
+    plain = (*found.parameters[: case.tensors], last if right else bytes(len(last)))
+    _body(replace(found, parameters=plain))
 
 
 def _received(call: KernelCall) -> tuple[int, float]:

@@ -2,9 +2,10 @@
 //
 //   nothing(t0, ..., word)   looks at no argument but the last, checks nothing, launches nothing
 //   seen() -> int            the number of arguments of the last `nothing`, times 2^32, plus its last argument
-//   raw(kernel, stream, grid, block, maps, encode_each, word, launches, rows, columns, p0, p1, ...) -> float
+//   raw(kernel, stream, grid, block, maps, encode_each, packed, word, launches, rows, columns, p0, p1, ...) -> float
 //                            launches in a loop, and returns its seconds; behind the addresses come the bytes of
-//                            further scalars, before the word
+//                            further scalars, before the word. Packed, all of it is one struct without gaps, whose
+//                            last eight bytes are half of the last scalar and the word
 //
 // libcuda is found when `raw` is called first, so that this builds and `nothing` works without a driver.
 
@@ -20,7 +21,7 @@ namespace {
 
 constexpr int kMostTensors = 32;
 constexpr int kMostMaps = 3;
-constexpr int kLeadingArguments = 10;
+constexpr int kLeadingArguments = 11;
 
 int64_t last_count = 0;
 int64_t last_word = 0;
@@ -46,7 +47,7 @@ struct Loop {
   CUstream stream;
   unsigned grid, block;
   int maps;
-  bool encode_each;
+  bool encode_each, packed;
   int word;
   int64_t launches;
   cuuint64_t rows, columns;
@@ -70,12 +71,20 @@ CUresult encode(const Driver& driver, const Loop& loop, CUtensorMap* maps) {
 }
 
 CUresult run(const Driver& driver, Loop& loop) {
-  alignas(64) CUtensorMap maps[kMostMaps];
+  alignas(64) unsigned char all[kMostMaps * sizeof(CUtensorMap) + kMostTensors * sizeof(void*)];
+  CUtensorMap* const maps = reinterpret_cast<CUtensorMap*>(all);
   void* parameters[kMostTensors + 1];
   for (int i = 0; i < loop.tensors; i++) {
     parameters[i] = i < loop.maps ? static_cast<void*>(&maps[i]) : static_cast<void*>(&loop.pointers[i]);
   }
   parameters[loop.tensors] = &loop.word;
+  if (loop.packed) {
+    unsigned char* rest = all + loop.maps * sizeof(CUtensorMap);
+    const size_t size = (loop.tensors - loop.maps) * sizeof(void*);
+    memcpy(rest, loop.pointers + loop.maps, size);
+    memcpy(rest + size - sizeof loop.word, &loop.word, sizeof loop.word);
+    parameters[0] = all;
+  }
   CUlaunchConfig config;
   memset(&config, 0, sizeof config);
   config.gridDimX = loop.grid;
@@ -125,10 +134,11 @@ EXPORT int __tvm_ffi_raw(void*, const TVMFFIAny* args, int32_t count, TVMFFIAny*
   loop.block = static_cast<unsigned>(args[3].v_int64);
   loop.maps = static_cast<int>(args[4].v_int64);
   loop.encode_each = args[5].v_int64 != 0;
-  loop.word = static_cast<int>(args[6].v_int64);
-  loop.launches = args[7].v_int64;
-  loop.rows = static_cast<cuuint64_t>(args[8].v_int64);
-  loop.columns = static_cast<cuuint64_t>(args[9].v_int64);
+  loop.packed = args[6].v_int64 != 0;
+  loop.word = static_cast<int>(args[7].v_int64);
+  loop.launches = args[8].v_int64;
+  loop.rows = static_cast<cuuint64_t>(args[9].v_int64);
+  loop.columns = static_cast<cuuint64_t>(args[10].v_int64);
   loop.tensors = tensors;
   for (int i = 0; i < tensors; i++)
     loop.pointers[i] = reinterpret_cast<void*>(args[kLeadingArguments + i].v_int64);

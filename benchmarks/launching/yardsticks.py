@@ -6,6 +6,7 @@ import functools
 import importlib
 import os
 import shutil
+import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -90,8 +91,11 @@ def _raw(stage: Stage, *, encode_each: bool) -> Trial:
     if encode_each and not case.maps:
         raise NotHereError("nothing to encode")
     stream = torch.cuda.current_stream(0).cuda_stream
-    head = (int(stage.kernel), stream, case.grid, THREADS, case.maps, int(encode_each))
+    head = (int(stage.kernel), stream, case.grid, THREADS, case.maps, int(encode_each), int(case.packed))
     values = [tensor.data_ptr() for tensor in stage.tensors] + [*stage.number_bits]
+    if case.packed:
+        rows = case.shape[0]
+        values += [rows, 2 * rows, 0, int.from_bytes(struct.pack("<f", 1.0), "little")]
     raw = module.raw
 
     def loop(word: int, launches: int) -> float:

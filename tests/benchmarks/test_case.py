@@ -22,7 +22,7 @@ def test_the_kernel_takes_what_the_program_passes(case: Case, allocating: bool) 
     assert kernel.symbol == KERNEL
     assert len(program.plan.launches) == case.launches
     for launch in program.plan.launches:
-        assert len(launch.args) == case.tensors + len(case.numbers) + 1
+        assert len(launch.args) == (1 if case.packed else case.tensors + len(case.numbers) + 1)
     assert len(program.plan.encodes) == case.maps
     assert len(program.plan.results) == allocating
 
@@ -31,7 +31,8 @@ def test_the_cases_are_those_of_the_table() -> None:
     assert {case.tensors for case in CASES if case.plain and not case.maps} == {0, 1, 3, 9, 19}
     assert {case.maps for case in CASES if case.tensors == 3} == {0, 1, 3}
     labels = [case.label for case in CASES]
-    assert labels[-2:] == ["5 (10 scalars)", "3 (8 launches)"]
+    assert labels[-4:-2] == ["5 (10 scalars)", "3 (8 launches)"]
+    assert labels[-2:] == ["3 (struct of 8)", "3 (3 maps, struct of 8)"]
     assert len(set(labels)) == len(CASES)
 
 
