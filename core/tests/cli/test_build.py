@@ -44,6 +44,26 @@ def test_each_program_for_each_target_by_each_backend(
     assert sorted(bundle) == ["affine", "vector_add"]
 
 
+def test_each_program_is_built_for_the_targets_of_its_languages(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["vector_add", "cpu_axpy", "--target", "sm_90a", "--target", "cpu"]
+    assert main(["build", *words, "-o", str(place), "--json"]) == 0
+    found = {(row["program"], row["target"]) for row in json.loads(capsys.readouterr().out)["variants"]}
+    assert {(name, target.partition("-")[0]) for name, target in found} == {
+        ("vector_add", "cuda:sm_90a"),
+        ("cpu_axpy", "cpu"),
+    }
+
+
+def test_a_target_that_no_compiler_of_a_language_has_is_told(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["build", "vector_add", "--target", "cpu", "-o", str(place), "--json"]) == 1
+    (error,) = json.loads(capsys.readouterr().out)["errors"]
+    assert "cpu" in error["message"]
+
+
 def test_for_people_it_is_a_table_and_the_digest(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["vector_add", "--target", "sm_90a", "--backend", "nvrtc", "--jobs", "1"]
     assert main(["build", *words, "-o", str(place)]) == 0

@@ -206,6 +206,18 @@ def test_a_hit_and_what_differs_are_explained(root, said, tmp_path, capsys) -> N
     assert "miss" in capsys.readouterr().out
 
 
+def test_where_a_compilation_does_not_look_by_itself_is_told(
+    root, said, tmp_path, monkeypatch, capsys
+) -> None:
+    kept()
+    assert explained(said, tmp_path, "--target", "sm_90a")["used_by_default"]
+    assert not explained(said, tmp_path, "--target", "sm_90a", "--folder", str(root))["used_by_default"]
+    monkeypatch.setenv(VARIABLE, "0")
+    assert not explained(said, tmp_path, "--target", "sm_90a")["used_by_default"]
+    assert run(["cache", "explain", str(tmp_path / "p.json"), "--target", "sm_90a"]) == 0
+    assert "only if it is told to" in capsys.readouterr().out
+
+
 def test_what_is_kept_and_broken_is_explained(root, said, tmp_path, capsys) -> None:
     (root / "entries" / kept() / "image.cubin").write_bytes(b"")
     told = explained(said, tmp_path, "--target", "sm_90a")

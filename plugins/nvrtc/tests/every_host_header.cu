@@ -41,6 +41,7 @@ static_assert(sizeof(CUtensorMap) == 128 && alignof(CUtensorMap) == 64 && CUDA_V
 static_assert(std::make_index_sequence<4>::size() == 4 &&
                   std::is_same_v<std::make_index_sequence<2>, std::index_sequence<0, 1>>,
               "");
+static_assert(std::max(2, 3) == 3 && std::min(4, 2) == 2 && std::clamp(7, 0, 5) == 5, "");
 template <std::size_t... I>
 __device__ int sum(std::index_sequence<I...>) {
   return (int(I) + ...);

@@ -10,6 +10,7 @@ import pytest
 
 from trunnion.contract.compiler import CompileRequest
 from trunnion.contract.spec import Target
+from trunnion.errors import CompileError
 from trunnion.model.code import DeviceCode
 from trunnion.model.plan import KernelSignature
 from trunnion_nvrtc.compiler import cuda_part
@@ -17,8 +18,20 @@ from trunnion_nvrtc.compiler.compiler import NvrtcCompiler
 from trunnion_nvrtc.compiler.headers import host_headers, toolkit_directories
 
 NAMES = sorted(path.name for path in Path(host_headers()).iterdir())
+HANDED_ON = ("array", "bit", "climits", "cmath", "concepts", "functional", "limits", "tuple")
+"""Those that are libcu++'s alone."""
+OWN = [name for name in NAMES if name not in HANDED_ON]
 KERNEL = '\nextern "C" __global__ void k(float* x) { x[0] = 1; }'
 
+HOST_NAMES = """
+static_assert(std::numeric_limits<int>::max() == INT_MAX);
+static_assert(std::get<1>(std::make_tuple(1, 2L)) == 2L && std::tuple_size_v<std::tuple<int, char>> == 2);
+static_assert(std::array<int, 3>{1, 2, 3}[2] == 3 && std::plus<>{}(1, 2) == 3);
+#if __cplusplus >= 202002L
+static_assert(std::bit_cast<unsigned>(1.0f) == 0x3F800000 && std::integral<int>);
+#endif
+extern "C" __global__ void k(float* x) { x[0] = std::sqrt(std::abs(x[1])) + std::fmax(x[2], 1.0f); }
+"""
 SOURCE = (Path(__file__).parent / "every_host_header.cu").read_text("utf-8")
 
 
@@ -47,15 +60,28 @@ def toolkit(request, monkeypatch):
 
 
 def test_there_are_a_few() -> None:
-    assert NAMES == [
-        "assert.h", "cassert", "cstddef", "cstdint", "cstdlib", "cuda.h", "cuda_runtime.h", "cuda_runtime_api.h",
-        "stddef.h", "stdint.h", "stdlib.h", "type_traits", "utility",
+    assert OWN == [
+        "algorithm", "assert.h", "cassert", "cstddef", "cstdint", "cstdlib", "cuda.h", "cuda_runtime.h",
+        "cuda_runtime_api.h", "stddef.h", "stdint.h", "stdlib.h", "type_traits", "utility",
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", OWN)
 def test_each_compiles_by_itself_and_again(toolkit: str, name: str) -> None:
     assert compiled(f"#include <{name}>\n#include <{name}>{KERNEL}")
+
+
+@pytest.mark.parametrize("std", ["c++17", "c++20"])
+def test_what_libcu_has_is_found_by_the_host_s_names(std: str) -> None:
+    """Sources of CUTLASS, FlashAttention and ThunderKittens include them."""
+    assert set(HANDED_ON) < set(NAMES)
+    assert compiled("".join(f"#include <{name}>\n" for name in NAMES) + HOST_NAMES, std=std)
+
+
+def test_what_libcu_has_needs_libcu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_part, "toolkit_directories", lambda: ())
+    with pytest.raises(CompileError, match="pip install nvidia-cuda-runtime nvidia-cuda-cccl"):
+        compiled(f"#include <tuple>{KERNEL}")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +99,7 @@ def test_each_compiles_by_itself_and_again(toolkit: str, name: str) -> None:
 def test_all_of_them_mean_what_the_host_s_mean(toolkit: str, options: Any) -> None:
     if options == {"builtin_move_forward": False} and toolkit == "with a toolkit":
         options = {}  # CUDA's own cuda_fp16.h, which libcu++ includes, cannot be compiled so
-    assert compiled("".join(f"#include <{name}>\n" for name in NAMES) + SOURCE, **options)
+    assert compiled("".join(f"#include <{name}>\n" for name in OWN) + SOURCE, **options)
 
 
 def test_an_assertion_is_none_where_the_source_says_so(toolkit: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from real_programs.copies import Copy
 from real_programs.cute_tuples import cute_tuple
-from real_programs.host_text import ALGORITHM, DEFAULT_DEVICE
+from real_programs.host_text import DEFAULT_DEVICE
 
 from trunnion import DeviceCode, KernelProgram, ProgramBuilder, Symbol, const, measured, struct
 
@@ -60,7 +60,6 @@ def code() -> DeviceCode:
         "cuda",
         SOURCE,
         name="cutlass_gemm.cu",
-        includes=(("algorithm", ALGORITHM),),
         options=(*COPY.includes("include"), "--std=c++17", DEFAULT_DEVICE),
         target="sm_90a",
     )

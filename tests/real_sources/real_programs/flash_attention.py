@@ -11,7 +11,7 @@ import torch
 from real_programs.copies import Copy
 from real_programs.cute_tuples import cute_tuple
 from real_programs.fast_division import fast_divmod, fast_divmod_by, fast_divmod_shifted
-from real_programs.host_text import ALGORITHM, DEFAULT_DEVICE, libcu
+from real_programs.host_text import DEFAULT_DEVICE
 
 from trunnion import (
     DeviceCode,
@@ -103,7 +103,6 @@ def code(*, causal: bool) -> DeviceCode:
         "cuda",
         f"{SOURCE}{asserted}\n",
         name="flash_attention.cu",
-        includes=(("algorithm", ALGORITHM), *map(libcu, ("cmath", "tuple"))),
         defines=(("M_LN2", str(math.log(2))),),
         options=(*COPY.includes("hopper"), *CUTLASS.includes("include"), "--std=c++17", DEFAULT_DEVICE),
         target="sm_90a",

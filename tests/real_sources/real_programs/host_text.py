@@ -19,14 +19,6 @@ HOST_AS_DEVICE = """
 DEFAULT_DEVICE = "--device-as-default-execution-space"
 """The option that does the same for functions without a mark."""
 
-ALGORITHM = """
-#pragma once
-namespace std {
-template <class T> __host__ __device__ constexpr T max(T a, T b) { return a < b ? b : a; }
-template <class T> __host__ __device__ constexpr T min(T a, T b) { return b < a ? b : a; }
-}
-"""
-
 STRING = """
 #pragma once
 namespace std {
@@ -34,11 +26,6 @@ struct string { __device__ string(const char*) {} };
 }
 """
 """A type that functions return which nobody calls."""
-
-
-def libcu(name: str) -> tuple[str, str]:
-    """Return a header of the host that hands on to the one of libcu++, whose names are in ``std`` then too."""
-    return name, f"#pragma once\n#include <cuda/std/{name}>\nnamespace std {{ using namespace cuda::std; }}\n"
 
 
 def empty(*names: str) -> tuple[tuple[str, str], ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from real_programs.copies import Copy
 from real_programs.excerpts import before
-from real_programs.host_text import DEFAULT_DEVICE, HOST_AS_DEVICE, libcu
+from real_programs.host_text import DEFAULT_DEVICE, HOST_AS_DEVICE
 
 from trunnion import DeviceCode, Expr, KernelProgram, ProgramBuilder, Symbol, device, measured, struct
 
@@ -44,7 +44,7 @@ def code() -> DeviceCode:
         "cuda",
         HOST_AS_DEVICE + before(COPY.text(COPY.files[0]), "#include <iostream>"),
         name="bf16_h100_gemm.cu",
-        includes=(("../common.cuh", ""), *map(libcu, ("bit", "concepts"))),
+        includes=(("../common.cuh", ""),),
         defines=(("KITTENS_HOPPER", None), ("KITTENS_NO_HOST", None)),
         options=(*COPY.includes("include", "prototype"), "--std=c++20", "--use_fast_math", DEFAULT_DEVICE),
         target="sm_90a",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from real_programs.copies import Copy
-from real_programs.host_text import DEFAULT_DEVICE, HOST_AS_DEVICE, STRING, empty, libcu
+from real_programs.host_text import DEFAULT_DEVICE, HOST_AS_DEVICE, STRING, empty
 
 from trunnion import DeviceCode, KernelProgram, ProgramBuilder, Symbol, const, measured, struct
 
@@ -62,7 +62,6 @@ def code() -> DeviceCode:
         name="paged_decode.cu",
         includes=(
             *empty("exception", "iostream", "sstream", "vector"),
-            *map(libcu, ("cmath", "tuple")),
             ("string", STRING),
         ),
         defines=(("FLASHINFER_EXCEPTION_H_", None),),

@@ -19,7 +19,9 @@ from trunnion.bundles.writing import bundle_path, write_bundle
 from trunnion.cli.bundle_variants import print_variants, variants_in
 from trunnion.cli.presentation import Report, error_report, print_line, print_step, progress
 from trunnion.cli.subject import find_subject
+from trunnion.contract.spec import Target
 from trunnion.errors import ArgumentValueError, ProgramError, TrunnionError, shorten
+from trunnion.registry import default_registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -139,10 +141,21 @@ def _wanted(
         trusted = trust or subject.example is not None
         several += (
             BuildJob(program=program, target=target or None, backend=backend, trust=trusted)
-            for target in targets
+            for target in _targets_of(program, targets)
             for backend in backends
         )
     return found
+
+
+def _targets_of(program: KernelProgram, targets: Sequence[str]) -> Sequence[str]:
+    """Return for which targets some installed compiler reads a program's languages; all of them if for none.
+
+    So that a program for the CPU beside one for a GPU is built for its own kind; for none, the build says why.
+    """
+    languages = {part.language for part in program.code}
+    serving = [spec for spec in default_registry().compilers() if languages <= set(spec.languages)]
+    kinds = {kind for spec in serving for kind in spec.targets}
+    return [target for target in targets if not target or Target.parse(target).kind in kinds] or targets
 
 
 def _built(jobs: Sequence[BuildJob], processes: int) -> list[Artifact]:

@@ -9,7 +9,7 @@ import typer
 from trunnion.arguments import file_path
 from trunnion.artifacts.entries import has_entries
 from trunnion.artifacts.explanation import Difference, explain_key, program_name
-from trunnion.artifacts.location import default_root
+from trunnion.artifacts.location import default_root, is_kept_by_default
 from trunnion.artifacts.manifest import artifact_key
 from trunnion.artifacts.store import ArtifactStore
 from trunnion.cli.document import told
@@ -45,7 +45,14 @@ def explain(
     changing = sorted(name for name in inputs.keys() | again.keys() if inputs.get(name) != again.get(name))
     root = file_path(folder) if folder else default_root()
     found = explain_key(ArtifactStore(root), inputs) if has_entries(root) else None
-    document = {"folder": str(root), "key": artifact_key(inputs), "changing": changing} | _document(found)
+    used = not folder and is_kept_by_default()
+    document = {
+        "folder": str(root),
+        "used_by_default": used,
+        "key": artifact_key(inputs),
+        "changing": changing,
+    }
+    document |= _document(found)
     return Report(document, lambda: _show(document))
 
 
@@ -70,6 +77,8 @@ def _show(document: Mapping[str, Any]) -> None:
     print_line(
         f"{'hit' if document['hit'] else 'miss'}: {document['key']}", "green" if document["hit"] else "yellow"
     )
+    if not document["used_by_default"]:
+        print_line(f"a compilation looks there only if it is told to: cache={document['folder']!r}")
     if document["changing"]:
         names = ", ".join(document["changing"])
         print_line(f"it is never kept: nobody knows what it depends on ({names})")
