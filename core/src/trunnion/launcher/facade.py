@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from trunnion.launcher.l2_persisting import LimitDriver
@@ -50,7 +51,7 @@ Extents = tuple[int | None, int | None, int | None]
 """x, y, z; None: known only at the call."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EncodedMap:
     """An encoded tensor map."""
 
@@ -60,7 +61,7 @@ class EncodedMap:
     owner: Any
     """What keeps those bytes alive."""
 
-    @property
+    @cached_property  # calls that are alike compare it with itself
     def data(self) -> bytes:
         """Its bytes, for a struct that it is a part of."""
         return ctypes.string_at(self.address, TENSOR_MAP_BYTES)
