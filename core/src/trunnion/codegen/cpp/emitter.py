@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPORTS", "VERSION", "LauncherEmitter", "emit_launcher"]
 
-VERSION = f"20+plan{PLAN_VERSION}"
+VERSION = f"21+plan{PLAN_VERSION}"
 """Changes whenever the text for some plan does, or the plan."""
 
 _FUNCTIONS = {

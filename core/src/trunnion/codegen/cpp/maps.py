@@ -27,9 +27,10 @@ _WIDE_PACKED = frozenset({14, 15})
 
 
 def emit_map_rules(out: SourceWriter, plan: LaunchPlan) -> None:
-    """Write what is known of each map before any call."""
+    """Write what is known of each map before any call, and where each thread keeps the last one."""
     for encode in plan.encodes:
         out.line(f"constexpr MapRule kMap{encode.index}{{{', '.join(_rule(plan, encode))}}};")
+        out.line(f"thread_local KnownMap known{encode.index};")
 
 
 def _rule(plan: LaunchPlan, encode: Encode) -> list[str]:
@@ -89,5 +90,5 @@ def emit_encode(text: CallText, encode: Encode) -> None:
     index = encode.index
     text.member("CUtensorMap", f"m{index}")
     offset = "" if encode.offset_bytes == Const(0) else f" + static_cast<uint64_t>(k{index}_offset)"
-    values = f"kMap{index}, k{index}, *state, {memory_address(encode.memory)}{offset}, m{index}"
+    values = f"kMap{index}, k{index}, *state, {memory_address(encode.memory)}{offset}, known{index}, m{index}"
     text.require(f"trunnion::encode(program.driver(), {values})")

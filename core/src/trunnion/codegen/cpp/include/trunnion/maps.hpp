@@ -1,4 +1,5 @@
-// Tensor maps: checked against the rules that a call can break, then encoded by the driver, at every launch.
+// Tensor maps: checked against the rules that a call can break, then encoded by the driver, unless the thread's last map
+// of the same rule was of the same memory.
 //
 // The rules are those of trunnion.model.tensormap.rules. What the emitter knew, it has judged; here stands what address,
 // extents and strides decide. Which rule is broken the adapter says, from the numbers that the error carries.
@@ -39,6 +40,22 @@ struct MapLayout {
   int64_t dims[kMostDims];
   int64_t strides[kMostDims - 1];
   int64_t innermost_stride;  // elements
+};
+
+// What a thread encoded last by one rule, and of what. The serial number of what was prepared for a device says which
+// program it was for, too; 0 is nobody's.
+struct KnownMap {
+  uint64_t serial;
+  uint64_t address;
+  MapLayout layout;
+  CUtensorMap map;
+
+  bool is_of(const MapRule& rule, const MapLayout& other, const DeviceState& state, uint64_t at) const {
+    bool same = serial == state.serial && address == at && layout.innermost_stride == other.innermost_stride;
+    for (uint32_t axis = 0; axis < rule.rank; ++axis) same &= layout.dims[axis] == other.dims[axis];
+    for (uint32_t axis = 0; axis + 1 < rule.rank; ++axis) same &= layout.strides[axis] == other.strides[axis];
+    return same;
+  }
 };
 
 bool raise_map(const MapRule& rule, const MapLayout& layout, const DeviceState& state, uint64_t address,
@@ -104,7 +121,11 @@ inline bool follows_rules(const MapRule& rule, const MapLayout& layout, const De
 }
 
 inline bool encode(const Driver& driver, const MapRule& rule, const MapLayout& layout,
-                   const DeviceState& state, uint64_t address, CUtensorMap& map) {
+                   const DeviceState& state, uint64_t address, KnownMap& known, CUtensorMap& map) {
+  if (known.is_of(rule, layout, state, address)) {
+    map = known.map;
+    return true;
+  }
   if (!__builtin_expect(follows_rules(rule, layout, state, address), 1)) {
     return raise_map(rule, layout, state, address, "a rule of the driver's is broken");
   }
@@ -120,8 +141,9 @@ inline bool encode(const Driver& driver, const MapRule& rule, const MapLayout& l
                  : driver.encode_im2col(&map, rule.data_type, rule.rank, at, dims, strides, rule.lower,
                                         rule.upper, rule.channels, rule.pixels, rule.element_strides,
                                         rule.interleave, rule.swizzle, rule.l2_promotion, rule.oob_fill);
-  if (__builtin_expect(status == CUDA_SUCCESS, 1)) return true;
-  return raise_encode(driver, rule, layout, address, status);
+  if (__builtin_expect(status != CUDA_SUCCESS, 0)) return raise_encode(driver, rule, layout, address, status);
+  known = {state.serial, address, layout, map};
+  return true;
 }
 
 }  // namespace trunnion

@@ -142,6 +142,8 @@ DeviceState* Program::prepare(int32_t ordinal, const CUstream* stream) {
       state->variables == nullptr)
     return raise_no_own_memory(), nullptr;
   for (uint32_t kernel = 0; kernel < rule_->kernel_count; ++kernel) state->cluster_blocks[kernel] = 1;
+  static uint64_t made = 0;
+  state->serial = __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED);
   Retained retained{};
   bool good = retain(ordinal, *state, retained);
   Entered entered;

@@ -59,6 +59,7 @@ struct ProgramRule {
 
 // What was done for one device. Fields are written before it is published, but for the limits, which only grow.
 struct DeviceState {
+  uint64_t serial;  // no other one's, in the whole life of the launcher's library
   CUcontext context;
   int32_t capability_major, capability_minor;
   int32_t most_window_bytes;
