@@ -78,7 +78,8 @@ def _show(document: Mapping[str, Any]) -> None:
         f"{'hit' if document['hit'] else 'miss'}: {document['key']}", "green" if document["hit"] else "yellow"
     )
     if not document["used_by_default"]:
-        print_line(f"a compilation looks there only if it is told to, by cache='{shorten(document["folder"])}'")
+        folder = shorten(document["folder"])
+        print_line(f"a compilation looks there only if it is told to: cache={folder}")
     if document["changing"]:
         names = ", ".join(document["changing"])
         print_line(f"it is never kept: nobody knows what it depends on ({names})")
