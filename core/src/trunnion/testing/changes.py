@@ -351,6 +351,16 @@ def _out(bench: Bench, _: None, form: int) -> None:
         bench.now.out[0] = bench.now.out[0][:-1]
 
 
+def _view_of_out(bench: Bench, _: None, form: int) -> None:
+    """Have destinations of which one begins where it did a call before, and has another shape or element type."""
+    bench.now.out = bench.destinations()
+    bench.call("call")
+    first, *others = bench.now.out
+    output = bench.program.signature.outputs[0]
+    other = replace(bench.spec(output), dtype=_OTHER_TYPES[output.dtype.itemsize][0]).kind
+    bench.now.out = [(first[:-1], first[None], first.view(other))[form % 3], *others]
+
+
 def _stream(bench: Bench, _: None, form: int) -> None:
     """Name a stream: a new one, or one of the driver's own."""
     handles = (None, 0, None, 1, 2)
@@ -418,6 +428,7 @@ _ALL: Final[Sequence[Change]] = (
     Change("device", _device),
     Change("named device", _named_device),
     Change("destinations", _out, needs_outputs=True),
+    Change("view of a destination", _view_of_out, needs_outputs=True),
     Change("named stream", _stream),
     Change("current stream", _current_stream),
     Change("thread", _thread),
