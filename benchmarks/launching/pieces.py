@@ -279,7 +279,7 @@ def _driver_names(stage: Stage) -> dict[str, Any]:
         "attribute": driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
         "ordinal": driver.CUdevice(0),
         "launch_once": functools.partial(
-            build().raw, int(stage.kernel), 0, 1, 1, 0, 0, 0, 1, 1, 1, *addresses
+            build().raw, int(stage.kernel), 0, 1, 1, 0, 0, 0, 0, 1, 1, 1, *addresses
         ),
         "encode": _Encode(driver, addresses[0]),
     }
