@@ -216,5 +216,18 @@ def test_where_tensors_and_destinations_lie_apart_either_may_be_told(device, els
     assert isinstance(told, Refused)
     assert any("c" in (problem.arguments or ()) for problem in told.problems)
     apart = CallSignature(args=(inputs[0], tensor((4,), address=0x20000, device=0)), out=out)
-    assert isinstance(told := expect(load("vector_add").program, apart), Refused)
-    assert any({"a", "c"} <= set(problem.arguments or ()) for problem in told.problems)
+    told = expect(load("vector_add").program, apart)
+    assert isinstance(told, Refused)
+    assert {name for problem in told.problems for name in problem.arguments or ()} == {"b", "c"}
+
+
+def test_the_first_tensor_that_lies_elsewhere_than_the_first_is_to_blame():
+    p = ProgramBuilder("p", CODE)
+    names = [p.input(name, "float16", (4,)).name for name in "abcd"]
+    p.launch("k", (), grid=1, block=32)
+    program = p.build()
+    for places, blamed in (((0, 1, 0, 1), "b"), ((1, 0, 0, 0), "b"), ((0, 0, 0, 1), "d")):
+        told = expect(program, CallSignature(args=tuple(tensor((4,), "float16", device=at) for at in places)))
+        assert isinstance(told, Refused)
+        for name in names:
+            assert told.explains(ArgumentValueError(name, "a tensor", "another")) == (name == blamed)

@@ -15,7 +15,7 @@ from trunnion import errors, examples
 from trunnion.image import SyntheticKernel, synthetic_cubin
 from trunnion.launcher.facade import StreamState
 from trunnion.model.facts import ATTRIBUTES
-from trunnion.sim.status import Refusal
+from trunnion.sim.status import Refusal, Status
 from trunnion.sim.trace import Launched
 from trunnion_nvrtc.backend.driver import CudaDriver
 from trunnion_nvrtc.backend.status import calls, check, driver_error
@@ -184,7 +184,14 @@ def test_a_launch_may_fail_with_a_status_that_the_bindings_do_not_know(simulator
     with simulator.intercept("cuLaunchKernelEx", unknown), pytest.raises(errors.DriverError) as caught:
         vector_add(a, b)
     assert (caught.value.call, caught.value.code) == ("cuLaunchKernelEx", 1234)
-    assert "update cuda-bindings" in str(caught.value)
+    assert caught.value.code_name == "status 1234"
+
+
+def test_a_name_that_the_driver_has_is_told_though_the_bindings_know_none(simulator, vector_add):
+    a, b = (simulator.tensor(torch.ones(8), device=0) for _ in range(2))
+    with simulator.fault("cuLaunchKernelEx", Status.NEWER), pytest.raises(errors.DriverError) as caught:
+        vector_add(a, b)
+    assert (caught.value.code, caught.value.code_name) == (1998, "CUDA_ERROR_NEWER")
 
 
 @pytest.mark.parametrize("call", ["cuCtxSynchronize", "cuDriverGetVersion"])

@@ -116,6 +116,8 @@ class Status(enum.IntEnum):
     STREAM_DETACHED = 917
     GRAPH_RECAPTURE_FAILURE = 918
     UNKNOWN = 999
+    NEWER = 1998
+    """None of today's drivers: one that this driver has a name for, and whoever asks it knows nothing of."""
     UNNAMED = 1999
     """None of the driver's: one of a newer driver, which whoever reads it, and this driver, has no name for."""
 

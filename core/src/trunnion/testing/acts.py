@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ACTS", "Life"]
 
-_STATUSES: Final = tuple(CALL_STATUSES)
+_STATUSES: Final = CALL_STATUSES
 
 
 class Life(Bench):

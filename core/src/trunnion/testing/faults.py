@@ -20,21 +20,33 @@ if TYPE_CHECKING:
     from trunnion.testing.machine import Told
 
 __all__ = [
-    "CALL_STATUSES", "PROBES", "STICKY_STATUSES", "UNDO", "PlantedFault", "asked", "effects_after", "planted",
-    "reports",
+    "CALL_STATUSES", "NAMED_STATUSES", "PROBES", "STICKY_STATUSES", "UNDO", "PlantedFault", "asked", "effects_after",
+    "planted", "reports",
 ]  # fmt: skip
 
-CALL_STATUSES: Final[Mapping[Status, type[Exception]]] = {
-    Status.INVALID_VALUE: DriverError,
-    Status.OUT_OF_MEMORY: DriverError,
-    Status.INVALID_HANDLE: DriverError,
-    Status.NOT_SUPPORTED: DriverError,
-    Status.UNKNOWN: DriverError,
-    Status.UNNAMED: DriverError,
-    Status.STREAM_CAPTURE_UNSUPPORTED: CaptureError,
+CALL_STATUSES: Final = (
+    Status.INVALID_VALUE,
+    Status.OUT_OF_MEMORY,
+    Status.INVALID_HANDLE,
+    Status.NOT_SUPPORTED,
+    Status.UNKNOWN,
+    Status.NEWER,
+    Status.UNNAMED,
+    Status.STREAM_CAPTURE_UNSUPPORTED,
+    Status.INVALID_CLUSTER_SIZE,
+)
+"""Statuses of one call, one at least of each class of errors."""
+
+NAMED_STATUSES: Final = tuple(status for status in Status if status not in (Status.SUCCESS, Status.UNNAMED))
+"""Whatever a driver says no with, and has a name for, the backend's own tables know it or not."""
+
+_TYPED: Final[Mapping[Status, type[Exception]]] = {
+    Status.COOPERATIVE_LAUNCH_TOO_LARGE: DeviceRequirementError,
+    Status.UNSUPPORTED_PTX_VERSION: DeviceRequirementError,
     Status.INVALID_CLUSTER_SIZE: DeviceRequirementError,
+    **{status: CaptureError for status in Status if status.name.startswith(("STREAM_CAPTURE_", "CAPTURED_"))},
 }
-"""Statuses of one call, one at least of each class, and the error that each of them is."""
+"""Statuses that are an error of a class of their own."""
 
 STICKY_STATUSES: Final = (Status.ILLEGAL_ADDRESS, Status.LAUNCH_FAILED, Status.ECC_UNCORRECTABLE)
 """Statuses that every later call of the process returns too."""
@@ -132,7 +144,7 @@ def reports(error: BaseException, fault: PlantedFault) -> bool:
         return True
     if fault.name == ALLOCATE and type(error).__name__ == "OutOfMemoryError":
         return True
-    wanted = CALL_STATUSES.get(fault.status, DriverError)
+    wanted = _TYPED.get(fault.status, DriverError)
     if isinstance(error, DriverError):
         told = error.code == fault.status and error.call.partition("_")[0] == fault.name
         told &= _is_named(error, fault)
@@ -140,16 +152,11 @@ def reports(error: BaseException, fault: PlantedFault) -> bool:
     return isinstance(error, wanted) and fault.name in str(error)
 
 
-_BEFORE_NAMES: Final = ("cuDriverGetVersion", "cuGetProcAddress")
-"""Calls by which the driver's functions are found, the one among them that knows the names."""
-
-
 def _is_named(error: DriverError, fault: PlantedFault) -> bool:
-    """Whether an error has its status's name; where there is none, no other's, and the number."""
-    if error.code_name == fault.status.symbol:
-        return True
-    nameless = fault.status is Status.UNNAMED or fault.name in _BEFORE_NAMES
-    return nameless and not error.code_name.startswith("CUDA_ERROR_") and str(int(fault.status)) in str(error)
+    """Whether an error has the driver's name of its status; where there is none, its number at most."""
+    if fault.status is Status.UNNAMED and fault.name != ALLOCATE:  # whose errors are the tensor library's
+        return error.code_name in ("", f"status {int(fault.status)}", str(int(fault.status)))
+    return error.code_name == fault.status.symbol
 
 
 def _is_typed(fault: PlantedFault, wanted: type[Exception]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from trunnion.contract.adapter import LoadedProgram
 
 __all__ = ["LIFECYCLE_SABOTEURS"]
+
+_KNOWN_STATUSES = (1, 2, 400, 801, 900, 912, 999)
 
 
 class _NeverClosed(Changed):
@@ -234,6 +237,67 @@ class _OneName(Changed):
             raise DriverError(error.call, error.code, "CUDA_ERROR_UNKNOWN", str(error)) from error
 
 
+class _OwnNames(Changed):
+    """A loaded program that has a table of its own for the names of statuses, which not all are in."""
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch."""
+        try:
+            return self._true.call(*args, **how)
+        except DriverError as error:
+            if error.code in _KNOWN_STATUSES:
+                raise
+            raise DriverError(error.call, error.code, "UNKNOWN", error.explanation) from error
+
+
+class _FirstToBlame(Changed):
+    """A loaded program that blames the first tensor where another one lies on another device than that."""
+
+    def call(self, *args: Any, **how: Any) -> Any:
+        """Launch."""
+        try:
+            return self._true.call(*args, **how)
+        except ArgumentError as error:
+            if error.refusal == "other-device":
+                error.argument = error.expected.partition("where ")[2].partition(" lies")[0].strip("'\"")
+            raise
+
+
+class _PreparedInACapture(Changed):
+    """A loaded program that a first call prepares, whether its stream is captured or not."""
+
+    _prepared = False
+
+    def call(self, args: Any, *, stream: int | None = None, **how: Any) -> Any:
+        """Launch."""
+
+        def unasked(proceed: Callable[..., None], handle: int, status: int) -> None:
+            proceed(handle, status)
+            ctypes.c_int.from_address(status).value = 0
+
+        with ExitStack() as preparing:
+            if not self._prepared and (simulator := sim.active()):
+                preparing.enter_context(simulator.intercept("cuStreamIsCapturing", unasked))
+                self._enter(preparing, simulator, stream)
+            self._prepared = True
+            return self._true.call(args, stream=stream, **how)
+
+    def _enter(self, preparing: ExitStack, simulator: Any, stream: int | None) -> None:
+        """Do nothing more."""
+
+
+class _PreparedByTheGraph(_PreparedInACapture):
+    """A loaded program such that what variables hold first is written by the graph."""
+
+    def _enter(self, preparing: ExitStack, simulator: Any, stream: int | None) -> None:
+        """Write on the call's own stream."""
+
+        def captured(proceed: Callable[..., None], target: int, source: int, nbytes: int, _: Any) -> None:
+            proceed(target, source, nbytes, stream)
+
+        preparing.enter_context(simulator.intercept("cuMemcpyHtoDAsync", captured))
+
+
 def _saboteur(name: str, what: str, laws: str, loaded: Callable[[LoadedProgram], Any]) -> Saboteur:
     return saboteur(name, what, *laws.split(), stage="lifecycle", loaded=loaded)
 
@@ -256,5 +320,9 @@ LIFECYCLE_SABOTEURS: tuple[Saboteur, ...] = (
     _saboteur("any-stream", "Takes what says no handle for a stream.", "N6", _AnyStream),
     _saboteur("other-status", "Reports another status than the driver's.", "F1 F2", _OtherStatus),
     _saboteur("one-name", "Has one name for all statuses.", "F1", _OneName),
+    _saboteur("own-names", "Names statuses by a table of its own.", "F1 N5", _OwnNames),
+    _saboteur("first-to-blame", "Blames the first tensor for another's device.", "A1", _FirstToBlame),
+    _saboteur("prepared-in-a-capture", "Prepares in a capture.", "G2", _PreparedInACapture),
+    _saboteur("prepared-by-the-graph", "Writes to variables in a capture.", "G2", _PreparedByTheGraph),
 )
 """The saboteurs."""

@@ -182,15 +182,11 @@ class Reading:
         for name, device in found.items():
             if device is None:
                 self.refuse(_VALUE, (name,), "not on such a device")
-        devices = {device for device in found.values() if device is not None}
-        names = (*found, *self._destinations_apart(devices))
-        if len(devices) > 1:
-            self.refuse(_VALUE, names, f"tensors on the devices {sorted(devices)}")
+        there = {name: device for name, device in found.items() if device is not None}
+        devices = set(there.values())
+        first = next(iter(there.values()), self.call.device)
+        self._read_places(there, first)
         if self.call.device is not None:
-            if devices and devices != {self.call.device}:
-                self.refuse(
-                    _VALUE, (*names, "device"), f"device {self.call.device} for tensors on {sorted(devices)}"
-                )
             devices = devices or {self.call.device}
         elif not devices and self.call.only_device is not None:
             devices = {self.call.only_device}
@@ -198,12 +194,22 @@ class Reading:
             self.refuse((DeviceRequirementError, ArgumentError), None, "neither a tensor nor a device")
         self.device = min(devices, default=-1)
 
-    def _destinations_apart(self, devices: set[int]) -> tuple[str, ...]:
-        """Return the outputs whose destinations do not lie where all tensors do: these may be told as well."""
-        given = zip(self.program.signature.outputs, self.call.out or (), strict=False)
-        return tuple(
-            output.name for output, one in given if isinstance(one, TensorFacts) and {one.device} != devices
-        )
+    def _read_places(self, there: dict[str, int], first: int | None) -> None:
+        """Compare the devices of tensors: the first of them says where all must lie, so it is to blame for nothing."""
+        apart: list[tuple[str, ...]] = []
+        apart += [(name,) for name, device in there.items() if device != first][:1]
+        other = [name for name, device in there.items() if self.call.device not in (None, device)][:1]
+        if other:
+            apart.append((*other, "device") if first != self.call.device else (*other,))
+        if apart:  # then destinations that lie elsewhere may be told as well
+            given = zip(self.program.signature.outputs, self.call.out or (), strict=False)
+            apart += [
+                (output.name,)
+                for output, one in given
+                if isinstance(one, TensorFacts) and one.device != first
+            ]
+        for names in apart:
+            self.refuse(_VALUE, names, f"tensors on {there}, under device={self.call.device}")
 
     def _occurrences(self) -> Iterator[tuple[Param, Expr, int, bool]]:
         """Each number that the inputs show: its parameter, what must stand there, what does, and whether it counts."""
@@ -225,13 +231,12 @@ class Reading:
     def _bind(self) -> None:
         every = list(self._occurrences())
         # What counts comes first; a number that means nothing is better than none.
-        for _, expr, got, _ in (*(place for place in every if place[3]), *every):
+        for param, expr, got, _ in (*(place for place in every if place[3]), *every):
             if not isinstance(expr, Symbol) or expr.name in self.values:
                 continue
             self.values[expr.name] = got
             if not expr.min <= got <= expr.max or got % expr.multiple_of:
-                named = tuple(param.name for param, other, _, _ in every if other == expr)
-                self.refuse(_VALUE, named, f"{got} for symbol {expr.name!a}")
+                self.refuse(_VALUE, (param.name,), f"{got} for symbol {expr.name!a}")
         for symbol in self.program.signature.symbols():
             if symbol.name not in self.values:
                 self.refuse((UnboundSymbolError,), (symbol.name,), f"nothing gives {symbol.name!a} a value")

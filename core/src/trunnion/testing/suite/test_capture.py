@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume
+from hypothesis import strategies as st
 
 from trunnion.contract.spec import Capability
 from trunnion.errors import CaptureError, DriverError, TrunnionError
 from trunnion.model.window import WindowPolicy
-from trunnion.sim.trace import Captured
-from trunnion.testing.comparison import check_expected
+from trunnion.sim.trace import AttributeSet, Captured, LibraryLoaded, LimitSet, MemoryCopied
+from trunnion.testing.comparison import check_call, check_expected
 from trunnion.testing.expected import Expected, Refused
 from trunnion.testing.laws import LawViolation, law
 from trunnion.testing.observed import Observed, is_work
@@ -31,11 +32,13 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _CAPTURE = frozenset({Capability.GRAPH_CAPTURE})
+_PREPARES = (LibraryLoaded, AttributeSet, LimitSet, MemoryCopied)
+"""What a device is prepared by, which drivers forbid in a capture, or make a part of the graph."""
 
 
-def _capturable(harness: Harness) -> SearchStrategy[Any]:
+def _capturable(harness: Harness, *required: Capability) -> SearchStrategy[Any]:
     """Return calls without a window of policy "stream", which waits for its kernel."""
-    return scenarios(harness.capabilities).filter(
+    return scenarios(harness.capabilities, required).filter(
         lambda scenario: (
             not any(
                 launch.window is not None and launch.window.policy is WindowPolicy.STREAM
@@ -68,6 +71,8 @@ class _Capture:
         except DriverError as error:
             raise LawViolation(harness.law_id, f"the capture is broken: {error}") from error
         self.ran = [event for event in simulator.trace if is_work(event)]
+        everything = [_captured(event) for event in simulator.trace]
+        self.stray = [event for event in everything if isinstance(event, _PREPARES) and not is_work(event)]
         events = harness.sabotage.trace(tuple(_captured(event) for event in simulator.trace))
         self.observed = Observed(result=result, error=self.error, given_out=None, events=events)
 
@@ -107,42 +112,58 @@ def captured_calls(harness: Harness, scenario: Scenario) -> None:
         assume(isinstance(expected, Expected))
         if isinstance(expected, Refused):
             return
-        harness.require(not capture.ran, f"{len(capture.ran)} events ran during the capture")
-        outcome = (expected, capture.observed)
-        check_expected(harness, scenario.program, capture.facts, outcome, first=False)
-        for _ in range(2):
-            harness.simulator.clear_trace()
-            capture.graph.launch()
-            ran = harness.sabotage.trace(harness.simulator.trace)
-            kept = tuple(event for event in capture.observed.events if not is_work(event))
-            again = replace(capture.observed, events=(*kept, *ran))
-            check_expected(harness, scenario.program, capture.facts, (expected, again), first=False)
+        _check_graph(harness, scenario, capture, expected, first=False)
+
+
+def _check_graph(
+    harness: Harness, scenario: Scenario, capture: _Capture, expected: Expected, *, first: bool
+) -> None:
+    """Require that a call ran and prepared nothing, and became a graph that does the same at each launch."""
+    harness.require(not capture.ran, f"{len(capture.ran)} events ran during the capture")
+    harness.require(not capture.stray, f"within the capture a device was prepared: {capture.stray}")
+    check_expected(harness, scenario.program, capture.facts, (expected, capture.observed), first=first)
+    for _ in range(2):
+        harness.simulator.clear_trace()
+        capture.graph.launch()
+        ran = harness.sabotage.trace(harness.simulator.trace)
+        kept = tuple(event for event in capture.observed.events if not is_work(event))
+        again = replace(capture.observed, events=(*kept, *ran))
+        check_expected(harness, scenario.program, capture.facts, (expected, again), first=False)
+
+
+def _to_prepare(harness: Harness) -> SearchStrategy[Any]:
+    """Return such calls, half of them of a program with variables, which are written to when a device is prepared."""
+    if Capability.MODULE_VARIABLES not in harness.capabilities:
+        return _capturable(harness)
+    return st.one_of(_capturable(harness), _capturable(harness, Capability.MODULE_VARIABLES))
 
 
 @law(
     "G2",
-    given=_capturable,
+    given=_to_prepare,
     requires=_CAPTURE,
     ways=tuple(way for way in LOADS if way != "preload"),
     undeclared=_refuses_captures,
 )
 def unprepared_captures(harness: Harness, scenario: Scenario) -> None:
-    """A first call whose stream is captured is captured whole, or is a CaptureError that leaves the capture empty."""
+    """A first call whose stream is captured is captured whole, or is a CaptureError that leaves the capture empty.
+
+    What prepares a device belongs neither into the graph, which is launched again and again, nor into the capture: a
+    program that has anything left to prepare refuses.
+    """
     device = _expected(harness, scenario).device
     with harness.loaded(scenario.program) as loaded:
         capture = _Capture(harness, scenario, loaded, device)
         expected = expect(scenario.program, capture.facts)
         assume(isinstance(expected, Expected))
-        if isinstance(expected, Expected) and capture.error is None:
-            harness.require(not capture.ran, f"{len(capture.ran)} events ran during the capture")
-            check_expected(harness, scenario.program, capture.facts, (expected, capture.observed))
-            return
-        harness.require(isinstance(capture.error, CaptureError), f"raised {capture.error!r}")
-        harness.require(not capture.observed.launches, "a refused call was captured")
-        facts, observed = harness.call(loaded, scenario.call)
-        told = expect(scenario.program, facts)
-        if isinstance(told, Expected):
-            check_expected(harness, scenario.program, facts, (told, observed))
+        whole = isinstance(expected, Expected) and capture.error is None
+        if isinstance(expected, Expected) and whole:
+            _check_graph(harness, scenario, capture, expected, first=True)
+        else:
+            harness.require(isinstance(capture.error, CaptureError), f"raised {capture.error!r}")
+            harness.require(not capture.observed.launches, "a refused call was captured")
+            harness.require(not capture.graph.nodes, "a refused call left something in the graph")
+        check_call(harness, scenario, loaded, first=not whole)
 
 
 @law(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,10 @@ from trunnion.model.expr import Const
 from trunnion.model.launch import KernelLaunch
 from trunnion.model.params import ScalarParam, Signature
 from trunnion.model.program import KernelProgram
+from trunnion.sim.status import Status
 from trunnion.testing.comparison import check_expected
 from trunnion.testing.expected import Refused
+from trunnion.testing.faults import NAMED_STATUSES, PlantedFault, reports
 from trunnion.testing.laws import EVERY_WAY, law
 from trunnion.testing.observed import observe
 from trunnion.testing.provision import compare_allocations
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _ONE = (Const(1),) * 3
+_LAUNCHES = ("cuLaunchKernel", "cuLaunchKernelEx")
 _UNCAPTURED = tuple(way for way in EVERY_WAY if way != "capture")
 """Whatever names a stream of its own cannot be made on the one that a capture has."""
 
@@ -166,9 +169,14 @@ def fresh_thread(harness: Harness, scenario: Scenario) -> None:
         raise failures[0]
 
 
-@law("N5", given=_any)
-def bad_stream(harness: Harness, scenario: Scenario) -> None:
+_STATUSES = st.lists(st.sampled_from(NAMED_STATUSES), min_size=12, max_size=12, unique=True)
+"""Some of what a driver has a name for: all examples together meet nearly all of it."""
+
+
+@law("N5", given=lambda harness: st.tuples(_any(harness), _STATUSES))
+def bad_stream(harness: Harness, example: tuple[Scenario, list[Status]]) -> None:
     """What the driver refuses is a DriverError with the call, the code and its name, and the next call works."""
+    scenario, statuses = example
     with harness.loaded(scenario.program) as loaded:
         _good_call(harness, loaded, scenario)
         facts, observed = harness.call(loaded, scenario.call, stream=0x7B)
@@ -182,7 +190,22 @@ def bad_stream(harness: Harness, scenario: Scenario) -> None:
                 f"the error says {facts_seen}, {error}",
             )
         harness.require(not observed.launches, "the refused call launched")
+        for status in (Status.NEWER, *statuses):
+            _check_refused_launch(harness, loaded, scenario, status)
         _good_call(harness, loaded, scenario)
+
+
+def _check_refused_launch(harness: Harness, loaded: Any, scenario: Scenario, status: Status) -> None:
+    """Require that a launch which the driver refuses, with whatever status, is told by the driver's name for that."""
+    with ExitStack() as refusing:
+        for call in _LAUNCHES:
+            refusing.enter_context(harness.simulator.fault(call, status))
+        _, observed = harness.call(loaded, scenario.call, stream=0)
+    error = observed.error
+    told = error is not None and any(reports(error, PlantedFault(call, 1, status)) for call in _LAUNCHES)
+    harness.require(
+        told, f"a launch was refused with {status.symbol} ({int(status)}), and the error is {error!r}"
+    )
 
 
 @law("N6", given=_any)

@@ -75,7 +75,7 @@ def _each(*without: Capability) -> Any:
             if needed
             else scenarios(())
         )
-        return st.tuples(good, st.sampled_from(tuple(CALL_STATUSES)))
+        return st.tuples(good, st.sampled_from(CALL_STATUSES))
 
     return given
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import re
 from typing import TYPE_CHECKING, Any
@@ -56,18 +57,21 @@ def driver_error(
         What the function was to launch; None: it launches nothing.
     """
     code = int(status)
-    try:
-        known = cu.CUresult(code)
-    except ValueError:
-        advice = (
-            "cuda.bindings do not know it, so the driver is newer; update cuda-bindings to be told its name"
-        )
-        return status_error(call, code, (f"status {code}", advice), stream, launch)
-    unnamed, name = cu.cuGetErrorName(known)
-    untold, text = cu.cuGetErrorString(known)
-    code_name = f"status {code}" if unnamed or name is None else name.decode()
-    explanation = "" if untold or text is None else text.decode()
-    return status_error(call, code, (code_name, explanation), stream, launch)
+    said = _told("cuGetErrorName", code) or f"status {code}", _told("cuGetErrorString", code)
+    return status_error(call, code, said, stream, launch)
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    """Return the driver, which `cu` found under the same name: it has words for statuses that `cu` knows nothing of."""
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def _told(function: str, code: int) -> str:
+    """Return what a function of the driver tells of a status; empty if nothing."""
+    text = ctypes.c_char_p()
+    unknown = getattr(_library(), function)(code, ctypes.byref(text))
+    return "" if unknown or text.value is None else text.value.decode()
 
 
 class _Calls:

@@ -9,8 +9,12 @@ bool find_driver(Driver& driver) {
   const auto find = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
   if (find == nullptr) return raise_no_driver("it lacks cuGetProcAddress_v2");
   void* found[kEntryPointCount] = {};
+  // What tells a status is found first, by itself: whatever finds the others may fail.
+  found[kNameEntryPoint] = dlsym(library, kEntryPoints[kNameEntryPoint].name);
+  found[kTextEntryPoint] = dlsym(library, kEntryPoints[kTextEntryPoint].name);
   int version = 0;
   for (size_t index = 0; index < kEntryPointCount; ++index) {
+    if (found[index] != nullptr) continue;
     const EntryPoint& entry = kEntryPoints[index];
     CUdriverProcAddressQueryResult state = CU_GET_PROC_ADDRESS_SUCCESS;
     const CUresult status = find(entry.name, &found[index], 12000, CU_GET_PROC_ADDRESS_DEFAULT, &state);
