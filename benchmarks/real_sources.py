@@ -1,7 +1,7 @@
 """Host time of one call of kernels of other projects: their own host code beside our programs, in one run.
 
-Needs an H100 or H200, nvcc, and copies of the projects in the folder that TRUNNION_SOURCES names; without the GPU it
-says so and ends with status 77. ``--compile-only`` compiles the projects' host code and runs nothing, so it needs no
+Needs an H100 or H200, nvcc, and copies of the projects in the folder that TRUNNION_SOURCES names; where one is missing
+it says so and ends with status 77. ``--compile-only`` compiles the projects' host code and runs nothing, so it needs no
 GPU. The status is 1 if something could not be compiled or measured, or a result is wrong.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from real_hosts.building import Built, Library
     from real_hosts.project import Project
 
-NO_GPU = 77
+UNABLE = 77
 """The status of a program that cannot do here what it is for."""
 
 CALLS = MOST_UNSYNCHRONISED // 4
@@ -95,14 +95,14 @@ def main(arguments: list[str] | None = None) -> int:
         torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)
     ):
         print("no GPU of compute capability 9.0 that torch can use; see --compile-only", file=sys.stderr)
-        return NO_GPU
+        return UNABLE
     projects = tuple(project for project in PROJECTS if project.name in options.only)
     with tempfile.TemporaryDirectory(prefix="trunnion-benchmark-") as folder:
         try:
             built = start(libraries(projects), Path(folder), options.jobs)
         except (MissingCopyError, NoCompilerError) as error:
             print(error, file=sys.stderr)
-            return 1
+            return UNABLE
         if options.compile_only:
             return report_builds(built)
         report = measure_all(projects, built, Rounds(options.rounds, CALLS))

@@ -31,7 +31,7 @@ _OPTIONS = (
     "-shared",
     "-Xcompiler=-fPIC",
     "--expt-relaxed-constexpr",
-    "-Xlinker=--exclude-libs=ALL",  # torch's CUDA runtime is in the process too: each keeps to its own
+    "-Xlinker=--exclude-libs=ALL,-Bsymbolic",  # torch has its own CUDA runtime in the process: none is shared
 )
 
 
