@@ -85,7 +85,7 @@ class Bench:
             torch.cuda.synchronize()
             found = self.out.to(self.expected.dtype)
             torch.testing.assert_close(found, self.expected, **self.project.subject.TOLERANCE)
-        except Exception as error:  # noqa: BLE001 - a row that says so, and ends no other
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong is a row, and ends no other
             said = " ".join(str(error).split())[:300]
             self.problems[name] = f"{type(error).__name__}: {said}"
         else:
