@@ -56,10 +56,7 @@ PROJECTS = (
         reduction,
         reduction.SHAPES[1],
         ("Common", f"{_SAMPLES}/reductionMultiBlockCG"),
-        (
-            Way("two_launches", "is called twice, as the program launches; the grid was chosen before"),
-            Way("one_launch", "is called once; the grid was chosen before"),
-        ),
+        (Way("two_launches", "is called twice, as the program launches; the grid was chosen before"),),
         _reduction,
         lambda given: (len(given[0]), reduction.THREADS),
     ),

@@ -21,15 +21,6 @@ int blocks_of(int size, int threads) {
 
 }  // namespace
 
-EXPORT double one_launch(long long calls, void* const* tensors, const long long* numbers) {
-  const int size = static_cast<int>(numbers[0]), threads = static_cast<int>(numbers[1]);
-  const int blocks = blocks_of(size, threads);
-  return timed(calls, [=] {
-    call_reduceSinglePassMultiBlockCG(size, threads, blocks, at<float>(tensors, 0), at<float>(tensors, 1));
-    return true;
-  });
-}
-
 EXPORT double two_launches(long long calls, void* const* tensors, const long long* numbers) {
   const int size = static_cast<int>(numbers[0]), threads = static_cast<int>(numbers[1]);
   const int blocks = blocks_of(size, threads);
