@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "emit_launcher"]
 
-VERSION = f"26+plan{PLAN_VERSION}"
+VERSION = f"27+plan{PLAN_VERSION}"
 """Changes whenever the text for some plan does, or the plan."""
 
 _KINDS = ("entry", "bind")
@@ -235,7 +235,8 @@ class _Emitter:
         """Return what the tensors alone do not decide."""
         steps, bound = self._steps(kind), kind == "bind"
         free, known = steps.values(), self.destined and not bound
-        LaunchBody(self.plan, self.dialect, steps.admitted, known=known, bound=bound).emit(free)
+        memo = self.recalls and not bound
+        LaunchBody(self.plan, self.dialect, steps.admitted, known=known, bound=bound, memo=memo).emit(free)
         return free
 
     def _diagnosis(self) -> str:

@@ -11,12 +11,14 @@ from trunnion.codegen.python.dialect import Dialect, LaunchText
 from trunnion.codegen.python.launches import (
     attribute_variables,
     emit_phase,
+    emit_steps,
     follows_from_passed,
     packed_values,
     packs_integers,
     step_condition,
 )
 from trunnion.codegen.python.memory import emit_fill, emit_outputs, emit_workspace, memory_address
+from trunnion.codegen.python.variables import kept, set_by
 from trunnion.codegen.writer import SourceWriter
 from trunnion.model.expr import Const
 from trunnion.model.plan import MapArgument
@@ -71,6 +73,9 @@ class LaunchBody:
     bound: bool
     """Whether to write ``bind``: what is prepared is kept, and what launches is a function that is returned."""
 
+    memo: bool
+    """Whether there is a ``memo``: another one wherever tensors or device are not like those of the call before."""
+
     def emit(self, out: SourceWriter) -> None:
         """Write it."""
         if not self.bound:
@@ -107,7 +112,8 @@ class LaunchBody:
 
     def _all(self, out: SourceWriter) -> None:
         self._frames(out, "token")
-        self._phases(out, Phase.ADMIT, Phase.MEMORY)
+        self._admit(out)
+        self._phases(out, Phase.MEMORY)
         self._entered(out, Phase.PREPARE, Phase.LAUNCH)
 
     def _again(self, out: SourceWriter) -> None:
@@ -135,6 +141,31 @@ class LaunchBody:
     def _phases(self, out: SourceWriter, *phases: Phase) -> None:
         for phase in phases:
             emit_phase(out, self.plan, phase, self._before, self._launched, self.admitted)
+
+    def _admit(self, out: SourceWriter) -> None:
+        """Write what the device decides; of calls that are alike what follows from its facts is computed once."""
+        plan, printers = self.plan, (self._before, self._launched)
+        actions = plan.actions(Phase.ADMIT)
+        derived = [one for one in actions if not any(printer(SourceWriter(), one) for printer in printers)]
+        names = kept(plan, derived, ())
+        first = actions.index(derived[0]) if derived else 0
+        whole = list(actions[first : first + len(derived)]) == derived
+        if not (self.memo and names and whole) or any(
+            one.symbol is not None for one in plan.signature.scalars
+        ):
+            self._phases(out, Phase.ADMIT)
+            return
+        emit_steps(out, plan, actions[:first], *printers)
+        with out.block("if len(memo) == 1:"):
+            sometimes = {one.name for step in derived for one in set_by(plan, step) if not one.always}
+            unset = [name for name in names if name in sometimes]
+            if unset:
+                out.line(f"{' = '.join(unset)} = None")
+            emit_steps(out, plan, derived, self.admitted)
+            out.line(f"memo.append({python_tuple(names)})")  # by two threads: the same twice
+        with out.block("else:"):
+            out.line(f"{', '.join(names)}, = memo[1]")
+        emit_steps(out, plan, actions[first + len(derived) :], *printers)
 
     def _before(self, out: SourceWriter, action: Action) -> bool:
         """Write a step that comes before anything is written."""

@@ -31,7 +31,7 @@ from trunnion.model.plan import (
 from trunnion.model.plan.steps import unknown_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from trunnion.codegen.exprs import ExprPrinter
     from trunnion.model.expr import Expr
@@ -42,6 +42,7 @@ __all__ = [
     "attribute_variables",
     "emit_geometry",
     "emit_phase",
+    "emit_steps",
     "follows_from_passed",
     "launch_condition",
     "packed_values",
@@ -195,7 +196,17 @@ def emit_phase(
     printers
         Each writes a step, and returns whether it knows one of that kind.
     """
-    for action in plan.actions(phase):
+    emit_steps(out, plan, plan.actions(phase), *printers)
+
+
+def emit_steps(
+    out: SourceWriter,
+    plan: LaunchPlan,
+    actions: Iterable[Action],
+    *printers: Callable[[SourceWriter, Action], bool],
+) -> None:
+    """Write steps, each under its condition; parameters are those of `emit_phase`."""
+    for action in actions:
         body = SourceWriter()
         if not any(printer(body, action) for printer in printers):
             raise unknown_step(action)
