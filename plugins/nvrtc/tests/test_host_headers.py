@@ -71,6 +71,11 @@ def test_each_compiles_by_itself_and_again(toolkit: str, name: str) -> None:
     assert compiled(f"#include <{name}>\n#include <{name}>{KERNEL}")
 
 
+@pytest.mark.parametrize("name", HANDED_ON)
+def test_each_that_is_libcu_s_compiles_by_itself_and_again(name: str) -> None:
+    assert compiled(f"#include <{name}>\n#include <{name}>{KERNEL}")
+
+
 @pytest.mark.parametrize("std", ["c++17", "c++20"])
 def test_what_libcu_has_is_found_by_the_host_s_names(std: str) -> None:
     """Sources of CUTLASS, FlashAttention and ThunderKittens include them."""
