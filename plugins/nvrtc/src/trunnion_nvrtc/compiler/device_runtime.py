@@ -40,6 +40,6 @@ def _path() -> str:
     from cuda.pathfinder import StaticLibNotFoundError, find_static_lib  # noqa: PLC0415 - only links need it
 
     try:
-        return find_static_lib("cudadevrt")
+        return str(find_static_lib("cudadevrt"))
     except StaticLibNotFoundError:
         return ""
