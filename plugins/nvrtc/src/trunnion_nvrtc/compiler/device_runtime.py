@@ -37,9 +37,9 @@ def device_runtime_digest() -> str:
 
 
 def _path() -> str:
-    from cuda.pathfinder import StaticLibNotFoundError, find_static_lib  # noqa: PLC0415 - only links need it
+    from cuda import pathfinder  # noqa: PLC0415 - only links need it
 
     try:
-        return str(find_static_lib("cudadevrt"))
-    except StaticLibNotFoundError:
+        return str(pathfinder.find_static_lib("cudadevrt"))
+    except (AttributeError, RuntimeError):  # of an older pathfinder, and where there is no library
         return ""
