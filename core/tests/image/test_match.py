@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -98,6 +99,23 @@ def test_kernels_in_another_order_are_refused_whose_signatures_are_equal(kernels
             -1,
             "2 arguments",
             "1 parameters, of which number 0 has 24 bytes, and may be a struct (struct(...) builds one)",
+        ),
+        (
+            (POINTER,),
+            (KernelParameter(16, 8, "a pointer and two numbers"),),
+            0,
+            "a pointer to float16 (8 bytes) at offset 0",
+            "16 bytes at offset 0, and may be a struct (struct(...) builds one)",
+        ),
+        (
+            (INT, replace(STRUCT, alignment=16)),
+            (INT, STRUCT),
+            1,
+            (
+                "a struct of the launcher's (24 bytes) at offset 16, of the fields "
+                ".x at 0: a pointer to float16 (8 bytes); .n[1] at 20: int32 (4 bytes)"
+            ),
+            "24 bytes at offset 8, so it is aligned otherwise (struct(..., alignment=...) says it)",
         ),
         ((INT,), (INT, INT), -1, "1 arguments", "2 parameters"),
         ((INT,), (), -1, "1 arguments", "0 parameters"),

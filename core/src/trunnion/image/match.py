@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["match_launches", "match_parameters", "match_variables"]
 
-_PLAIN = frozenset({1, 2, 4, 8, 16, 128})  # bytes of numbers, addresses and tensor maps
+_PLAIN = frozenset({1, 2, 4, 8, 128})  # bytes of numbers, addresses and tensor maps; of 16 most are structs
 _MOST_FIELDS = 24
 _STRUCT = ", and may be a struct (struct(...) builds one)"
+_ALIGNED = ", so it is aligned otherwise (struct(..., alignment=...) says it)"
 
 
 def match_parameters(kernels: Iterable[KernelSignature], image: DeviceImage) -> None:
@@ -166,8 +167,15 @@ def _match(kernel: KernelSignature, actual: ImageKernel, target: Target) -> None
     wanted = pack_parameters_for(((p.size, p.alignment) for p in declared), target)
     for ordinal, (said, place, real) in enumerate(zip_longest(declared, wanted, actual.parameters)):
         if said.size != real.size or place.offset != real.offset:
-            meant = "" if real.size in _PLAIN or said.fields else _STRUCT
+            meant = _meant(said, real)
             raise ParameterMismatchError(kernel.name, ordinal, _said(said, place), _real(real) + meant)
+
+
+def _meant(said: KernelParameter, real: ImageParameter) -> str:
+    """Return what a parameter of the image may be, that the program does not pass so."""
+    if said.size == real.size:
+        return _ALIGNED if said.fields else ""
+    return "" if real.size in _PLAIN or said.fields else _STRUCT
 
 
 def _said(parameter: KernelParameter, place: ImageParameter) -> str:
