@@ -5,7 +5,7 @@
 #define offsetof(type, member) __INTADDR__(&(((type*)0)->member))
 #endif
 
-#if __has_include(<cuda/std/cstddef>)
+#if __cplusplus >= 201703L && __has_include(<cuda/std/cstddef>)
 #include <cuda/std/cstddef>
 #else
 namespace std {
